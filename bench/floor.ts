@@ -10,7 +10,7 @@
  */
 import { parseArgs } from 'node:util';
 import { copyValue } from '../runtime/boundary/incoming/value-memory.ts';
-import { Sink } from '../runtime/codec/memory/sink.ts';
+import { Writer } from '../runtime/codec/memory/writer.ts';
 import { Source } from '../runtime/codec/memory/source.ts';
 import { Msg as MsgType } from './gen/bench.rdma.ts';
 import { endsRight, fillPayload, handlers } from './handlers.ts';
@@ -33,7 +33,7 @@ interface Messages {
 /** As a session does it: in send slots, and from receives into chunks. */
 function generated(inFlight: number): Messages {
   const memory = new Uint8Array(inFlight * stride);
-  const sink = new Sink();
+  const writer = new Writer();
   const source = new Source();
   const ends = new Int32Array(inFlight);
   source.reset(memory);
@@ -41,8 +41,8 @@ function generated(inFlight: number): Messages {
   return {
     buffer: (_, bytes) => new Uint8Array(bytes),
     write(place, message) {
-      sink.reset(memory);
-      ends[place] = MsgType.encodeTo(message, sink, place * stride, (place + 1) * stride);
+      writer.reset(memory);
+      ends[place] = MsgType.encodeTo(message, writer, place * stride, (place + 1) * stride);
     },
     read: (place) => MsgType.decodeFrom(source, place * stride, ends[place]!) as Msg,
   };

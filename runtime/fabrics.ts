@@ -31,7 +31,7 @@ export interface FabricRow {
    * Its credits are granted out of receives that sessions share, where both sides know how
    * (docs/wire/calls.md, section 4).
    */
-  readonly grants: boolean;
+  readonly creditPool: boolean;
   /**
    * Whether a server whose fabrics were not named opens it in listen(): in any case; where it has opened no
    * other one; or only when a client comes, since a device that is open holds locked memory.
@@ -47,7 +47,7 @@ export const fabrics = {
     hasDevice: false,
     slots: 'shared',
     isAlone: false,
-    grants: false,
+    creditPool: false,
     opens: 'early',
   },
   'shm-fd': {
@@ -56,7 +56,7 @@ export const fabrics = {
     hasDevice: false,
     slots: 'shared',
     isAlone: true,
-    grants: false,
+    creditPool: false,
     opens: 'late',
   },
   verbs: {
@@ -65,7 +65,7 @@ export const fabrics = {
     hasDevice: true,
     slots: 'registered',
     isAlone: false,
-    grants: true,
+    creditPool: true,
     opens: 'late',
   },
   tcp: {
@@ -74,7 +74,7 @@ export const fabrics = {
     hasDevice: false,
     slots: 'registered',
     isAlone: false,
-    grants: false,
+    creditPool: false,
     opens: 'instead',
   },
   /** Between the two sides of createInProcessChannel(), which names it itself. */
@@ -84,7 +84,7 @@ export const fabrics = {
     hasDevice: false,
     slots: 'registered',
     isAlone: false,
-    grants: false,
+    creditPool: false,
     opens: 'late',
   },
 } as const satisfies Record<string, FabricRow>;

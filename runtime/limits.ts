@@ -98,7 +98,7 @@ export const suspectsMax = 32_768;
  * So many times `handshakesMax` may be silent within that time, may wait for their turn, and may go on
  * without a place.
  */
-export const handshakesCrowd = 8;
+export const handshakeQueueFactor = 8;
 /**
  * How long calls of a session that is lost wait for the server to say why, when it is not gone itself: its
  * word is on its way then.
@@ -110,7 +110,7 @@ export const lastWordsMs = 200;
  */
 export const handshakeWaitMs = 2_000;
 /** The latest appointment. 10,000 clients take some ten seconds. */
-export const comeAgainMsMax = 30_000;
+export const retryAfterMsMax = 30_000;
 /** For an answer of an application's `authorize` that comes later. */
 export const authorizeMs = 5_000;
 /** Credentials are got anew so long before they expire: they may travel, and clocks differ. */
@@ -275,12 +275,12 @@ export const gatherBytes = 16 * KiB;
  */
 export const newBufferBytes = 1 * MiB;
 /**
- * Pieces of one bulk message; a message with more is copied into one (native/session/limits.h has the same
- * number).
+ * Gather entries of one bulk message; a message with more is copied into one (native/session/limits.h has the
+ * same number).
  */
-export const piecesMax = 30;
-/** What one piece takes in its frame. */
-export const pieceBytes = 16;
+export const gatherEntriesMax = 30;
+/** What one gather entry takes in its frame. */
+export const gatherEntryBytes = 16;
 /**
  * A `bytes` field of at least this size in a bulk message is a view of leased memory; a smaller one is a
  * copy, so that it does not hold the whole block.

@@ -2,7 +2,7 @@
  * The measured candidates: each codec on each message, after a check that the codecs agree. Used by
  * contender.ts, which runs one codec per process.
  */
-import { type MessageType, Sink, Source } from 'rdma-rpc/codec';
+import { type MessageType, Writer, Source } from 'rdma-rpc/codec';
 import { loopCharsMax, readUtf8, writeShort, writeUtf8 } from '../../runtime/codec/primitives/text.ts';
 import { gatherBytes, leaseBytes } from '../../runtime/limits.ts';
 import { type Peer, protobufEs, protobufjsStatic } from './peers.ts';
@@ -35,8 +35,8 @@ export type Candidate = Readonly<Record<Direction, () => unknown>>;
 type AnyType = MessageType<unknown, unknown>;
 
 function asACall(type: AnyType, message: unknown, encoded: Uint8Array): Candidate {
-  const sink = new Sink();
-  const bulk = new Sink();
+  const writer = new Writer();
+  const bulk = new Writer();
   const source = new Source();
   const slot = new Uint8Array(16 * 1024);
   const received = new Uint8Array(128 * 1024);
@@ -46,9 +46,9 @@ function asACall(type: AnyType, message: unknown, encoded: Uint8Array): Candidat
   source.reset(received);
   return {
     encode: () => {
-      sink.reset(slot);
-      const end = type.encodeTo(message, sink, 0, slot.length);
-      if (!sink.full) return end;
+      writer.reset(slot);
+      const end = type.encodeTo(message, writer, 0, slot.length);
+      if (!writer.full) return end;
       bulk.reset(slot);
       if (type.bound(message, bulk) > slot.length)
         throw new Error('the memory of the benchmark is too small');

@@ -132,7 +132,7 @@ memory::BlockId End::make_block(std::size_t bytes) {
   return block;
 }
 
-session::GivenPiece End::piece_of(memory::BlockId block, std::size_t bytes) {
+session::GivenGatherEntry End::gather_entry_of(memory::BlockId block, std::size_t bytes) {
   return {.data = context_->arena().at(block).data, .bytes = bytes};
 }
 

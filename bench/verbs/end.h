@@ -47,7 +47,7 @@ class End {
   void submit_bulk(session::BulkSubmission submission);
   /// A block of the arena, filled with a pattern.
   memory::BlockId make_block(std::size_t bytes);
-  session::GivenPiece piece_of(memory::BlockId block, std::size_t bytes);
+  session::GivenGatherEntry gather_entry_of(memory::BlockId block, std::size_t bytes);
   session::Context& context() { return *context_; }
   session::Session& session() { return *context_->find(number_); }
 

@@ -52,8 +52,8 @@ void send(End& end, const Shape& shape, SubOp op, std::uint32_t call, std::size_
   const bool request = op == SubOp::request;
   const std::uint32_t method = !request ? 0 : large ? kLargeMethod : kSmallMethod;
   const bool carries = large && (shape.echoes || shape.reads == request);
-  const bool has_sink = large && request && !shape.reads && !shape.echoes;
-  if (!carries && !has_sink) {
+  const bool has_reply_buffer = large && request && !shape.reads && !shape.echoes;
+  if (!carries && !has_reply_buffer) {
     const bool fits = small_bytes <= kSlotBytes;
     const std::uint32_t slot = fits ? end.take_slot() : end.take_long_slot(op, call);
     return end.stage(op, call, method, slot, small_bytes);
@@ -63,8 +63,8 @@ void send(End& end, const Shape& shape, SubOp op, std::uint32_t call, std::size_
   bulk.call = call;
   bulk.method = method;
   bulk.slot = end.take_slot();
-  if (carries) bulk.pieces.push_back(end.piece_of(block, shape.large_bytes));
-  if (has_sink) bulk.sink = block;
+  if (carries) bulk.gather_entries.push_back(end.gather_entry_of(block, shape.large_bytes));
+  if (has_reply_buffer) bulk.reply_buffer = block;
   end.submit_bulk(std::move(bulk));
 }
 

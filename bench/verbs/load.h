@@ -13,7 +13,7 @@ namespace rdma_rpc::bench {
 enum class Load : std::uint8_t {
   pingpong,  ///< 64 bytes back and forth, one call at a time
   read,      ///< the server READs 1 MiB of each request, 8 calls in flight
-  write,     ///< the server WRITEs 1 MiB into the sink of each request, 8 calls in flight
+  write,     ///< the server WRITEs 1 MiB into the reply buffer of each request, 8 calls in flight
   /// 64 bytes back and forth, one call at a time, while the server READs or WRITEs 16 MiB for another call.
   beside_read,
   beside_write,

@@ -102,13 +102,13 @@ export function explained(
         ? 'by way of the staging memory of its session'
         : 'through the keys of registrations (exposure: shared)';
   const verb = which === 'request' ? 'READ by the server' : 'WRITTEN by the server';
-  const { grantsAsked, grantsPredicted } = half.client;
+  const { replyBuffersAsked, replyBuffersPredicted } = half.client;
   const grant =
     which === 'request'
       ? ''
-      : grantsAsked > 0
+      : replyBuffersAsked > 0
         ? '; the server asked for the memory first, as nothing was known of the size of responses'
-        : grantsPredicted > 0 || moved > 0
+        : replyBuffersPredicted > 0 || moved > 0
           ? '; the memory for it came with the request, as the last responses were large'
           : '';
   const segments = capabilities.segmentedBytes;

@@ -54,8 +54,8 @@ const counted = [
   'bulkReadBytes',
   'bulkWrites',
   'bulkWriteBytes',
-  'grantsPredicted',
-  'grantsAsked',
+  'replyBuffersPredicted',
+  'replyBuffersAsked',
   'mrHits',
   'mrMisses',
 ] as const satisfies readonly (keyof Stats)[];

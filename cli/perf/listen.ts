@@ -3,7 +3,7 @@
  * for, all at once, and ends.
  */
 import { createServer, type Server, type Socket } from 'node:net';
-import { formatAddress, peerPlace, unmapped } from '../../runtime/control/socket/address.ts';
+import { formatAddress, peerEndpoint, unmapped } from '../../runtime/control/socket/address.ts';
 import { Control, PerfError } from './control.ts';
 import { type Hello, readHello } from './messages.ts';
 import { type PerfFabric, type Plan, planText, type TestName } from './plan.ts';
@@ -156,7 +156,7 @@ const waitingText = (clients: number): string =>
   clients === 1 ? 'waiting for a client' : `waiting for ${clients} clients`;
 
 const nameOf = (socket: Socket): string => {
-  const { host = '', port = 0 } = peerPlace(socket) ?? {};
+  const { host = '', port = 0 } = peerEndpoint(socket) ?? {};
   return formatAddress({ kind: 'tcp', host: unmapped(host), port });
 };
 

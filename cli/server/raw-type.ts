@@ -3,7 +3,7 @@
  * through. Used by `rdma-rpc call` and `rdma-rpc bench`.
  */
 import type { DescMethod } from '#protobuf';
-import { noRoom } from '../../runtime/codec/memory/sink.ts';
+import { noRoom } from '../../runtime/codec/memory/writer.ts';
 import { messageType } from '../../runtime/codec/message.ts';
 import { methodId } from '../../runtime/codec/service/method-id.ts';
 import type { MessageType, MethodDefinition, ServiceDefinition } from '../../runtime/codec/types.ts';
@@ -13,9 +13,9 @@ export function rawType(typeName: string): MessageType<Uint8Array, Uint8Array> {
     typeName,
     create: (bytes = new Uint8Array(0)) => bytes,
     bound: (bytes) => bytes.byteLength,
-    encodeTo: (bytes, sink, at, limit = sink.bytes.length) => {
-      if (at + bytes.byteLength > limit) return noRoom(sink, at);
-      sink.bytes.set(bytes, at);
+    encodeTo: (bytes, writer, at, limit = writer.bytes.length) => {
+      if (at + bytes.byteLength > limit) return noRoom(writer, at);
+      writer.bytes.set(bytes, at);
       return at + bytes.byteLength;
     },
     decodeFrom: (source, at, end) => {

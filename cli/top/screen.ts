@@ -137,9 +137,9 @@ function headLines(view: View, note: string): string[] {
   return [
     `rdma-rpc top   ${view.pid} ${note === '' ? '' : `(${note}) `}${view.command}`,
     `thread     ${threadText(view)}   cpu ${Math.round(view.cpuPercent)} %   memory ${size(view.rssBytes)}   fabric ${fabric}`,
-    `calls      out ${per('calls')}/s   in ${per('requests')}/s   in flight ${sum(view.sessions.map(({ callsInFlight }) => callsInFlight))}   held ${count(now('callsHeldNow'))}   retries ${per('retries')}/s   late ${per('lateResponses')}/s`,
+    `calls      out ${per('calls')}/s   in ${per('requests')}/s   in flight ${sum(view.sessions.map(({ callsInFlight }) => callsInFlight))}   held ${count(now('callsPendingRelease'))}   retries ${per('retries')}/s   late ${per('lateResponses')}/s`,
     `frames     out ${bytesPer('sentBytes')}   in ${bytesPer('receivedBytes')}   inline ${per('inlineSends')}/s   eager ${per('eagerSends')}/s   bulk ${count((view.perSecond.bulkRequests ?? 0) + (view.perSecond.bulkResponses ?? 0) + (view.perSecond.bulkReads ?? 0) + (view.perSecond.bulkWrites ?? 0))}/s`,
-    `bulk       read ${bytesPer('bulkReadBytes')}   written ${bytesPer('bulkWriteBytes')}   grants foreseen ${per('grantsPredicted')}/s, asked for ${per('grantsAsked')}/s`,
+    `bulk       read ${bytesPer('bulkReadBytes')}   written ${bytesPer('bulkWriteBytes')}   reply buffers foreseen ${per('replyBuffersPredicted')}/s, asked for ${per('replyBuffersAsked')}/s`,
     `streams    messages out ${per('streamMessagesSent')}/s   in ${per('streamMessagesReceived')}/s`,
     `credits    frames ${per('creditFrames')}/s   stalls ${per('stalls')}/s, ${per('stalledMs')} ms/s   waiting ${sum(view.sessions.map(({ waiting }) => waiting))}   send slots free ${count(now('sendSlotsFree'))}`,
     `memory     of devices ${size(now('memoryBytes'))}   arena ${size(now('arenaLeasedBytes'))} of ${size(now('arenaBytes'))} in ${count(now('arenaLeasedBlocks'))} blocks   calls wait ${count(now('memoryWaiters'))}`,

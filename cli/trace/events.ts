@@ -57,8 +57,17 @@ const textKind = 11;
 const textAt = 16;
 const unitNs = 256;
 const slotBits = 12;
-const frames = ['', 'request', 'response', 'cancel', 'credit', 'sink-request', 'sink', 'segment'];
-const flagNames = ['sink', 'metadata', 'pieces', 'written', 'not-run', 'lasting', 'part', 'image'];
+const frames = [
+  '',
+  'request',
+  'response',
+  'cancel',
+  'credit',
+  'reply-buffer-request',
+  'reply-buffer',
+  'segment',
+];
+const flagNames = ['reply-buffer', 'metadata', 'gather', 'written', 'not-run', 'lasting', 'part', 'aligned'];
 const states = ['new', 'connecting', 'ready', 'draining', 'down'];
 /** fabric::WcStatus. */
 const completions = [

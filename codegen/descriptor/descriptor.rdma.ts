@@ -84,18 +84,18 @@ function $create_FileDescriptorProto({
   };
 }
 
-function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   let n = 47;
   n += $sizeString(m.name);
   n += $sizeString(m.package);
   n += $sizeStrings(m.dependency, 1);
-  for (const each of $itemsOf(m.messageType)) n += 6 + $bound_DescriptorProto(each, sink, depth + 1);
-  for (const each of $itemsOf(m.enumType)) n += 6 + $bound_EnumDescriptorProto(each, sink, depth + 1);
-  for (const each of $itemsOf(m.service)) n += 6 + $bound_ServiceDescriptorProto(each, sink, depth + 1);
-  for (const each of $itemsOf(m.extension)) n += 6 + $bound_FieldDescriptorProto(each, sink, depth + 1);
-  n += $sizeBytes(m.options, sink);
-  n += $bound_SourceCodeInfo(m.sourceCodeInfo!, sink, depth + 1);
+  for (const each of $itemsOf(m.messageType)) n += 6 + $bound_DescriptorProto(each, writer, depth + 1);
+  for (const each of $itemsOf(m.enumType)) n += 6 + $bound_EnumDescriptorProto(each, writer, depth + 1);
+  for (const each of $itemsOf(m.service)) n += 6 + $bound_ServiceDescriptorProto(each, writer, depth + 1);
+  for (const each of $itemsOf(m.extension)) n += 6 + $bound_FieldDescriptorProto(each, writer, depth + 1);
+  n += $sizeBytes(m.options, writer);
+  n += $bound_SourceCodeInfo(m.sourceCodeInfo!, writer, depth + 1);
   n += $sizeList(m.publicDependency, 11);
   n += $sizeList(m.weakDependency, 11);
   n += $sizeString(m.syntax);
@@ -103,9 +103,9 @@ function $bound_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $Sink, dep
   return n;
 }
 
-function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FileDescriptorProto') {
-  if ($noEntry(m, sink, at + 47, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FileDescriptorProto') {
+  if ($noEntry(m, writer, at + 47, limit, depth, field)) return at;
+  const { bytes } = writer;
   const {
     name,
     package: v2$,
@@ -122,58 +122,58 @@ function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $Sink, 
     edition,
     optionDependency,
   } = m;
-  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 46, 'rdma_rpc.codegen.FileDescriptorProto.name');
-  if (v2$ !== undefined) at = $writeStringField(sink, at, 18, v2$, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.package');
-  at = $writeStringsField(sink, at, 26, dependency, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.dependency');
+  if (name !== undefined) at = $writeStringField(writer, at, 10, name, limit - 46, 'rdma_rpc.codegen.FileDescriptorProto.name');
+  if (v2$ !== undefined) at = $writeStringField(writer, at, 18, v2$, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.package');
+  at = $writeStringsField(writer, at, 26, dependency, limit - 45, 'rdma_rpc.codegen.FileDescriptorProto.dependency');
   if (messageType !== undefined) {
     $checkList(messageType, 'rdma_rpc.codegen.FileDescriptorProto.message_type');
-    for (let i = 0, wide = 0; i < messageType.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < messageType.length && !writer.full; i++) {
       bytes[at] = 34; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_DescriptorProto(messageType[i]!, sink, start + 1 + wide, limit - 48 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.message_type'), wide);
+      at = $closeLength(writer, start, writer.held, $encodeTo_DescriptorProto(messageType[i]!, writer, start + 1 + wide, limit - 48 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.message_type'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   if (enumType !== undefined) {
     $checkList(enumType, 'rdma_rpc.codegen.FileDescriptorProto.enum_type');
-    for (let i = 0, wide = 0; i < enumType.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < enumType.length && !writer.full; i++) {
       bytes[at] = 42; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_EnumDescriptorProto(enumType[i]!, sink, start + 1 + wide, limit - 42 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.enum_type'), wide);
+      at = $closeLength(writer, start, writer.held, $encodeTo_EnumDescriptorProto(enumType[i]!, writer, start + 1 + wide, limit - 42 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.enum_type'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   if (service !== undefined) {
     $checkList(service, 'rdma_rpc.codegen.FileDescriptorProto.service');
-    for (let i = 0, wide = 0; i < service.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < service.length && !writer.full; i++) {
       bytes[at] = 50; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_ServiceDescriptorProto(service[i]!, sink, start + 1 + wide, limit - 36 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.service'), wide);
+      at = $closeLength(writer, start, writer.held, $encodeTo_ServiceDescriptorProto(service[i]!, writer, start + 1 + wide, limit - 36 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.service'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   if (extension !== undefined) {
     $checkList(extension, 'rdma_rpc.codegen.FileDescriptorProto.extension');
-    for (let i = 0, wide = 0; i < extension.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < extension.length && !writer.full; i++) {
       bytes[at] = 58; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(extension[i]!, sink, start + 1 + wide, limit - 30 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.extension'), wide);
+      at = $closeLength(writer, start, writer.held, $encodeTo_FieldDescriptorProto(extension[i]!, writer, start + 1 + wide, limit - 30 + wide, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.extension'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (options !== undefined) at = $writeBytesField(sink, at, 66, options, limit - 19, 'rdma_rpc.codegen.FileDescriptorProto.options');
-  if (sourceCodeInfo !== undefined) at = $closeSolidField(bytes, at, 74, $encodeTo_SourceCodeInfo(sourceCodeInfo, sink, at + 2, limit - 17, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info'));
+  if (options !== undefined) at = $writeBytesField(writer, at, 66, options, limit - 19, 'rdma_rpc.codegen.FileDescriptorProto.options');
+  if (sourceCodeInfo !== undefined) at = $closeSolidField(bytes, at, 74, $encodeTo_SourceCodeInfo(sourceCodeInfo, writer, at + 2, limit - 17, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info'));
   if (publicDependency !== undefined) {
     $checkList(publicDependency, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency');
     const count = publicDependency.length;
-    if (at + count * 11 > limit - 13) $noRoom(sink, at);
+    if (at + count * 11 > limit - 13) $noRoom(writer, at);
     else for (let i = 0; i < count; i++) { at = $writeInt32Field(bytes, at, 80, publicDependency[i]!, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency'); }
   }
   if (weakDependency !== undefined) {
     $checkList(weakDependency, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency');
     const count = weakDependency.length;
-    if (at + count * 11 > limit - 13) $noRoom(sink, at);
+    if (at + count * 11 > limit - 13) $noRoom(writer, at);
     else for (let i = 0; i < count; i++) { at = $writeInt32Field(bytes, at, 88, weakDependency[i]!, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency'); }
   }
-  if (syntax !== undefined) at = $writeStringField(sink, at, 98, syntax, limit - 12, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
+  if (syntax !== undefined) at = $writeStringField(writer, at, 98, syntax, limit - 12, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
   if (edition !== undefined) at = $writeInt32Field(bytes, at, 112, edition, 'rdma_rpc.codegen.FileDescriptorProto.edition');
-  at = $writeStringsField(sink, at, 122, optionDependency, limit - 1, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency');
+  at = $writeStringsField(writer, at, 122, optionDependency, limit - 1, 'rdma_rpc.codegen.FileDescriptorProto.option_dependency');
   return at;
 }
 
@@ -279,25 +279,25 @@ function $create_DescriptorProto({
   };
 }
 
-function $bound_DescriptorProto(m: DescriptorProtoInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_DescriptorProto(m: DescriptorProtoInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   let n = 56;
   n += $sizeString(m.name);
-  for (const each of $itemsOf(m.field)) n += 6 + $bound_FieldDescriptorProto(each, sink, depth + 1);
-  for (const each of $itemsOf(m.nestedType)) n += 6 + $bound_DescriptorProto(each, sink, depth + 1);
-  for (const each of $itemsOf(m.enumType)) n += 6 + $bound_EnumDescriptorProto(each, sink, depth + 1);
-  for (const each of $itemsOf(m.extensionRange)) n += 6 + $bound_DescriptorProto_ExtensionRange(each, sink, depth + 1);
-  for (const each of $itemsOf(m.extension)) n += 6 + $bound_FieldDescriptorProto(each, sink, depth + 1);
-  n += $sizeBytes(m.options, sink);
-  for (const each of $itemsOf(m.oneofDecl)) n += 6 + $bound_OneofDescriptorProto(each, sink, depth + 1);
-  for (const each of $itemsOf(m.reservedRange)) n += 6 + $bound_DescriptorProto_ReservedRange(each, sink, depth + 1);
+  for (const each of $itemsOf(m.field)) n += 6 + $bound_FieldDescriptorProto(each, writer, depth + 1);
+  for (const each of $itemsOf(m.nestedType)) n += 6 + $bound_DescriptorProto(each, writer, depth + 1);
+  for (const each of $itemsOf(m.enumType)) n += 6 + $bound_EnumDescriptorProto(each, writer, depth + 1);
+  for (const each of $itemsOf(m.extensionRange)) n += 6 + $bound_DescriptorProto_ExtensionRange(each, writer, depth + 1);
+  for (const each of $itemsOf(m.extension)) n += 6 + $bound_FieldDescriptorProto(each, writer, depth + 1);
+  n += $sizeBytes(m.options, writer);
+  for (const each of $itemsOf(m.oneofDecl)) n += 6 + $bound_OneofDescriptorProto(each, writer, depth + 1);
+  for (const each of $itemsOf(m.reservedRange)) n += 6 + $bound_DescriptorProto_ReservedRange(each, writer, depth + 1);
   n += $sizeStrings(m.reservedName, 1);
   return n;
 }
 
-function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto') {
-  if ($noEntry(m, sink, at + 56, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_DescriptorProto(m: DescriptorProtoInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto') {
+  if ($noEntry(m, writer, at + 56, limit, depth, field)) return at;
+  const { bytes } = writer;
   const {
     name,
     field: v2$,
@@ -311,65 +311,65 @@ function $encodeTo_DescriptorProto(m: DescriptorProtoInit, sink: $Sink, at: numb
     reservedName,
     visibility,
   } = m;
-  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 55, 'rdma_rpc.codegen.DescriptorProto.name');
+  if (name !== undefined) at = $writeStringField(writer, at, 10, name, limit - 55, 'rdma_rpc.codegen.DescriptorProto.name');
   if (v2$ !== undefined) {
     $checkList(v2$, 'rdma_rpc.codegen.DescriptorProto.field');
-    for (let i = 0, wide = 0; i < v2$.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < v2$.length && !writer.full; i++) {
       bytes[at] = 18; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(v2$[i]!, sink, start + 1 + wide, limit - 59 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.field'), wide);
+      at = $closeLength(writer, start, writer.held, $encodeTo_FieldDescriptorProto(v2$[i]!, writer, start + 1 + wide, limit - 59 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.field'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   if (nestedType !== undefined) {
     $checkList(nestedType, 'rdma_rpc.codegen.DescriptorProto.nested_type');
-    for (let i = 0, wide = 0; i < nestedType.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < nestedType.length && !writer.full; i++) {
       bytes[at] = 26; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_DescriptorProto(nestedType[i]!, sink, start + 1 + wide, limit - 53 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.nested_type'), wide);
+      at = $closeLength(writer, start, writer.held, $encodeTo_DescriptorProto(nestedType[i]!, writer, start + 1 + wide, limit - 53 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.nested_type'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   if (enumType !== undefined) {
     $checkList(enumType, 'rdma_rpc.codegen.DescriptorProto.enum_type');
-    for (let i = 0, wide = 0; i < enumType.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < enumType.length && !writer.full; i++) {
       bytes[at] = 34; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_EnumDescriptorProto(enumType[i]!, sink, start + 1 + wide, limit - 47 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.enum_type'), wide);
+      at = $closeLength(writer, start, writer.held, $encodeTo_EnumDescriptorProto(enumType[i]!, writer, start + 1 + wide, limit - 47 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.enum_type'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   if (extensionRange !== undefined) {
     $checkList(extensionRange, 'rdma_rpc.codegen.DescriptorProto.extension_range');
-    for (let i = 0, wide = 0; i < extensionRange.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < extensionRange.length && !writer.full; i++) {
       bytes[at] = 42; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_DescriptorProto_ExtensionRange(extensionRange[i]!, sink, start + 1 + wide, limit - 41 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension_range'), wide);
+      at = $closeLength(writer, start, writer.held, $encodeTo_DescriptorProto_ExtensionRange(extensionRange[i]!, writer, start + 1 + wide, limit - 41 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension_range'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   if (extension !== undefined) {
     $checkList(extension, 'rdma_rpc.codegen.DescriptorProto.extension');
-    for (let i = 0, wide = 0; i < extension.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < extension.length && !writer.full; i++) {
       bytes[at] = 50; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_FieldDescriptorProto(extension[i]!, sink, start + 1 + wide, limit - 35 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension'), wide);
+      at = $closeLength(writer, start, writer.held, $encodeTo_FieldDescriptorProto(extension[i]!, writer, start + 1 + wide, limit - 35 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.extension'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (options !== undefined) at = $writeBytesField(sink, at, 58, options, limit - 24, 'rdma_rpc.codegen.DescriptorProto.options');
+  if (options !== undefined) at = $writeBytesField(writer, at, 58, options, limit - 24, 'rdma_rpc.codegen.DescriptorProto.options');
   if (oneofDecl !== undefined) {
     $checkList(oneofDecl, 'rdma_rpc.codegen.DescriptorProto.oneof_decl');
-    for (let i = 0, wide = 0; i < oneofDecl.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < oneofDecl.length && !writer.full; i++) {
       bytes[at] = 66; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_OneofDescriptorProto(oneofDecl[i]!, sink, start + 1 + wide, limit - 28 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.oneof_decl'), wide);
+      at = $closeLength(writer, start, writer.held, $encodeTo_OneofDescriptorProto(oneofDecl[i]!, writer, start + 1 + wide, limit - 28 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.oneof_decl'), wide);
       wide = bytes[start]! >> 7;
     }
   }
   if (reservedRange !== undefined) {
     $checkList(reservedRange, 'rdma_rpc.codegen.DescriptorProto.reserved_range');
-    for (let i = 0, wide = 0; i < reservedRange.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < reservedRange.length && !writer.full; i++) {
       bytes[at] = 74; const start = at + 1;
-      at = $closeSolid(bytes, start, $encodeTo_DescriptorProto_ReservedRange(reservedRange[i]!, sink, start + 1 + wide, limit - 22 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.reserved_range'), wide);
+      at = $closeSolid(bytes, start, $encodeTo_DescriptorProto_ReservedRange(reservedRange[i]!, writer, start + 1 + wide, limit - 22 + wide, depth + 1, 'rdma_rpc.codegen.DescriptorProto.reserved_range'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  at = $writeStringsField(sink, at, 82, reservedName, limit - 12, 'rdma_rpc.codegen.DescriptorProto.reserved_name');
+  at = $writeStringsField(writer, at, 82, reservedName, limit - 12, 'rdma_rpc.codegen.DescriptorProto.reserved_name');
   if (visibility !== undefined) at = $writeInt32Field(bytes, at, 88, visibility, 'rdma_rpc.codegen.DescriptorProto.visibility');
   return at;
 }
@@ -432,19 +432,19 @@ function $create_DescriptorProto_ExtensionRange({
   return { start, end, options };
 }
 
-function $bound_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 23 +
-    $sizeBytes(m.options, sink);
+    $sizeBytes(m.options, writer);
 }
 
-function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange') {
-  if ($noEntry(m, sink, at + 23, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_DescriptorProto_ExtensionRange(m: DescriptorProto_ExtensionRangeInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ExtensionRange') {
+  if ($noEntry(m, writer, at + 23, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { start: v1$, end, options } = m;
   if (v1$ !== undefined) at = $writeInt32Field(bytes, at, 8, v1$, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.start');
   if (end !== undefined) at = $writeInt32Field(bytes, at, 16, end, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.end');
-  if (options !== undefined) at = $writeBytesField(sink, at, 26, options, limit, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
+  if (options !== undefined) at = $writeBytesField(writer, at, 26, options, limit, 'rdma_rpc.codegen.DescriptorProto.ExtensionRange.options');
   return at;
 }
 
@@ -486,14 +486,14 @@ function $create_DescriptorProto_ReservedRange({
   return { start, end };
 }
 
-function $bound_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 22;
 }
 
-function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ReservedRange') {
-  if ($noEntry(m, sink, at + 22, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_DescriptorProto_ReservedRange(m: DescriptorProto_ReservedRangeInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.DescriptorProto.ReservedRange') {
+  if ($noEntry(m, writer, at + 22, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { start: v1$, end } = m;
   if (v1$ !== undefined) at = $writeInt32Field(bytes, at, 8, v1$, 'rdma_rpc.codegen.DescriptorProto.ReservedRange.start');
   if (end !== undefined) at = $writeInt32Field(bytes, at, 16, end, 'rdma_rpc.codegen.DescriptorProto.ReservedRange.end');
@@ -569,20 +569,20 @@ function $create_FieldDescriptorProto({
   };
 }
 
-function $bound_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_FieldDescriptorProto(m: FieldDescriptorProtoInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 53 +
     $sizeString(m.name) +
     $sizeString(m.extendee) +
     $sizeString(m.typeName) +
     $sizeString(m.defaultValue) +
-    $sizeBytes(m.options, sink) +
+    $sizeBytes(m.options, writer) +
     $sizeString(m.jsonName);
 }
 
-function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FieldDescriptorProto') {
-  if ($noEntry(m, sink, at + 53, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.FieldDescriptorProto') {
+  if ($noEntry(m, writer, at + 53, limit, depth, field)) return at;
+  const { bytes } = writer;
   const {
     name,
     extendee,
@@ -596,16 +596,16 @@ function $encodeTo_FieldDescriptorProto(m: FieldDescriptorProtoInit, sink: $Sink
     jsonName,
     proto3Optional,
   } = m;
-  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 52, 'rdma_rpc.codegen.FieldDescriptorProto.name');
-  if (extendee !== undefined) at = $writeStringField(sink, at, 18, extendee, limit - 51, 'rdma_rpc.codegen.FieldDescriptorProto.extendee');
+  if (name !== undefined) at = $writeStringField(writer, at, 10, name, limit - 52, 'rdma_rpc.codegen.FieldDescriptorProto.name');
+  if (extendee !== undefined) at = $writeStringField(writer, at, 18, extendee, limit - 51, 'rdma_rpc.codegen.FieldDescriptorProto.extendee');
   if (v3$ !== undefined) at = $writeInt32Field(bytes, at, 24, v3$, 'rdma_rpc.codegen.FieldDescriptorProto.number');
   if (label !== undefined) at = $writeInt32Field(bytes, at, 32, label, 'rdma_rpc.codegen.FieldDescriptorProto.label');
   if (v5$ !== undefined) at = $writeInt32Field(bytes, at, 40, v5$, 'rdma_rpc.codegen.FieldDescriptorProto.type');
-  if (typeName !== undefined) at = $writeStringField(sink, at, 50, typeName, limit - 17, 'rdma_rpc.codegen.FieldDescriptorProto.type_name');
-  if (defaultValue !== undefined) at = $writeStringField(sink, at, 58, defaultValue, limit - 16, 'rdma_rpc.codegen.FieldDescriptorProto.default_value');
-  if (options !== undefined) at = $writeBytesField(sink, at, 66, options, limit - 15, 'rdma_rpc.codegen.FieldDescriptorProto.options');
+  if (typeName !== undefined) at = $writeStringField(writer, at, 50, typeName, limit - 17, 'rdma_rpc.codegen.FieldDescriptorProto.type_name');
+  if (defaultValue !== undefined) at = $writeStringField(writer, at, 58, defaultValue, limit - 16, 'rdma_rpc.codegen.FieldDescriptorProto.default_value');
+  if (options !== undefined) at = $writeBytesField(writer, at, 66, options, limit - 15, 'rdma_rpc.codegen.FieldDescriptorProto.options');
   if (oneofIndex !== undefined) at = $writeInt32Field(bytes, at, 72, oneofIndex, 'rdma_rpc.codegen.FieldDescriptorProto.oneof_index');
-  if (jsonName !== undefined) at = $writeStringField(sink, at, 82, jsonName, limit - 3, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
+  if (jsonName !== undefined) at = $writeStringField(writer, at, 82, jsonName, limit - 3, 'rdma_rpc.codegen.FieldDescriptorProto.json_name');
   if (proto3Optional !== undefined) {
     bytes[at] = 136;
     at = $writeBoolField(bytes, at + 1, 1, proto3Optional, 'rdma_rpc.codegen.FieldDescriptorProto.proto3_optional');
@@ -665,18 +665,18 @@ function $create_OneofDescriptorProto({ name, options }: OneofDescriptorProtoIni
   return { name, options };
 }
 
-function $bound_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_OneofDescriptorProto(m: OneofDescriptorProtoInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 2 +
     $sizeString(m.name) +
-    $sizeBytes(m.options, sink);
+    $sizeBytes(m.options, writer);
 }
 
-function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.OneofDescriptorProto') {
-  if ($noEntry(m, sink, at + 2, limit, depth, field)) return at;
+function $encodeTo_OneofDescriptorProto(m: OneofDescriptorProtoInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.OneofDescriptorProto') {
+  if ($noEntry(m, writer, at + 2, limit, depth, field)) return at;
   const { name, options } = m;
-  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 1, 'rdma_rpc.codegen.OneofDescriptorProto.name');
-  if (options !== undefined) at = $writeBytesField(sink, at, 18, options, limit, 'rdma_rpc.codegen.OneofDescriptorProto.options');
+  if (name !== undefined) at = $writeStringField(writer, at, 10, name, limit - 1, 'rdma_rpc.codegen.OneofDescriptorProto.name');
+  if (options !== undefined) at = $writeBytesField(writer, at, 18, options, limit, 'rdma_rpc.codegen.OneofDescriptorProto.options');
   return at;
 }
 
@@ -730,40 +730,40 @@ function $create_EnumDescriptorProto({
   };
 }
 
-function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_EnumDescriptorProto(m: EnumDescriptorProtoInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   let n = 26;
   n += $sizeString(m.name);
-  for (const each of $itemsOf(m.value)) n += 6 + $bound_EnumValueDescriptorProto(each, sink, depth + 1);
-  n += $sizeBytes(m.options, sink);
-  for (const each of $itemsOf(m.reservedRange)) n += 6 + $bound_EnumDescriptorProto_EnumReservedRange(each, sink, depth + 1);
+  for (const each of $itemsOf(m.value)) n += 6 + $bound_EnumValueDescriptorProto(each, writer, depth + 1);
+  n += $sizeBytes(m.options, writer);
+  for (const each of $itemsOf(m.reservedRange)) n += 6 + $bound_EnumDescriptorProto_EnumReservedRange(each, writer, depth + 1);
   n += $sizeStrings(m.reservedName, 1);
   return n;
 }
 
-function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto') {
-  if ($noEntry(m, sink, at + 26, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_EnumDescriptorProto(m: EnumDescriptorProtoInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto') {
+  if ($noEntry(m, writer, at + 26, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { name, value, options, reservedRange, reservedName, visibility } = m;
-  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 25, 'rdma_rpc.codegen.EnumDescriptorProto.name');
+  if (name !== undefined) at = $writeStringField(writer, at, 10, name, limit - 25, 'rdma_rpc.codegen.EnumDescriptorProto.name');
   if (value !== undefined) {
     $checkList(value, 'rdma_rpc.codegen.EnumDescriptorProto.value');
-    for (let i = 0, wide = 0; i < value.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < value.length && !writer.full; i++) {
       bytes[at] = 18; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_EnumValueDescriptorProto(value[i]!, sink, start + 1 + wide, limit - 29 + wide, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.value'), wide);
+      at = $closeLength(writer, start, writer.held, $encodeTo_EnumValueDescriptorProto(value[i]!, writer, start + 1 + wide, limit - 29 + wide, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.value'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (options !== undefined) at = $writeBytesField(sink, at, 26, options, limit - 18, 'rdma_rpc.codegen.EnumDescriptorProto.options');
+  if (options !== undefined) at = $writeBytesField(writer, at, 26, options, limit - 18, 'rdma_rpc.codegen.EnumDescriptorProto.options');
   if (reservedRange !== undefined) {
     $checkList(reservedRange, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range');
-    for (let i = 0, wide = 0; i < reservedRange.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < reservedRange.length && !writer.full; i++) {
       bytes[at] = 34; const start = at + 1;
-      at = $closeSolid(bytes, start, $encodeTo_EnumDescriptorProto_EnumReservedRange(reservedRange[i]!, sink, start + 1 + wide, limit - 22 + wide, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range'), wide);
+      at = $closeSolid(bytes, start, $encodeTo_EnumDescriptorProto_EnumReservedRange(reservedRange[i]!, writer, start + 1 + wide, limit - 22 + wide, depth + 1, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_range'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  at = $writeStringsField(sink, at, 42, reservedName, limit - 12, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name');
+  at = $writeStringsField(writer, at, 42, reservedName, limit - 12, 'rdma_rpc.codegen.EnumDescriptorProto.reserved_name');
   if (visibility !== undefined) at = $writeInt32Field(bytes, at, 48, visibility, 'rdma_rpc.codegen.EnumDescriptorProto.visibility');
   return at;
 }
@@ -809,14 +809,14 @@ function $create_EnumDescriptorProto_EnumReservedRange({
   return { start, end };
 }
 
-function $bound_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 22;
 }
 
-function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange') {
-  if ($noEntry(m, sink, at + 22, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_EnumDescriptorProto_EnumReservedRange(m: EnumDescriptorProto_EnumReservedRangeInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange') {
+  if ($noEntry(m, writer, at + 22, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { start: v1$, end } = m;
   if (v1$ !== undefined) at = $writeInt32Field(bytes, at, 8, v1$, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange.start');
   if (end !== undefined) at = $writeInt32Field(bytes, at, 16, end, 'rdma_rpc.codegen.EnumDescriptorProto.EnumReservedRange.end');
@@ -860,20 +860,20 @@ function $create_EnumValueDescriptorProto({
   return { name, number: v2$, options };
 }
 
-function $bound_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 13 +
     $sizeString(m.name) +
-    $sizeBytes(m.options, sink);
+    $sizeBytes(m.options, writer);
 }
 
-function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumValueDescriptorProto') {
-  if ($noEntry(m, sink, at + 13, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_EnumValueDescriptorProto(m: EnumValueDescriptorProtoInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.EnumValueDescriptorProto') {
+  if ($noEntry(m, writer, at + 13, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { name, number: v2$, options } = m;
-  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 12, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
+  if (name !== undefined) at = $writeStringField(writer, at, 10, name, limit - 12, 'rdma_rpc.codegen.EnumValueDescriptorProto.name');
   if (v2$ !== undefined) at = $writeInt32Field(bytes, at, 16, v2$, 'rdma_rpc.codegen.EnumValueDescriptorProto.number');
-  if (options !== undefined) at = $writeBytesField(sink, at, 26, options, limit, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
+  if (options !== undefined) at = $writeBytesField(writer, at, 26, options, limit, 'rdma_rpc.codegen.EnumValueDescriptorProto.options');
   return at;
 }
 
@@ -917,29 +917,29 @@ function $create_ServiceDescriptorProto({
   };
 }
 
-function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   let n = 8;
   n += $sizeString(m.name);
-  for (const each of $itemsOf(m.method)) n += 6 + $bound_MethodDescriptorProto(each, sink, depth + 1);
-  n += $sizeBytes(m.options, sink);
+  for (const each of $itemsOf(m.method)) n += 6 + $bound_MethodDescriptorProto(each, writer, depth + 1);
+  n += $sizeBytes(m.options, writer);
   return n;
 }
 
-function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.ServiceDescriptorProto') {
-  if ($noEntry(m, sink, at + 8, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_ServiceDescriptorProto(m: ServiceDescriptorProtoInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.ServiceDescriptorProto') {
+  if ($noEntry(m, writer, at + 8, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { name, method, options } = m;
-  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 7, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
+  if (name !== undefined) at = $writeStringField(writer, at, 10, name, limit - 7, 'rdma_rpc.codegen.ServiceDescriptorProto.name');
   if (method !== undefined) {
     $checkList(method, 'rdma_rpc.codegen.ServiceDescriptorProto.method');
-    for (let i = 0, wide = 0; i < method.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < method.length && !writer.full; i++) {
       bytes[at] = 18; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_MethodDescriptorProto(method[i]!, sink, start + 1 + wide, limit - 11 + wide, depth + 1, 'rdma_rpc.codegen.ServiceDescriptorProto.method'), wide);
+      at = $closeLength(writer, start, writer.held, $encodeTo_MethodDescriptorProto(method[i]!, writer, start + 1 + wide, limit - 11 + wide, depth + 1, 'rdma_rpc.codegen.ServiceDescriptorProto.method'), wide);
       wide = bytes[start]! >> 7;
     }
   }
-  if (options !== undefined) at = $writeBytesField(sink, at, 26, options, limit, 'rdma_rpc.codegen.ServiceDescriptorProto.options');
+  if (options !== undefined) at = $writeBytesField(writer, at, 26, options, limit, 'rdma_rpc.codegen.ServiceDescriptorProto.options');
   return at;
 }
 
@@ -987,23 +987,23 @@ function $create_MethodDescriptorProto({
   return { name, inputType, outputType, options, clientStreaming, serverStreaming };
 }
 
-function $bound_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_MethodDescriptorProto(m: MethodDescriptorProtoInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 8 +
     $sizeString(m.name) +
     $sizeString(m.inputType) +
     $sizeString(m.outputType) +
-    $sizeBytes(m.options, sink);
+    $sizeBytes(m.options, writer);
 }
 
-function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.MethodDescriptorProto') {
-  if ($noEntry(m, sink, at + 8, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_MethodDescriptorProto(m: MethodDescriptorProtoInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.MethodDescriptorProto') {
+  if ($noEntry(m, writer, at + 8, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { name, inputType, outputType, options, clientStreaming, serverStreaming } = m;
-  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 7, 'rdma_rpc.codegen.MethodDescriptorProto.name');
-  if (inputType !== undefined) at = $writeStringField(sink, at, 18, inputType, limit - 6, 'rdma_rpc.codegen.MethodDescriptorProto.input_type');
-  if (outputType !== undefined) at = $writeStringField(sink, at, 26, outputType, limit - 5, 'rdma_rpc.codegen.MethodDescriptorProto.output_type');
-  if (options !== undefined) at = $writeBytesField(sink, at, 34, options, limit - 4, 'rdma_rpc.codegen.MethodDescriptorProto.options');
+  if (name !== undefined) at = $writeStringField(writer, at, 10, name, limit - 7, 'rdma_rpc.codegen.MethodDescriptorProto.name');
+  if (inputType !== undefined) at = $writeStringField(writer, at, 18, inputType, limit - 6, 'rdma_rpc.codegen.MethodDescriptorProto.input_type');
+  if (outputType !== undefined) at = $writeStringField(writer, at, 26, outputType, limit - 5, 'rdma_rpc.codegen.MethodDescriptorProto.output_type');
+  if (options !== undefined) at = $writeBytesField(writer, at, 34, options, limit - 4, 'rdma_rpc.codegen.MethodDescriptorProto.options');
   if (clientStreaming !== undefined) at = $writeBoolField(bytes, at, 40, clientStreaming, 'rdma_rpc.codegen.MethodDescriptorProto.client_streaming');
   if (serverStreaming !== undefined) at = $writeBoolField(bytes, at, 48, serverStreaming, 'rdma_rpc.codegen.MethodDescriptorProto.server_streaming');
   return at;
@@ -1049,22 +1049,22 @@ function $create_SourceCodeInfo({ location }: SourceCodeInfoInit = {}): SourceCo
   return { location: location === undefined ? [] : location.map((value) => $create_SourceCodeInfo_Location(value)) };
 }
 
-function $bound_SourceCodeInfo(m: SourceCodeInfoInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_SourceCodeInfo(m: SourceCodeInfoInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   let n = 6;
-  for (const each of $itemsOf(m.location)) n += 6 + $bound_SourceCodeInfo_Location(each, sink, depth + 1);
+  for (const each of $itemsOf(m.location)) n += 6 + $bound_SourceCodeInfo_Location(each, writer, depth + 1);
   return n;
 }
 
-function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo') {
-  if ($noEntry(m, sink, at + 6, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_SourceCodeInfo(m: SourceCodeInfoInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo') {
+  if ($noEntry(m, writer, at + 6, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { location } = m;
   if (location !== undefined) {
     $checkList(location, 'rdma_rpc.codegen.SourceCodeInfo.location');
-    for (let i = 0, wide = 0; i < location.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < location.length && !writer.full; i++) {
       bytes[at] = 10; const start = at + 1;
-      at = $closeSolid(bytes, start, $encodeTo_SourceCodeInfo_Location(location[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.SourceCodeInfo.location'), wide);
+      at = $closeSolid(bytes, start, $encodeTo_SourceCodeInfo_Location(location[i]!, writer, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.SourceCodeInfo.location'), wide);
       wide = bytes[start]! >> 7;
     }
   }
@@ -1111,8 +1111,8 @@ function $create_SourceCodeInfo_Location({
   return { path: $copyList(path), span: $copyList(span), leadingComments, trailingComments };
 }
 
-function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 4 +
     $sizeList(m.path, 10) +
     $sizeList(m.span, 10) +
@@ -1120,24 +1120,24 @@ function $bound_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $S
     $sizeString(m.trailingComments);
 }
 
-function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo.Location') {
-  if ($noEntry(m, sink, at + 4, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_SourceCodeInfo_Location(m: SourceCodeInfo_LocationInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.SourceCodeInfo.Location') {
+  if ($noEntry(m, writer, at + 4, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { path, span, leadingComments, trailingComments } = m;
   if (path !== undefined) {
     $checkList(path, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
     if (path.length !== 0) {
-      bytes[at] = 10; at = $writePackedInt32(sink, at + 1, path, limit - 3, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
+      bytes[at] = 10; at = $writePackedInt32(writer, at + 1, path, limit - 3, 'rdma_rpc.codegen.SourceCodeInfo.Location.path');
     }
   }
   if (span !== undefined) {
     $checkList(span, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
     if (span.length !== 0) {
-      bytes[at] = 18; at = $writePackedInt32(sink, at + 1, span, limit - 2, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
+      bytes[at] = 18; at = $writePackedInt32(writer, at + 1, span, limit - 2, 'rdma_rpc.codegen.SourceCodeInfo.Location.span');
     }
   }
-  if (leadingComments !== undefined) at = $writeStringField(sink, at, 26, leadingComments, limit - 1, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments');
-  if (trailingComments !== undefined) at = $writeStringField(sink, at, 34, trailingComments, limit, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
+  if (leadingComments !== undefined) at = $writeStringField(writer, at, 26, leadingComments, limit - 1, 'rdma_rpc.codegen.SourceCodeInfo.Location.leading_comments');
+  if (trailingComments !== undefined) at = $writeStringField(writer, at, 34, trailingComments, limit, 'rdma_rpc.codegen.SourceCodeInfo.Location.trailing_comments');
   return at;
 }
 
@@ -1186,26 +1186,26 @@ function $create_CodeGeneratorRequest({
   };
 }
 
-function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_CodeGeneratorRequest(m: CodeGeneratorRequestInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   let n = 8;
   n += $sizeStrings(m.fileToGenerate, 1);
   n += $sizeString(m.parameter);
-  for (const each of $itemsOf(m.protoFile)) n += 6 + $bound_FileDescriptorProto(each, sink, depth + 1);
+  for (const each of $itemsOf(m.protoFile)) n += 6 + $bound_FileDescriptorProto(each, writer, depth + 1);
   return n;
 }
 
-function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorRequest') {
-  if ($noEntry(m, sink, at + 8, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_CodeGeneratorRequest(m: CodeGeneratorRequestInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorRequest') {
+  if ($noEntry(m, writer, at + 8, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { fileToGenerate, parameter, protoFile } = m;
-  at = $writeStringsField(sink, at, 10, fileToGenerate, limit - 8, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
-  if (parameter !== undefined) at = $writeStringField(sink, at, 18, parameter, limit - 6, 'rdma_rpc.codegen.CodeGeneratorRequest.parameter');
+  at = $writeStringsField(writer, at, 10, fileToGenerate, limit - 8, 'rdma_rpc.codegen.CodeGeneratorRequest.file_to_generate');
+  if (parameter !== undefined) at = $writeStringField(writer, at, 18, parameter, limit - 6, 'rdma_rpc.codegen.CodeGeneratorRequest.parameter');
   if (protoFile !== undefined) {
     $checkList(protoFile, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file');
-    for (let i = 0, wide = 0; i < protoFile.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < protoFile.length && !writer.full; i++) {
       bytes[at] = 122; const start = at + 1;
-      at = $closeLength(sink, start, sink.held, $encodeTo_FileDescriptorProto(protoFile[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file'), wide);
+      at = $closeLength(writer, start, writer.held, $encodeTo_FileDescriptorProto(protoFile[i]!, writer, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.CodeGeneratorRequest.proto_file'), wide);
       wide = bytes[start]! >> 7;
     }
   }
@@ -1260,27 +1260,27 @@ function $create_CodeGeneratorResponse({
   };
 }
 
-function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_CodeGeneratorResponse(m: CodeGeneratorResponseInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   let n = 40;
   n += $sizeString(m.error);
-  for (const each of $itemsOf(m.file)) n += 6 + $bound_CodeGeneratorResponse_File(each, sink, depth + 1);
+  for (const each of $itemsOf(m.file)) n += 6 + $bound_CodeGeneratorResponse_File(each, writer, depth + 1);
   return n;
 }
 
-function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse') {
-  if ($noEntry(m, sink, at + 40, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_CodeGeneratorResponse(m: CodeGeneratorResponseInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse') {
+  if ($noEntry(m, writer, at + 40, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { error, supportedFeatures, minimumEdition, maximumEdition, file } = m;
-  if (error !== undefined) at = $writeStringField(sink, at, 10, error, limit - 39, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
+  if (error !== undefined) at = $writeStringField(writer, at, 10, error, limit - 39, 'rdma_rpc.codegen.CodeGeneratorResponse.error');
   if (supportedFeatures !== undefined) at = $writeUint64Field(bytes, at, 16, supportedFeatures, 'rdma_rpc.codegen.CodeGeneratorResponse.supported_features');
   if (minimumEdition !== undefined) at = $writeInt32Field(bytes, at, 24, minimumEdition, 'rdma_rpc.codegen.CodeGeneratorResponse.minimum_edition');
   if (maximumEdition !== undefined) at = $writeInt32Field(bytes, at, 32, maximumEdition, 'rdma_rpc.codegen.CodeGeneratorResponse.maximum_edition');
   if (file !== undefined) {
     $checkList(file, 'rdma_rpc.codegen.CodeGeneratorResponse.file');
-    for (let i = 0, wide = 0; i < file.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < file.length && !writer.full; i++) {
       bytes[at] = 122; const start = at + 1;
-      at = $closeSolid(bytes, start, $encodeTo_CodeGeneratorResponse_File(file[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.CodeGeneratorResponse.file'), wide);
+      at = $closeSolid(bytes, start, $encodeTo_CodeGeneratorResponse_File(file[i]!, writer, start + 1 + wide, limit - 10 + wide, depth + 1, 'rdma_rpc.codegen.CodeGeneratorResponse.file'), wide);
       wide = bytes[start]! >> 7;
     }
   }
@@ -1325,18 +1325,18 @@ function $create_CodeGeneratorResponse_File({
   return { name, content };
 }
 
-function $bound_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 2 +
     $sizeString(m.name) +
     $sizeString(m.content);
 }
 
-function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse.File') {
-  if ($noEntry(m, sink, at + 2, limit, depth, field)) return at;
+function $encodeTo_CodeGeneratorResponse_File(m: CodeGeneratorResponse_FileInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'rdma_rpc.codegen.CodeGeneratorResponse.File') {
+  if ($noEntry(m, writer, at + 2, limit, depth, field)) return at;
   const { name, content } = m;
-  if (name !== undefined) at = $writeStringField(sink, at, 10, name, limit - 1, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
-  if (content !== undefined) at = $writeStringField(sink, at, 122, content, limit, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
+  if (name !== undefined) at = $writeStringField(writer, at, 10, name, limit - 1, 'rdma_rpc.codegen.CodeGeneratorResponse.File.name');
+  if (content !== undefined) at = $writeStringField(writer, at, 122, content, limit, 'rdma_rpc.codegen.CodeGeneratorResponse.File.content');
   return at;
 }
 
@@ -1359,7 +1359,7 @@ function $decodeFrom_CodeGeneratorResponse_File(source: $Source, at: number, end
 export const CodeGeneratorResponse_File: $MessageType<CodeGeneratorResponse_File, CodeGeneratorResponse_FileInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.CodeGeneratorResponse.File', $create_CodeGeneratorResponse_File, $bound_CodeGeneratorResponse_File, $encodeTo_CodeGeneratorResponse_File, $decodeFrom_CodeGeneratorResponse_File, 'name:string:optional content:string:optional');
 
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Sink = $.Sink;
+type $Writer = $.Writer;
 type $Source = $.Source;
 
 const $checkList = $.checkList;

@@ -58,7 +58,7 @@ export type Parameter = readonly [name: string, type: string, initial?: string];
 const aliases = {
   Case: ['<K extends string, V>', '<K, V>'],
   MessageType: ['<T, Init>', '<T, Init>'],
-  Sink: ['', ''],
+  Writer: ['', ''],
   Source: ['', ''],
   Unset: ['', ''],
 } as const;
@@ -82,9 +82,9 @@ export class FileScope {
   readonly #shared = new Map<string, string>();
   /** Import prefixes used so far. */
   readonly #used: Readonly<Record<OutputPart, Set<string>>> = { code: new Set(), declaration: new Set() };
-  /** The current encoder uses a variable with the sink's memory. */
+  /** The current encoder uses a variable with the writer's memory. */
   #takesBytes = false;
-  #holed: ReadonlySet<Message> | undefined;
+  #outOfLine: ReadonlySet<Message> | undefined;
 
   constructor(file: File, options: EmitOptions) {
     this.file = file;
@@ -141,7 +141,7 @@ export class FileScope {
     return `$msgpack.${name}`;
   }
 
-  /** The sink's memory, as a variable of the current encoder. */
+  /** The writer's memory, as a variable of the current encoder. */
   bytes(): string {
     this.#takesBytes = true;
     return 'bytes';
@@ -171,7 +171,7 @@ export class FileScope {
 
   /**
    * A type of the runtime that every message names, through an alias of the file: a compiler resolves one
-   * name instead of `$.Sink` three times. Separate declarations of JavaScript have no alias.
+   * name instead of `$.Writer` three times. Separate declarations of JavaScript have no alias.
    */
   alias(type: keyof typeof aliases): string {
     if (this.erases) return `$.${type}`;
@@ -196,9 +196,9 @@ export class FileScope {
    * Whether a message may contain out-of-line values. For messages of other files this is assumed, since
    * those files may be regenerated independently.
    */
-  mayHaveHoles(type: Message): boolean {
-    this.#holed ??= messagesWithHoles(this.file);
-    return type.file !== this.file || this.#holed.has(type);
+  mayBeOutOfLine(type: Message): boolean {
+    this.#outOfLine ??= messagesOutOfLine(this.file);
+    return type.file !== this.file || this.#outOfLine.has(type);
   }
 
   /** Types of enums have only the declared values. */
@@ -294,15 +294,15 @@ export class FileScope {
 }
 
 /** Messages with `bytes`, with a message of another file, or with one of these messages. */
-function messagesWithHoles(file: File): ReadonlySet<Message> {
+function messagesOutOfLine(file: File): ReadonlySet<Message> {
   const found = new Set<Message>();
-  const holed = ({ type }: Field): boolean =>
+  const isOutOfLine = ({ type }: Field): boolean =>
     type.kind === 'scalar'
       ? type.scalar === 'bytes'
       : type.kind === 'message' && (type.file !== file || found.has(type));
   for (let before = -1; before !== found.size; ) {
     before = found.size;
-    for (const message of file.messages) if (message.fields.some(holed)) found.add(message);
+    for (const message of file.messages) if (message.fields.some(isOutOfLine)) found.add(message);
   }
   return found;
 }

@@ -227,16 +227,17 @@ Napi::Value Engine::send_slab() {
   return share(context_->slots().data(), context_->slots().bytes(), send_slab_);
 }
 
-Napi::Value Engine::whole_messages() {
-  return share(context_->whole_messages(), session::WholeMessages::bytes(), shared_arrays_.emplace_back());
+Napi::Value Engine::reassembled_messages() {
+  return share(context_->reassembled_messages(), session::ReassembledMessages::bytes(),
+               shared_arrays_.emplace_back());
 }
 
-Napi::Value Engine::brief_messages() {
-  return share(context_->brief_messages(), session::BriefMessages::kBytes, shared_arrays_.emplace_back());
+Napi::Value Engine::short_messages() {
+  return share(context_->short_messages(), session::ShortMessages::kBytes, shared_arrays_.emplace_back());
 }
 
-Napi::Value Engine::text_room_buffer() {
-  return share(text_room_, sizeof text_room_, shared_arrays_.emplace_back());
+Napi::Value Engine::scratch_buffer() {
+  return share(scratch_, sizeof scratch_, shared_arrays_.emplace_back());
 }
 
 Napi::Value Engine::receive_window(const session::Session& session, std::uint32_t receive_slot) {

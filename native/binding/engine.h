@@ -70,17 +70,18 @@ class Engine {
   /// for nobody.
   memory::BlockId lend(std::size_t bytes, memory::Use use, std::uint32_t session);
   Napi::Value send_slab();
-  Napi::Value whole_messages();
-  Napi::Value brief_messages();
+  Napi::Value reassembled_messages();
+  Napi::Value short_messages();
   /// The window of that session's receives that the slot is in, see boundary::receive_window.
   Napi::Value receive_window(const session::Session& session, std::uint32_t receive_slot);
   Napi::Value int32_array(std::int32_t* words, std::size_t count);
   Napi::Value clock();
-  /// Words of the pieces of a bulk submission, as many as it may have.
-  std::span<std::int32_t> pieces() { return pieces_; }
-  /// See boundary::kTextRoomBytes.
-  std::span<std::byte> text_room() { return text_room_; }
-  Napi::Value text_room_buffer();
+  /// Words of the gather entries of a bulk submission, as many as it may have, and the same for JS.
+  std::span<std::int32_t> gather_entries() { return gather_entries_; }
+  Napi::Value gather_entries_array() { return int32_array(gather_entries_, std::size(gather_entries_)); }
+  /// See boundary::kScratchBytes.
+  std::span<std::byte> scratch() { return scratch_; }
+  Napi::Value scratch_buffer();
 
  private:
   explicit Engine(Napi::Env env) : env_(env), watched_(env) {}
@@ -111,8 +112,8 @@ class Engine {
   bool left_device_ = false, pump_closed_ = false;
   Engine** owner_ = nullptr;
 
-  std::int32_t pieces_[session::kPiecesMax * session::boundary::piece::words] = {};
-  alignas(64) std::byte text_room_[session::boundary::kTextRoomBytes] = {};
+  std::int32_t gather_entries_[session::kGatherEntriesMax * session::boundary::gather_entry::words] = {};
+  alignas(64) std::byte scratch_[session::boundary::kScratchBytes] = {};
   double clock_[1] = {};
   std::uint64_t clock_origin_ns_ = 0;
   std::vector<Napi::Reference<Napi::ArrayBuffer>> shared_arrays_;

@@ -17,7 +17,7 @@ namespace {
 
 /// What our lock files begin with. Whoever reads one finds the process behind it.
 constexpr std::string_view kMark = "rdma-rpc ";
-/// One that is let go vanishes; whoever waited for it then looks for the next one.
+/// One that is let go disappears; whoever waited for it then looks for the next one.
 constexpr int kTries = 100;
 
 struct FileLock {
@@ -37,7 +37,7 @@ bool is_same(int fd, const std::string& path) {
          open.st_ino == named.st_ino;
 }
 
-/// 0, or why the file is not locked now. EAGAIN: it has vanished meanwhile, try again.
+/// 0, or why the file is not locked now. EAGAIN: it is gone meanwhile, try again.
 int try_lock(FileLock& lock) {
   constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   lock.fd = ::open(lock.path.c_str(), kFlags | O_CREAT | O_EXCL, 0600);

@@ -9,7 +9,7 @@
 #include "binding/engine.h"
 #include "binding/objects/boundary_constants.h"
 #include "binding/objects/engine_options.h"
-#include "binding/objects/given_pieces.h"
+#include "binding/objects/given_gather_entries.h"
 #include "binding/objects/own_properties.h"
 #include "binding/objects/peer_address.h"
 #include "binding/objects/session_object.h"
@@ -77,14 +77,14 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     give(self, "sessionSlots", engine_->int32_array(context.session_slots(), context.session_slots_words()));
     give(self, "arenaBytes", static_cast<double>(context.arena().largest()));
     give(self, "clock", engine_->clock());
-    give(self, "pieces", engine_->int32_array(engine_->pieces().data(), engine_->pieces().size()));
-    give(self, "textRoom", engine_->text_room_buffer());
+    give(self, "gatherEntries", engine_->gather_entries_array());
+    give(self, "scratch", engine_->scratch_buffer());
     give(self, "sendSlab", engine_->send_slab());
     give(self, "slotStride", context.slots().stride());
     give(self, "slotPayloadOffset", session::kSlotHeadroom);
     give(self, "longSlotStride", session::SendSlots::kLongStride);
-    give(self, "wholeMessages", engine_->whole_messages());
-    give(self, "briefMessages", engine_->brief_messages());
+    give(self, "reassembledMessages", engine_->reassembled_messages());
+    give(self, "shortMessages", engine_->short_messages());
     give(self, "capabilities", capabilities_object(env, context.device().capabilities()));
     give(self, "peersKeepAccess", context.peers_keep_access());
     give(self, "submissionsMax", session::kSubmissionsMax);
@@ -347,12 +347,12 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   const auto lost = Napi::Number::New(info.Env(), -static_cast<int>(boundary::Reason::session_lost));
   if (session == nullptr) return lost;
   auto submission = read_submission(info);
-  const auto read = info[7].IsNumber()
-                        ? read_pieces(*engine, number(7), submission.pieces)
-                        : read_pieces(info.Env(), info[7], info[8], *engine, submission.pieces);
-  if (read == PiecesRead::thread_ends) return lost;
-  if (read == PiecesRead::no_bytes) {
-    Napi::TypeError::New(info.Env(), "rdma-rpc: a piece is no Uint8Array, or in no block")
+  const auto read = info[7].IsNumber() ? read_gather_entries(*engine, number(7), submission.gather_entries)
+                                       : read_gather_entries(info.Env(), info[7], info[8], *engine,
+                                                             submission.gather_entries);
+  if (read == GatherEntriesRead::thread_ends) return lost;
+  if (read == GatherEntriesRead::no_bytes) {
+    Napi::TypeError::New(info.Env(), "rdma-rpc: a gather entry is no Uint8Array, or in no block")
         .ThrowAsJavaScriptException();
     return {};
   }

@@ -97,7 +97,7 @@ struct Capabilities {
   bool copies_when_posted = false;
   /// The CPU of this process reads the bytes of a send some event-loop iterations after the post, and nothing
   /// is pinned. Memory that its owner can take away meanwhile (Presence) must therefore be copied to memory
-  /// that stays. QueuePair::withdraw() and abandon_reads() work on such fabrics.
+  /// that stays. QueuePair::revoke() and abandon_reads() work on such fabrics.
   bool reads_memory_late = false;
   /// A request of up to this many bytes in application memory is cheaper to copy to memory of alloc_memory()
   /// than to have the peer READ it in place. 0 when copying is never cheaper.
@@ -193,7 +193,7 @@ struct Wc {
   /// rdma_read: the peer's memory no longer exists or was revoked, and the bytes read are meaningless. The
   /// queue pair goes on. Only software fabrics can report this; on a device, registered memory is pinned and
   /// cannot disappear.
-  bool vanished = false;
+  bool memory_gone = false;
   /// recv with QpOptions::short_apart: where the message lies until the next poll(). Null when it lies in the
   /// buffer of its receive.
   const std::byte* apart = nullptr;
@@ -308,18 +308,18 @@ class QueuePair {
   }
   /// Stands for everything that is in the completion queue now, for may_hold_messages().
   virtual std::uint64_t message_mark() const { return 0; }
-  /// Revokes the peer's access to the memory behind a window of this queue pair, at once and without the peer:
-  /// after this returns true, no byte of it is read or written through the window, and the memory and its
-  /// region may go. READs that come later or are in progress complete at the peer as Wc::vanished. WRITEs
-  /// complete as ever, and what they bring is discarded. The queue pair goes on, and the window stays bound
-  /// until it is invalidated. Returns false, with nothing changed, where a device or the peer moves the bytes
-  /// by itself. Only fabrics with Capabilities::reads_memory_late can do this.
-  virtual bool withdraw(std::uint32_t rkey) {
+  /// Revokes the peer's access to the memory behind a window of this queue pair, at once and without the
+  /// peer: after this returns true, no byte of it is read or written through the window, and the memory and
+  /// its region may go. READs that come later or are in progress complete at the peer as Wc::memory_gone.
+  /// WRITEs complete as ever, and what they bring is discarded. The queue pair goes on, and the window stays
+  /// bound until it is invalidated. Returns false, with nothing changed, where a device or the peer moves the
+  /// bytes by itself. Only fabrics with Capabilities::reads_memory_late can do this.
+  virtual bool revoke(std::uint32_t rkey) {
     static_cast<void>(rkey);
     return false;
   }
   /// Cancels this side's outstanding READs into [addr, addr + bytes). After it returns true, no byte is
-  /// written there, whatever the peer does, and each of those READs completes as Wc::vanished when its
+  /// written there, whatever the peer does, and each of those READs completes as Wc::memory_gone when its
   /// response has come. Returns false, with nothing changed, where a device writes the memory directly. Only
   /// fabrics with Capabilities::reads_memory_late can do this.
   virtual bool abandon_reads(std::uint64_t addr, std::uint64_t bytes) {

@@ -64,14 +64,14 @@ BlockId Arena::alloc(std::size_t bytes, Use use, OwnerId owner) {
     }
   }
   ++counters_.refused;
-  const bool may_wait = use >= Use::fetch && use <= Use::sink;
+  const bool may_wait = use >= Use::fetch && use <= Use::reply_buffer;
   if (may_wait && !beyond_own_limit(bytes, use, owner))
     owners_[owner].refused_at = ++counters_.refused_for_peers;
   return kNoBlock;
 }
 
 bool Arena::within_share(std::size_t bytes, Use use) const {
-  if (use >= Use::sink) return true;
+  if (use >= Use::reply_buffer) return true;
   const auto index = static_cast<std::size_t>(use);
   if (use >= Use::request && held_[index] == 0) return true;
   std::size_t held = bytes;

@@ -34,12 +34,12 @@ inline constexpr OwnerId kNobody = 0;
 /// steps complete, so earlier steps must leave room for later ones. Otherwise calls would wait for each
 /// other's memory for ever, especially when client and server share an arena.
 enum class Use : std::uint8_t {
-  ahead,     ///< a stream message that its reader has not requested yet
-  part,      ///< an outgoing stream message
-  request,   ///< an outgoing request
-  fetch,     ///< a request that a server fetches by READ
-  response,  ///< an outgoing response
-  sink,      ///< the reply buffer of a client
+  ahead,         ///< a stream message that its reader has not requested yet
+  part,          ///< an outgoing stream message
+  request,       ///< an outgoing request
+  fetch,         ///< a request that a server fetches by READ
+  response,      ///< an outgoing response
+  reply_buffer,  ///< the reply buffer of a client
   application
 };
 inline constexpr std::size_t kUses = 7;

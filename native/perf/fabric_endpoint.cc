@@ -110,13 +110,13 @@ class FabricEndpoint final : public Endpoint {
     const std::size_t count = cq_->poll({found_.data(), std::min(out.size(), kBatch)});
     for (std::size_t i = 0; i < count; ++i) {
       const fabric::Wc& from = found_[i];
-      const bool good = from.status == fabric::WcStatus::success && !from.vanished;
+      const bool good = from.status == fabric::WcStatus::success && !from.memory_gone;
       out[i] = {.id = from.wr_id,
                 .received = good && from.opcode == fabric::Opcode::recv,
                 .bytes = from.bytes,
-                .failure = good            ? nullptr
-                           : from.vanished ? "the peer's memory has vanished"
-                                           : fabric::to_string(from.status)};
+                .failure = good               ? nullptr
+                           : from.memory_gone ? "the peer's memory is gone"
+                                              : fabric::to_string(from.status)};
     }
     return count;
   }

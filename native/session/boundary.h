@@ -25,8 +25,9 @@ enum : int {
 enum class SubOp : std::int32_t { request = 1, response = 2, part = 3 };
 /// Bit of a response's `status` word: the handler did not run.
 inline constexpr std::int32_t kNotRun = 1 << 8;
-/// Bits of a bulk submission: its pieces make up an image; the response goes into its sink or nowhere.
-inline constexpr std::uint32_t kImage = 1, kSinkOnly = 2;
+/// Bits of a bulk submission: its gather entries make up an aligned message; the response goes into its reply
+/// buffer or nowhere.
+inline constexpr std::uint32_t kAligned = 1, kReplyBufferOnly = 2;
 
 namespace ev {
 // A place that kinds of events use for different things has a name for each.
@@ -38,16 +39,16 @@ enum : int {
   key_low = call,
   method,
   status = method,
-  held = method,
+  pending_release = method,
   key_high = method,
   region,
   offset,
-  image = offset,
+  aligned = offset,
   metadata_bytes,
   message_bytes,
   timeout_us,
   reason = timeout_us,
-  beyond_sink = timeout_us,
+  beyond_reply_buffer = timeout_us,
   metadata_offset,
   processed,
   part = processed,
@@ -84,20 +85,20 @@ enum class Reason : std::int32_t {
 };
 /// Whether the handler of a call can have run.
 enum class Processed : std::int32_t { no = 0, maybe = 1, yes = 2 };
-namespace piece {
-/// Of a bulk submission whose pieces all lie in the arena. `block` 0: in the text room. `lent`: the
-/// application has the block, too.
+namespace gather_entry {
+/// Of a bulk submission whose gather entries all lie in the arena. `block` 0: in the scratch buffer. `lent`:
+/// the application has the block, too.
 enum : int { block, offset, bytes, lent, words };
-}  // namespace piece
+}  // namespace gather_entry
 /// Memory of a context for what JS encodes of a large message besides its large values, when that is short:
 /// cheaper than a block of the arena, which it is copied into as it is submitted. No less than such a block.
-inline constexpr std::uint32_t kTextRoomBytes = 4096;
-/// The key of a piece that lies in arena memory which the application has, too.
+inline constexpr std::uint32_t kScratchBytes = 4096;
+/// The key of a gather entry that lies in arena memory which the application has, too.
 inline constexpr int kLeasedMemory = -1;
-/// The key of a piece of application memory that is to be copied as the message is submitted.
+/// The key of a gather entry of application memory that is to be copied as the message is submitted.
 inline constexpr int kCopiedMemory = -2;
-/// Bits of a FAILED event's `held` word.
-enum Held : std::int32_t { held_slot = 1, held_sink = 2 };
+/// Bits of a FAILED event's `pending_release` word.
+enum PendingRelease : std::int32_t { pending_slot = 1, pending_reply_buffer = 2 };
 
 namespace ctl {
 enum : int {
@@ -118,8 +119,8 @@ namespace slots {
 enum : int { held, wanted, words };
 }  // namespace slots
 
-/// A receive slot from here on is a place of the context's brief messages.
-inline constexpr std::uint32_t kBriefSlots = 1u << 24;
+/// A receive slot from here on is a place of the context's short messages.
+inline constexpr std::uint32_t kShortMessageSlots = 1u << 24;
 /// JS has receive slots in windows, each of which is an ArrayBuffer that is made when JS first reads in it:
 /// V8 counts the bytes of such buffers, and starts a collection when enough of them have been made. So it
 /// counts what sessions have used, not what they may use. The first window has 4 slots, and each further one
@@ -139,11 +140,11 @@ constexpr std::uint32_t window_end(std::uint32_t receive_slot) {
   return 1u << (receive_window(receive_slot) + kFirstWindowBits);
 }
 /// `region` of an event whose bytes lie where its receive slot is: in its window of the session's receives,
-/// or in the context's brief messages.
+/// or in the context's short messages.
 inline constexpr std::int32_t kReceiveSlab = -1;
 /// The same where the message came in segments: it lies in the memory of whole messages, its metadata where
 /// the receive slot is.
-inline constexpr std::int32_t kWholeMessage = -2;
+inline constexpr std::int32_t kReassembledMessage = -2;
 
 struct Event {
   std::int32_t word[ev::words] = {};

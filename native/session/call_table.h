@@ -1,5 +1,5 @@
-// The calls of one session, by call slot. There is room for all that may be open at once; it is
-// made in pieces, each when one of its slots is first used, so that a session takes memory for the calls that
+// The calls of one session, by call slot. There is room for all that may be open at once; it is made in
+// gather entries, each when one of its slots is first used, so that a session takes memory for the calls that
 // it has had at once. Owned by an endpoint, on the context's thread.
 #pragma once
 
@@ -17,49 +17,49 @@ class CallTable {
  public:
   /// `generation`: where those of all slots begin.
   explicit CallTable(std::uint32_t slots, std::uint32_t generation = 0)
-      : pieces_((slots + kPieceSlots - 1) / kPieceSlots), generation_(generation) {}
+      : gather_entries_((slots + kGatherEntrySlots - 1) / kGatherEntrySlots), generation_(generation) {}
 
   Call& operator[](std::uint32_t slot) {
-    const std::unique_ptr<Piece>& piece = pieces_[slot / kPieceSlots];
-    return (piece != nullptr ? *piece : make(slot)).calls[slot % kPieceSlots];
+    const std::unique_ptr<GatherEntry>& gather_entry = gather_entries_[slot / kGatherEntrySlots];
+    return (gather_entry != nullptr ? *gather_entry : make(slot)).calls[slot % kGatherEntrySlots];
   }
   /// This slot will be looked at (if there is one of that number, which may be anything): see
   /// Endpoint::expect_call().
   void expect(int step, std::uint32_t slot) const {
-    if (step == 2) return fabric::prefetch(pieces_.data() + slot / kPieceSlots);
-    if (slot / kPieceSlots >= pieces_.size()) return;
-    if (const Piece* piece = pieces_[slot / kPieceSlots].get()) {
-      fabric::prefetch(&piece->calls[slot % kPieceSlots], sizeof(Call));
+    if (step == 2) return fabric::prefetch(gather_entries_.data() + slot / kGatherEntrySlots);
+    if (slot / kGatherEntrySlots >= gather_entries_.size()) return;
+    if (const GatherEntry* gather_entry = gather_entries_[slot / kGatherEntrySlots].get()) {
+      fabric::prefetch(&gather_entry->calls[slot % kGatherEntrySlots], sizeof(Call));
     }
   }
   /// Of a slot that has been used.
   const Call& operator[](std::uint32_t slot) const {
-    return pieces_[slot / kPieceSlots]->calls[slot % kPieceSlots];
+    return gather_entries_[slot / kGatherEntrySlots]->calls[slot % kGatherEntrySlots];
   }
   /// Calls `f(slot, call)` for each slot that may have been used.
   template <class F>
   void for_each(F&& f) {
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      if (pieces_[i] == nullptr) continue;
-      for (std::uint32_t j = 0; j < kPieceSlots; ++j) {
-        f(static_cast<std::uint32_t>(i) * kPieceSlots + j, pieces_[i]->calls[j]);
+    for (std::size_t i = 0; i < gather_entries_.size(); ++i) {
+      if (gather_entries_[i] == nullptr) continue;
+      for (std::uint32_t j = 0; j < kGatherEntrySlots; ++j) {
+        f(static_cast<std::uint32_t>(i) * kGatherEntrySlots + j, gather_entries_[i]->calls[j]);
       }
     }
   }
 
  private:
-  static constexpr std::uint32_t kPieceSlots = 16;
-  struct Piece {
-    Call calls[kPieceSlots];
+  static constexpr std::uint32_t kGatherEntrySlots = 16;
+  struct GatherEntry {
+    Call calls[kGatherEntrySlots];
   };
-  Piece& make(std::uint32_t slot) {
-    std::unique_ptr<Piece>& piece = pieces_[slot / kPieceSlots];
-    piece = std::make_unique<Piece>();
-    for (Call& call : piece->calls) call.generation = generation_;
-    return *piece;
+  GatherEntry& make(std::uint32_t slot) {
+    std::unique_ptr<GatherEntry>& gather_entry = gather_entries_[slot / kGatherEntrySlots];
+    gather_entry = std::make_unique<GatherEntry>();
+    for (Call& call : gather_entry->calls) call.generation = generation_;
+    return *gather_entry;
   }
 
-  std::vector<std::unique_ptr<Piece>> pieces_;
+  std::vector<std::unique_ptr<GatherEntry>> gather_entries_;
   const std::uint32_t generation_;
 };
 

@@ -61,7 +61,8 @@ void Session::let_send() {
 }
 
 std::string Session::why_unfit(const fabric::Capabilities& can, bool sealed) {
-  const std::size_t inline_min = sizeof(wire::Header) + sizeof(wire::Sink) + (sealed ? seal::kTagBytes : 0);
+  const std::size_t inline_min =
+      sizeof(wire::Header) + sizeof(wire::ReplyBuffer) + (sealed ? seal::kTagBytes : 0);
   if (can.max_inline < inline_min)
     return "it sends " + std::to_string(can.max_inline) + " bytes inline (max_inline_data), and " +
            std::to_string(inline_min) + " are needed";

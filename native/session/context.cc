@@ -79,8 +79,8 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
     return nullptr;
   }
   std::unique_ptr<Context> context(new Context(std::move(resources), chosen));
-  if (context->shared_.whole.data() == nullptr) {
-    *error = "no " + std::to_string(WholeMessages::bytes()) +
+  if (context->shared_.reassembled_messages.data() == nullptr) {
+    *error = "no " + std::to_string(ReassembledMessages::bytes()) +
              " bytes of addresses for messages that come in several SENDs (ulimit -v)";
     return nullptr;
   }
@@ -143,7 +143,7 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
   // only what is in it may refer to a receive slot.
   // A session that has just connected says so first. Each may bring the last segment of a message.
   const std::uint32_t most = shared_.events.room() / (shared_.connecting != 0 ? 3 : 2);
-  const std::size_t room = std::min(most, shared_.whole.free());
+  const std::size_t room = std::min(most, shared_.reassembled_messages.free());
   const std::size_t count = room == 0 ? 0 : poll(room);
   if (!shared_.fetched.empty()) deliver_fetched(count < room);
   // By the sets, not by how many are in them for good reason: a visit also takes out those that have ended.
@@ -186,7 +186,8 @@ std::size_t Context::poll(std::size_t most) {
 /// polled than the next batch holds: behind that events wait in the order in which they came, and a client
 /// with hundreds of requests would have its turns before all others.
 void Context::drain_completions() {
-  for (std::uint32_t i = 0; i < kDrainPollsMax && shared_.whole.free() >= completions_.size(); ++i) {
+  for (std::uint32_t i = 0; i < kDrainPollsMax && shared_.reassembled_messages.free() >= completions_.size();
+       ++i) {
     const std::size_t room = std::min<std::size_t>(completions_.size(), shared_.events.room() / 2);
     if (room == 0 || poll(room) != room) return;
   }
@@ -223,13 +224,13 @@ void Context::retire_events() {
       shared_.arrays.control[ctl::sessions] = static_cast<std::int32_t>(sessions_.size());
     } else if (words[ev::receive_slot] != 0) {
       const auto slot = static_cast<std::uint32_t>(words[ev::receive_slot] - 1);
-      if (BriefMessages::has(slot)) {
-        shared_.brief.release(slot, number);
+      if (ShortMessages::has(slot)) {
+        shared_.short_messages.release(slot, number);
       } else if (Session* session = find(number)) {
         session->recycle(session->receives().slot(slot));
       }
-      if (words[ev::region] == boundary::kWholeMessage)
-        shared_.whole.release(static_cast<std::uint32_t>(words[ev::offset]));
+      if (words[ev::region] == boundary::kReassembledMessage)
+        shared_.reassembled_messages.release(static_cast<std::uint32_t>(words[ev::offset]));
     }
   }
 }

@@ -44,12 +44,12 @@ class Context {
   std::size_t event_words() const { return shared_.arrays.events.size(); }
   SendSlots& slots() { return shared_.slots; }
   /// Messages that came in segments, by the offsets of their events.
-  std::byte* whole_messages() { return shared_.whole.data(); }
-  /// Short messages, where an event has a receive slot from boundary::kBriefSlots on.
-  std::byte* brief_messages() { return shared_.brief.data(); }
-  std::uint32_t brief_messages_free() const { return shared_.brief.free(); }
+  std::byte* reassembled_messages() { return shared_.reassembled_messages.data(); }
+  /// Short messages, where an event has a receive slot from boundary::kShortMessageSlots on.
+  std::byte* short_messages() { return shared_.short_messages.data(); }
+  std::uint32_t short_messages_free() const { return shared_.short_messages.free(); }
   /// How many more of the former may come in now.
-  std::uint32_t whole_messages_free() const { return shared_.whole.free(); }
+  std::uint32_t reassembled_messages_free() const { return shared_.reassembled_messages.free(); }
 
   // --- the turn
   /// Polls completions into events. Returns the number of events in the array: enter JS when it is not 0.

@@ -64,8 +64,8 @@ class Endpoint {
   virtual bool on_control(const wire::Frame& frame) = 0;
 
   // --- completions
-  /// A work request with that purpose has completed. `vanished`: see fabric::Wc.
-  virtual void on_done(SendQueue::Done done, bool vanished) = 0;
+  /// A work request with that purpose has completed. `memory_gone`: see fabric::Wc.
+  virtual void on_done(SendQueue::Done done, bool memory_gone) = 0;
 
   // --- each turn
   /// Posts what waited for room.

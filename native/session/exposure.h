@@ -43,9 +43,9 @@ class WindowPool {
   fabric::FreeList<std::unique_ptr<fabric::MemoryWindow>> free_;
 };
 
-/// A piece of application or arena memory that a call uses, with what holds it: an arena block or a
+/// A gather entry of application or arena memory that a call uses, with what holds it: an arena block or a
 /// registration.
-struct Piece {
+struct GatherEntry {
   std::uint64_t addr = 0;
   std::uint32_t length = 0;
   const fabric::MemoryRegion* region = nullptr;
@@ -57,33 +57,34 @@ struct Piece {
 };
 
 /// Whether the application has handed on memory that it had lent to a call.
-inline bool any_vanished(const std::vector<Piece>& pieces) {
-  return std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
-    return piece.presence != nullptr && !piece.presence->present();
+inline bool any_memory_gone(const std::vector<GatherEntry>& gather_entries) {
+  return std::any_of(gather_entries.begin(), gather_entries.end(), [](const GatherEntry& gather_entry) {
+    return gather_entry.presence != nullptr && !gather_entry.presence->present();
   });
 }
 
-/// Bytes that the pieces take at the receiver: one behind the other, or each at its place in an image.
-template <class Pieces>
-std::uint64_t extent_of(const Pieces& pieces, bool image, auto bytes_of) {
+/// Bytes that the gather entries take at the receiver: one behind the other, or each at its place in an
+/// aligned message.
+template <class GatherEntries>
+std::uint64_t extent_of(const GatherEntries& gather_entries, bool aligned, auto bytes_of) {
   std::uint64_t extent = 0;
-  for (const auto& piece : pieces) {
-    if (bytes_of(piece) == 0) continue;
-    extent = (image ? wire::image_place(extent) : extent) + bytes_of(piece);
+  for (const auto& gather_entry : gather_entries) {
+    if (bytes_of(gather_entry) == 0) continue;
+    extent = (aligned ? wire::aligned_offset(extent) : extent) + bytes_of(gather_entry);
   }
   return extent;
 }
 
-/// Puts pieces into `to` as they are to lie at the receiver. Gaps become 0: the peer can see them.
-template <class Pieces>
-void lay_out(std::byte* to, const Pieces& pieces, bool image, auto bytes_of, auto data_of) {
+/// Puts gather entries into `to` as they are to lie at the receiver. Gaps become 0: the peer can see them.
+template <class GatherEntries>
+void lay_out(std::byte* to, const GatherEntries& gather_entries, bool aligned, auto bytes_of, auto data_of) {
   std::uint64_t at = 0;
-  for (const auto& piece : pieces) {
-    const std::uint64_t bytes = bytes_of(piece);
+  for (const auto& gather_entry : gather_entries) {
+    const std::uint64_t bytes = bytes_of(gather_entry);
     if (bytes == 0) continue;
-    const std::uint64_t place = image ? wire::image_place(at) : at;
+    const std::uint64_t place = aligned ? wire::aligned_offset(at) : at;
     std::memset(to + at, 0, place - at);
-    std::memcpy(to + place, data_of(piece), bytes);
+    std::memcpy(to + place, data_of(gather_entry), bytes);
     at = place + bytes;
   }
 }

@@ -4,8 +4,8 @@
 //
 // Each member that comes to the head gets a quantum, and moves bytes as long as it has any left. Its last
 // request may take more than that, and is paid for in its next turn. So in the long run members move as many
-// bytes as each other, however small their pieces are, and none waits for more than a quantum and a request
-// of each other one.
+// bytes as each other, however small their gather entries are, and none waits for more than a quantum and a
+// request of each other one.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kReservedSlots = 16;
 /// Sessions whose receives lie in one memory, on a device that has only so many memories.
 inline constexpr std::uint32_t kSlabsPerMemory = 64;
 
-/// Receives posted beyond the calls in flight, for cancels, sinks and credits.
+/// Receives posted beyond the calls in flight, for cancels, reply buffers and credits.
 inline constexpr std::uint32_t kControlReceives = 16;
 /// Credits that requests and responses leave for control frames, so that a full window can still be
 /// cancelled.
@@ -42,27 +42,31 @@ inline constexpr std::uint32_t kSharedFrom = 2;
 /// What all sessions of a context together may have beyond that, and ...
 inline constexpr std::uint32_t kSharedBeyond = 1024;
 /// ... one of them: no more than so many times what is left then.
-inline constexpr std::uint32_t kGrantShare = 3;
+inline constexpr std::uint32_t kCreditShare = 3;
 /// A session that is sent as many frames as it may be in this time gets more, and one that is sent less than
 /// a half of them gets less. Longer than round trips are: who may send few can send them once in each.
-inline constexpr std::uint64_t kGrantEpochNs = 100'000'000;
+inline constexpr std::uint64_t kCreditEpochNs = 100'000'000;
 /// Shared receives of a context, in number and in memory; registered so many at a time.
 inline constexpr std::uint32_t kSharedReceivesMax = 32768;
 inline constexpr std::uint64_t kSharedBytesMax = std::uint64_t{1} << 30;
 inline constexpr std::uint32_t kSharedChunk = 64;
 
-/// Pieces of one bulk message. A longer gather list is copied into one piece (docs/wire/calls.md).
-inline constexpr std::uint32_t kPiecesMax = 30;
+/// Gather entries of one bulk message. A longer gather list is copied into one gather entry
+/// (docs/wire/calls.md).
+inline constexpr std::uint32_t kGatherEntriesMax = 30;
 
-/// A piece of so many bytes goes along in the frame of its request rather than being shown to the peer. What
-/// is around one large value is some 130 bytes; twice as much is still a copy of a few lines. (Not tuned.)
-inline constexpr std::uint32_t kCarriedBytes = 256;
+/// A gather entry of so many bytes goes along in the frame of its request rather than being shown to the
+/// peer. What is around one large value is some 130 bytes; twice as much is still a copy of a few lines. (Not
+/// tuned.)
+inline constexpr std::uint32_t kInlinedBytes = 256;
 
-/// Spare bytes before the payload of every slot: header and extensions of any frame without pieces fit.
+/// Spare bytes before the payload of every slot: header and extensions of any frame without gather entries
+/// fit.
 inline constexpr std::uint32_t kSlotHeadroom = 64;
 
 /// Spare bytes behind the payload of a send slot. Metadata may fill a slot, and then makes place for what
-/// stands in front of it in the frame of a large message: the head of a list of pieces, and one piece.
+/// stands in front of it in the frame of a large message: the head of a list of gather entries, and one
+/// gather entry.
 inline constexpr std::uint32_t kSlotTail = 64;
 
 /// A message, its metadata counted, that goes in several SENDs: at most so long, whatever the device would
@@ -77,10 +81,10 @@ inline constexpr std::uint32_t kSegmentGap = 32;
 inline constexpr std::uint32_t kLongSlots = 128;
 /// Places where they are put together, until JS has read them: those of four batches. The completion queue is
 /// left alone while there are none.
-inline constexpr std::uint32_t kWholeMessages = 128;
+inline constexpr std::uint32_t kReassembledMessages = 128;
 /// Places for short messages that JS has not read yet: those of two batches, as a batch may come while one is
 /// read.
-inline constexpr std::uint32_t kBriefMessages = 2 * 32;
+inline constexpr std::uint32_t kShortMessages = 2 * 32;
 
 /// One READ work request of a bulk transfer. Large enough to reach full bandwidth, small enough that other
 /// calls get in between. 20 bits of a work request's record name it.
@@ -125,7 +129,7 @@ inline constexpr std::uint64_t kGiveUpWaitNs = 1'000'000'000;
 inline constexpr std::uint64_t kUnreadStreamNs = 30'000'000'000;
 /// How long a client may take to grant memory for an answer, where the call has no deadline. One whose thread
 /// is blocked or stopped for less is only slow.
-inline constexpr std::uint64_t kSinkWaitNs = 120'000'000'000;
+inline constexpr std::uint64_t kReplyBufferWaitNs = 120'000'000'000;
 
 /// READs and WRITEs that all sessions post in one turn of the loop, ...
 inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
@@ -140,8 +144,8 @@ inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
 inline constexpr std::size_t kStagingChunkBytes = 256 * 1024;
 /// Staging memory where the user says nothing of it: room for many calls whatever the largest one may be.
 inline constexpr std::size_t kStagingBytesLeast = std::size_t{16} << 20;
-/// A sink of the caller that is a larger part of the staging memory than one by so many is not offered with
-/// the request, since the answer may be small: the server asks for what it needs.
+/// A reply buffer of the caller that is a larger part of the staging memory than one by so many is not
+/// offered with the request, since the answer may be small: the server asks for what it needs.
 inline constexpr std::size_t kStagingShare = 4;
 
 /// Depth of a send queue: twice the calls in flight within these bounds, so that many small sessions are
@@ -199,7 +203,7 @@ inline constexpr std::uint64_t kMemoryShortNs = 1'000'000'000;
 inline constexpr std::uint64_t kMemoryCheckNs = 100'000'000;
 /// Slots behind the receives for the metadata of requests that have waited for memory: so many of a session
 /// are fetched at once.
-inline constexpr std::uint32_t kSpillSlots = 4;
+inline constexpr std::uint32_t kOverflowSlots = 4;
 
 /// Text of an error response, bytes.
 inline constexpr std::size_t kErrorTextMax = 1024;

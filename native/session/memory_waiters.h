@@ -1,4 +1,4 @@
-// The calls of a context that wait for arena memory, in order: of a client for the sink of an answer, of a
+// The calls of a context that wait for arena memory, in order: of a client for the reply buffer of an answer, of a
 // server for a request to fetch. Sessions put them in and take them out; the context tries them again each
 // turn, on its thread.
 #pragma once

@@ -1,4 +1,4 @@
-// Guesses how large a method's next response will be, so that a request can carry the sink for it and the
+// Guesses how large a method's next response will be, so that a request can carry the reply buffer for it and the
 // server need not ask. Small and large requests of a method are told apart: one that answers as much as it is
 // sent, as an echo or a transformation does, would otherwise lend the memory of a large answer to each small
 // call. Owned by the context, called by its sessions on the context's thread.
@@ -40,7 +40,7 @@ class ResponsePredictor {
       entry = {key, bytes};
       return;
     }
-    // Never by a part: an answer a little longer than its sink is as bad as one without. A sink offered in
+    // Never by a part: an answer a little longer than its reply buffer is as bad as one without. A reply buffer offered in
     // vain costs a bind and an invalidate, one asked for a round trip; so what some large ones came among is
     // kept.
     if (bytes > entry.next) entry.next = bytes;

@@ -97,19 +97,19 @@ void Session::on_send(const fabric::Wc& wc) {
     ended_there_ = true;
     fail(why_failed("send failed: ", wc.status));
   }
-  send_->retire(sequence, [&](SendQueue::Done done) { on_done(done, wc.vanished); });
+  send_->retire(sequence, [&](SendQueue::Done done) { on_done(done, wc.memory_gone); });
 }
 
-/// `vanished` is of the request that has completed; those before it are of other kinds, since each READ
+/// `memory_gone` is of the request that has completed; those before it are of other kinds, since each READ
 /// completes for itself.
-void Session::on_done(SendQueue::Done done, bool vanished) {
+void Session::on_done(SendQueue::Done done, bool memory_gone) {
   if (done.then == Then::drained) {
     drained_ = true;
     maybe_down();
     return;
   }
   if (state_ == SessionState::draining) return;  // flushed, not done: maybe_down() cleans up
-  endpoint_->on_done(done, vanished);
+  endpoint_->on_done(done, memory_gone);
 }
 
 // --- what is about to happen
@@ -169,7 +169,7 @@ bool Session::unseal(std::byte* frame, std::uint32_t& bytes, std::uint64_t& bulk
   std::memcpy(&header, frame, sizeof header);
   const auto type = static_cast<wire::FrameType>(header.type);
   int elsewhere = 0;
-  if (type == wire::FrameType::request) elsewhere = wire::has_pieces;
+  if (type == wire::FrameType::request) elsewhere = wire::has_gather_list;
   if (type == wire::FrameType::response) elsewhere = wire::written;
   if ((header.flags & elsewhere) == 0 || bytes < sizeof header + kBulkNumberBytes) return true;
   bytes -= kBulkNumberBytes;
@@ -183,7 +183,7 @@ const char* Session::end_of_segments(const wire::Frame& frame) const {
   const auto type = static_cast<wire::FrameType>(header.type);
   const bool ends = type == wire::FrameType::request || type == wire::FrameType::response;
   if (!ends || header.call != segments_.call()) return "segments without the end of their message";
-  if ((header.flags & (wire::has_pieces | wire::written)) != 0)
+  if ((header.flags & (wire::has_gather_list | wire::written)) != 0)
     return "segments of a message that is elsewhere";
   if (type == wire::FrameType::response && header.method != 0) return "segments of an error";
   const std::uint32_t others = frame.metadata_bytes + frame.message_bytes;
@@ -199,10 +199,10 @@ const char* from_wrong_side(wire::FrameType type) {
       return "response from a client";
     case wire::FrameType::cancel:
       return "cancel from a server";
-    case wire::FrameType::sink_request:
-      return "sink request from a client";
+    case wire::FrameType::reply_buffer_request:
+      return "reply buffer request from a client";
     default:
-      return "sink from a server";
+      return "reply buffer from a server";
   }
 }
 }  // namespace
@@ -247,8 +247,8 @@ void Session::on_frame(ReceiveSlot receive_slot, std::uint32_t bytes, std::uint3
         return protocol_error(from_wrong_side(type));
       return segments_.clear([this](ReceiveSlot part) { recycle(part); });
     case wire::FrameType::cancel:
-    case wire::FrameType::sink_request:
-    case wire::FrameType::sink:
+    case wire::FrameType::reply_buffer_request:
+    case wire::FrameType::reply_buffer:
       if (!endpoint_->on_control(frame)) return protocol_error(from_wrong_side(type));
       break;
     case wire::FrameType::credit:

@@ -119,7 +119,7 @@ class Session final : public Link {
   template <class Made>
   std::string make_endpoint();
   bool is_own(boundary::SubOp op) const;
-  void on_done(SendQueue::Done done, bool vanished);
+  void on_done(SendQueue::Done done, bool memory_gone);
   bool unseal(std::byte* frame, std::uint32_t& bytes, std::uint64_t& bulk_number);
   const char* end_of_segments(const wire::Frame& frame) const;
   void on_frame(ReceiveSlot receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey);

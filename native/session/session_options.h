@@ -24,7 +24,7 @@ struct SessionOptions {
   std::uint32_t call_slots = 0;
   /// Both sides begin with kCertainReceives credits and take what more they get (WIRE §4): receives may be
   /// shared.
-  bool grants = false;
+  bool credit_pool = false;
   /// Arena memory that large requests of a client may hold at once, read or not yet let go of by handlers;
   /// and as much again for large answers to it. 0: as much as its share.
   std::size_t arena_max_bytes = 0;
@@ -37,8 +37,8 @@ struct SessionOptions {
   std::uint32_t peer_slot_bytes = 0;
   /// It puts messages together that come in segments (WIRE §2.5).
   bool peer_takes_segments = false;
-  /// It takes pieces that a request carries in its frame (WIRE §2.1).
-  bool peer_takes_carried = false;
+  /// It takes gather entries that a request carries in its frame (WIRE §2.1).
+  bool peer_takes_inlined = false;
   /// Whether this side asks the fabric for the connection. Without: the client does. Exactly one of the two
   /// sides must, whichever of them makes the calls.
   std::optional<bool> active{};

@@ -11,7 +11,6 @@
 #include "memory/arena.h"
 #include "memory/mr_cache.h"
 #include "session/boundary.h"
-#include "session/brief_messages.h"
 #include "session/context_options.h"
 #include "session/event_queue.h"
 #include "session/exposure.h"
@@ -20,10 +19,11 @@
 #include "session/link/shared_receives.h"
 #include "session/memory_waiters.h"
 #include "session/predictor.h"
+#include "session/reassembled_messages.h"
 #include "session/send_slots.h"
 #include "session/session_set.h"
+#include "session/short_messages.h"
 #include "session/stats.h"
-#include "session/whole_messages.h"
 #include "telemetry/counters_page.h"
 #include "telemetry/latencies.h"
 #include "telemetry/recorder.h"
@@ -94,8 +94,8 @@ struct Shared {
   MemoryWaiters memory_waiters;
   std::uint32_t connecting = 0;  ///< sessions in that state
   SessionSets sets{};
-  WholeMessages whole{};
-  BriefMessages brief{};
+  ReassembledMessages reassembled_messages{};
+  ShortMessages short_messages{};
   ReceivePool receive_pool;
   SharedReceives shared_receives;
   /// Requests whose READs are over, on their way to JS. `received`: frames of the session until then; `mark`:

@@ -13,8 +13,8 @@
 
 namespace rdma_rpc::session {
 
-/// A piece as JS gives it: bytes, and the ArrayBuffer they lie in (key 0: arena memory).
-struct GivenPiece {
+/// A gather entry as JS gives it: bytes, and the ArrayBuffer they lie in (key 0: arena memory).
+struct GivenGatherEntry {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
   std::uint64_t key = 0;
@@ -29,12 +29,13 @@ struct GivenPiece {
 struct BulkSubmission {
   boundary::SubOp op = boundary::SubOp::request;
   std::uint32_t call = 0, method = 0, slot = 0, metadata_bytes = 0, timeout_us = 0;
-  std::vector<GivenPiece> pieces;
-  memory::BlockId sink = memory::kNoBlock;
+  std::vector<GivenGatherEntry> gather_entries;
+  memory::BlockId reply_buffer = memory::kNoBlock;
   memory::Use use = memory::Use::request;  ///< of a block that they are copied into
-  /// The pieces make up an image: each begins at its own place, see wire::image_place().
-  bool image = false;
-  bool sink_only = false;  ///< request: what does not fit `sink` is refused, no other memory is granted
+  /// The gather entries make up an aligned message: each begins at its own place, see wire::aligned_offset().
+  bool aligned = false;
+  /// request: what does not fit `reply_buffer` is refused, no other memory is granted
+  bool reply_buffer_only = false;
 };
 
 }  // namespace rdma_rpc::session

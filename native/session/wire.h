@@ -20,29 +20,34 @@ enum class FrameType : std::uint8_t {
   response = 2,
   cancel = 3,
   credit = 4,
-  sink_request = 5,
-  sink = 6,
+  reply_buffer_request = 5,
+  reply_buffer = 6,
   segment = 7,
 };
 
 enum Flag : std::uint8_t {
-  has_sink = 1,      ///< request, sink: a Sink follows the header
-  has_metadata = 2,  ///< request, response: a MetadataLength follows
-  has_pieces = 4,    ///< request: PiecesHead and Pieces follow; the message is there, not in the frame
-  written = 8,       ///< response: the message was written into the sink; Written follows
-  not_run = 16,      ///< response: the handler did not run
-  lasting = 32,      ///< request, sink: the keys are no windows, so the answer must not invalidate one
-  part = 64,         ///< request: part of a stream; its metadata begins with a part header
-  image = 128,       ///< request with pieces, response that is written: the message is an image (WIRE §2.4)
+  has_reply_buffer = 1,  ///< request, reply buffer: a Reply buffer follows the header
+  has_metadata = 2,      ///< request, response: a MetadataLength follows
+  /// request: GatherListHead and Gather entries follow; the message is there, not in the frame
+  has_gather_list = 4,
+  written = 8,   ///< response: the message was written into the reply buffer; Written follows
+  not_run = 16,  ///< response: the handler did not run
+  /// request, reply buffer: the keys are no windows, so the answer must not invalidate one
+  lasting = 32,
+  part = 64,  ///< request: part of a stream; its metadata begins with a part header
+  /// request with gather entries, response that is written: the message is an aligned message (WIRE §2.4)
+  aligned = 128,
 };
 
-/// Where a piece of an image begins at the receiver: at the next multiple of this from the image's start.
-inline constexpr std::uint32_t kImageAlignment = 64;
-constexpr std::uint64_t image_place(std::uint64_t at) {
-  return (at + kImageAlignment - 1) & ~std::uint64_t{kImageAlignment - 1};
+/// Where a gather entry of an aligned message begins at the receiver: at the next multiple of this from the
+/// aligned message's start.
+inline constexpr std::uint32_t kAlignment = 64;
+constexpr std::uint64_t aligned_offset(std::uint64_t at) {
+  return (at + kAlignment - 1) & ~std::uint64_t{kAlignment - 1};
 }
-/// The longest image of a message that may have `message_bytes`: its table and its gaps have so much room.
-constexpr std::uint64_t image_bytes_max(std::uint64_t message_bytes) {
+/// The longest aligned message of a message that may have `message_bytes`: its table and its gaps have so
+/// much room.
+constexpr std::uint64_t aligned_bytes_max(std::uint64_t message_bytes) {
   return message_bytes + message_bytes / 8 + 4096;
 }
 
@@ -50,9 +55,10 @@ constexpr std::uint64_t image_bytes_max(std::uint64_t message_bytes) {
 struct Header {
   std::uint8_t type;
   std::uint8_t flags;
-  std::uint16_t credits;     ///< receives that the sender has posted again since its last frame
-  std::uint32_t call;        ///< slot | generation << 12; 0 in credit frames
-  std::uint32_t method;      ///< request: method id; response: status; cancel: status; sink_request: bytes
+  std::uint16_t credits;  ///< receives that the sender has posted again since its last frame
+  std::uint32_t call;     ///< slot | generation << 12; 0 in credit frames
+  /// request: method id; response: status; cancel: status; reply_buffer_request: bytes
+  std::uint32_t method;
   std::uint32_t timeout_us;  ///< request: time left, 0 none; else 0
 
   /// Without credits, which the send queue adds. `flags`: of Flag.
@@ -64,12 +70,12 @@ struct Header {
 static_assert(sizeof(Header) == 16 && alignof(Header) == 4);
 
 /// Memory that the receiver of the frame may write once.
-struct Sink {
+struct ReplyBuffer {
   std::uint64_t addr;
   std::uint32_t length;
   std::uint32_t rkey;
 };
-static_assert(sizeof(Sink) == 16);
+static_assert(sizeof(ReplyBuffer) == 16);
 
 struct MetadataLength {
   std::uint32_t bytes;
@@ -77,17 +83,17 @@ struct MetadataLength {
 };
 static_assert(sizeof(MetadataLength) == 8);
 
-struct PiecesHead {
+struct GatherListHead {
   std::uint32_t total;  ///< the sum of the lengths
-  std::uint32_t count;  ///< 1 to kPiecesMax
+  std::uint32_t count;  ///< 1 to kGatherEntriesMax
 };
-struct Piece {
+struct GatherEntry {
   std::uint64_t addr;
   std::uint32_t length;
   std::uint32_t rkey;  ///< 0: its bytes are in the frame
-  bool carried() const { return rkey == 0; }
+  bool inlined() const { return rkey == 0; }
 };
-static_assert(sizeof(PiecesHead) == 8 && sizeof(Piece) == 16);
+static_assert(sizeof(GatherListHead) == 8 && sizeof(GatherEntry) == 16);
 
 struct Written {
   std::uint32_t total;
@@ -131,23 +137,26 @@ constexpr std::uint32_t call_generation(std::uint32_t call) { return call >> kSl
 /// it came from.
 struct Frame {
   Header header;
-  Sink sink;
+  ReplyBuffer reply_buffer;
   std::uint32_t metadata_bytes, metadata_offset;
-  std::uint32_t message_bytes, message_offset;  ///< in the frame; 0 bytes when pieces or written
-  std::uint32_t carried_bytes;                  ///< of pieces that the frame carries, at `message_offset`
-  std::uint32_t total;                          ///< pieces: their sum; written: bytes of the sink
-  std::uint32_t piece_count, piece_offset;
+  std::uint32_t message_bytes, message_offset;  ///< in the frame; 0 bytes when gather entries or written
+  /// of gather entries that the frame carries, at `message_offset`
+  std::uint32_t inlined_bytes;
+  /// gather entries: their sum; written: bytes of the reply buffer
+  std::uint32_t total;
+  std::uint32_t gather_entry_count, gather_entry_offset;
   std::uint64_t bulk_number;  ///< of a sealed session: of the message that is elsewhere
 };
 
 /// Takes `bytes` bytes apart. Null, or why this is no valid frame (the session is then over).
 const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame);
 
-/// Piece `index` of a parsed frame; its fields are not yet validated against anything but the sum.
-inline Piece piece_at(const std::byte* data, const Frame& frame, std::uint32_t index) {
-  Piece piece;
-  std::memcpy(&piece, data + frame.piece_offset + index * sizeof(Piece), sizeof piece);
-  return piece;
+/// Gather entry `index` of a parsed frame; its fields are not yet validated against anything but the sum.
+inline GatherEntry gather_entry_at(const std::byte* data, const Frame& frame, std::uint32_t index) {
+  GatherEntry gather_entry;
+  std::memcpy(&gather_entry, data + frame.gather_entry_offset + index * sizeof(GatherEntry),
+              sizeof gather_entry);
+  return gather_entry;
 }
 
 }  // namespace rdma_rpc::session::wire

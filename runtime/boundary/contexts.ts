@@ -1,7 +1,7 @@
 /**
- * The contexts of this JS thread, one per fabric and device: made when first used, closed a while after the
- * last channel or server that used it has closed, when no lease is out. A session can also have one for
- * itself. (Worker threads load this module anew, so each has its own.)
+ * The contexts of this JS thread, one per fabric and device. A context is opened when it is first used. It is
+ * closed a while after its last channel or server has closed, once no lease is out. A session can also have a
+ * context of its own. (Each worker thread loads this module anew and so has its own contexts.)
  */
 import { type FabricName, fabrics } from '../fabrics.ts';
 import * as limits from '../limits.ts';
@@ -19,14 +19,13 @@ import { onMethodNames } from './traces/method-names.ts';
 export interface ContextOptions extends Omit<NativeOptions, 'fabric' | 'verbs' | 'slotBytes'> {
   /** Default: see slotBytesOn(). */
   slotBytes?: number;
-  /**
-   * Where the last events of sessions that fail are written; empty: nowhere. Default: RDMA_RPC_TRACE_FOLDER.
-   */
+  /** Folder for the traces of failed sessions; empty to write none. Default: RDMA_RPC_TRACE_FOLDER. */
   traceFolder?: string;
 }
 
 /**
- * What a context is opened on: those that choose alike share one. `verbs` is for fabrics with devices only.
+ * What a context is opened on. Users with the same choice share one context. `verbs` is only for fabrics with
+ * devices.
  */
 export interface FabricChoice {
   readonly fabric: FabricName;
@@ -35,26 +34,29 @@ export interface FabricChoice {
 
 interface Entry {
   readonly key: string;
-  /** The choice without its address; of a session's own context something that no other has. */
+  /** The choice without its address; for a session's own context, a unique key. */
   readonly family: string;
-  /** Of one session, and nobody else gets it. */
+  /** The context belongs to one session and is not shared. */
   readonly own: boolean;
   readonly context: FabricContext;
   readonly stopNaming: () => void;
   users: number;
-  /** Ends it when nobody has come in the meantime. */
+  /** Closes the context unless a new user comes first. */
   lingers: NodeJS.Timeout | undefined;
-  /** A look for the last lease is due. */
+  /** A timer will check whether the last lease is gone. */
   closing: boolean;
   closed: boolean;
 }
 
-/** Those that are handed out. */
+/** Contexts that new users can get. */
 const entries = new Map<string, Entry>();
-/** Those and others whose device was removed, until they are closed. */
+/** All contexts that are not closed yet, including those whose device was removed. */
 const open = new Set<Entry>();
 const entryOf = new WeakMap<FabricContext, Entry>();
-/** Keys with an address for which another key's context did as well. As many as this host has addresses. */
+/**
+ * Maps a key with an address to the key whose context serves that address, too. The number of entries is
+ * limited by the addresses of this host.
+ */
 const sameAs = new Map<string, string>();
 let ownContexts = 0;
 let options: ContextOptions = {
@@ -69,7 +71,8 @@ let options: ContextOptions = {
 };
 
 /**
- * Changes what contexts made from now on get. Throws when one is open already, as it would not apply to it.
+ * Changes the options of contexts that are opened from now on. Throws when a context is already open, since
+ * the options would not apply to it.
  */
 export function setContextOptions(given: Partial<ContextOptions>): void {
   closeLingering();
@@ -88,24 +91,25 @@ export function contextOptions(): ContextOptions {
 
 const defaultSlotBytes = { shared: limits.shmSlotBytes, registered: limits.slotBytes.default };
 
-/** What a slot of such fabrics holds. */
+/** Returns the bytes that a slot holds on such fabrics. */
 export function slotBytesOf(slots: keyof typeof defaultSlotBytes): number {
   return options.slotBytes ?? defaultSlotBytes[slots];
 }
 
-/** What a slot of this fabric holds. */
+/** Returns the bytes that a slot holds on this fabric. */
 export function slotBytesOn(fabric: FabricName): number {
   return slotBytesOf(fabrics[fabric].slots);
 }
 
-/** What a context of this fabric is made with. */
+/** Returns the options with which a context of this fabric is opened. */
 export function nativeOptions(fabric: FabricName): NativeOptions {
   const { traceFolder: _, ...rest } = options;
   return { ...rest, slotBytes: slotBytesOn(fabric), fabric };
 }
 
 /**
- * Bytes that a context and its first session register on a device: their slots, each with room for headers.
+ * Returns the number of bytes that a context and its first session register on a device: their slots, each
+ * with room for headers.
  */
 export function firstSessionBytes(): number {
   const slots = options.sendSlots + limits.inflight.default + limits.receivesBesides;
@@ -117,7 +121,7 @@ function keyOf({ fabric, verbs = {} }: FabricChoice): string {
 }
 
 function openEntry(key: string, choice: FabricChoice, sendSlots: number, own = false): Entry {
-  // What it has pinned may be what this one may not pin beside it.
+  // A lingering context may have pinned memory that the locked-memory limit would deny to the new one.
   closeLingering();
   const { fabric, verbs } = choice;
   const given = fabrics[fabric].hasDevice && verbs !== undefined ? { verbs } : {};
@@ -138,7 +142,7 @@ function openEntry(key: string, choice: FabricChoice, sendSlots: number, own = f
   entries.set(key, entry);
   open.add(entry);
   entryOf.set(context, entry);
-  // The next user opens the device anew, when it is there again.
+  // Forget the context, so that the next user opens the device again when it has returned.
   context.onDeviceGone(() => {
     forget(entry);
     setImmediate(() => closeUnused(entry));
@@ -146,7 +150,10 @@ function openEntry(key: string, choice: FabricChoice, sendSlots: number, own = f
   return entry;
 }
 
-/** The choice but for its address: what contexts must have in common for one to do for both. */
+/**
+ * Returns the key of the choice without its address. Choices of one family can share a context if they lead
+ * to the same device path.
+ */
 function familyOf({ fabric, verbs = {} }: FabricChoice): string {
   const { address: _, ...rest } = verbs;
   return keyOf({ fabric, verbs: rest });
@@ -158,7 +165,8 @@ function entryFor(choice: FabricChoice): Entry {
   if (known !== undefined) return known;
   const entry = openEntry(key, choice, options.sendSlots);
   if (choice.verbs?.address === undefined) return entry;
-  // An address that is not of the device, or that it would have taken by itself, needs no context of its own.
+  // Another context may have the same device path: the address is not one of the device, or is the one that
+  // the device chooses anyway. Then share that context.
   const { path } = entry.context.native;
   const same = [...entries.values()].find(
     (other) => other !== entry && other.family === entry.family && other.context.native.path === path,
@@ -170,8 +178,8 @@ function entryFor(choice: FabricChoice): Entry {
 }
 
 /**
- * The context for a choice, with one more user. Throws when the addon is missing or the fabric cannot be
- * opened.
+ * Returns the context for a choice and counts one more user. Throws when the addon is missing or the fabric
+ * cannot be opened.
  */
 export function acquireContext(choice: FabricChoice): FabricContext {
   const entry = entryFor(choice);
@@ -180,8 +188,8 @@ export function acquireContext(choice: FabricChoice): FabricContext {
 }
 
 /**
- * A context for one session: device, protection domain, arena and caches that no other session has. It is
- * given back like any other. `callSlots`: of that session.
+ * Opens a context for one session only, with its own device, protection domain, arena and caches. It is
+ * released like any other context. `callSlots` is the number of call slots of that session.
  */
 export function acquireOwnContext(choice: FabricChoice, callSlots: number): FabricContext {
   const sendSlots = Math.min(options.sendSlots, Math.max(limits.sendSlots.min, callSlots));
@@ -191,12 +199,15 @@ export function acquireOwnContext(choice: FabricChoice, callSlots: number): Fabr
   return entry.context;
 }
 
-/** The context for a choice without becoming a user: for leases, which keep it open themselves. */
+/**
+ * Returns the context for a choice without counting a user. For leases, which keep the context open
+ * themselves.
+ */
 export function peekContext(choice: FabricChoice): FabricContext {
   return entryFor(choice).context;
 }
 
-/** For tests that count what is left. */
+/** For tests that check which contexts are left. */
 export function openContexts(): readonly FabricContext[] {
   return [...entries.values()].map(({ context }) => context);
 }
@@ -206,15 +217,16 @@ export function releaseContext(context: FabricContext): void {
   if (entry === undefined || entry.closed) return;
   --entry.users;
   if (entry.users > 0) return;
-  // Not at once: we may be inside an event callback of this very context, and a user may follow. To open one
-  // costs more than to open a session on it, and for each few of their buffers V8 collects everything.
+  // Do not close it at once: this code may run inside an event callback of this context, and a new user may
+  // follow. Opening a context costs more than opening a session on it, and after every few contexts V8
+  // collects its whole heap because of their buffers.
   const atOnce = entry.own || context.deviceGone || options.polling === 'busy';
   clearTimeout(entry.lingers);
   if (atOnce) setImmediate(() => closeUnused(entry));
   else entry.lingers = setTimeout(() => closeUnused(entry), limits.contextLingerMs).unref();
 }
 
-/** Contexts that only wait whether a user follows make room for what cannot be beside them. */
+/** Closes the contexts that linger without a user, so that a new context can have their memory. */
 function closeLingering(): void {
   for (const entry of open) if (entry.lingers !== undefined && !entry.context.dispatching) closeUnused(entry);
 }
@@ -225,15 +237,15 @@ function forget(entry: Entry): void {
 
 function closeUnused(entry: Entry): void {
   if (entry.users > 0 || entry.closed) return;
-  // Leases keep their memory, but not a device that the system is waiting for.
+  // The system waits until a removed device is closed, so close it although leases still use memory.
   if (entry.context.deviceGone) entry.context.native.leaveDevice();
   if (entry.context.native.stats().arenaLeasedBlocks === 0) {
     close(entry);
     return;
   }
   if (entry.closing) return;
-  // Leased memory would vanish under its views. A lease may also end by being collected, which nobody tells
-  // us.
+  // Leased memory must not be freed under its views. Check again later: a lease may also end by garbage
+  // collection, of which no event tells.
   entry.closing = true;
   setTimeout(() => {
     entry.closing = false;
@@ -264,8 +276,8 @@ const zero: Stats = {
   bulkWriteBytes: 0,
   bulkRequests: 0,
   bulkResponses: 0,
-  grantsPredicted: 0,
-  grantsAsked: 0,
+  replyBuffersPredicted: 0,
+  replyBuffersAsked: 0,
   sentBytes: 0,
   receivedBytes: 0,
   retries: 0,
@@ -275,8 +287,8 @@ const zero: Stats = {
   creditFrames: 0,
   protocolErrors: 0,
   lateResponses: 0,
-  callsHeld: 0,
-  callsHeldNow: 0,
+  callsReleasedLate: 0,
+  callsPendingRelease: 0,
   mrHits: 0,
   mrMisses: 0,
   mrEvictions: 0,
@@ -299,14 +311,18 @@ const zero: Stats = {
   loopLagMaxUs: 0,
 };
 
-/** A call is tried again: the counter is of the thread, so that one of its contexts has it. */
+/**
+ * Counts an attempt at a call beyond its first. The counter belongs to the thread, so any one of its contexts
+ * keeps it.
+ */
 export function countRetry(): void {
   const [entry] = open;
   if (entry !== undefined) ++entry.context.native.control[Ctl.retries]!;
 }
 
 /**
- * Counters of this thread's open contexts, added up, of longest times the longest; zeros when there is none.
+ * Returns the counters of this thread's open contexts: sums, and for longest times the maximum. All are 0
+ * when no context is open.
  */
 export function contextStats(fabric?: FabricName): Stats {
   const sum = { ...zero };

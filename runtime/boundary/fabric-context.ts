@@ -1,7 +1,7 @@
 /**
- * One JS thread's use of one fabric: the native context, the sessions on it, the submission path, and the
- * dispatch of event batches to their sessions. Made when first needed (contexts.ts), used by channels and
- * servers, on its JS thread.
+ * One fabric as one JS thread uses it: the native context, its sessions, the submission path, and the
+ * dispatch of event batches to the sessions. Opened by contexts.ts when it is first needed, used by channels
+ * and servers, on its JS thread.
  */
 
 import { warnOfFault } from '../core/warnings.ts';
@@ -27,11 +27,11 @@ export class FabricContext {
   readonly shortage: Shortage;
   readonly sessions: Sessions;
   readonly leases: Leases;
-  /** The device has been removed: its sessions go down. The context is no longer handed out. */
+  /** True when the device has been removed: the sessions end, and no new user gets this context. */
   deviceGone = false;
   /**
-   * Time at which the batch of events came in, and whether its first event is being handled, so that this is
-   * still the time.
+   * Time at which the current batch of events arrived, and whether its first event is being handled, while
+   * this time is still exact.
    */
   batchMs = 0;
   firstOfBatch = false;
@@ -40,7 +40,7 @@ export class FabricContext {
 
   readonly #deviceListeners = new Set<() => void>();
 
-  /** Where the last events of sessions that fail are written; empty: nowhere. */
+  /** Folder for the traces of failed sessions; empty to write none. */
   readonly #traces: string;
 
   constructor(fabric: NativeOptions['fabric'], native: NativeContext, traceFolder = '') {
@@ -57,13 +57,13 @@ export class FabricContext {
     native.onEvents((count) => this.#dispatch(count));
   }
 
-  /** A batch of events is being handled, so that native code must not be closed. */
+  /** True while a batch of events is being handled; the native context must not be closed then. */
   get dispatching(): boolean {
     return this.waiters.inTurn;
   }
 
   /**
-   * Calls `listener` when the device is removed: who holds the context without a session has to let it go,
+   * Calls `listener` when the device is removed. A user without a session must then release the context,
    * since the system waits for that.
    */
   onDeviceGone(listener: () => void): void {
@@ -74,12 +74,12 @@ export class FabricContext {
     this.#deviceListeners.delete(listener);
   }
 
-  /** What the message waits for that has just found no memory. */
+  /** Returns what the message that has just found no memory must wait for. */
   get lacking(): 'memory' | 'registration' {
     return this.outgoing.bulk.shortBytes === 0 ? 'registration' : 'memory';
   }
 
-  /** Waiters and memory that are kept, all of which come back when calls are over. For tests that count. */
+  /** Counts waiters and memory in use, all of which must be 0 again when no call is in flight. For tests. */
   get kept(): Readonly<Record<string, number>> {
     const { sending, registered } = this.outgoing.bulk.kept;
     return {
@@ -102,8 +102,8 @@ export class FabricContext {
       try {
         this.#handle(events[at + Ev.kind]!, session, at, events);
       } catch (error) {
-        // Only a fault of this library comes here: user code is caught where it is called. It costs the
-        // session, not the process.
+        // Only an error of this library arrives here, since errors of user code are caught where it is
+        // called. It ends the session, not the process.
         warnOfFault(error);
         if (this.sessions.ownerOf(session) !== undefined) this.native.closeSession(session, 'internal error');
       }

@@ -1,6 +1,7 @@
 /**
- * Memory of one context that the application has: buffers of the arena that it allocates, its own that it
- * registers, and what it says of answers to come. Owned by a FabricContext, on its JS thread.
+ * The memory of one context that the application uses directly: arena buffers that it allocates, its own
+ * buffers that it registers, and the response sizes that it announces. Owned by a FabricContext, on its JS
+ * thread.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -14,7 +15,8 @@ export class Leases {
   readonly #native: NativeContext;
   readonly #bulk: Pick<BulkMessages, 'register'>;
   /**
-   * Method words that native code has been told about: at most one for each annotated method of the program.
+   * Method words whose response size native code already knows: at most one for each annotated method of the
+   * program.
    */
   readonly #expecting = new Set<number>();
 
@@ -44,9 +46,9 @@ export class Leases {
   }
 
   /**
-   * Makes the first request of a method bring memory for its answer; from then on native code learns from the
-   * answers. `word` is the method word of what brings it. Called for each call of a method whose definition
-   * has the option.
+   * Makes the first request of a method bring a reply buffer; after that, native code learns the size from
+   * the responses. `word` is the method word of the frame that brings the buffer. Called for each call of a
+   * method whose definition has the option.
    */
   expectResponse(word: number, bytes: number): void {
     if (this.#expecting.has(word)) return;
@@ -54,7 +56,10 @@ export class Leases {
     this.#native.expectResponse(word, Math.min(bytes, 0xffff_ffff));
   }
 
-  /** The block behind a lease that is to receive the response of a call. Throws when it cannot. */
+  /**
+   * Returns the block of a lease that is to receive the response of a call. Throws when the lease cannot be
+   * used for that.
+   */
   blockOf(lease: BlockLease, path: string): number {
     const why = lease.released
       ? 'the lease was released before the call was sent'

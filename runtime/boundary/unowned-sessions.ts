@@ -1,11 +1,11 @@
 /**
- * Sessions of a context that are connecting, or have connected and have no owner yet: who waits for that, and
- * how it has ended. On the context's JS thread.
+ * The sessions of a context that are connecting, or are connected but have no owner yet: who waits for the
+ * connection, and how it has ended. On the context's JS thread.
  */
 
 interface Waiting {
   readonly settle: (why: string) => void;
-  /** It has gone down already, for this reason. */
+  /** Why the session has already ended. */
   down?: string;
 }
 
@@ -24,8 +24,8 @@ export class UnownedSessions {
   }
 
   /**
-   * Calls `listener` when the session is connected, if it ever is. Of one that has an owner: it does not
-   * stay.
+   * Calls `listener` when the session is connected, if it ever is. The session has an owner, so it does not
+   * stay here.
    */
   onceUp(session: number, listener: () => void): void {
     const settle = (why: string): void => {
@@ -46,7 +46,10 @@ export class UnownedSessions {
     waiting.settle(reason);
   }
 
-  /** It has an owner, or will never have one. Returns why it has gone down by then. */
+  /**
+   * Removes a session that has got an owner, or will never get one. Returns why it has already ended,
+   * undefined if it has not.
+   */
   take(session: number): string | undefined {
     const waiting = this.#sessions.get(session);
     this.#sessions.delete(session);

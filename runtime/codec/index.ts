@@ -15,8 +15,8 @@ export * from './google/protobuf/field_mask.rdma.ts';
 export * from './google/protobuf/struct.rdma.ts';
 export * from './google/protobuf/timestamp.rdma.ts';
 export * from './google/protobuf/wrappers.rdma.ts';
-export { holesMax, Sink } from './memory/sink.ts';
 export { Source } from './memory/source.ts';
+export { outOfLineMax, Writer } from './memory/writer.ts';
 export { clone, merge } from './merge.ts';
 export {
   isMessageType,

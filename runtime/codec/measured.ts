@@ -3,7 +3,7 @@
  * that size, on the thread of the call.
  */
 import { CodecError } from './error.ts';
-import type { Sink } from './memory/sink.ts';
+import type { Writer } from './memory/writer.ts';
 import type { MessageType } from './types.ts';
 
 /**
@@ -13,10 +13,10 @@ import type { MessageType } from './types.ts';
 export function encodeMeasured<Init>(
   type: Pick<MessageType<unknown, Init>, 'typeName' | 'encodeTo'>,
   message: Init,
-  sink: Sink,
+  writer: Writer,
   at: number,
 ): number {
-  const end = type.encodeTo(message, sink, at);
-  if (sink.full) throw new CodecError(type.typeName, 'it grew while it was being encoded');
+  const end = type.encodeTo(message, writer, at);
+  if (writer.full) throw new CodecError(type.typeName, 'it grew while it was being encoded');
   return end;
 }

@@ -6,7 +6,7 @@
 import { disown } from './disown.ts';
 import { fieldEntries } from './fields.ts';
 import { encodeMeasured } from './measured.ts';
-import { Sink } from './memory/sink.ts';
+import { Writer } from './memory/writer.ts';
 import { Source } from './memory/source.ts';
 import type { MessageType } from './types.ts';
 
@@ -16,7 +16,7 @@ const scratchBytes = 64 * 1024;
 const spareMax = 1024;
 
 const scratch = new Uint8Array(scratchBytes);
-const sink = new Sink();
+const writer = new Writer();
 const source = new Source();
 const nothing = new Uint8Array(0);
 
@@ -72,19 +72,19 @@ type Core<T, Init> = Omit<MessageType<T, Init>, 'encode' | 'decode'>;
  * Encodes in memory of its own from the start; if little of it remains unused, the caller gets that memory.
  */
 function encodeLarge<T, Init>(message: Init, core: Core<T, Init>): Uint8Array {
-  sink.reset(nothing);
-  const room = core.bound(message, sink);
+  writer.reset(nothing);
+  const room = core.bound(message, writer);
   // Not cleared, since that would cost as much as writing it.
   const memory = new Uint8Array(Buffer.allocUnsafeSlow(room).buffer);
-  sink.reset(memory);
+  writer.reset(memory);
   try {
-    const end = encodeMeasured(core, message, sink, 0);
+    const end = encodeMeasured(core, message, writer, 0);
     if (room - end > spareMax) return memory.slice(0, end);
     // The caller sees all of this memory, which may contain data of other code.
     memory.fill(0, end);
     return memory.subarray(0, end);
   } finally {
-    sink.reset(nothing);
+    writer.reset(nothing);
   }
 }
 
@@ -134,9 +134,9 @@ export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> 
     fields,
     reserved,
     encode(message: Init): Uint8Array {
-      sink.reset(scratch);
-      const end = encodeTo(message, sink, 0, scratchBytes);
-      return sink.full ? encodeLarge(message, core) : scratch.slice(0, end);
+      writer.reset(scratch);
+      const end = encodeTo(message, writer, 0, scratchBytes);
+      return writer.full ? encodeLarge(message, core) : scratch.slice(0, end);
     },
     decode(bytes: Uint8Array): T {
       const plain = bytes?.constructor === Uint8Array ? bytes : plainBytes(bytes, typeName);

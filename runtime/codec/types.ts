@@ -1,11 +1,11 @@
 /**
- * The types of generated code: message types, service definitions, and the writer (sink) and reader (source)
+ * The types of generated code: message types, service definitions, and the writer and reader (source)
  * that their codecs use. Imported by generated files as types, and by runtime/boundary, which encodes into
  * send slots and decodes from receive memory.
  */
 import type { FileDescriptor } from './file-descriptor.ts';
-import type { Sink } from './memory/sink.ts';
 import type { Source } from './memory/source.ts';
+import type { Writer } from './memory/writer.ts';
 import type { ArrayName } from './typed-array.ts';
 
 /**
@@ -19,22 +19,22 @@ export interface MessageType<T, Init = T> {
   /** Returns a message with every field at its default, overlaid with `init`. */
   create(init?: Init): T;
   /**
-   * Returns an upper bound, in bytes, of what `encodeTo` will write into the sink's memory: memory of this
-   * size is large enough. `bytes` values of at least `sink.gatherBytes` are not included; their lengths are
-   * added to `sink.gathered` (at most `holesMax` of them, the rest counts as memory). Cheap: only long
+   * Returns an upper bound, in bytes, of what `encodeTo` will write into the writer's memory: memory of this
+   * size is large enough. `bytes` values of at least `writer.gatherBytes` are not included; their lengths are
+   * added to `writer.gathered` (at most `outOfLineMax` of them, the rest counts as memory). Cheap: only long
    * strings are measured, for others 3 × length is assumed. It need not refuse invalid messages: the result
-   * is then meaningless, and `encodeTo` throws. Call `sink.reset()` before it; `depth` is for generated code.
+   * is then meaningless, and `encodeTo` throws. Call `writer.reset()` before it; `depth` is for generated code.
    */
-  bound(message: Init, sink: Sink, depth?: number): number;
+  bound(message: Init, writer: Writer, depth?: number): number;
   /**
    * Writes the protobuf encoding at `at` and returns the end. Writes nothing at or behind `limit` (default:
-   * the end of the sink's memory). If there may not be enough room, by the rules of `bound`, sets
-   * `sink.full`; everything written is then meaningless. `bytes` values of at least `sink.gatherBytes` are
-   * left out and recorded in `sink` (position and value), so that memory · value · memory … is plain
+   * the end of the writer's memory). If there may not be enough room, by the rules of `bound`, sets
+   * `writer.full`; everything written is then meaningless. `bytes` values of at least `writer.gatherBytes` are
+   * left out and recorded in `writer` (position and value), so that memory · value · memory … is plain
    * protobuf. Throws CodecError for values that do not fit their field, and for nesting over 100. Call
-   * `sink.reset()` before it; `depth` and `field` (for errors) are for generated code.
+   * `writer.reset()` before it; `depth` and `field` (for errors) are for generated code.
    */
-  encodeTo(message: Init, sink: Sink, at: number, limit?: number, depth?: number, field?: string): number;
+  encodeTo(message: Init, writer: Writer, at: number, limit?: number, depth?: number, field?: string): number;
   /**
    * Decodes source bytes [at, end), which lie in the memory. Throws CodecError for malformed bytes. `depth`
    * and `into` (a message to merge into) are for generated code.

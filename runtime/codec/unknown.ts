@@ -3,7 +3,7 @@
  * received bytes. Generated code calls this only if the generator was asked to keep them.
  */
 import { lengthOf } from './memory/intrinsic.ts';
-import { noRoom, type Sink } from './memory/sink.ts';
+import { noRoom, type Writer } from './memory/writer.ts';
 import type { Source } from './memory/source.ts';
 import { checkBytes } from './primitives/check.ts';
 
@@ -49,12 +49,12 @@ export function boundUnknown(message: UnknownFields): number {
 }
 
 /** Writes them behind all other fields. */
-export function writeUnknown(sink: Sink, at: number, message: UnknownFields, limit: number): number {
+export function writeUnknown(writer: Writer, at: number, message: UnknownFields, limit: number): number {
   const kept = message.$unknownFields;
   if (kept === undefined) return at;
   checkBytes(kept, '$unknownFields');
   const length = lengthOf(kept);
-  if (at + length > limit) return noRoom(sink, at);
-  sink.bytes.set(kept, at);
+  if (at + length > limit) return noRoom(writer, at);
+  writer.bytes.set(kept, at);
   return at + length;
 }

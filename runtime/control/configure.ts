@@ -13,44 +13,44 @@ export interface RuntimeOptions {
    */
   polling?: Polling;
   /**
-   * What a message slot holds; larger messages go in several, or by READ and WRITE. Default 8192, on shm
-   * 17,408.
+   * Size of a message slot, in bytes; larger messages are sent in several slots, or by READ and WRITE.
+   * Default 8192, on shm 17,408.
    */
   slotBytes?: number;
-  /** Send slots, shared by all sessions of the thread. Default 1024. */
+  /** Number of send slots, shared by all sessions of the thread. Default 1024. */
   sendSlots?: number;
-  /** Arena for large messages and leases. Default 256 MiB. */
+  /** Size of the arena for large messages and leases, in bytes. Default 256 MiB. */
   arenaBytes?: number;
-  /** Bytes of application buffers that are kept registered. Default 256 MiB. */
+  /** Total size of application buffers that are kept registered. Default 256 MiB. */
   mrCacheBytes?: number;
-  /** Their number. Default 1024. */
+  /** Number of application buffers that are kept registered. Default 1024. */
   mrCacheEntriesMax?: number;
-  /** A registration that is not used for so long ends. Default 10 s. */
+  /** Time after which an unused registration ends. Default 10 s. */
   mrCacheIdleMs?: number;
   /**
-   * What peers can reach of this thread's memory. `auto` (default): windows where the device has them,
-   * staging memory elsewhere. `shared`: all registered memory, for as long as a connection lasts: the
-   * fastest, for peers that are trusted.
+   * Which memory of this thread peers can access. `auto` (default): memory windows where the device has them,
+   * otherwise staging memory. `staging`: always staging memory. `shared`: all registered memory, for as long
+   * as a connection lasts; this is the fastest mode, for trusted peers only.
    */
   exposure?: 'auto' | 'staging' | 'shared';
   /**
-   * Staging memory of each connection at most: it grows to that. Large messages are copied through it, so one
-   * that is larger than this is refused. Default 16 MiB.
+   * Largest staging memory of each connection, in bytes; it grows as needed. Large messages are copied
+   * through it, so a message larger than this is refused. Default 16 MiB.
    */
   stagingBytes?: number;
   /**
-   * How buffers of the application are registered. `on-demand`: not pinned, pages come in when they are used;
-   * only on devices that can (ODP), others refuse.
+   * How buffers of the application are registered. `on-demand`: not pinned, pages are loaded when they are
+   * used; only devices with ODP support this, others refuse.
    */
   registration?: 'pinned' | 'on-demand';
   /**
-   * Other processes of this user can see counters, sessions and latencies of this thread (`rdma-rpc top`,
-   * rdma-rpc/counters). Default true.
+   * Whether other processes of this user can read counters, sessions and latencies of this thread (`rdma-rpc
+   * top`, rdma-rpc/counters). Default true.
    */
   countersPage?: boolean;
   /**
-   * The last protocol events of a session that fails are written to a file in this folder, which `rdma-rpc
-   * trace` reads. Default: RDMA_RPC_TRACE_FOLDER, else nowhere.
+   * Folder for the last protocol events of sessions that fail, one file each, to be read with `rdma-rpc
+   * trace`. Default: RDMA_RPC_TRACE_FOLDER; without it no file is written.
    */
   traceFolder?: string;
   /** In-process channel only: seed of its scheduler. */
@@ -59,7 +59,7 @@ export interface RuntimeOptions {
 
 export const runtimeRules: OptionRules = ownedBy('configure', {
   polling: { kind: 'choice', values: ['adaptive', 'busy', 'event'], default: 'adaptive' },
-  // Without a default: shm has another one than devices (slotBytesOn).
+  // No default here, since shm and devices have different ones (slotBytesOn).
   slotBytes: { kind: 'integer', range: { ...limits.slotBytes, default: undefined } },
   sendSlots: { kind: 'integer', range: limits.sendSlots },
   arenaBytes: { kind: 'integer', range: limits.arenaBytes },
@@ -79,8 +79,8 @@ export const runtimeRules: OptionRules = ownedBy('configure', {
 });
 
 /**
- * Sets options of this thread's contexts. Call it before the first channel or server is used; throws
- * afterwards, and for unknown names or bad values.
+ * Sets options of this thread's contexts. Must be called before the first channel or server is used. Throws
+ * when it is called later, and for unknown names or invalid values.
  */
 export function configure(options: RuntimeOptions): void {
   checkNames('configure', options, Object.keys(runtimeRules));
@@ -93,8 +93,8 @@ export function configure(options: RuntimeOptions): void {
 }
 
 /**
- * Counters of this thread's contexts (or of one fabric's) since each was opened, added up; zeros when none is
- * open.
+ * Returns the counters of this thread's contexts, or of the contexts of one fabric: sums since each was
+ * opened. All are 0 when no context is open.
  */
 export function stats(fabric?: FabricName): Stats {
   return contextStats(fabric);

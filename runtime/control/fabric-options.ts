@@ -1,6 +1,7 @@
 /**
- * Which fabrics a server or channel may use, and how verbs chooses its device: from its options, then from
- * the environment. The choice for one connection is made in client-handshake.ts and server-handshake.ts.
+ * Determines which fabrics a server or channel may use, and how verbs chooses its device: by its options,
+ * then by the environment. The choice for one connection is made in client-handshake.ts and
+ * server-handshake.ts.
  */
 import { checkedValue, type OptionRule, type OptionRules } from '../core/options.ts';
 import { type Fabric, type FabricName, fabricNames, fabricRow } from '../fabrics.ts';
@@ -11,9 +12,9 @@ import * as verbsLimits from './verbs-limits.ts';
 
 export interface FabricOptions {
   /**
-   * `auto` (default): shared memory when both processes are on one host (of two users or containers: when
-   * they meet at a unix socket), RDMA devices if both have one, TCP otherwise. A name allows only that one, a
-   * list those, in order of preference. Without this option: the environment variable RDMA_RPC_FABRIC.
+   * `auto` (default): shared memory when both processes are on one host (for two users or containers, only
+   * over a unix socket), RDMA devices if both sides have one, otherwise TCP. A name allows only that fabric,
+   * a list allows several, in order of preference. Default: the environment variable RDMA_RPC_FABRIC.
    */
   fabric?: 'auto' | Fabric | readonly Fabric[];
   /** How the verbs fabric chooses its device and connects. */
@@ -26,8 +27,8 @@ export interface FabricOptions {
 }
 
 /**
- * Without `device`, `port` or `gidIndex`: RDMA_RPC_DEVICE, RDMA_RPC_PORT, RDMA_RPC_GID_INDEX, else by the
- * address of the sideband connection.
+ * Defaults of `device`, `port` and `gidIndex`: RDMA_RPC_DEVICE, RDMA_RPC_PORT, RDMA_RPC_GID_INDEX, otherwise
+ * a choice by the address of the sideband connection.
  */
 export type VerbsSettings = Omit<VerbsOptions, 'address'>;
 
@@ -58,17 +59,19 @@ export interface CheckedFabricOptions {
   readonly isolation: 'context' | 'session';
 }
 
-/** What stays the same for all connections of a server or channel. */
+/** The part of the choice that is the same for all connections of a server or channel. */
 export interface FabricPlan {
   /** In order of preference. */
   readonly names: readonly FabricName[];
-  /** Nobody has named them: one that this machine cannot have is left out. */
+  /** True when no fabric was named: fabrics that this machine does not have are left out. */
   readonly auto: boolean;
   readonly verbs: VerbsOptions;
   readonly isolated: boolean;
 }
 
-/** A value of the environment, checked like the option that it stands for; undefined when not set. */
+/**
+ * Returns a value of the environment, checked like the option that it replaces; undefined when it is not set.
+ */
 function environment(name: string, rule: OptionRule): unknown {
   const text = process.env[name];
   if (text === undefined || text === '') return undefined;
@@ -79,8 +82,8 @@ function environment(name: string, rule: OptionRule): unknown {
 }
 
 /**
- * `given`: the options object itself, as it tells what was left to the environment. Throws for a bad value
- * there. `fixed`: whatever the options and the environment say.
+ * Returns the plan of a server or channel. `given` is the options object itself, which shows what is left to
+ * the environment. Throws for an invalid value in the environment. `fixed` overrides options and environment.
  */
 export function fabricPlan(
   given: FabricOptions | undefined,
@@ -106,7 +109,10 @@ export function fabricPlan(
   };
 }
 
-/** For one connection: the fabrics to offer, and why not the others. Throws when the addon is missing. */
+/**
+ * Returns the fabrics to offer for one connection, and why the others are not offered. Throws when the addon
+ * is missing.
+ */
 export function offers({
   names,
   auto,

@@ -1,6 +1,6 @@
 /**
- * The frames of the sideband socket: what each may hold, checked field by field on arrival.
- * docs/wire/connections.md describes the handshake they make up. Used by link.ts, which carries them.
+ * The frames of the sideband socket. Each frame is checked field by field on arrival.
+ * docs/wire/connections.md describes the handshake. Used by link.ts, which sends and receives them.
  */
 
 import { metadataFault } from '../core/metadata-wire.ts';
@@ -19,48 +19,49 @@ import {
 
 export const magic = 'rdma-rpc';
 export const version = 1;
-/** Bits of `features`: what a side can do beyond the first version. */
+/** Bits of `features`: optional abilities of a side. */
 export const feature = {
   /** Answers pings. */
   ping: 1,
   /** Answers goaways. */
   leave: 2,
-  /** Takes messages as images. */
-  images: 4,
+  /** Accepts messages in the aligned layout. */
+  aligned: 4,
   /**
-   * Proves that the queue pairs of attach and attached are its own. Only where the sides have a key for it.
+   * Proves that the queue pairs of `attach` and `attached` are its own. Set only when the side has a key for
+   * that.
    */
   bound: 8,
-  /** Puts messages together that come in segments. */
+  /** Accepts messages in segments. */
   segments: 16,
   /**
-   * On RDMA devices: begins with few credits, and takes more as they come (WIRE §4). Offered whatever devices
-   * there are: it is the other side's receives that may then be shared.
+   * On RDMA devices: uses a credit pool (docs/wire/calls.md §4). Offered by every side, whatever its devices,
+   * since it allows the other side to share its receives.
    */
-  grants: 32,
-  /** Takes short pieces of a large request in the frame itself. */
-  carried: 64,
+  creditPool: 32,
+  /** Accepts short gather entries of a large request inline, in the frame itself. */
+  inlineEntries: 64,
   /** Can have a second session on the connection, in which the server makes the calls. */
   reverse: 128,
 } as const;
-/** What this side can do on every connection. */
+/** The features that this side has on every connection. */
 export const ownFeatures =
   feature.ping |
   feature.leave |
-  feature.images |
+  feature.aligned |
   feature.segments |
-  feature.grants |
-  feature.carried |
+  feature.creditPool |
+  feature.inlineEntries |
   feature.reverse;
 
 export interface PeerLimits {
   readonly inflightMax: number;
   readonly messageMaxBytes: number;
-  /** Receive slots of the sender: what it can take in one SEND. */
+  /** Size of the sender's receives: the longest message that it accepts in one SEND. */
   readonly slotBytes: number;
-  /** The same on shm. Without: as on the others. */
+  /** The same on shm. Default: `slotBytes`. */
   readonly shmSlotBytes?: number;
-  /** Open streams at once. Without: none. */
+  /** Largest number of open streams. Default: 0. */
   readonly streamsMax?: number;
 }
 export interface FabricOffer {
@@ -84,11 +85,11 @@ export type Hello = {
   /** In order of preference. */
   readonly fabrics: readonly FabricOffer[];
   readonly identity: string;
-  /** Of the session, in its wire form: what the client shows to be let in. */
+  /** Credentials of the client, in the wire form of metadata. */
   readonly metadata?: Uint8Array;
-  /** Half of the key of the binding, where the connection is private without TLS. */
+  /** This side's share of the binding key, on a connection that is private without TLS. */
   readonly secret?: Uint8Array;
-  /** What this side can seal with, the fastest for it first; `seals`: and the session has to be. */
+  /** The ciphers of this side, its fastest first. `seals` requires that the session is sealed. */
   readonly ciphers?: readonly string[];
   readonly seals?: boolean;
 };
@@ -98,54 +99,54 @@ export type Welcome = {
   readonly features: number;
   /** `inflightMax` and `streamsMax` are the agreed ones. */
   readonly limits: PeerLimits;
-  /** Those of the hello that the server can try, in order. */
+  /** The fabrics of the hello that the server can try, in order. */
   readonly fabrics: readonly string[];
-  /** Why it cannot try others: for people. */
+  /** Why it cannot try the others, for error texts. */
   readonly without?: readonly FabricReason[];
   readonly identity: string;
-  /** As that of the hello. */
+  /** See the hello. */
   readonly secret?: Uint8Array;
-  /** One of the hello: what passes between the queue pairs is sealed with it. */
+  /** The chosen cipher of the hello, if the session is sealed. */
   readonly cipher?: string;
 };
 export type Refusal = {
   readonly type: 'refusal';
   readonly code: number;
   readonly message: string;
-  /** When to come again. */
+  /** After how many milliseconds to retry. */
   readonly retryMs?: number;
 };
-/** Client: try this fabric, here is my queue pair. */
+/** Client: try this fabric; has the address of the client's queue pair. */
 export type Attach = {
   readonly type: 'attach';
   readonly fabric: string;
   readonly address: Uint8Array;
-  /** By binding.ts, where both sides have feature `bound`. */
+  /** Made by binding.ts, when both sides have the feature `bound`. */
   readonly proof?: Uint8Array;
 };
-/** Server: connected to it, here is mine. */
+/** Server: has connected to that queue pair; has the address of its own. */
 export type Attached = {
   readonly type: 'attached';
   readonly address: Uint8Array;
   readonly proof?: Uint8Array;
 };
-/** This fabric cannot be used; the client goes on with the next. */
+/** This fabric cannot be used; the client tries the next one. */
 export type Unreachable = { readonly type: 'unreachable'; readonly reason: string };
-/** Client: connected too, the session is up. */
+/** Client: its queue pair is connected too, so the session is up. */
 export type Ready = { readonly type: 'ready' };
 /**
- * Server: send no new calls, those under way will be answered. The second one has `last`: so many calls of
- * this connection have been taken, and no more will be.
+ * Server: send no new calls; calls in flight will be answered. The second one has `last`, the number of calls
+ * of this connection that the server accepts.
  */
 export type GoAway = { readonly type: 'goaway'; readonly reason: string; readonly last?: number };
 /**
- * Client, to a server with that feature: the first goaway has been read, so many calls have been made on this
- * connection, and no more will be.
+ * Client, to a server with that feature: it has read the first goaway; `calls` is the final number of calls
+ * that it has made on this connection.
  */
 export type Leaving = { readonly type: 'leaving'; readonly calls: number };
 /**
- * Client: it serves calls of the server, and here is its queue pair for the session of these. `number`: how
- * many there have been on this connection.
+ * Client: it offers to serve calls of the server; has the address of its queue pair for the second session.
+ * `number` counts the second sessions of this connection.
  */
 export type Serve = {
   readonly type: 'serve';
@@ -153,19 +154,18 @@ export type Serve = {
   readonly address: Uint8Array;
   readonly proof?: Uint8Array;
 };
-/** Server: connected to it, here is mine. */
+/** Server: is connecting to that queue pair; has the address of its own. */
 export type Serving = {
   readonly type: 'serving';
   readonly number: number;
   readonly address: Uint8Array;
   readonly proof?: Uint8Array;
 };
-/** Server: its queue pair is connected, and it calls from now on. */
+/** Server: its queue pair is connected, and it may make calls from now on. */
 export type Served = { readonly type: 'served'; readonly number: number };
 /**
- * The end of that session. Server: it makes no more calls, and none is under way; or it makes none at all,
- * with the status that says why. Client: it serves no more, at once with `now`, else after the calls that are
- * under way.
+ * The end of the second session. Server: it makes no more calls, and none is in flight; or it refuses to make
+ * any, with a status. Client: it stops serving, at once with `now`, otherwise after the calls in flight.
  */
 export type Unserve = {
   readonly type: 'unserve';
@@ -174,9 +174,9 @@ export type Unserve = {
   readonly code?: number;
   readonly now?: boolean;
 };
-/** Either: the session ends now. */
+/** Either side: the session ends now. */
 export type Bye = { readonly type: 'bye'; readonly reason: string };
-/** Either, to a side with that feature: a pong comes back at once. */
+/** Either side, to one with that feature, which answers with a pong at once. */
 export type Ping = { readonly type: 'ping' };
 export type Pong = { readonly type: 'pong' };
 
@@ -199,7 +199,7 @@ export type Frame =
   | Pong;
 export type FrameType = Frame['type'];
 
-/** Says why a value is refused, or nothing. */
+/** Returns why a value is refused, or undefined. */
 type Check = (value: unknown) => string | undefined;
 
 const integer =
@@ -305,7 +305,10 @@ const checks: Readonly<Record<FrameType, Check>> = {
   pong: record({}),
 };
 
-/** The frame, or a text that names the field it is refused for. Fields that are not known are left alone. */
+/**
+ * Returns the checked frame, or a text that names the field for which it is refused. Unknown fields are
+ * ignored.
+ */
 export function checkFrame(value: unknown): Frame | string {
   const kind = record({ type: text })(value);
   if (kind !== undefined) return kind;
@@ -316,7 +319,7 @@ export function checkFrame(value: unknown): Frame | string {
   return why === undefined ? (value as Frame) : `${type}: ${why}`;
 }
 
-/** Cuts a text to what a frame may carry. */
+/** Cuts a text to the length that a frame may carry. */
 export function controlText(value: string): string {
   const bytes = Buffer.from(value);
   return bytes.byteLength <= controlTextBytes

@@ -1,4 +1,4 @@
-/** Which host this is, so that two sides know whether shared memory is worth a try. Used by the handshake. */
+/** Identifies this host, so that two sides know whether they can try shared memory. Used by the handshake. */
 import { readFileSync, readlinkSync } from 'node:fs';
 import type { FabricRow } from '../fabrics.ts';
 
@@ -12,7 +12,10 @@ function read(what: () => string): string {
 
 let identity: string | undefined;
 
-/** Boot id and pid namespace: processes that agree on both can open each other's memory through /proc. */
+/**
+ * Returns boot id and pid namespace. Processes for which both are equal can open each other's memory through
+ * /proc.
+ */
 export function hostIdentity(): string {
   identity ??= `${read(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'))}/${read(() => readlinkSync('/proc/self/ns/pid'))}`;
   return identity;
@@ -21,8 +24,8 @@ export function hostIdentity(): string {
 const boot = (identity: string): string => identity.split('/')[0] ?? '';
 
 /**
- * Why processes with these identities are not within the reach of a fabric (`reach` in fabrics.ts); '' when
- * they are.
+ * Returns why two processes with these identities are out of the reach of a fabric (`reach` in fabrics.ts);
+ * '' when they are within it.
  */
 export function whyNotReached(reach: FabricRow['reach'], one: string, other: string): string {
   if (reach === 'network' || one === other) return '';

@@ -1,7 +1,7 @@
 /**
- * A sideband connection: length-prefixed msgpack frames over any Duplex (socket, or an in-memory pair).
- * During the handshake frames are awaited one by one; afterwards each goes to `onFrame`. Used by both
- * handshakes.
+ * A sideband connection: length-prefixed msgpack frames over any Duplex (a socket, or an in-memory pair).
+ * During the handshake frames are awaited one by one; after it, each frame is passed to `onFrame`. Used by
+ * both handshakes.
  */
 import type { Duplex } from 'node:stream';
 import { Packr, Unpackr } from '#msgpackr';
@@ -11,18 +11,20 @@ import { RpcError } from '../core/errors/rpc-error.ts';
 import { errorCode, Status } from '../core/errors/status.ts';
 import { closeTimeoutMs, controlFrameBytes } from '../limits.ts';
 import { checkFrame, controlText, type Frame, type Refusal } from './frames.ts';
-import { greetingBytes, greetingMagic, type Handoff } from './socket/handoff.ts';
+import { connectMessageBytes, connectMessageMagic, type Handoff } from './socket/handoff.ts';
 import { isTls, plainRefused, tlsClosed, tlsRefused } from './tls/tls-records.ts';
 
 const prefixBytes = 4;
 const plain = { useRecords: false, moreTypes: false, mapsAsObjects: true, copyBuffers: true } as const;
 const packr = new Packr(plain);
 const unpackr = new Unpackr(plain);
-/** One for all: it is read by nobody, and a server has one for each session of the tcp fabric. */
+/**
+ * Shared by all links, since nobody reads it and a server would need one for each session of the tcp fabric.
+ */
 const handedOver = new Error('a connection of a session');
 const passedOn = 'a connection that is passed on';
 
-/** For the client: why the server does not take it. */
+/** Returns the client's error for a refusal of the server. */
 export function refused(refusal: Refusal): RpcError {
   const { code, message, retryMs } = refusal;
   return new RpcError(errorCode(code), `the server refused the connection: ${message}`, {
@@ -39,7 +41,7 @@ export function encodeFrame(frame: Frame): Buffer {
   return bytes;
 }
 
-/** The frame in `body`, or why it is none. */
+/** Decodes the frame in `body`. Returns the frame, or why it is malformed. */
 export function decodeFrame(body: Uint8Array): Frame | string {
   let value: unknown;
   try {
@@ -51,20 +53,23 @@ export function decodeFrame(body: Uint8Array): Frame | string {
 }
 
 export class Link {
-  /** With TLS another one than it began with. */
+  /** The connection; after the TLS handshake, the TLS socket. */
   duplex: Duplex;
-  /** Set once the handshake is over: frames that come unasked. */
+  /** Receives unsolicited frames. Set after the handshake. */
   onFrame: ((frame: Frame) => void) | undefined;
-  /** Called once, with what ended the connection. */
+  /** Called once, with the reason why the connection has ended. */
   onEnd: ((reason: string) => void) | undefined;
 
-  /** What the handshake waits for that is this side's own, for the error when it takes too long. */
+  /** The step of this side for which the handshake waits, for the error text of a timeout. */
   awaits: string | undefined;
-  /** It was no sideband connection, but one of a session of this process, which has it now. */
+  /**
+   * True when this was not a sideband connection, but the connection of a session of this process, which has
+   * taken it over.
+   */
   handedOver = false;
 
   #spoke = false;
-  /** When this side began to wait for what the peer does next, and how many round trips that takes. */
+  /** When this side began to wait for the peer's next step, and how many round trips that step takes. */
   #awaitedSinceMs = clockMs();
   #roundTrips = 1;
   #steps = 0;
@@ -75,9 +80,10 @@ export class Link {
   readonly #ready: Frame[] = [];
   #waiter: { resolve(frame: Frame): void; reject(error: Error): void } | undefined;
   #ended: string | undefined;
+  /** Status code with which this side, or TLS, has refused the peer. */
   #code: number | undefined;
 
-  /** `handoff`: where connections go that do not begin with a frame; without it they are refused. */
+  /** `handoff` takes connections that do not begin with a frame; without it they are refused. */
   constructor(duplex: Duplex, handoff?: Handoff) {
     this.duplex = duplex;
     this.#handoff = handoff;
@@ -89,19 +95,19 @@ export class Link {
     return this.#code;
   }
 
-  /** Why the connection is over, or undefined. */
+  /** Why the connection has ended, or undefined. */
   get ended(): string | undefined {
     return this.#ended;
   }
 
-  /** One that has come and that nobody has received yet. */
+  /** A refusal that has arrived and was not received yet. */
   get refusal(): Refusal | undefined {
     return this.#ready.find((frame) => frame.type === 'refusal');
   }
 
   /**
-   * How long the peer has been waited for by now, ms for each round trip that it needs; 0 while it waits for
-   * this side.
+   * How long this side has waited for the peer, in milliseconds per round trip that its step needs; 0 while
+   * the peer waits for this side.
    */
   get awaitedMs(): number {
     const awaits = this.#securing || this.#waiter !== undefined;
@@ -109,14 +115,16 @@ export class Link {
   }
 
   /**
-   * How far the peer has got in the handshake: TLS, each frame, and what `progressed` is told of count one.
+   * Number of handshake steps that the peer has completed: TLS, each frame, and each call of `progressed`
+   * count one.
    */
   get steps(): number {
     return this.#steps;
   }
 
   /**
-   * The peer has got one step further, without a frame here. What is waited for now is one round trip away.
+   * Records that the peer has completed a step without sending a frame here. The next step takes one round
+   * trip.
    */
   progressed(): void {
     ++this.#steps;
@@ -124,7 +132,7 @@ export class Link {
     this.#roundTrips = 1;
   }
 
-  /** Hello and welcome, as they have passed. Once. */
+  /** Returns hello and welcome exactly as they were sent. Can be called once. */
   takeOpening(): readonly Uint8Array[] {
     const opening = this.#opening ?? [];
     this.#opening = undefined;
@@ -139,8 +147,8 @@ export class Link {
   }
 
   /**
-   * The next frame. Rejects when the connection ends first. One caller at a time. `roundTrips`: how many of
-   * them the peer needs before it can send that.
+   * Resolves with the next frame. Rejects when the connection ends first. Only one caller at a time.
+   * `roundTrips` is the number of round trips that the peer needs before it can send the frame.
    */
   receive(roundTrips = 1): Promise<Frame> {
     const frame = this.#ready.shift();
@@ -153,7 +161,10 @@ export class Link {
     });
   }
 
-  /** What the promise resolves with. Rejects when the connection ends first. Before `onEnd` is set. */
+  /**
+   * Resolves with the result of `promise`. Rejects when the connection ends first. To be used before `onEnd`
+   * is set.
+   */
   whileOpen<T>(promise: Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.onEnd = () => reject(this.#error());
@@ -164,15 +175,15 @@ export class Link {
     });
   }
 
-  /** Hands frames that came before `onFrame` was set to it. */
+  /** Sets `onFrame`, and passes it the frames that arrived before. */
   deliver(onFrame: (frame: Frame) => void): void {
     this.onFrame = onFrame;
     for (const frame of this.#ready.splice(0)) this.#dispatch(frame);
   }
 
   /**
-   * Sends a last frame, if there is one to send, and ends the connection. `onEnd` is called with `reason`
-   * unless it already was.
+   * Sends the last frame, if one is given, and ends the connection. Calls `onEnd` with `reason` unless it was
+   * called before.
    */
   close(reason: string, last?: Frame): void {
     if (this.#ended === undefined && last?.type === 'refusal') this.#code = last.code;
@@ -181,7 +192,10 @@ export class Link {
     this.#end(reason);
   }
 
-  /** A frame would be read as TLS, and be taken for a server that has none. */
+  /**
+   * True before TLS: a frame that is sent now would be read as TLS, and this server would be taken for one
+   * without TLS.
+   */
   get #awaitsTls(): boolean {
     return this.#securing || this.#handoff?.secure !== undefined;
   }
@@ -227,9 +241,9 @@ export class Link {
   }
 
   #dispatch(frame: Frame): void {
-    // In a handshake it is out of turn, as anything else that is not waited for.
+    // During a handshake a ping is unexpected, like every other frame that is not awaited.
     if (frame.type === 'ping' && this.onFrame !== undefined) {
-      // A peer that does not read its answers gets no more of them.
+      // Send no further answers to a peer that does not read them.
       if (!this.duplex.writableNeedDrain) this.send({ type: 'pong' });
       return;
     }
@@ -247,12 +261,12 @@ export class Link {
   }
 
   /**
-   * Whether the first frame is not for this link to read as it came: it is no frame, or is passed on, or
-   * comes where only others are taken. `bodyBytes`: its length, if it is a frame.
+   * Returns whether this link does not read the first bytes as a frame: they are not a frame, or the
+   * connection is passed on, or TLS is required. `bodyBytes` is the length if they are a frame.
    */
   #isNotRead(bodyBytes: number, handoff: Handoff): boolean {
-    if (bodyBytes === greetingMagic) {
-      if (this.#pending.byteLength >= greetingBytes) this.#give(handoff);
+    if (bodyBytes === connectMessageMagic) {
+      if (this.#pending.byteLength >= connectMessageBytes) this.#give(handoff);
     } else if (isTls(bodyBytes)) {
       if (handoff.secure === undefined) this.#refuse(tlsRefused);
       else this.#secure(handoff.secure, handoff.passOn);
@@ -267,7 +281,7 @@ export class Link {
     return true;
   }
 
-  /** Goes on within TLS, where neither a greeting nor TLS again may come. */
+  /** Continues within TLS, where neither a connect message nor TLS may follow. */
   #secure(secure: NonNullable<Handoff['secure']>, passOn: Handoff['passOn']): void {
     const { duplex } = this;
     this.#securing = true;
@@ -296,37 +310,37 @@ export class Link {
     );
   }
 
-  /** Reads no more, and puts back what has been read. */
+  /** Stops reading, and puts back the bytes that were read. */
   #release(duplex: Duplex): void {
     duplex.off('data', this.#onData).off('end', this.#onFinish).pause();
     duplex.unshift(this.#pending);
     this.#pending = Buffer.alloc(0);
   }
 
-  /** The link ends without a word: the connection goes on without it. */
+  /** Ends the link without sending anything: the connection continues without it. */
   #passOn(duplex: Duplex, passOn: NonNullable<Handoff['passOn']>): void {
     this.#ended = passedOn;
     this.#handoff = undefined;
     passOn(duplex);
   }
 
-  /** Nothing may be said here, nor the connection be ended: it is another's. */
+  /** Must send nothing and must not close the connection: it belongs to a session. */
   #give(handoff: Handoff): void {
-    const why = handoff.handOff(this.duplex, this.#pending.subarray(0, greetingBytes));
+    const why = handoff.handOff(this.duplex, this.#pending.subarray(0, connectMessageBytes));
     this.handedOver = why === '';
     this.duplex.destroy();
     this.#end(why === '' ? handedOver.message : why);
   }
 
-  /** What came is against the rules: tells the peer, and ends. */
+  /** Tells the peer that it has broken the protocol, and ends the connection. */
   #refuse(what: string): void {
     this.close(`the peer sent ${what}`, { type: 'bye', reason: controlText(`received ${what}`) });
   }
 
-  /** For those who wait for frames. */
+  /** Returns the error for callers that wait for frames. */
   #error(): Error {
     if (this.handedOver) return handedOver;
-    // It has been read and says more than the end of the connection behind it.
+    // A refusal that was read says more than the end of the connection after it.
     const { refusal } = this;
     if (refusal !== undefined) return refused(refusal);
     const reason = this.#ended!;
@@ -338,14 +352,14 @@ export class Link {
     this.#ended = reason;
     this.#pending = Buffer.alloc(0);
     if (this.#securing) this.duplex.destroy();
-    // What was sent last is on its way and small enough for the system's own buffer; what still comes is
-    // dropped.
+    // The last frame has been written; it is small enough for the system's own buffer. Bytes that still
+    // arrive are dropped.
     const { duplex } = this;
     duplex.resume();
     if (!duplex.writableEnded && !duplex.destroyed) duplex.end();
     if (duplex.writableFinished || duplex.destroyed) duplex.destroy();
     else {
-      // A peer that reads nothing must not keep the socket, and with it the process, for ever.
+      // A peer that reads nothing must not keep the socket, and with it the process, alive for ever.
       const timer = setTimeout(() => duplex.destroy(), closeTimeoutMs).unref();
       duplex.once('finish', () => {
         clearTimeout(timer);

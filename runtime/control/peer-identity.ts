@@ -1,6 +1,7 @@
 /**
- * Who is at the other end of a sideband connection, before it has said a word: the user and process behind a
- * unix socket, by the kernel; by TLS, what its certificate says. Used by both sides of a handshake.
+ * Determines who is at the other end of a sideband connection, before it has sent anything: for a unix socket
+ * the user and process, from the kernel; with TLS, what the certificate says. Used by both sides of a
+ * handshake.
  */
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
@@ -9,10 +10,13 @@ import { loadNative } from '../native/native.ts';
 import { descriptorOf } from './socket/handoff.ts';
 import { verdictOf } from './tls/certificate.ts';
 
-/** As the kernel gives them: process 0 and the overflow ids stand for what this namespace cannot name. */
+/**
+ * Credentials from the kernel. Process 0 and the overflow ids stand for processes and users that have no
+ * number in this namespace.
+ */
 type PeerCredentials = Readonly<Record<'pid' | 'uid' | 'gid', number>>;
 
-/** What stands for users and groups that have no number in this namespace. */
+/** The id of users and groups that have no number in this namespace. */
 const overflowDefault = 65_534;
 
 function overflowId(kind: 'uid' | 'gid'): number {
@@ -26,7 +30,10 @@ function overflowId(kind: 'uid' | 'gid'): number {
 const unknown = { uid: new Set([overflowDefault]), gid: new Set([overflowDefault]) };
 let looked = false;
 
-/** Without what the kernel could not name here: nobody is let in by that. */
+/**
+ * Returns the credentials without ids that the kernel could not express in this namespace: nobody must be
+ * admitted because of them.
+ */
 export function knownOf({ pid, uid, gid }: PeerCredentials): Verified {
   if (!looked) {
     looked = true;
@@ -39,21 +46,22 @@ export function knownOf({ pid, uid, gid }: PeerCredentials): Verified {
   };
 }
 
-/** This process, as a peer of itself. */
+/** Returns the identity of this process, for connections to itself. */
 export function ownIdentity(): Verified {
   const { pid } = process;
   return { ...knownOf({ pid, uid: process.geteuid!(), gid: process.getegid!() }), transport: 'process' };
 }
 
 /**
- * A stream that is no socket brings with it what is known: one from another thread, or within the process.
+ * A stream that is not a socket carries its identity itself: a stream from another thread, or within the
+ * process.
  */
 export interface Vouched {
   readonly verified?: Verified;
 }
 
 /**
- * What the kernel has said: that of the moment of connecting, so it need not be asked again (unix(7),
+ * Answers of the kernel. They hold for the moment of connecting, so there is no need to ask again (unix(7),
  * SO_PEERCRED).
  */
 const asked = new WeakMap<Duplex, Verified>();

@@ -1,6 +1,6 @@
 /**
- * What a session promises in one word, and what a side may demand of it. Used by both handshakes, servers and
- * summaries of sessions.
+ * The security level of a session, and the level that a side may require. Used by both handshakes, servers
+ * and session summaries.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -9,17 +9,17 @@ import type { SessionOptions } from '../native/native.ts';
 import { securityLevels as levels, type SecurityLevel } from '../security-levels.ts';
 
 export type { SecurityLevel };
-/** What the two sides have agreed on for the queue pair, whoever they are. */
-export type Guard = Exclude<SecurityLevel, 'peer'>;
+/** The protection of the queue pair that both sides have agreed on, independent of their identities. */
+export type Protection = Exclude<SecurityLevel, 'peer'>;
 
 export interface SecurityOptions {
   /**
-   * The least that a session may promise: `peer`: the other side was verified, by its certificate or the
-   * kernel. `bound`: the queue pair is proved to be the other side's. `sealed`: and nobody else can read or
-   * change what passes; sessions are sealed when one side requires it. One that promises less is refused. A
-   * channel that requires `bound` or `sealed` requires to know its server as well; a server does not require
-   * to know its clients by that: `tls` with a `ca`, `allow` and `authenticate` say who gets in. Default:
-   * `none`.
+   * The lowest accepted security level of a session; a session with a lower level is refused. `peer`: the
+   * other side was verified, by its certificate or the kernel. `bound`: in addition, the queue pair is proved
+   * to belong to the other side. `sealed`: in addition, nobody else can read or change the traffic; sessions
+   * are sealed when one side requires it. A channel that requires `bound` or `sealed` also requires a
+   * verified server. A server does not require verified clients by this option: `tls` with a `ca`, `allow`
+   * and `authenticate` decide who is admitted. Default: `none`.
    */
   require?: SecurityLevel;
 }
@@ -40,8 +40,8 @@ const remedies: Readonly<Record<SecurityLevel, string>> = {
 };
 
 /**
- * Throws when a session would promise less than a side demands. `here`: which side that is, for people;
- * `missing`: the level that it does not reach.
+ * Throws when the level of a session is lower than a side requires. `here` names that side in the error;
+ * `missing` is the level that the session does not reach.
  */
 export function checkLevel(
   here: string,
@@ -58,24 +58,24 @@ export function checkLevel(
 }
 
 /**
- * `peer`: what is known of the other side. A client that does not know its server is promised nothing,
- * however well guarded the way to it is.
+ * Returns the protection from the client's point of view. `peer` says whether the server was verified:
+ * without that, no protection of the connection counts.
  */
-export function guardOfClient(peer: SecurityLevel, guard: Guard): Guard {
-  return peer === 'none' ? 'none' : guard;
+export function protectionOfClient(peer: SecurityLevel, protection: Protection): Protection {
+  return peer === 'none' ? 'none' : protection;
 }
 
-/** How a session is guarded; `seal`: what native code seals it with. */
-export interface Guarded {
-  readonly guard: Guard;
+/** The protection of a session; `seal` are the cipher and keys for native code. */
+export interface Protected {
+  readonly protection: Protection;
   readonly seal?: SessionOptions['seal'];
 }
 
-/** As the counters page has it. */
+/** Returns the number of the level on the counters page. */
 export function levelNumber(level: SecurityLevel): number {
   return levels.indexOf(level) + 1;
 }
 
-export function levelOf(peer: 'none' | 'peer', guard: Guard): SecurityLevel {
-  return guard === 'none' ? peer : guard;
+export function levelOf(peer: 'none' | 'peer', protection: Protection): SecurityLevel {
+  return protection === 'none' ? peer : protection;
 }

@@ -1,6 +1,6 @@
 /**
- * What users can see of a session: for logs, tests and checks such as "only with windows". Made when asked
- * for, by channels and servers.
+ * The public description of a session, for logs, tests and checks such as "only with windows". Created on
+ * request by channels and servers.
  */
 
 import type { KnownPeer } from '../core/peer.ts';
@@ -10,38 +10,38 @@ import type { Prepared } from './handshake/session-setup.ts';
 import { levelOf, type SecurityLevel } from './security-level.ts';
 
 export interface SessionSummary {
-  /** What the other side says of itself; of a client, its address too. */
+  /** The name that the other side has sent; for a client, also its address. */
   readonly peer: string;
-  /** Who it is, as far as that was verified; undefined: nobody knows. */
+  /** The verified identity of the other side; undefined when it was not verified. */
   readonly identity: string | undefined;
   /**
-   * What is promised. `sealed`: as `bound`, and nobody but the two sides can read or change what passes.
-   * `bound`: the queue pair is proved to be that of the side that the handshake was with. `peer`: who the
-   * other side is was verified when it connected. `none`: nothing; the network must be trusted.
+   * The security level. `none`: the network must be trusted. `peer`: the identity of the other side was
+   * verified when it connected. `bound`: the queue pair is proved to belong to the side with which the
+   * handshake was made. `sealed`: in addition, nobody but the two sides can read or change the traffic.
    */
   readonly security: SecurityLevel;
   readonly fabric: FabricName;
-  /** Such as `mlx5_0`; the fabric's name where there is only one. */
+  /** Name of the device, such as `mlx5_0`; the name of the fabric where that has only one device. */
   readonly device: string;
-  /** Of the device; 0 where there are none. */
+  /** Port of the device; 0 for devices without ports. */
   readonly port: number;
   /**
-   * What the peer can touch here. `window`: the memory of calls in flight, through keys that last one call.
-   * `staging`: memory set aside for this session, since the device has no windows. `shared`: all registered
-   * memory of the context.
+   * Which memory of this side the peer can access. `window`: the memory of calls in flight, through keys that
+   * last one call. `staging`: staging memory of this session, since the device has no windows. `shared`: all
+   * registered memory of the context.
    */
   readonly exposure: SessionInfo['security'];
   readonly callsInFlight: number;
 }
 
-/** `name`: the peer, for people. */
+/** Returns the summary of a session. `name` is the peer's name. */
 export function summaryOf(
-  { context, target, guard }: Prepared,
+  { context, target, protection }: Prepared,
   peer: KnownPeer,
   name: string,
 ): SessionSummary {
   const { device, port, security: exposure, callsInFlight } = context.native.sessionInfo(target.session);
   const { identity } = peer;
-  const security = levelOf(peer.security, guard);
+  const security = levelOf(peer.security, protection);
   return { peer: name, identity, security, fabric: context.fabric, device, port, exposure, callsInFlight };
 }

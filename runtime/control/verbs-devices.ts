@@ -1,5 +1,5 @@
 /**
- * Whether the verbs fabric is worth offering: what the RDMA devices of this machine say. Used by channels and
+ * Decides whether to offer the verbs fabric, by the RDMA devices of this machine. Used by channels and
  * servers when they connect.
  */
 
@@ -8,15 +8,15 @@ import { clockMs } from '../clock.ts';
 import { missingDeviceMs } from '../limits.ts';
 import { loadNative, type VerbsReport } from '../native/native.ts';
 
-/** Devices that could be used when last asked, '' for any. Kept, since asking opens them. */
+/** Devices that were usable at the last check, '' for any device. Cached, since the check opens them. */
 const usable = new Set<string>();
 /**
- * Why others could not, and until when that is believed: one may come, but not between two of a crowd of
- * connections, where to ask took a twentieth of the time of each.
+ * Why other devices were not usable, and until when that is cached. A device may appear later, but checking
+ * again for each of many connections took a twentieth of their time.
  */
 const missing = new Map<string, { readonly why: string; readonly untilMs: number }>();
 
-/** Why no device can be used, or not the one that is named; '' when one can. */
+/** Returns why no device, or not the named one, can be used; '' when one can. */
 export function whyNoDevice({ devices, whyNone }: VerbsReport, name = ''): string {
   const candidates = devices.filter((device) => name === '' || device.name === name);
   if (candidates.some(({ whyNot }) => whyNot === '')) return '';
@@ -28,7 +28,7 @@ export function whyNoDevice({ devices, whyNone }: VerbsReport, name = ''): strin
   return candidates.map((device) => `${device.name}: ${device.whyNot}`).join('; ');
 }
 
-/** As above, for this machine. Throws when the addon is missing. */
+/** Returns the same for this machine. Throws when the addon is missing. */
 export function whyNoVerbs(name = ''): string {
   if (usable.has(name)) return '';
   const known = missing.get(name);

@@ -4,7 +4,7 @@
  *
  * The rule: released memory belongs to other code, so no view of it remains: its ArrayBuffer is detached.
  */
-import { imagePlace } from '../codec/memory/image.ts';
+import { alignedOffset } from '../codec/memory/aligned-message.ts';
 import { Itself } from '../codec/memory/itself.ts';
 import { lentLease, markLent } from '../codec/memory/lent.ts';
 import type { CopyOut } from '../codec/memory/source.ts';
@@ -87,7 +87,7 @@ export class BlockLease implements Lease {
       if (bytes === 0 || this.#used + bytes > this.#buffer.byteLength) return from.slice(start, end);
       const value = new Uint8Array(this.#buffer, this.#used, bytes);
       value.set(from.subarray(start, end));
-      this.#used = imagePlace(this.#used + bytes);
+      this.#used = alignedOffset(this.#used + bytes);
       return value;
     };
   }

@@ -6,7 +6,7 @@ import { CodecError } from '../codec/error.ts';
 import { nestingMax } from '../codec/limits.ts';
 import { lengthOf, plainBytes } from '../codec/memory/intrinsic.ts';
 import { isDetached, whyDetached } from '../codec/memory/lent.ts';
-import { holesMax, type Sink } from '../codec/memory/sink.ts';
+import { outOfLineMax, type Writer } from '../codec/memory/writer.ts';
 
 /** A position in a value: keys of objects, indices of arrays. */
 export type Path = readonly (string | number)[];
@@ -37,7 +37,7 @@ function stringBytes(text: string): number {
 export class Measure {
   readonly #typeName: string;
   #path: (string | number)[] = [];
-  #sink: Sink | undefined;
+  #writer: Writer | undefined;
   #odd = false;
   /** Room for the list of lifted values. */
   #listBytes = 0;
@@ -47,12 +47,12 @@ export class Measure {
   }
 
   /**
-   * Returns the maximum size of the value in memory, and plans holes in the sink. Throws CodecError for
+   * Returns the maximum size of the value in memory, and plans out-of-line values in the writer. Throws CodecError for
    * values that cannot be sent.
    */
-  of(value: unknown, sink: Sink): number {
+  of(value: unknown, writer: Writer): number {
     this.#path = [];
-    this.#sink = sink;
+    this.#writer = writer;
     this.#odd = false;
     this.#listBytes = 0;
     return this.#bound(value) + this.#listBytes;
@@ -124,15 +124,15 @@ export class Measure {
   }
 
   #bytes(value: Uint8Array): number {
-    const sink = this.#sink!;
+    const writer = this.#writer!;
     const length = lengthOf(value);
     if (length === 0 && isDetached(value)) this.#refuse(whyDetached(value.buffer));
     // The packing code would use the overridden properties.
     if (plainBytes(value) !== value) this.#odd = true;
-    if (length < sink.gatherBytes || sink.planned >= holesMax) return headBytes + length;
-    ++sink.planned;
-    sink.gathered += length;
-    if (length < sink.apartBytes) sink.copied += length;
+    if (length < writer.gatherBytes || writer.planned >= outOfLineMax) return headBytes + length;
+    ++writer.planned;
+    writer.gathered += length;
+    if (length < writer.apartBytes) writer.copied += length;
     for (const key of this.#path) this.#listBytes += typeof key === 'string' ? stringBytes(key) : headBytes;
     this.#listBytes += 4 * headBytes;
     return 1;
@@ -146,7 +146,7 @@ export class Measure {
 export function lift(value: unknown, atLeastBytes: number, lifted: Lifted[], path: Path = []): unknown {
   if (value instanceof Uint8Array) {
     const bytes = plainBytes(value);
-    if (bytes.byteLength < atLeastBytes || lifted.length >= holesMax) return bytes;
+    if (bytes.byteLength < atLeastBytes || lifted.length >= outOfLineMax) return bytes;
     lifted.push({ path, value: bytes });
     return null;
   }

@@ -21,8 +21,8 @@ function typed<T, Init>(type: MessageType<T, Init>): MessageType<T, Init> {
     typeName,
     create,
     fields,
-    bound: (message, sink) => plain.bound(checked(message, 'own'), sink),
-    encodeTo: (message, sink, at, limit) => plain.encodeTo(checked(message, 'own'), sink, at, limit),
+    bound: (message, writer) => plain.bound(checked(message, 'own'), writer),
+    encodeTo: (message, writer, at, limit) => plain.encodeTo(checked(message, 'own'), writer, at, limit),
     decodeFrom: (source, at, end) => create(checked(plain.decodeFrom(source, at, end), 'peer') as Init),
   });
 }

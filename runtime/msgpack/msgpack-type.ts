@@ -9,8 +9,8 @@
  */
 import { Packr, Unpackr } from '#msgpackr';
 import { CodecError } from '../codec/error.ts';
-import { noRoom, type Sink } from '../codec/memory/sink.ts';
 import type { Source } from '../codec/memory/source.ts';
+import { noRoom, type Writer } from '../codec/memory/writer.ts';
 import { messageType } from '../codec/message.ts';
 import type { MessageType } from '../codec/types.ts';
 import { Check } from './check.ts';
@@ -104,33 +104,33 @@ export function msgpackType<T>(typeName: string): MessageType<T, T> {
   return messageType<T, T>({
     typeName,
     create: (init) => init as T,
-    bound: (message, sink) => {
-      const bytes = new Measure(typeName).of(message, sink);
-      return sink.planned === 0 ? bytes : bytes + 4 * headBytes;
+    bound: (message, writer) => {
+      const bytes = new Measure(typeName).of(message, writer);
+      return writer.planned === 0 ? bytes : bytes + 4 * headBytes;
     },
-    encodeTo: (message: T, sink: Sink, at: number, limit: number = sink.bytes.length): number => {
+    encodeTo: (message: T, writer: Writer, at: number, limit: number = writer.bytes.length): number => {
       const lifted: Lifted[] = [];
-      const apart = sink.gatherBytes !== Number.POSITIVE_INFINITY;
+      const apart = writer.gatherBytes !== Number.POSITIVE_INFINITY;
       // Measuring costs less than packing a large message in vain. With out-of-line binaries, the bound has
       // already been asked for.
       const measure = new Measure(typeName);
-      if (!apart && at + measure.of(message, sink) > limit) return noRoom(sink, at);
-      const rest = apart || measure.odd ? lift(message, sink.gatherBytes, lifted) : message;
+      if (!apart && at + measure.of(message, writer) > limit) return noRoom(writer, at);
+      const rest = apart || measure.odd ? lift(message, writer.gatherBytes, lifted) : message;
       if (lifted.length === 0) {
         const packed = pack(typeName, rest);
         // A getter may return more now than when it was measured.
-        if (packed.byteLength > limit - at) return noRoom(sink, at);
-        sink.bytes.set(packed, at);
+        if (packed.byteLength > limit - at) return noRoom(writer, at);
+        writer.bytes.set(packed, at);
         return at + packed.byteLength;
       }
       const list = lifted.map(({ path, value }) => [path, value.byteLength]);
       const packed = pack(typeName, [rest, list]);
-      if (headBytes + packed.byteLength > limit - at) return noRoom(sink, at);
-      sink.bytes[at] = liftedMark;
-      sink.view.setUint32(at + 1, packed.byteLength, true);
-      sink.bytes.set(packed, at + headBytes);
+      if (headBytes + packed.byteLength > limit - at) return noRoom(writer, at);
+      writer.bytes[at] = liftedMark;
+      writer.view.setUint32(at + 1, packed.byteLength, true);
+      writer.bytes.set(packed, at + headBytes);
       const end = at + headBytes + packed.byteLength;
-      for (const { value } of lifted) sink.hole(end, value);
+      for (const { value } of lifted) writer.addOutOfLine(end, value);
       return end;
     },
     decodeFrom: (source, at, end) => {

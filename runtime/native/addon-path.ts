@@ -1,6 +1,6 @@
 /**
- * Where the addon's binary is: in this package, or, when a bundler has put this code into another file, near
- * that file. Called once, by native.ts.
+ * Finds the addon's binary: in this package, or near the bundle when a bundler has put this code into another
+ * file. Called once, by native.ts.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -13,16 +13,15 @@ const recipe =
   `the package's folder prebuilds/${process.platform}-${process.arch} beside the bundle, or name the copy in RDMA_RPC_ADDON ` +
   '(docs/guides/bundlers-and-runtimes.md)';
 
-/** This file, or the bundle that it has become a part of. */
+/** Returns the path of this file, or of the bundle that contains it. */
 function ownFile(): string | undefined {
-  // A bundle of CommonJS has no import.meta.url, and one of webpack's has that of the machine where it was
-  // made.
+  // A CommonJS bundle has no import.meta.url, and in a webpack bundle it is a path of the build machine.
   const url = import.meta.url as string | undefined;
   if (url?.startsWith('file:') && existsSync(fileURLToPath(url))) return fileURLToPath(url);
   return typeof __filename === 'string' ? __filename : process.argv[1];
 }
 
-/** What `look` finds in a folder of `path`, the innermost first. */
+/** Calls `look` for each folder that contains `path`, the innermost first, and returns its first result. */
 function upwards(path: string, look: (dir: string) => string | undefined): string | undefined {
   for (let dir = dirname(path); ; dir = dirname(dir)) {
     const found = look(dir);
@@ -30,7 +29,7 @@ function upwards(path: string, look: (dir: string) => string | undefined): strin
   }
 }
 
-/** The folder, when it is that of this package. */
+/** Returns the folder if it is the folder of this package. */
 function packageIn(dir: string): string | undefined {
   const manifest = join(dir, 'package.json');
   if (!existsSync(manifest)) return undefined;
@@ -38,23 +37,23 @@ function packageIn(dir: string): string | undefined {
   return name === 'rdma-rpc' ? dir : undefined;
 }
 
-/** A local build first, then the binary that the package brings. */
+/** A local build comes first, then the binary that the package contains. */
 const binariesIn = (root: string): string[] => [
   join(root, 'build', 'Release', file),
   join(root, 'prebuilds', `${process.platform}-${process.arch}`, file),
 ];
 
-/** What the environment names as the addon. */
+/** Returns the path of the addon that the environment names. */
 export function namedAddon(): string | undefined {
   const named = process.env.RDMA_RPC_ADDON;
   return named === '' ? undefined : named;
 }
 
-/** The path of the addon. Throws with the places that were looked at, and with what to do. */
+/** Returns the path of the addon. Throws an error that lists the searched paths and says what to do. */
 export function addonPath(): string {
   const named = namedAddon();
   if (named !== undefined) {
-    // Whole, as dlopen looks for a bare name among the libraries of the system.
+    // Make the path absolute, since dlopen searches the libraries of the system for a bare name.
     if (existsSync(named)) return resolve(named);
     throw new Error(`rdma-rpc: there is no file ${named}, which RDMA_RPC_ADDON names as the addon`);
   }

@@ -1,8 +1,8 @@
 /**
- * The rows of the flight recorder, as native/telemetry/protocol_event.h has them: in counters pages, and in
- * trace files.
+ * The layout of the flight recorder's rows (native/telemetry/protocol_event.h) in counters pages and trace
+ * files.
  */
 
 export const eventRowBytes = 32;
-/** Where in a row the id of a method is. */
+/** Offset of the method id in a row. */
 export const eventMethodAt = 20;

@@ -1,25 +1,28 @@
 /**
- * Which JS runtime this is, as far as the addon must know. Asked once, when the addon is loaded (native.ts).
+ * Tells the addon what it must know about the JS runtime. Used once, when the addon is loaded (native.ts).
  */
 
 /** What a context must know of the JS runtime. */
 export interface RuntimeNeeds {
   /**
-   * What wakes the JS thread: its own event loop, or a thread that waits, where there is no libuv. Default
-   * `libuv`.
+   * What wakes the JS thread: its own event loop, or a separate waiting thread where libuv cannot be used.
+   * Default `libuv`.
    */
   loop?: 'libuv' | 'thread';
-  /** Who tells that a block's ArrayBuffer was collected: its memory, or the object. Default `memory`. */
+  /**
+   * What reports that a block's ArrayBuffer was collected: the finalizer of its memory, or of the object.
+   * Default `memory`.
+   */
   collected?: 'memory' | 'object';
 }
 
-/** The oldest versions that the tests have run on. Older ones may end the process instead of throwing. */
+/** The oldest tested versions. Older ones may end the process instead of throwing. */
 const oldest = { bun: [1, 4], deno: [2, 9] } as const;
 
 /**
- * What a context needs to know. Node: nothing. Bun ends the process in `uv_poll_init`, and Deno calls back
- * from libuv without a handle scope, so there a thread waits; Deno tells an ArrayBuffer's end only to
- * finalizers of the object.
+ * Returns what a context must know of the JS runtime: nothing for Node. Bun ends the process in
+ * `uv_poll_init`, and Deno calls back from libuv without a handle scope, so there a separate thread waits.
+ * Deno reports the end of an ArrayBuffer only to finalizers of the object.
  *
  * Throws on a version that is too old, in one sentence.
  */

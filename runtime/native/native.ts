@@ -1,12 +1,12 @@
 /**
- * The one declaration of the native boundary: what the addon (native/binding) offers and how the two sides
- * share memory. Everything else in the runtime reaches native code through this file. One `NativeContext` per
- * JS thread.
+ * Declares the native boundary: the functions of the addon (native/binding), and the memory that JS and
+ * native code share. All other code of the runtime reaches native code through this file. Each JS thread has
+ * its own `NativeContext`s.
  *
  * Hot path: JS writes *submissions* into a shared Int32Array and native code consumes them all at `flush()`,
  * or when the JS callback that it has entered returns. Native code writes *events* into another shared
  * Int32Array and enters JS once per batch. Neither side makes an object, and both run on the same thread, so
- * plain loads and stores do. What the words of both are is in words.ts.
+ * plain loads and stores are enough. words.ts describes the words of submissions and events.
  */
 
 import { clockMs } from '../clock.ts';
@@ -24,26 +24,26 @@ export type { FileLock } from './sockets.ts';
 export { addStats, type Stats } from './stats.ts';
 export type { VerbsCapabilities, VerbsDevice, VerbsGid, VerbsPort, VerbsReport } from './verbs-report.ts';
 export {
-  briefSlots,
   Ctl,
   copiedMemory,
   Ev,
   EvKind,
   firstWindowBits,
-  Held,
+  GatherEntry,
   leasedMemory,
   notRun,
-  Piece,
+  PendingRelease,
   Reason,
+  reassembledMessage,
   receiveSlab,
   receiveWindow,
   Slots,
   Sub,
   SubOp,
-  submitImage,
-  submitSinkOnly,
+  shortMessageSlots,
+  submitAligned,
+  submitReplyBufferOnly,
   Use,
-  wholeMessage,
 } from './words.ts';
 
 export interface NativeContext {
@@ -56,66 +56,61 @@ export interface NativeContext {
    * The segments (gather entries) of a bulk submission, when all of them lie in the arena or the encode
    * scratch buffer. It has room for as many as one submission may have.
    */
-  readonly pieces: Int32Array;
+  readonly gatherEntries: Int32Array;
   /**
-   * What is encoded of a large message besides its large values, when that is short. Copied when it is
-   * submitted.
+   * The encode scratch buffer: holds the encoded bytes of a large message without its large values, when they
+   * are short. Copied at submission.
    */
-  readonly textRoom: ArrayBuffer;
-  /** No block of the arena is larger. */
+  readonly scratch: ArrayBuffer;
+  /** Size of the arena, and so the largest size of a block. */
   readonly arenaBytes: number;
-  /** [0]: the time on the clock of JS (clock.ts) as of the current turn. */
+  /** [0] is the time of the current event-loop iteration on the clock of JS (clock.ts). */
   readonly clock: Float64Array;
   /**
-   * All send slots: slot i starts at i * slotStride, its payload at + slotPayloadOffset, room for slotBytes.
+   * All send slots: slot i starts at i * slotStride; its payload of up to slotBytes begins slotPayloadOffset
+   * later.
    */
   readonly sendSlab: ArrayBuffer;
   readonly slotStride: number;
   readonly slotPayloadOffset: number;
-  /**
-   * Behind the slots of `freeSlots` there are long ones, with numbers that go on where those end, and this
-   * stride.
-   */
+  /** Stride of the long slots, which lie behind the slots of `freeSlots` and continue their numbers. */
   readonly longSlotStride: number;
-  /** For events with region -2: messages that came in segments. */
-  readonly wholeMessages: ArrayBuffer;
-  /** For events with a receive slot from `briefSlots` on, of whatever session: short messages. */
-  readonly briefMessages: ArrayBuffer;
+  /** Messages that came in segments, for events with region -2. */
+  readonly reassembledMessages: ArrayBuffer;
+  /** Short messages of all sessions, for events with a receive slot from `shortMessageSlots` on. */
+  readonly shortMessages: ArrayBuffer;
   /**
-   * The peers of this fabric can write, at any time, to memory of large messages that they have once had a
-   * right to.
+   * On this fabric a peer keeps access to the memory of large messages: it can write at any time to memory
+   * that it was once allowed to write.
    */
   readonly peersKeepAccess: boolean;
   /** Submissions that fit before a flush is due. */
   readonly submissionsMax: number;
-  /** Of the device. */
+  /** Capabilities of the device. */
   readonly capabilities: VerbsCapabilities;
-  /**
-   * verbs: device, port and addresses that it is reached by. Two contexts with the same one are for the same
-   * peers.
-   */
+  /** verbs: device, port and local addresses. Two contexts with the same path reach the same peers. */
   readonly path: string;
 
   /**
-   * Posts everything staged and wakes the pump. Cheap (no allocation): call it after about 16 staged entries,
-   * and once per turn.
+   * Posts everything that is staged and wakes the pump. It is cheap (no allocation): call it after about 16
+   * staged entries, and once per event-loop iteration.
    */
   flush(): void;
 
   /**
-   * A queue pair in INIT with its receives posted. Throws with the limit's name when it cannot be had. The
-   * number is opaque (31 bits, its low 14 bits are unique among the sessions alive) and not given to another
-   * session while anyone may still hold it.
+   * Creates a session: a queue pair in INIT with its receives posted. Throws an error with the name of the
+   * limit when that is not possible. The returned number is opaque (31 bits; its low 14 bits are unique among
+   * the live sessions) and is not reused while any code may still hold it.
    */
   createSession(options: SessionOptions): number;
   sessionAddress(session: number): Uint8Array;
   /**
-   * Connects to the peer's address blob. Empty string: connected, or on the way, and a sessionUp or
-   * sessionDown event will tell; calls may be submitted meanwhile. Otherwise why not (the session is then
-   * useless: close it). tcp: `host`, in numbers, and `port` say where the passive side's server listens;
-   * shm-fd: `host` is the path of its unix socket. `words`: own and peer's, 16 bytes each: in the first
-   * message between the queue pairs, where there is one, this side says its own and takes nobody but who says
-   * the peer's.
+   * Connects the session to the peer's address blob. Returns '' when it is connected or connecting; a
+   * sessionUp or sessionDown event then tells the result, and calls may be submitted meanwhile. Otherwise
+   * returns why it cannot connect; the session is then useless and must be closed. tcp: `host` (a numeric
+   * address) and `port` say where the passive side's server listens; shm-fd: `host` is the path of its unix
+   * socket. `words` are this side's secret word and the peer's, 16 bytes each: on fabrics whose connection
+   * setup exchanges a message, this side sends its own word and accepts only a peer that sends the other one.
    */
   connectSession(
     session: number,
@@ -125,30 +120,33 @@ export interface NativeContext {
     words?: Uint8Array,
   ): string;
   /**
-   * The window of a session's receives that a slot is in (`receiveWindow`), for events with another receive
-   * slot: their offsets count from its start. V8 counts its bytes as external memory, so it is asked for when
-   * it is needed. Detached after the session is closed.
+   * Returns the window of a session's receives that contains `slot` (`receiveWindow`), for all other receive
+   * slots. Offsets in events count from its start. V8 counts its bytes as external memory, so call this only
+   * when a window is needed. The buffer is detached after the session is closed.
    */
   receiveWindow(session: number, slot: number): ArrayBuffer;
   /**
-   * Ends the session: queue pair to ERR, every call gets its FAILED event, then SESSION_DOWN. The number is
-   * free for reuse after that event.
+   * Ends the session: the queue pair goes to ERR, every call gets its FAILED event, then SESSION_DOWN
+   * follows. The number may be reused after that event.
    */
   closeSession(session: number, reason: string): void;
   sessionError(session: number): string;
   sessionInfo(session: number): SessionInfo;
   /**
-   * Of a session that has failed (not: that was closed with no call under way) and is going down: its last
-   * events, as runtime/counters/events.ts has them.
+   * Returns the last events of a session that has failed and is going down, in the format of
+   * runtime/counters/events.ts. Undefined for a session that was closed with no call in flight.
    */
   sessionTrace(session: number): { rows: Uint8Array; client: boolean; peer: string } | undefined;
 
-  /** Metadata and message that may be staged together in a long slot, of this session; 0: none may. */
+  /**
+   * Returns how many bytes of metadata and message this session may stage in a long slot; 0 when it may use
+   * none.
+   */
   segmentedBytes(session: number): number;
   /**
-   * Takes a long slot for a request, or for the response to the handle `call`. It is staged as other slots
-   * are, or given back by `releaseLongSlot`. Returns -1 when there is none, or when a message that does not
-   * fit a slot has to go by submitBulk.
+   * Takes a long slot for a request, or for the response to the handle `call`. Stage it like other slots, or
+   * return it with `releaseLongSlot`. Returns -1 when none is free, or when a message that does not fit a
+   * slot must be submitted by submitBulk.
    */
   takeLongSlot(session: number, call?: number): number;
   releaseLongSlot(slot: number): void;
@@ -157,19 +155,20 @@ export interface NativeContext {
    * Submits a request or response that does not fit a slot, or a request that carries a buffer for its
    * answer.
    *
-   * `pieces` are the segments (gather entries) that make up the message, in order. Each lies in the encode
-   * scratch buffer, in an arena block or in an ArrayBuffer; `keys[i]` is the identity of that ArrayBuffer, 0
-   * for the arena, `leasedMemory` for arena memory that the application has leased, and `copiedMemory` when
-   * the whole message is to be copied to the arena now. When `pieces` is a number, the context's `pieces`
-   * hold this number of segments, and `keys` is 0, or a block whose reference JS gives up with the
-   * submission. `slot` holds the metadata, at most slotBytes - 512 bytes of it, and is -1 without metadata.
-   * `sink` is the arena block that the response is to be received in, or 0; the caller keeps its reference.
-   * `use` says for what the arena gives a block (Use) when the segments have to be copied into one. `flags`:
-   * submitImage, submitSinkOnly.
+   * `gatherEntries` are the segments (gather entries) that make up the message, in order. Each lies in the
+   * encode scratch buffer, in an arena block or in an ArrayBuffer; `keys[i]` is the identity of that
+   * ArrayBuffer, 0 for the arena, `leasedMemory` for arena memory that the application has leased, and
+   * `copiedMemory` when the whole message is to be copied to the arena now. When `gatherEntries` is a number,
+   * the context's `gatherEntries` hold this number of segments, and `keys` is 0, or a block whose reference
+   * JS gives up with the submission. `slot` holds the metadata, at most slotBytes - 512 bytes of it, and is
+   * -1 without metadata. `replyBuffer` is the arena block that the response is to be received in, or 0; the
+   * caller keeps its reference. `use` says for what the arena gives a block (Use) when the segments have to
+   * be copied into one. `flags`: submitAligned, submitReplyBufferOnly.
    *
-   * Returns a token > 0. A SENT event carries it when the segments are no longer in use: before or with the
-   * end of the call, for a call that is held with its RELEASED event at the latest. Returns a negative Reason
-   * when refused: then slot, call and references stay with JS, and no event follows.
+   * Returns a token > 0. A SENT event carries the token when the gather entries are no longer in use: before
+   * or at the end of the call; for a call that is pending release, with its RELEASED event at the latest.
+   * Returns a negated Reason when the submission is refused: slot, call and references then stay with JS, and
+   * no event follows.
    */
   submitBulk(
     op: number,
@@ -179,128 +178,142 @@ export interface NativeContext {
     slot: number,
     metadataBytes: number,
     timeoutUs: number,
-    pieces: readonly Uint8Array[] | number,
+    gatherEntries: readonly Uint8Array[] | number,
     keys: readonly number[] | number,
-    sink: number,
+    replyBuffer: number,
     use: number,
     flags: number,
   ): number;
 
   /**
-   * Client: gives a call up (reason: Reason.cancelled or Reason.deadline). Its FAILED or SETTLED event
-   * follows: within the next batch for a call that exposed no memory, otherwise when the peer has let go of
-   * it or after kSettleGraceNs (10 ms), and then its call slot and memory are held until RELEASED (the
-   * slot alone where the fabric can take the memory away from the peer). Returns
-   * how many bytes of this side's arena the call was waiting for, for its response; 0: it was not.
+   * Client: cancels a call (reason: Reason.cancelled or Reason.deadline). Its FAILED or SETTLED event
+   * follows: within the next batch if the call exposed no memory, otherwise when the peer has released it, or
+   * after kSettleGraceNs (10 ms). In the last case its call slot and memory are pending release until
+   * RELEASED (only the slot where the fabric can revoke the memory). Returns how many bytes of this side's
+   * arena the call was waiting for, for its response; 0 when it was not waiting.
    */
   cancel(session: number, call: number, reason: number): number;
 
   /**
-   * The application waits for the message that a partWaits event told of. Nothing happens when its call is
-   * over.
+   * Tells native code that the application waits for the message of a partWaits event. Does nothing when its
+   * call is over.
    */
   want(session: number, call: number): void;
 
-  /** Why the system refused what the last call that found no memory wanted; empty: it was a limit of ours. */
+  /**
+   * Returns why the operating system refused memory to the last call that found none; '' when a limit of this
+   * library was the cause.
+   */
   refusal(): string;
   /**
-   * Arena block of at least that size, one reference; 0 when the budget, or the share of this use or session,
-   * has no room. Without a session it counts for nobody.
+   * Allocates an arena block of at least that size, with one reference. Returns 0 when the arena, or the
+   * share of this use or session, has no room. Without a session the block counts against no session's share.
    */
   allocBlock(bytes: number, use: number, session?: number): number;
-  /** The same, but gives the block's memory, undefined for none. */
+  /** Does the same, but returns the block's memory, or undefined. */
   allocBuffer(bytes: number, use: number, session?: number): ArrayBuffer | undefined;
   /**
-   * The block's memory. The same ArrayBuffer every time while the block lives. Collected: the block is
-   * released.
+   * Returns the block's memory: the same ArrayBuffer each time while the block is alive. When the ArrayBuffer
+   * is collected, the block is released.
    */
   blockBuffer(block: number): ArrayBuffer;
   /**
-   * Gives back a block whose ArrayBuffer only the runtime has seen. The next lease of the block has the same
-   * ArrayBuffer.
+   * Releases a block whose ArrayBuffer the application has not seen. The next lease of the block gets the
+   * same ArrayBuffer.
    */
   releaseBlock(block: number): void;
-  /**
-   * The same for a block that nothing has come of: nobody who waits for memory is told of it (`memoryFree`).
-   */
+  /** Does the same for a block that was not used; sends no `memoryFree` event. */
   discardBlock(block: number): void;
-  /**
-   * The same, and detaches the block's ArrayBuffer: views that the application has of it are empty from now
-   * on.
-   */
+  /** Releases a block and detaches its ArrayBuffer: the application's views of it are empty from now on. */
   takeBlock(block: number): void;
-  /** The block that this ArrayBuffer belongs to, 0 none. */
+  /** Returns the block that this ArrayBuffer belongs to, or 0. */
   blockOf(buffer: ArrayBuffer): number;
-  /** Registers a buffer now, so that its first call need not. Empty string or why it was refused. */
+  /**
+   * Registers a buffer now, so that its first call need not. Returns '' on success, or why it was refused.
+   */
   registerBuffer(key: number, buffer: ArrayBuffer): string;
-  /** Whether that buffer is registered: it must stay where it is until an `evicted` event, and only then. */
+  /**
+   * Returns whether that buffer is registered. A registered buffer must be kept alive until its `evicted`
+   * event.
+   */
   holdsBuffer(key: number): boolean;
 
-  /** Responses of this method word will have about so many bytes: its next request brings memory for them. */
+  /**
+   * Announces the size of responses to this method word: its next request brings a reply buffer of this size.
+   */
   expectResponse(method: number, bytes: number): void;
 
   stats(): Stats;
   /**
-   * What the counters page calls the other side of a session, and a method. `security`: place in
-   * `securityLevels`, from 1.
+   * Set the names that the counters page shows for the peer of a session and for a method. `security` is the
+   * position in `securityLevels`, counted from 1.
    */
   nameSession(session: number, peer: string, security: number): void;
   nameMethod(method: number, name: string): void;
-  /** Batches of events go to this function, which must not throw. */
+  /** Sets the function that handles batches of events. It must not throw. */
   onEvents(callback: (count: number) => void): void;
   /**
-   * A stepped simulation carries out its next event, in the order of the seed; what comes of it is delivered
-   * in the next turn of the event loop. False: there is none, and its clock, by which sessions go, has moved
-   * on by 5 ms.
+   * Carries out the next event of a stepped simulation, in the order of the seed; the results are delivered
+   * in the next iteration of the event loop. Returns false when no event is left; the clock of the
+   * simulation, which sessions use, has then advanced by 5 ms.
    */
   stepSim(): boolean;
   /**
-   * After deviceGone, when the last session is down: closes the device, which the system is waiting for.
-   * Leased blocks stay as they are; nothing else works from then on but giving them back and close(). No
-   * callback after it returns.
+   * Closes a removed device, for which the system is waiting. Call it after deviceGone, when the last session
+   * is down. Leased blocks stay valid; only releasing them and close() work from then on. No callback is made
+   * after it returns.
    */
   leaveDevice(): void;
-  /** Closes everything. No callback after it returns. */
+  /** Closes the context. No callback is made after it returns. */
   close(): void;
 }
 
 export interface NativeModule extends NativeSockets {
   createContext(options: NativeOptions): NativeContext;
-  /** `neededBytes` are registered on each meanwhile; a device that does not allow that cannot be used. */
+  /**
+   * Reports the RDMA devices. Registers `neededBytes` on each device as a test; a device that does not allow
+   * that cannot be used.
+   */
   verbsDevices(neededBytes: number): VerbsReport;
-  /** What sessions can be sealed with, the fastest here first. Empty: there is no libcrypto. */
+  /**
+   * The ciphers with which sessions can be sealed, the fastest on this machine first. Empty when libcrypto is
+   * missing.
+   */
   readonly ciphers: readonly string[];
-  /** Empty, or why this JS runtime cannot be used, and what to do. */
+  /** Why this JS runtime cannot be used and what to do; empty when it can. */
   readonly whyUnusable: string;
-  /** Where the memory of a buffer begins. A double holds it: addresses have 48 bits, or 57. */
+  /**
+   * Returns the address of a buffer's memory. A double holds it exactly, since only 48 bits are used (57 with
+   * five-level paging, but aligned).
+   */
   address(buffer: ArrayBuffer): number;
   /**
-   * From now on the process keeps up to 48 MiB that it has freed, unless its malloc has been told otherwise
+   * Makes the process keep up to 48 MiB of freed memory for reuse, unless its malloc is configured otherwise
    * (native/binding/freed_memory.h).
    */
   keepFreedMemory(): void;
   /**
-   * How long V8 is not to be made to collect in this thread: all that make it do so share a tenth of the
-   * thread's time. 0: it may be.
+   * Returns for how long V8 must not be made to collect garbage in this thread, 0 when it may: all callers
+   * that force a collection share a tenth of the thread's time.
    */
   collectionWaitMs(): number;
-  /** It has been made to collect, which took so long. */
+  /** Reports how long a forced collection has taken. */
   collectionDone(ms: number): void;
   /**
-   * Calls `fn` in the root async context, in which no AsyncLocalStorage has a store, and gives what it gives.
+   * Calls `fn` in the root async context, in which no AsyncLocalStorage has a store, and returns its result.
    */
   runInRoot<T>(fn: () => T): T;
-  /** The constants as the addon was compiled with, for the test that compares them. */
+  /** Returns the constants that the addon was compiled with, for the test that compares them. */
   boundary(): Record<string, Record<string, number>>;
 }
 
 let loaded: NativeModule | undefined;
 
-/** Loads the addon. Throws, in one sentence, when there is none or when this JS runtime cannot use it. */
+/** Loads the addon. Throws an error when there is none, or when this JS runtime cannot use it. */
 export function loadNative(): NativeModule {
   if (loaded !== undefined) return loaded;
   const needs = contextNeeds();
-  // Not by require(): bundlers look for that, and webpack makes nothing of it.
+  // Not with require(): bundlers would try to resolve it, and webpack breaks it.
   const module = { exports: {} };
   const path = addonPath();
   try {

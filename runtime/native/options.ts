@@ -1,6 +1,6 @@
 /**
- * What contexts and sessions of the native boundary (native.ts) are made with, and what a session says of
- * itself.
+ * The options of contexts and sessions of the native boundary (native.ts), and the information about a
+ * session.
  */
 import type { FabricName } from '../fabrics.ts';
 import type { RuntimeNeeds } from './js-runtime.ts';
@@ -9,31 +9,36 @@ export type Polling = 'adaptive' | 'busy' | 'event';
 
 /** How the verbs fabric chooses its device and connects. */
 export interface VerbsOptions {
-  /** Such as `mlx5_0`. Without: the one that has `address`, else the first that can be used. */
+  /** Such as `mlx5_0`. Default: the device that has `address`, otherwise the first usable one. */
   device?: string;
-  /** Default: the one with `address`, else the first active one. */
+  /** Default: the port with `address`, otherwise the first active one. */
   port?: number;
-  /** Default: RoCE v2 on IPv4 before IPv6 before RoCE v1. */
+  /** Default: prefers RoCE v2 on IPv4, then RoCE v2 on IPv6, then RoCE v1. */
   gidIndex?: number;
-  /** IP address that is being served or dialled from; a hint. */
+  /** The local IP address on which to serve or from which to dial; a hint for the choice of a device. */
   address?: string;
   /** `auto`: rdma_cm where both sides have it, otherwise addresses travel over the sideband. */
   connect?: 'auto' | 'cm' | 'sideband';
   connectTimeoutMs?: number;
-  /** A packet is sent again when no answer came for 4.096 us * 2^ackTimeout. Default 14: 67 ms. */
+  /** A packet is resent when it is not acknowledged within 4.096 us * 2^ackTimeout. Default 14: 67 ms. */
   ackTimeout?: number;
-  /** That often, then the session is lost. Default 6: about half a second with the default ackTimeout. */
+  /**
+   * Number of resends before the session is lost. Default 6: about half a second with the default ackTimeout.
+   */
   retryCount?: number;
   /**
-   * How often a peer is asked again that answers that it is not ready (RNR); 7 is endless. Default: 7 where
-   * the peer pages (`onDemand`), else 0.
+   * Number of retries when the peer is not ready (RNR); 7 means no limit. Default: 7 when the peer uses
+   * on-demand paging (`onDemand`), otherwise 0.
    */
   rnrRetry?: number;
-  /** Of the packets' global header; on RoCE v2 the byte with DSCP. Default: `tos`. */
+  /**
+   * Traffic class in the global header of packets; on RoCE v2 the byte that contains the DSCP. Default:
+   * `tos`.
+   */
   trafficClass?: number;
-  /** InfiniBand's service level, on RoCE the priority. Default: as rdma_cm says, else 0. */
+  /** Service level on InfiniBand, priority on RoCE. Default: what rdma_cm says, otherwise 0. */
   serviceLevel?: number;
-  /** The type of service that rdma_cm is told, and iWARP's TCP gets. Default: none. */
+  /** Type of service for rdma_cm, and for the TCP connections of iWARP. Default: none. */
   tos?: number;
 }
 
@@ -43,40 +48,35 @@ export interface NativeOptions extends RuntimeNeeds {
   polling: Polling;
   /** Other processes of this user may read the counters page. Default: no. */
   countersPage?: boolean;
-  /** Message bytes a send slot or receive slot holds at most, metadata included (eager limit). */
+  /** Size of a send slot or receive slot: the largest message, with its metadata, that is sent eagerly. */
   slotBytes: number;
-  /** Send slots of this context. */
+  /** Number of send slots of this context. */
   sendSlots: number;
   arenaBytes: number;
   mrCacheBytes: number;
   mrCacheEntriesMax: number;
   mrCacheIdleMs: number;
   /**
-   * How peers get at memory. `auto` (default): by windows, by copies in staging memory where the device has
-   * none. `staging`: by copies anyway. `shared`: with the keys of all that is registered, for peers that are
-   * trusted.
+   * How peers access memory. `auto` (default): through memory windows, or through copies in staging memory
+   * when the device has no windows. `staging`: always through copies. `shared`: with the keys of whole
+   * registrations, for trusted peers.
    */
   exposure?: 'auto' | 'staging' | 'shared';
-  /** Staging memory of each session at most. */
+  /** Largest staging memory of each session, in bytes. */
   stagingBytes?: number;
   /**
-   * Application buffers are registered on demand where the device can (explicit ODP): nothing of them is
-   * pinned.
+   * Register application buffers on demand where the device can (explicit ODP), so that they are not pinned.
    */
   onDemand?: boolean;
   /**
-   * Collects V8's young objects, when messages have been lent that may have been dropped. Default:
-   * collector.ts.
+   * Collects V8's young objects; called when leased messages may have been dropped. Default: collector.ts.
    */
   collectYoung?: () => void;
-  /** The clock of JS, whose time the context's `clock` has. Default: that of clock.ts. */
+  /** The clock of JS, whose time is written to the context's `clock`. Default: clock.ts. */
   clock?: () => number;
   /** sim only: seed of its scheduler. */
   seed?: number;
-  /**
-   * sim only: nothing happens by itself, only in `stepSim()`. For tests that do something at each step of a
-   * call.
-   */
+  /** sim only: nothing happens except in `stepSim()`. For tests that act at each step of a call. */
   stepped?: boolean;
 }
 
@@ -84,59 +84,59 @@ export interface SessionOptions {
   /** Who makes the calls of the session: this side as its client, or the peer. */
   role: 'client' | 'server';
   /**
-   * Whether this side asks the fabric for the connection, which exactly one of the two does. Default: the
-   * client.
+   * Whether this side asks the fabric for the connection, which exactly one of the two sides must do. Default:
+   * the client asks.
    */
   active?: boolean;
   /**
-   * Calls in flight at once, equal on both sides (negotiated in the hello), at most 4096. So many receives
-   * are posted, and a few more.
+   * Largest number of calls in flight, at most 4096; negotiated in the hello, so equal on both sides. This
+   * number of receives is posted, and a few more.
    */
   inflightMax: number;
   /**
-   * Calls open at once, those of streams included: at least `inflightMax`, at most 4096. Default
-   * `inflightMax`; equal on both sides.
+   * Number of call slots, including those for streams: at least `inflightMax`, at most 4096. Equal on both
+   * sides. Default `inflightMax`.
    */
   callSlots?: number;
   /**
-   * The peer does so too: both begin with few credits and take more as they come, so receives may be shared
-   * with other sessions.
+   * Use a credit pool, when the peer does so too: both sides begin with few credits and get more on demand,
+   * so that receives may be shared with other sessions.
    */
-  grants?: boolean;
-  /** Largest message accepted here, bytes. */
+  creditPool?: boolean;
+  /** Largest message that this side accepts, in bytes. */
   messageMaxBytes: number;
-  /** Largest message that the peer accepts, bytes. */
+  /** Largest message that the peer accepts, in bytes. */
   peerMessageMaxBytes: number;
-  /** What its receives hold; without: as much as this side's. */
+  /** Size of the peer's receives. Default: the size of this side's receives. */
   peerSlotBytes?: number;
-  /** It puts messages together that come in segments (docs/wire/frames.md §2.5). */
+  /** The peer accepts messages in segments (docs/wire/frames.md §2.5). */
   peerTakesSegments?: boolean;
-  /** It takes short pieces of a large request that come in its frame. */
-  peerTakesCarried?: boolean;
+  /** The peer accepts short gather entries of a large request inline, in the frame. */
+  peerTakesInline?: boolean;
   /**
-   * Of a server: arena memory that large requests of this session may hold at once, and as much again for
-   * large answers. Default: as much as its share.
+   * Server only: limit of arena memory for large requests of this session, and the same again for large
+   * responses. Default: the session's share.
    */
   arenaBytesMax?: number;
   /**
-   * Of a server, microseconds: the deadline of calls whose clients set none, and the latest one that there
-   * may be. Default: none.
+   * Server only, in microseconds: the deadline of calls whose client sets none, and the longest allowed
+   * deadline. Default: none.
    */
   timeLimits?: { readonly defaultUs?: number; readonly maxUs?: number };
   /**
-   * Seals all that leaves the session. `keys`, 32 bytes each: of frames sent, frames received, bulk sent,
-   * bulk received; for this session alone.
+   * Seals everything that leaves the session. `keys` has 32 bytes each for frames sent, frames received, bulk
+   * sent and bulk received; they must be used for this session only.
    */
   seal?: { readonly cipher: string; readonly keys: Uint8Array };
 }
 
 export interface SessionInfo {
-  /** Name of the device, that of the fabric where it has only one. */
+  /** Name of the device; the name of the fabric where that has only one device. */
   device: string;
-  /** Of the device; 0 where there are none. */
+  /** Port of the device; 0 for devices without ports. */
   port: number;
   state: 'connecting' | 'ready' | 'down';
-  /** The peer has ended it, or the network, and not this side: the peer may know why. */
+  /** True when the peer or the network has ended the session, and not this side. The peer may know why. */
   endedThere: boolean;
   callsInFlight: number;
   sendCredits: number;

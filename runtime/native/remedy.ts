@@ -1,11 +1,11 @@
 /**
- * What is said where the addon does not load. Called by native.ts and addon-path.ts, once, when things have
- * gone wrong.
+ * The error texts for an addon that does not load. Called once, by native.ts and addon-path.ts, after a
+ * failure.
  */
 
 /**
- * Why there is no addon that loads, and what to do. `glibc` is the version that this process runs on,
- * undefined where its C library is another one.
+ * Returns why no addon can be loaded, and what to do. `glibc` is the version of this process's C library,
+ * undefined when that is not glibc.
  */
 export function whyNoAddon(what: string, { glibc }: { readonly glibc: string | undefined }): string {
   const forbidden = whoForbids();
@@ -19,7 +19,7 @@ export function whyNoAddon(what: string, { glibc }: { readonly glibc: string | u
 }
 
 /**
- * The flag of Node under which no addon can be loaded, and what to do about it; undefined when there is none.
+ * Returns which flag of Node forbids addons, and what to do about it; undefined when there is no such flag.
  */
 function whoForbids(): string | undefined {
   const { permission } = process as { permission?: { has(scope: string): boolean } };
@@ -34,7 +34,7 @@ function whoForbids(): string | undefined {
   return undefined;
 }
 
-/** The same for a file that somebody has named as the addon. */
+/** Returns the same for a file that RDMA_RPC_ADDON names. */
 export function whyNotNamed(path: string, why: string): string {
   const forbidden = whoForbids();
   if (forbidden !== undefined) return `rdma-rpc: ${path} does not load (${why}). ${forbidden}`;
@@ -44,7 +44,10 @@ export function whyNotNamed(path: string, why: string): string {
   );
 }
 
-/** Of the running process; takes some ms. Runtimes that are not Node may not tell. */
+/**
+ * Returns the glibc version of this process. Takes some milliseconds. Undefined in JS runtimes that do not
+ * report it.
+ */
 export function glibcVersion(): string | undefined {
   if (typeof process.report?.getReport !== 'function') return 'unknown';
   const { header } = process.report.getReport() as { header?: { glibcVersionRuntime?: string } };

@@ -4,14 +4,14 @@
  */
 /** Counters of one context since its start; plain numbers, read by the demo's table, tests and `info`. */
 export interface Stats {
-  /** A stream is one; its parts are none. */
+  /** A stream counts as one call; its parts do not count. */
   calls: number;
   requests: number;
   streamMessagesSent: number;
   streamMessagesReceived: number;
   inlineSends: number;
   eagerSends: number;
-  /** Messages that went in several of these. */
+  /** Messages that were sent in several SENDs. */
   segmentedMessages: number;
   bulkReads: number;
   bulkReadBytes: number;
@@ -19,30 +19,34 @@ export interface Stats {
   bulkWriteBytes: number;
   bulkRequests: number;
   bulkResponses: number;
-  grantsPredicted: number;
-  grantsAsked: number;
-  /** Of frames. What READs and WRITEs move is in `bulkReadBytes` and `bulkWriteBytes` of the server. */
+  replyBuffersPredicted: number;
+  replyBuffersAsked: number;
+  /**
+   * Bytes of frames. Bytes moved by READs and WRITEs count in `bulkReadBytes` and `bulkWriteBytes` of the
+   * server.
+   */
   sentBytes: number;
   receivedBytes: number;
   /**
-   * Attempts at calls beyond their first (retries, hedging). Of this thread: one of its contexts has them.
+   * Attempts at calls beyond the first one (retries, hedging). The counter belongs to the thread; one of its
+   * contexts keeps it.
    */
   retries: number;
   /** Completions that were polled. */
   completions: number;
-  /** Times that frames of a session began to wait for its peer's credits, or for room in the send queue. */
+  /** How often frames of a session began to wait for credits of the peer or for room in the send queue. */
   stalls: number;
-  /** How long they did, of all sessions. */
+  /** Total time of these waits, in all sessions. */
   stalledMs: number;
   creditFrames: number;
   protocolErrors: number;
   lateResponses: number;
-  callsHeld: number;
-  callsHeldNow: number;
+  callsReleasedLate: number;
+  callsPendingRelease: number;
   mrHits: number;
   mrMisses: number;
   mrEvictions: number;
-  /** Registrations that another thread has made, of the misses. */
+  /** The part of the misses whose registration was made by another thread. */
   mrBackground: number;
   mrBytes: number;
   arenaBytes: number;
@@ -54,7 +58,7 @@ export interface Stats {
   sessions: number;
   queuePairs: number;
   memoryRegions: number;
-  /** Bytes of them. */
+  /** Total size of these regions. */
   memoryBytes: number;
   memoryWindows: number;
   openFds: number;
@@ -62,15 +66,15 @@ export interface Stats {
   batches: number;
   sleeps: number;
   /**
-   * In the last second or two of traffic: how long the thread did not look for completions, since it was busy
-   * elsewhere.
+   * The longest time within the last one or two seconds of traffic in which the thread did not poll
+   * completions, since it was busy elsewhere.
    */
   loopLagMaxUs: number;
 }
 
-/** Counters that are how things are, not what has happened since the start. */
+/** Counters that show a current state, not a total since the start. */
 export const gauges: ReadonlySet<keyof Stats> = new Set([
-  'callsHeldNow',
+  'callsPendingRelease',
   'mrBytes',
   'arenaBytes',
   'arenaLeasedBytes',
@@ -86,10 +90,10 @@ export const gauges: ReadonlySet<keyof Stats> = new Set([
   'loopLagMaxUs',
 ]);
 
-/** Of several contexts the longest one counts: they share a thread, or others run beside it. */
+/** Times of which the maximum over several contexts is taken, not the sum. */
 const longest: ReadonlySet<string> = new Set<keyof Stats>(['loopLagMaxUs']);
 
-/** Adds the counters of one more context to `sum`. */
+/** Adds the counters of another context to `sum`. */
 export function addStats(sum: Partial<Stats>, one: Readonly<Partial<Stats>>): void {
   for (const [name, value] of Object.entries(one) as [keyof Stats, number][]) {
     const before = sum[name] ?? 0;

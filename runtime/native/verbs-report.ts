@@ -1,6 +1,6 @@
 /**
- * What native code says of the RDMA devices of this machine, for `rdma-rpc info` and the choice of a fabric.
- * Part of the native boundary (native.ts).
+ * The report on this machine's RDMA devices, for `rdma-rpc info` and for the choice of a fabric. Part of the
+ * native boundary (native.ts).
  */
 export interface VerbsGid {
   index: number;
@@ -16,19 +16,19 @@ export interface VerbsPort {
   lid: number;
   gids: VerbsGid[];
 }
-/** What a device can do, found out by trying where that is possible. */
+/** The capabilities of a device, tested by use where that is possible. */
 export interface VerbsCapabilities {
   maxInline: number;
   maxSge: number;
   maxSgeRead: number;
   maxQpWr: number;
-  /** Shared receives; 0: each session has its own. */
+  /** Size of the largest shared receive queue; 0 when each session has its own receives. */
   maxSrqWr: number;
   maxRdAtomic: number;
   maxMsgBytes: number;
-  /** Of one WRITE, where that is less. */
+  /** Limit of one WRITE, where that is lower. */
   maxWriteBytes: number;
-  /** Longest message that goes in several SENDs instead of by READ and WRITE; 0: none does. */
+  /** Longest message that is sent in several SENDs instead of by READ and WRITE; 0 when none is. */
   segmentedBytes: number;
   windows: boolean;
   immediate: boolean;
@@ -36,29 +36,26 @@ export interface VerbsCapabilities {
   dmabuf: boolean;
   /** Registered memory counts against RLIMIT_MEMLOCK. */
   pinsMemory: boolean;
-  /** Memory of the application may be shown to the peer as it is. */
+  /** Any memory of the application may be exposed to the peer in place. */
   anyMemory: boolean;
-  /** Memory of the application is copied first, since the CPU reads it after the post. */
+  /** Memory of the application is copied first, since a CPU reads it after the work request was posted. */
   copiesLate: boolean;
-  /**
-   * A request of up to this many bytes costs less when memory of the application is copied first; 0: none
-   * does.
-   */
+  /** Size up to which it is cheaper to copy a request's memory first; 0 when that is never cheaper. */
   copiedRequestBytes: number;
   peersKeepAccess: boolean;
-  /** READs land in memory that the peer may write (iWARP). */
+  /** READs place their data in memory that the peer may write (iWARP). */
   readsLandInStaging: boolean;
 }
 export interface VerbsDevice {
   name: string;
   transport: string;
-  /** Empty: it can be used. */
+  /** Why the device cannot be used; empty when it can. */
   whyNot: string;
   capabilities: VerbsCapabilities;
   ports: VerbsPort[];
 }
 export interface VerbsReport {
-  /** Why there is no device at all; empty when there are some. */
+  /** Why the machine has no device; empty when it has one. */
   whyNone: string;
   /** Why rdma_cm cannot be used; empty when it can. */
   whyNoCm: string;

@@ -97,7 +97,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
   /** The session gets its owner before it is connected, since requests may come at once. */
   #dial(frame: ServingFrame): void {
     if (this.#session !== undefined || this.#why !== undefined) return;
-    const { context, target, streamsMax, guard } = this.#half.prepared;
+    const { context, target, streamsMax, protection } = this.#half.prepared;
     const { server } = this.link.connection;
     const session = new ServerSession(
       context,
@@ -110,7 +110,11 @@ export class Serving implements ConnectionServing, ServerSessionListener {
     session.leasesEnd = true;
     if (streamsMax > 0) session.makeParts = () => new ServerStreams(session.shared, streamsMax);
     this.#session = session;
-    context.native.nameSession(target.session, String(server), levelNumber(levelOf(server.security, guard)));
+    context.native.nameSession(
+      target.session,
+      String(server),
+      levelNumber(levelOf(server.security, protection)),
+    );
     try {
       const why = this.#half.dial(frame);
       if (why !== '') context.sessions.close(target.session, why);

@@ -70,8 +70,8 @@ export class Arrival {
   accepted(): void {
     const { peer, connection } = this;
     if (connection === undefined) return;
-    const { context, guard } = connection.prepared;
-    const security = levelOf(peer.security, guard);
+    const { context, protection } = connection.prepared;
+    const security = levelOf(peer.security, protection);
     this.#say({ accepted: true, peer, fabric: context.fabric, security });
   }
 

@@ -78,7 +78,7 @@ export class Gate {
     const full = this.#peers.full(address);
     if (full === undefined) return;
     const peers = this.#peers;
-    const silent = this.#handshakes.sendAwaySilent(
+    const silent = this.#handshakes.evictSilent(
       (link, from) => from === address && peers.has(address, link.duplex),
     );
     if (silent === undefined) throw full;

@@ -276,7 +276,7 @@ export class RpcServer implements Server, ServerSessionListener {
     const { sessionsMax } = this.#options;
     if (this.#sessions.size - this.#vain.size < sessionsMax) return;
     const isTrying = (link: Link): boolean => this.#connectionOf(link) !== undefined;
-    if (this.#handshakes.sendAwaySilent(isTrying) !== undefined) return;
+    if (this.#handshakes.evictSilent(isTrying) !== undefined) return;
     const text = `there are ${sessionsMax} sessions already (option sessionsMax of the server)`;
     throw new RpcError(Status.RESOURCE_EXHAUSTED, text);
   }
@@ -295,7 +295,7 @@ export class RpcServer implements Server, ServerSessionListener {
     arrival.connection = connection;
     this.#sessions.set(session, connection);
     this.#newest.set(link, connection);
-    const level = levelNumber(levelOf(arrival.peer.security, prepared.guard));
+    const level = levelNumber(levelOf(arrival.peer.security, prepared.protection));
     context.native.nameSession(target.session, String(arrival.peer), level);
     this.#contexts.reopen();
     link.onEnd = (reason) => {

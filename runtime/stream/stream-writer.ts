@@ -7,7 +7,7 @@
 import { packedBytes } from '../boundary/outgoing/plain-types.ts';
 import type { Target } from '../boundary/outgoing/submission.ts';
 import { encodeMeasured } from '../codec/measured.ts';
-import { Sink } from '../codec/memory/sink.ts';
+import { Writer } from '../codec/memory/writer.ts';
 import type { MessageType } from '../codec/types.ts';
 import { type Lengths, lengthsOf } from '../core/lengths.ts';
 import { streamPackedBytes } from '../limits.ts';
@@ -38,7 +38,7 @@ export interface PartPort {
 }
 
 const nothing = new Uint8Array(0);
-const sink = new Sink();
+const writer = new Writer();
 
 /** What a part of several messages may have: they count as one where the peer looks at sizes. */
 export function packedCapacity({ eagerBytes, messageMaxBytes }: Target): number {
@@ -152,16 +152,16 @@ export class StreamWriter {
   }
 
   #put(message: unknown): boolean {
-    sink.reset(this.#pack);
-    const bytes = packedLengthBytes + this.#type.bound(message, sink);
-    if (bytes > this.#capacity || sink.planned !== 0) return this.#putAlone(message);
+    writer.reset(this.#pack);
+    const bytes = packedLengthBytes + this.#type.bound(message, writer);
+    if (bytes > this.#capacity || writer.planned !== 0) return this.#putAlone(message);
     if (this.#packed + bytes > this.#capacity && !this.#send()) return false;
     if (this.#pack === nothing) {
       this.#pack = new Uint8Array(this.#capacity);
-      sink.reset(this.#pack);
+      writer.reset(this.#pack);
     }
     const at = this.#packed + packedLengthBytes;
-    const end = encodeMeasured(this.#type, message, sink, at);
+    const end = encodeMeasured(this.#type, message, writer, at);
     this.#pack[at - 2] = end - at;
     this.#pack[at - 1] = (end - at) >>> 8;
     this.#packed = end;

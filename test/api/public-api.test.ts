@@ -33,10 +33,10 @@ const classes = {
   made: ['. ContextValues', '. Metadata', '. RpcError'],
   caught: ['./codec CodecError', './codegen GenerateError', './codegen MissingPackageError'],
   codecs: [
-    './codec Sink',
+    './codec Writer',
     './codec Source',
     './generated/v1 Method',
-    './generated/v1 Sink',
+    './generated/v1 Writer',
     './generated/v1 Source',
   ],
 };

@@ -21,7 +21,7 @@ export interface BedOptions {
   inflightMax?: number;
   slots?: number;
   messageMaxBytes?: number;
-  images?: boolean;
+  aligned?: boolean;
   copiedBytes?: number;
   newCopiedBytes?: number;
 }
@@ -52,7 +52,7 @@ export class ClientBed {
     inflightMax = 8,
     slots = 64,
     messageMaxBytes = 1e6,
-    images = false,
+    aligned = false,
     copiedBytes = 0,
     newCopiedBytes = 0,
   }: BedOptions = {}) {
@@ -72,7 +72,7 @@ export class ClientBed {
       awaitMemory: () => false,
       requeue: (call: Unsent) => this.requeues && this.requeued.push(call) > 0,
     };
-    const target = { session, eagerBytes: 8192, messageMaxBytes, images, copiedBytes, newCopiedBytes };
+    const target = { session, eagerBytes: 8192, messageMaxBytes, aligned, copiedBytes, newCopiedBytes };
     this.session = new ClientSession(context, target, inflightMax, queue, {
       onCallDone: () => {
         ++this.done;

@@ -1,6 +1,6 @@
 /**
- * Large messages on the client's side against a scripted native side: pieces, keys, who holds which memory
- * for how long.
+ * Large messages on the client's side against a scripted native side: gather entries, keys, who holds which
+ * memory for how long.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { blockMemory } from '../../runtime/boundary/outgoing/block-stamps.ts';
@@ -36,7 +36,7 @@ describe('large messages', () => {
     const [sent] = native.submitted;
     expect(sent!.bulk).toBe(true);
     expect(Buffer.compare(sent!.message, EchoMessage.encode(request))).toBe(0);
-    expect(sent!.pieces[1]).toBe(large);
+    expect(sent!.gatherEntries[1]).toBe(large);
     expect(sent!.keys.map((key) => key > 0)).toEqual([false, true, false, true, false]);
     expect(sent!.keys[1]).toBe(sent!.keys[3]);
   });
@@ -94,20 +94,20 @@ describe('large messages', () => {
   });
 
   test('all of it in the arena: words say where, and the block goes back with the submission', () => {
-    open({ images: true });
+    open({ aligned: true });
     const block = native.allocBlock(50_000);
     const payload = new Uint8Array(blockMemory(native, block), 64, 40_000).fill(5);
     call({ payload, number: 5 });
     const [sent] = native.submitted;
     expect(sent!.keys).toEqual([0, leasedMemory, 0]);
-    expect(sent!.pieces[1]).toEqual(payload);
+    expect(sent!.gatherEntries[1]).toEqual(payload);
     expect([...native.blocks.keys()]).toEqual([block]);
     native.deliver({ kind: EvKind.sent, call: 1 });
     expect([...native.blocks.keys()]).toEqual([block]);
   });
 
   test('refused: the block comes back all the same', () => {
-    open({ images: true });
+    open({ aligned: true });
     const block = native.allocBlock(50_000);
     native.refuseBulk = Reason.tooLarge;
     call({ payload: new Uint8Array(blockMemory(native, block)) });
@@ -156,7 +156,7 @@ describe('large messages', () => {
   });
 
   test('of another arena: it is memory like any other', () => {
-    open({ images: true });
+    open({ aligned: true });
     const other = new FakeNative();
     call({ payload: new Uint8Array(blockMemory(other, other.allocBlock(50_000))) });
     expect(native.submitted[0]!.keys.map((key) => key > 0)).toEqual([false, true]);
@@ -181,10 +181,10 @@ describe('large messages', () => {
     expect([payload.length, payload.every((byte) => byte === 3)]).toEqual([50_000, true]);
   });
 
-  test('more values than a descriptor list holds are copied into one piece', () => {
+  test('more values than a descriptor list holds are copied into one gather entry', () => {
     const parts = Array.from({ length: 20 }, (_, i) => new Uint8Array(20_000).fill(i));
     call({ parts });
-    expect(native.submitted[0]!.pieces).toHaveLength(1);
+    expect(native.submitted[0]!.gatherEntries).toHaveLength(1);
     expect(Buffer.compare(native.submitted[0]!.message, EchoMessage.encode({ parts }))).toBe(0);
     native.deliver({ kind: EvKind.sent, call: 1 });
     expect(native.blocks.size).toBe(0);
@@ -252,14 +252,14 @@ describe('large messages', () => {
     expect(native.blocks.size).toBe(0);
   });
 
-  describe('a response that is an image', () => {
+  describe('a response that is an aligned message', () => {
     /** Table and parts, each on 64 bytes. */
-    const imageOf = (...parts: Uint8Array[]): Uint8Array => {
+    const alignedOf = (...parts: Uint8Array[]): Uint8Array => {
       const table = new Uint8Array(Uint32Array.of(parts.length, ...parts.map((part) => part.length)).buffer);
-      return [table, ...parts].reduce((image, part) => {
-        const at = Math.ceil(image.length / 64) * 64;
+      return [table, ...parts].reduce((aligned, part) => {
+        const at = Math.ceil(aligned.length / 64) * 64;
         const longer = new Uint8Array(at + part.length).fill(0xee);
-        longer.set(image);
+        longer.set(aligned);
         longer.set(part, at);
         return longer;
       }, new Uint8Array(0));
@@ -267,17 +267,17 @@ describe('large messages', () => {
     const payload = new Uint8Array(5000).fill(7);
     const whole = EchoMessage.encode({ payload, number: 9 });
     const head = whole.length - payload.length - 2;
-    const answer = async (image: Uint8Array) => {
+    const answer = async (aligned: Uint8Array) => {
       const promise = call({})!;
-      const block = native.allocBlock(image.length);
-      native.deliver({ kind: EvKind.settled, call: 0, message: image, block, image: true });
+      const block = native.allocBlock(aligned.length);
+      native.deliver({ kind: EvKind.settled, call: 0, message: aligned, block, aligned: true });
       native.releaseBlock(block);
       return { result: await promise.catch((error: unknown) => error), block };
     };
 
     test('its large value is a view, on 64 bytes', async () => {
       const { result, block } = await answer(
-        imageOf(whole.subarray(0, head), payload, whole.subarray(head + payload.length)),
+        alignedOf(whole.subarray(0, head), payload, whole.subarray(head + payload.length)),
       );
       const message = result as EchoMessage;
       expect([
@@ -289,16 +289,16 @@ describe('large messages', () => {
     });
 
     test.each<[string, Uint8Array, RegExp]>([
-      ['that has no table', new Uint8Array(2), /an image without its table/],
+      ['that has no table', new Uint8Array(2), /an aligned without its table/],
       ['whose table is longer than it', new Uint8Array(Uint32Array.of(1000).buffer), /ends in its table/],
       ['whose parts are longer than it', new Uint8Array(Uint32Array.of(1, 1000).buffer), /ends in a segment/],
       [
         'that is cut elsewhere',
-        imageOf(whole.subarray(0, 1), whole.subarray(1)),
+        alignedOf(whole.subarray(0, 1), whole.subarray(1)),
         /the response cannot be used/,
       ],
-    ])('one %s is an error of its call, and gives its block back', async (_what, image, why) => {
-      const { result } = await answer(image);
+    ])('one %s is an error of its call, and gives its block back', async (_what, aligned, why) => {
+      const { result } = await answer(aligned);
       expect(result).toMatchObject({ code: Status.INTERNAL, message: expect.stringMatching(why) });
       expect(native.blocks.size).toBe(0);
     });
@@ -313,11 +313,11 @@ describe('large messages', () => {
     expect(native.blocks.size).toBe(0);
   });
 
-  test("into: the caller's lease is named as the sink and stays the caller's", async () => {
+  test("into: the caller's lease is named as the reply buffer and stays the caller's", async () => {
     const block = native.allocBlock(200_000);
     const lease = new BlockLease(native, block, native.blockBuffer(block), 0, 200_000);
     const promise = call({ text: 'x' }, { extras: extras({ into: lease }) })!;
-    expect(native.submitted[0]).toMatchObject({ bulk: true, sink: block });
+    expect(native.submitted[0]).toMatchObject({ bulk: true, replyBuffer: block });
     native.deliver({ kind: EvKind.sent, call: 1 });
     native.deliver({ kind: EvKind.settled, call: 0, message: EchoMessage.encode({ payload: large }), block });
     const message = await promise;

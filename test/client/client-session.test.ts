@@ -7,7 +7,7 @@ import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
 import { BlockLease } from '../../runtime/core/lease.ts';
 import { encodeMetadata } from '../../runtime/core/metadata-wire.ts';
 import { Metadata, type RpcError, Status } from '../../runtime/index.ts';
-import { EvKind, Held, Reason, SubOp } from '../../runtime/native/native.ts';
+import { EvKind, PendingRelease, Reason, SubOp } from '../../runtime/native/native.ts';
 import { EchoMessage } from '../runtime/gen/echo.rdma.ts';
 import { type BedOptions, ClientBed, echo, extras, text } from './client-bed.ts';
 
@@ -252,7 +252,13 @@ describe('giving up', () => {
 });
 
 describe('a call that is held after its end', () => {
-  const held = { kind: EvKind.failed, call: 0, reason: Reason.deadline, processed: 1, held: Held.slot };
+  const held = {
+    kind: EvKind.failed,
+    call: 0,
+    reason: Reason.deadline,
+    processed: 1,
+    held: PendingRelease.slot,
+  };
 
   test('settles at once, and its call slot comes back when the server has let go', async () => {
     open({ inflightMax: 1 });
@@ -286,14 +292,14 @@ describe('a call that is held after its end', () => {
     expect(session.held).toBe(0);
   });
 
-  test.each([Held.slot, Held.slot | Held.sink])(
+  test.each([PendingRelease.slot, PendingRelease.slot | PendingRelease.replyBuffer])(
     'loses its lease only when the server may write to it: %i',
     async (what) => {
       const block = native.allocBlock(100_000, 0);
       const into = new BlockLease(native, block, native.blockBuffer(block), 0, 100_000);
       const promise = call({}, { extras: extras({ into }) })!;
       native.deliver({ ...held, method: what });
-      const lost = what !== Held.slot;
+      const lost = what !== PendingRelease.slot;
       await expect(promise).rejects.toThrow(lost ? 'the lease is released' : 'the deadline passed');
       expect(into.released).toBe(lost);
       expect(native.taken).toEqual(lost ? [block] : []);

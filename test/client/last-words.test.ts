@@ -4,7 +4,7 @@
  */
 import { type Channel, createChannel, createClient, createServer, type RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { EvKind, Held, Reason } from '../../runtime/native/native.ts';
+import { EvKind, PendingRelease, Reason } from '../../runtime/native/native.ts';
 import { ServerConnection } from '../../runtime/server/server-connection.ts';
 import { caught, turn, until } from '../outcomes.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
@@ -90,7 +90,7 @@ describe('the end of a session', () => {
     native.sessionErrorText = 'the queue pair is gone';
     const promises = [call({})!, call({})!];
     const broken = { kind: EvKind.failed, reason: Reason.sessionLost, processed: 1 };
-    native.deliver({ ...broken, call: 0, held: Held.slot });
+    native.deliver({ ...broken, call: 0, held: PendingRelease.slot });
     native.deliver({ kind: EvKind.released, call: 0 }, { kind: EvKind.sessionDown });
     await turn();
     expect([bed.lost, bed.done, bed.down, session.inFlight]).toEqual([1, 0, [], 2]);

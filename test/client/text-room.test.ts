@@ -1,6 +1,6 @@
 /**
- * What is around the large values of a message, on its way through the text room, against a scripted native
- * side.
+ * What is around the large values of a message, on its way through the scratch buffer, against a scripted
+ * native side.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { blockMemory } from '../../runtime/boundary/outgoing/block-stamps.ts';
@@ -13,13 +13,13 @@ let native: ClientBed['native'];
 const call: ClientBed['call'] = (request, options) => bed.call(request, options);
 
 beforeEach(() => {
-  bed = new ClientBed({ images: true });
+  bed = new ClientBed({ aligned: true });
   ({ native } = bed);
 });
 
-/** Of the message of an image: parts, one behind the other, without its table and gaps. */
-const messageOf = (image: Uint8Array): Uint8Array => {
-  const view = new DataView(image.buffer, image.byteOffset);
+/** Of the message of an aligned message: parts, one behind the other, without its table and gaps. */
+const messageOf = (aligned: Uint8Array): Uint8Array => {
+  const view = new DataView(aligned.buffer, aligned.byteOffset);
   const parts: Uint8Array[] = [];
   const count = view.getUint32(0, true);
   let at = 4 + 4 * count;
@@ -27,19 +27,19 @@ const messageOf = (image: Uint8Array): Uint8Array => {
     const length = view.getUint32(4 + 4 * i, true);
     if (length === 0) continue;
     at = Math.ceil(at / 64) * 64;
-    parts.push(image.subarray(at, at + length));
+    parts.push(aligned.subarray(at, at + length));
     at += length;
   }
   return new Uint8Array(Buffer.concat(parts));
 };
 /** As they would lie at the receiver. */
-const laidOut = (pieces: readonly Uint8Array[]): Uint8Array => {
-  const image: number[] = [];
-  for (const piece of pieces) {
-    while (image.length % 64 !== 0) image.push(0xcc);
-    for (const byte of piece) image.push(byte);
+const laidOut = (gatherEntries: readonly Uint8Array[]): Uint8Array => {
+  const aligned: number[] = [];
+  for (const gatherEntry of gatherEntries) {
+    while (aligned.length % 64 !== 0) aligned.push(0xcc);
+    for (const byte of gatherEntry) aligned.push(byte);
   }
-  return Uint8Array.from(image);
+  return Uint8Array.from(aligned);
 };
 const inArena = (bytes: number, fill: number): Uint8Array =>
   new Uint8Array(blockMemory(native, native.allocBlock(bytes))).fill(fill);
@@ -48,7 +48,7 @@ describe('what is around their values', () => {
   const roomBytes = 4096;
 
   test.each([
-    ['short: in the text room', 100, 0],
+    ['short: in the scratch buffer', 100, 0],
     ['longer than the room: in a block', roomBytes, 1],
   ])('%s', (_, textBytes, blocks) => {
     const request = { text: 'x'.repeat(textBytes), payload: inArena(50_000, 5), number: 5 };
@@ -61,7 +61,7 @@ describe('what is around their values', () => {
     };
     call(request);
     expect(given).toBe(blocks);
-    expect(messageOf(laidOut(native.submitted[0]!.pieces))).toEqual(EchoMessage.encode(request));
+    expect(messageOf(laidOut(native.submitted[0]!.gatherEntries))).toEqual(EchoMessage.encode(request));
     expect(native.blocks.size).toBe(before);
   });
 
@@ -69,7 +69,7 @@ describe('what is around their values', () => {
     const payload = inArena(50_000, 5);
     call({ text: 'x'.repeat(200), payload, number: 5 });
     call({ text: 'y', payload, number: 6 });
-    const around = native.submitted[1]!.pieces.filter((piece) => piece.byteLength < 1000);
+    const around = native.submitted[1]!.gatherEntries.filter((gatherEntry) => gatherEntry.byteLength < 1000);
     expect(around).toHaveLength(2);
     expect(Buffer.concat(around).includes('x')).toBe(false);
   });
@@ -92,7 +92,7 @@ describe('what is around their values', () => {
       parts,
     };
     call(outer);
-    const messages = native.submitted.map((sent) => Buffer.from(messageOf(laidOut(sent.pieces))));
+    const messages = native.submitted.map((sent) => Buffer.from(messageOf(laidOut(sent.gatherEntries))));
     const wanted = [{ text: 'outer', payload, parts: [element] }, inner].map((each) =>
       EchoMessage.encode(each),
     );
@@ -119,7 +119,7 @@ describe('what is around their values', () => {
       if (sent === undefined) {
         await expect(outcome).rejects.toThrow(/it grew while it was being encoded/);
       } else {
-        const message = EchoMessage.decode(messageOf(laidOut(sent.pieces)));
+        const message = EchoMessage.decode(messageOf(laidOut(sent.gatherEntries)));
         expect(message.text).toBe('text');
         expect([0, bytes]).toContain(message.parts[0]!.length);
         expect(message.parts.slice(1).map((part) => part.length)).toEqual(values.map((each) => each.length));
@@ -159,7 +159,7 @@ describe('what is around their values', () => {
     };
     call({ text: 'y', payload, number: 7 });
     expect([given, native.blocks.size]).toEqual([0, size]);
-    expect(EchoMessage.decode(messageOf(laidOut(native.submitted.at(-1)!.pieces)))).toMatchObject({
+    expect(EchoMessage.decode(messageOf(laidOut(native.submitted.at(-1)!.gatherEntries)))).toMatchObject({
       text: 'y',
       number: 7,
     });

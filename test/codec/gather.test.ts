@@ -3,7 +3,7 @@
  * left out.
  */
 import fc from 'fast-check';
-import { holesMax, Sink } from 'rdma-rpc/codec';
+import { outOfLineMax, Writer } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import { runs } from '../extent.ts';
 import { type AnyMessage, type AnyType, corpus, initOf } from './corpus.ts';
@@ -14,35 +14,35 @@ const seed = 20_261_121;
 interface Gathered {
   /** Memory and values joined. */
   readonly bytes: Buffer;
-  readonly holes: number;
+  readonly outOfLine: number;
   readonly memoryBytes: number;
 }
 
-/** Encodes at an odd offset of a larger memory, checks the guarantees of the sink, and joins the segments. */
+/** Encodes at an odd offset of a larger memory, checks the guarantees of the writer, and joins the segments. */
 function gather(type: AnyType, message: AnyMessage, gatherBytes: number): Gathered {
-  const sink = new Sink();
-  sink.gatherBytes = gatherBytes;
+  const writer = new Writer();
+  writer.gatherBytes = gatherBytes;
   const start = 13;
-  sink.reset(new Uint8Array(0));
-  const room = type.bound(message, sink);
-  const { gathered, planned } = sink;
+  writer.reset(new Uint8Array(0));
+  const room = type.bound(message, writer);
+  const { gathered, planned } = writer;
   const memory = new Uint8Array(start + room).fill(0xee);
-  sink.reset(memory);
-  type.bound(message, sink);
-  const end = type.encodeTo(message, sink, start);
+  writer.reset(memory);
+  type.bound(message, writer);
+  const end = type.encodeTo(message, writer, start);
   expect(end).toBeLessThanOrEqual(start + room);
   expect([...memory.subarray(0, start)]).toEqual(new Array(start).fill(0xee));
-  expect([sink.held, sink.holes]).toEqual([gathered, planned]);
-  const pieces: Uint8Array[] = [];
+  expect([writer.held, writer.outOfLine]).toEqual([gathered, planned]);
+  const segments: Uint8Array[] = [];
   let at = start;
-  for (let i = 0; i < sink.holes; i++) {
-    const hole = sink.holeAt[i] as number;
-    if (hole < at) throw new Error(`hole ${i} lies in front of the one before it`);
-    pieces.push(memory.subarray(at, hole), sink.holeValue[i] as Uint8Array);
-    at = hole;
+  for (let i = 0; i < writer.outOfLine; i++) {
+    const position = writer.outOfLineAt[i] as number;
+    if (position < at) throw new Error(`position ${i} lies in front of the one before it`);
+    segments.push(memory.subarray(at, position), writer.outOfLineValue[i] as Uint8Array);
+    at = position;
   }
-  pieces.push(memory.subarray(at, end));
-  return { bytes: Buffer.concat(pieces), holes: sink.holes, memoryBytes: end - start };
+  segments.push(memory.subarray(at, end));
+  return { bytes: Buffer.concat(segments), outOfLine: writer.outOfLine, memoryBytes: end - start };
 }
 
 const withBytes = corpus.filter((pair) =>
@@ -90,36 +90,36 @@ describe('lengths around the steps of a varint', () => {
 describe('out-of-line values', () => {
   test('are those of at least the threshold, and nothing else', () => {
     const message = { children: [{ payload: payload(99) }, { payload: payload(100) }] };
-    expect(gather(tree, message, 100)).toMatchObject({ holes: 1 });
-    expect(gather(tree, message, 99)).toMatchObject({ holes: 2 });
-    expect(gather(tree, message, 101)).toMatchObject({ holes: 0 });
+    expect(gather(tree, message, 100)).toMatchObject({ outOfLine: 1 });
+    expect(gather(tree, message, 99)).toMatchObject({ outOfLine: 2 });
+    expect(gather(tree, message, 101)).toMatchObject({ outOfLine: 0 });
   });
 
   test('are never empty', () => {
     expect(gather(Packed as unknown as AnyType, { fBytes: [payload(0)] }, 1)).toMatchObject({
-      holes: 0,
+      outOfLine: 0,
       memoryBytes: 2,
     });
   });
 
-  test(`at most ${holesMax} values; the rest is copied`, () => {
-    const message = { fBytes: Array.from({ length: holesMax + 5 }, () => payload(50)) };
+  test(`at most ${outOfLineMax} values; the rest is copied`, () => {
+    const message = { fBytes: Array.from({ length: outOfLineMax + 5 }, () => payload(50)) };
     const gathered = gather(Packed as unknown as AnyType, message, 10);
-    expect(gathered.holes).toBe(holesMax);
-    expect(gathered.memoryBytes).toBe((holesMax + 5) * 2 + 5 * 50);
+    expect(gathered.outOfLine).toBe(outOfLineMax);
+    expect(gathered.memoryBytes).toBe((outOfLineMax + 5) * 2 + 5 * 50);
     expect(gathered.bytes).toEqual(Buffer.from(Packed.encode(message)));
   });
 
   test("are the application's own buffers, not copies", () => {
     const value = payload(200);
-    const sink = new Sink();
-    sink.gatherBytes = 100;
-    sink.reset(new Uint8Array(1024));
-    Scalars.bound({ fBytes: value }, sink);
-    Scalars.encodeTo({ fBytes: value }, sink, 0);
-    expect(sink.holeValue[0]).toBe(value);
-    sink.reset(sink.bytes);
-    expect(sink.holeValue[0]).not.toBe(value);
-    expect([sink.holes, sink.held, sink.gathered, sink.planned]).toEqual([0, 0, 0, 0]);
+    const writer = new Writer();
+    writer.gatherBytes = 100;
+    writer.reset(new Uint8Array(1024));
+    Scalars.bound({ fBytes: value }, writer);
+    Scalars.encodeTo({ fBytes: value }, writer, 0);
+    expect(writer.outOfLineValue[0]).toBe(value);
+    writer.reset(writer.bytes);
+    expect(writer.outOfLineValue[0]).not.toBe(value);
+    expect([writer.outOfLine, writer.held, writer.gathered, writer.planned]).toEqual([0, 0, 0, 0]);
   });
 });

@@ -1,5 +1,5 @@
 /** The values that the encoder refuses, with an error that names the field. */
-import { CodecError, type MessageType, Sink } from 'rdma-rpc/codec';
+import { CodecError, type MessageType, Writer } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import { encodeMeasured } from '../../runtime/codec/measured.ts';
 import {
@@ -143,12 +143,12 @@ const wrong: [string, unknown, unknown, string, RegExp][] = [
 
 /** The error that the encoder throws; also for a measured message, since measuring refuses nothing. */
 function refusals(type: MessageType<unknown, unknown>, message: unknown): unknown[] {
-  const sink = new Sink();
-  const room = type.bound(message, sink);
+  const writer = new Writer();
+  const room = type.bound(message, writer);
   expect(room).toBeGreaterThanOrEqual(0);
   expect(room).toBeLessThan(16_384);
-  sink.reset(new Uint8Array(room));
-  return [() => type.encode(message), () => encodeMeasured(type, message, sink, 0)].map((encode) => {
+  writer.reset(new Uint8Array(room));
+  return [() => type.encode(message), () => encodeMeasured(type, message, writer, 0)].map((encode) => {
     try {
       encode();
     } catch (error) {

@@ -3,7 +3,7 @@
  * `bound` returns is enough.
  */
 import fc from 'fast-check';
-import { Sink } from 'rdma-rpc/codec';
+import { Writer } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import { runs } from '../extent.ts';
 import { type AnyMessage, type AnyType, corpus, initOf } from './corpus.ts';
@@ -22,29 +22,29 @@ function encoded(
   room: number,
   gatherBytes: number,
 ): Uint8Array | undefined {
-  const sink = new Sink();
-  sink.gatherBytes = gatherBytes;
+  const writer = new Writer();
+  writer.gatherBytes = gatherBytes;
   const memory = new Uint8Array(start + room + 64).fill(mark);
-  sink.reset(memory);
-  const end = type.encodeTo(message, sink, start, start + room);
+  writer.reset(memory);
+  const end = type.encodeTo(message, writer, start, start + room);
   expect(end).toBeLessThanOrEqual(start + room);
   expect(memory.subarray(0, start).every((byte) => byte === mark)).toBe(true);
   expect(memory.subarray(start + room).every((byte) => byte === mark)).toBe(true);
-  if (sink.full) return undefined;
+  if (writer.full) return undefined;
   const pieces: Uint8Array[] = [];
   let at = start;
-  for (let i = 0; i < sink.holes; i++) {
-    pieces.push(memory.subarray(at, sink.holeAt[i]), sink.holeValue[i]!);
-    at = sink.holeAt[i]!;
+  for (let i = 0; i < writer.outOfLine; i++) {
+    pieces.push(memory.subarray(at, writer.outOfLineAt[i]), writer.outOfLineValue[i]!);
+    at = writer.outOfLineAt[i]!;
   }
   return Buffer.concat([...pieces, memory.subarray(at, end)]);
 }
 
 function boundOf(type: AnyType, message: AnyMessage, gatherBytes: number): number {
-  const sink = new Sink();
-  sink.gatherBytes = gatherBytes;
-  sink.reset(new Uint8Array(0));
-  return type.bound(message, sink);
+  const writer = new Writer();
+  writer.gatherBytes = gatherBytes;
+  writer.reset(new Uint8Array(0));
+  return type.bound(message, writer);
 }
 
 describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { ours, theirs }) => {

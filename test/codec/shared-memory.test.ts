@@ -5,7 +5,7 @@
 import { Worker } from 'node:worker_threads';
 import { CodecError } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
-import { Image } from '../../runtime/codec/memory/image.ts';
+import { AlignedMessage } from '../../runtime/codec/memory/aligned-message.ts';
 import { isShared, markShared } from '../../runtime/codec/memory/shared-memory.ts';
 import { Source } from '../../runtime/codec/memory/source.ts';
 import { msgpackType } from '../../runtime/msgpack/msgpack-type.ts';
@@ -93,11 +93,11 @@ describe('memory that is rewritten continuously', () => {
     const table = new DataView(memory.buffer);
     for (const [i, word] of [3, 10, 300, 20].entries()) table.setUint32(4 * i, word, true);
     await whileRewritten(memory, (source) => {
-      const image = Image.of(source.bytes);
-      if (typeof image === 'string') throw new CodecError('image', image);
+      const aligned = AlignedMessage.of(source.bytes);
+      if (typeof aligned === 'string') throw new CodecError('aligned', aligned);
       const inside = new Source();
-      inside.open(image);
-      return EchoMessage.decodeFrom(inside, 0, image.bytes);
+      inside.open(aligned);
+      return EchoMessage.decodeFrom(inside, 0, aligned.bytes);
     });
   });
 });

@@ -2,7 +2,7 @@
  * Texts of each length around each boundary of the writers (the loop of short texts, measured texts, lengths
  * of one, two and three bytes), written into exactly the room that they may have, on the Node that runs this.
  */
-import { Sink } from 'rdma-rpc/codec';
+import { Writer } from 'rdma-rpc/codec';
 import { describe, expect, test, vi } from 'vitest';
 import { loopCharsMax } from '../../runtime/codec/primitives/text.ts';
 import { Tree } from './gen/everything.rdma.ts';
@@ -33,21 +33,21 @@ describe.each(characters.map((each) => [JSON.stringify(each), each] as const))('
   });
 
   test.each(boundaries)('around %d characters in memory that ends soon behind them', (boundary) => {
-    const sink = new Sink();
+    const writer = new Writer();
     for (const length of around(boundary)) {
       const label = textOf(length);
       const expected = Buffer.from(label);
-      sink.reset(new Uint8Array(0));
-      const bound = Tree.bound({ label }, sink);
+      writer.reset(new Uint8Array(0));
+      const bound = Tree.bound({ label }, writer);
       for (const less of [0, 1, 5, 29, 30, 31, 32, 33]) {
         const room = bound - less;
         for (const rest of [0, 2 * length]) {
           const memory = Buffer.alloc(room + rest, mark);
-          sink.reset(new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength));
-          const end = Tree.encodeTo({ label }, sink, 0, room);
+          writer.reset(new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength));
+          const end = Tree.encodeTo({ label }, writer, 0, room);
           expect(memory.subarray(room).equals(Buffer.alloc(rest, mark))).toBe(true);
-          if (less === 0) expect(sink.full).toBe(false);
-          if (sink.full) continue;
+          if (less === 0) expect(writer.full).toBe(false);
+          if (writer.full) continue;
           expect(end).toBeLessThanOrEqual(room);
           expect(memory.subarray(end - expected.length, end).equals(expected)).toBe(true);
         }

@@ -1,5 +1,5 @@
 /** Unknown fields that are kept as bytes: the runtime's part of what the generator emits on request. */
-import { Sink, Source } from 'rdma-rpc/codec';
+import { Writer, Source } from 'rdma-rpc/codec';
 import { boundUnknown, keepUnknown, type UnknownFields, writeUnknown } from 'rdma-rpc/generated/v1';
 import { describe, expect, test } from 'vitest';
 
@@ -10,7 +10,7 @@ describe('unknown fields', () => {
   test('without kept fields nothing is written', () => {
     const message: UnknownFields = {};
     expect(boundUnknown(message)).toBe(0);
-    expect(writeUnknown(new Sink(), 1, message, 1)).toBe(1);
+    expect(writeUnknown(new Writer(), 1, message, 1)).toBe(1);
   });
 
   test('are copies, one behind the other, and written in that order', () => {
@@ -25,12 +25,12 @@ describe('unknown fields', () => {
     expect([...message.$unknownFields!]).toEqual(expected);
     expect(message.$unknownFields!.buffer).not.toBe(source.bytes.buffer);
     expect(boundUnknown(message)).toBe(44);
-    const sink = new Sink();
-    sink.reset(new Uint8Array(50));
-    expect(writeUnknown(sink, 5, message, 48)).toBe(5);
-    expect(sink.full).toBe(true);
-    expect(writeUnknown(sink, 5, message, 49)).toBe(49);
-    expect([...sink.bytes.subarray(5, 49)]).toEqual(expected);
+    const writer = new Writer();
+    writer.reset(new Uint8Array(50));
+    expect(writeUnknown(writer, 5, message, 48)).toBe(5);
+    expect(writer.full).toBe(true);
+    expect(writeUnknown(writer, 5, message, 49)).toBe(49);
+    expect([...writer.bytes.subarray(5, 49)]).toEqual(expected);
   });
 
   test('memory grows by doubling: many small fields are copied a few times, not each time', () => {

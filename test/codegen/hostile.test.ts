@@ -184,7 +184,7 @@ describe('fields become variables of generated functions under names without ano
   const names =
     `abstract arguments as async await break case class const default delete enum eval export extends false function get if import in instanceof
     interface let module new null of package private return static super switch this throw true try typeof undefined var void while with yield
-    m sink at limit depth field bytes i start wide init value each key keys map held stop behind tag source end n o1 v1 v2
+    m writer at limit depth field bytes i start wide init value each key keys map held stop behind tag source end n o1 v1 v2
     Infinity NaN Number Object Uint8Array __proto__ constructor hasOwnProperty toString _ _1 x2`.split(/\s+/);
   /** Field `i` of each kind, and a value of it. */
   const kinds: readonly [type: string, value: (i: number) => unknown][] = [

@@ -133,7 +133,7 @@ describe('a client that', () => {
       limits: { inflightMax: 4 },
       fabrics: ['sim'],
     });
-    const own = prepareSession(side, 'sim', limits, limits, ownFeatures, { guard: 'none' });
+    const own = prepareSession(side, 'sim', limits, limits, ownFeatures, { protection: 'none' });
     const address = own.context.native.sessionAddress(own.target.session);
     link.send({ type: 'attach', fabric: 'sim', address });
     expect(await link.receive()).toMatchObject({ type: 'attached' });
@@ -149,7 +149,7 @@ describe('a client that', () => {
     const link = dial();
     link.send(hello());
     await link.receive();
-    const own = prepareSession(side, 'sim', limits, limits, ownFeatures, { guard: 'none' });
+    const own = prepareSession(side, 'sim', limits, limits, ownFeatures, { protection: 'none' });
     const address = own.context.native.sessionAddress(own.target.session);
     link.send({ type: 'attach', fabric: 'sim', address });
     await link.receive();

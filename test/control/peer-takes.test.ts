@@ -7,7 +7,7 @@ const all = ~0 >>> 0;
 
 test.each([
   ['peerTakesSegments', feature.segments, 16],
-  ['peerTakesCarried', feature.carried, 64],
+  ['peerTakesInline', feature.inlineEntries, 64],
 ] as const)('%s', (option, bit, onWire) => {
   expect(bit).toBe(onWire);
   expect(ownFeatures & bit).toBe(bit);

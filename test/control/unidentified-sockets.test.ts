@@ -7,15 +7,15 @@ import { type Duplex, duplexPair } from 'node:stream';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { UnidentifiedSockets } from '../../runtime/control/handshake/unidentified-sockets.ts';
 import { encodeFrame, Link } from '../../runtime/control/link.ts';
-import { greetingBytes, greetingMagic } from '../../runtime/control/socket/handoff.ts';
+import { connectMessageBytes, connectMessageMagic } from '../../runtime/control/socket/handoff.ts';
 import { Status } from '../../runtime/core/errors/status.ts';
 import { handshakeGraceMs, handshakes, handshakeTimeoutMs } from '../../runtime/limits.ts';
 import { turn, until } from '../outcomes.ts';
 
 const ping = encodeFrame({ type: 'ping' });
 const tls = Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01]);
-const greeting = Buffer.alloc(greetingBytes);
-greeting.writeUInt32LE(greetingMagic, 0);
+const greeting = Buffer.alloc(connectMessageBytes);
+greeting.writeUInt32LE(connectMessageMagic, 0);
 
 let passedOn: [Socket, string][];
 let lines: string[];
@@ -77,10 +77,10 @@ test.each<[string, Buffer, RegExp]>([
 
 test('the connect message of a session is not judged before all of it is here', async () => {
   const near = arrive();
-  near.write(greeting.subarray(0, greetingBytes - 1));
+  near.write(greeting.subarray(0, connectMessageBytes - 1));
   await turn();
   expect([unidentified.count, lines]).toEqual([1, []]);
-  near.write(greeting.subarray(greetingBytes - 1));
+  near.write(greeting.subarray(connectMessageBytes - 1));
   await until(() => unidentified.count === 0);
 });
 

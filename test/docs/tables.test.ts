@@ -122,7 +122,7 @@ test('fixed limits', () => {
       shown('Ms', nativeLimit('kUnreadStreamNs') / 1e6),
     ],
     ['wait for the answers to the parts of a cancelled stream', shown('partLingerMs', limits.partLingerMs)],
-    ['pieces of a message sent in place', shown('', limits.piecesMax)],
+    ['gather entries of a message', shown('', limits.gatherEntriesMax)],
     ['smallest value sent in place', shown('Bytes', limits.gatherBytes)],
     ['smallest value received as a view', shown('Bytes', limits.leaseBytes)],
     ['large messages that wait for memory, per thread', shown('', nativeLimit('kMemoryWaitersMax'))],
@@ -157,7 +157,7 @@ test('numbers in the text', () => {
   const missing = [
     `\`server.shutdown({ graceMs })\` (default ${shown('Ms', limits.graceMs.default)})`,
     `\`bytes\` values of ${shown('Bytes', limits.gatherBytes)} and more are sent from where they are, or copied`,
-    `Values beyond ${limits.piecesMax} pieces`,
+    `Values beyond ${limits.gatherEntriesMax} gather entries`,
     `up to ${shown('Bytes', limits.newBufferBytes)} copied when no message had the buffer before`,
     `\`bytes\` fields of ${shown('Bytes', limits.leaseBytes)} and more`,
     `up to \`slotBytes\` (${shown('Bytes', limits.slotBytes.default)}, on \`shm\` ${shown('Bytes', limits.shmSlotBytes)})`,

@@ -25,7 +25,7 @@ describe('what is taken from a free list', () => {
     'native/fabric/verbs/soft/rxe.cc': ['pending_.pop_front();'],
     'native/memory/arena.cc': ['spare_slots_.pop_front();'],
     // Of what has been added right before.
-    'native/session/client/sinks.cc': ['deferred_.pop_back();'],
+    'native/session/client/reply_buffers.cc': ['deferred_.pop_back();'],
     'native/session/session_table.cc': ['free_.pop_front();'],
     'native/fabric/tcp/connect/lingering_sockets.cc': ['open_.pop_front();', 'open_.pop_back();'],
     'native/fabric/tcp/connect/listener.cc': ['pending_.pop_front();', 'pending_.pop_back();'],

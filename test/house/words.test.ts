@@ -23,12 +23,15 @@ const REWRITTEN = [
   'native/test/telemetry',
   'native/test/verbs',
   'runtime/adapters',
+  'runtime/boundary',
   'runtime/codec',
+  'runtime/control',
   'runtime/core',
   'runtime/counters',
   'runtime/details',
   'runtime/identity',
   'runtime/msgpack',
+  'runtime/native',
   'runtime/services',
   'runtime/tensor',
   'runtime/workers',
@@ -51,8 +54,16 @@ const RETIRED: readonly Retired[] = [
   { word: /laps?/, instead: 'ring epoch' },
   // The exception is the technique of that name.
   { word: /hazards?(?! pointer)/, instead: 'in-use marker' },
-  // A name of native/session.
-  { word: /spill(s|ed)?/, instead: 'overflow slot', stillIn: ['native/test/verbs'] },
+  { word: /spill(s|ed)?/, instead: 'overflow slot' },
+  // READs of the fabric tests have sinks; the capability of iWARP is named for them.
+  {
+    word: /sinks?/,
+    instead: 'reply buffer, writer',
+    stillIn: ['native/fabric', 'native/test/fabric', 'native/test/memory'],
+  },
+  { word: /holes?/, instead: 'out-of-line value', stillIn: ['runtime/boundary'] },
+  { word: /vanish(es|ed)?/, instead: 'gone' },
+  { word: /withdraw(s|n|al)?/, instead: 'revoke', stillIn: ['native/test/verbs'] },
   { word: /text room/, instead: 'encode scratch buffer' },
   { word: /whole message/, instead: 'reassembled message' },
   { word: /crowds?/, instead: 'overload' },
@@ -68,8 +79,8 @@ const RETIRED: readonly Retired[] = [
   { word: /guests?/, instead: 'incoming connection', stillIn: ['bench', 'native/test/verbs', 'scripts'] },
   // Strangers at sockets are the name of a set of tests, and an option of the command line tool.
   { word: /strangers?/, instead: 'unauthenticated peer', stillIn: ['cli', 'scripts'] },
-  // Names of native/session; a flag of a trace, and pieces of advice.
-  { word: /pieces?/, instead: 'segment', stillIn: ['bench', 'cli', 'native/test/verbs'] },
+  // Pieces of advice.
+  { word: /pieces?/, instead: 'gather entry, segment', stillIn: ['cli'] },
 ];
 
 /** Names in words: `kBurstMax` and `burst_max` both contain the word "burst". */

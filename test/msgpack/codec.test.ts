@@ -7,8 +7,8 @@ import { Packr, pack } from 'msgpackr';
 import { CodecError } from 'rdma-rpc/codec';
 import { msgpackType } from 'rdma-rpc/msgpack';
 import { describe, expect, test } from 'vitest';
-import { Sink } from '../../runtime/codec/memory/sink.ts';
 import { Source } from '../../runtime/codec/memory/source.ts';
+import { Writer } from '../../runtime/codec/memory/writer.ts';
 import { runs } from '../extent.ts';
 
 fc.configureGlobal({ seed: 20_261_121 });
@@ -16,22 +16,25 @@ fc.configureGlobal({ seed: 20_261_121 });
 const type = msgpackType<unknown>('test');
 
 /** Encodes as a bulk message: memory in segments with the large values between. */
-function gathered(value: unknown, gatherBytes: number): { bytes: Uint8Array; holes: number } {
-  const sink = new Sink();
-  sink.gatherBytes = gatherBytes;
-  sink.reset(new Uint8Array(0));
-  const room = type.bound(value, sink);
+function gathered(value: unknown, gatherBytes: number): { bytes: Uint8Array; outOfLine: number } {
+  const writer = new Writer();
+  writer.gatherBytes = gatherBytes;
+  writer.reset(new Uint8Array(0));
+  const room = type.bound(value, writer);
   const memory = new Uint8Array(room);
-  sink.reset(memory);
-  const end = type.encodeTo(value, sink, 0);
+  writer.reset(memory);
+  const end = type.encodeTo(value, writer, 0);
   expect(end).toBeLessThanOrEqual(room);
   const parts: Uint8Array[] = [];
   let from = 0;
-  for (let i = 0; i < sink.holes; ++i) {
-    parts.push(memory.subarray(from, sink.holeAt[i]), sink.holeValue[i]!);
-    from = sink.holeAt[i]!;
+  for (let i = 0; i < writer.outOfLine; ++i) {
+    parts.push(memory.subarray(from, writer.outOfLineAt[i]), writer.outOfLineValue[i]!);
+    from = writer.outOfLineAt[i]!;
   }
-  return { bytes: new Uint8Array(Buffer.concat([...parts, memory.subarray(from, end)])), holes: sink.holes };
+  return {
+    bytes: new Uint8Array(Buffer.concat([...parts, memory.subarray(from, end)])),
+    outOfLine: writer.outOfLine,
+  };
 }
 
 const values = fc.letrec((tie) => ({
@@ -91,8 +94,8 @@ describe('a value is decoded as it was encoded', () => {
 
   test('large binaries of a bulk message are views, and counted', () => {
     const value = { first: new Uint8Array(100).fill(1), deep: [{ second: new Uint8Array(200).fill(2) }] };
-    const { bytes, holes } = gathered(value, 50);
-    expect(holes).toBe(2);
+    const { bytes, outOfLine } = gathered(value, 50);
+    expect(outOfLine).toBe(2);
     const source = new Source();
     source.leaseBytes = 50;
     source.reset(bytes);
@@ -104,8 +107,8 @@ describe('a value is decoded as it was encoded', () => {
 
   test('any number of large binaries', () => {
     const value = Array.from({ length: 40 }, (_, i) => new Uint8Array(50).fill(i));
-    const { bytes, holes } = gathered(value, 50);
-    expect(holes).toBe(40);
+    const { bytes, outOfLine } = gathered(value, 50);
+    expect(outOfLine).toBe(40);
     expect(type.decode(bytes)).toEqual(value);
   });
 

@@ -132,17 +132,17 @@ describe('buffers', () => {
   });
 
   test.each([
-    ['beyond the text room', [0, 4000, 97]],
-    ['from behind the text room', [0, 4097, 0]],
-    ['of a length below 0, in the text room', [0, 0, -1]],
+    ['beyond the scratch buffer', [0, 4000, 97]],
+    ['from behind the scratch buffer', [0, 4097, 0]],
+    ['of a length below 0, in the scratch buffer', [0, 0, -1]],
     ['of a number that no block has', [77_777, 0, 1]],
     ['beyond its block', [undefined, 4000, 5000]],
     ['from behind its block', [undefined, 1 << 30, 1]],
     ['of a length below 0', [undefined, 0, -1]],
-  ])('a piece in words %s is refused, and keeps its block', (_, [block, offset, bytes]) => {
+  ])('a gather entry in words %s is refused, and keeps its block', (_, [block, offset, bytes]) => {
     const { native, client } = loopback('sim');
     const own = native.allocBlock(5000, Use.application);
-    native.pieces.set([block ?? own, offset!, bytes!, 0]);
+    native.gatherEntries.set([block ?? own, offset!, bytes!, 0]);
     expect(() =>
       native.submitBulk(SubOp.request, client, 0, 300, -1, 0, 0, 1, own, 0, Use.request, 0),
     ).toThrow('in no block');

@@ -5,8 +5,8 @@
 import { expect, test } from 'vitest';
 import {
   callSlots,
+  gatherEntriesMax,
   memoryWaitMs,
-  piecesMax,
   receivesBesides,
   reservedSlots,
   sealChunkBytes,
@@ -16,38 +16,38 @@ import {
   slotShare,
 } from '../../runtime/limits.ts';
 import {
-  briefSlots,
   Ctl,
   copiedMemory,
   Ev,
   EvKind,
   firstWindowBits,
-  Held,
+  GatherEntry,
   leasedMemory,
   loadNative,
   notRun,
-  Piece,
+  PendingRelease,
   Reason,
+  reassembledMessage,
   receiveSlab,
   Slots,
   Sub,
   SubOp,
-  submitImage,
-  submitSinkOnly,
+  shortMessageSlots,
+  submitAligned,
+  submitReplyBufferOnly,
   Use,
-  wholeMessage,
 } from '../../runtime/native/native.ts';
 
 test('both sides of the boundary have the same constants and limits', () => {
   const Flags = {
     notRun,
-    image: submitImage,
-    sinkOnly: submitSinkOnly,
+    aligned: submitAligned,
+    replyBufferOnly: submitReplyBufferOnly,
     leasedMemory,
     copiedMemory,
     receiveSlab,
-    wholeMessage,
-    briefSlots,
+    reassembledMessage,
+    shortMessageSlots,
     firstWindowBits,
   };
   const Limits = {
@@ -58,7 +58,7 @@ test('both sides of the boundary have the same constants and limits', () => {
     receivesBesides,
     slotHeadBytes,
     memoryWaitMs,
-    piecesMax,
+    gatherEntriesMax,
     sealChunkBytes,
     sealTagBytes,
   };
@@ -71,8 +71,8 @@ test('both sides of the boundary have the same constants and limits', () => {
     Reason,
     Ctl,
     Use,
-    Held,
-    Piece,
+    PendingRelease,
+    GatherEntry,
     Flags,
     Limits,
   });

@@ -19,7 +19,7 @@ test('with glibc the remedy is to build it; with musl it is not available', () =
   );
   expect(whyNoAddon('no native addon', { glibc: undefined })).toBe(
     'rdma-rpc: no native addon. This Node runs on musl (Alpine Linux), and rdma-rpc needs glibc: ' +
-      'use a system or an image with glibc, such as node:22-slim.',
+      'use a system or an aligned message with glibc, such as node:22-slim.',
   );
 });
 

@@ -7,7 +7,6 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer as listen, type Server } from 'node:net';
 import { handOff } from '../../runtime/control/socket/handoff.ts';
 import {
-  briefSlots,
   Ctl,
   Ev,
   EvKind,
@@ -17,6 +16,7 @@ import {
   type SessionOptions,
   Sub,
   SubOp,
+  shortMessageSlots,
   Use,
 } from '../../runtime/native/native.ts';
 
@@ -141,10 +141,23 @@ export class Loopback {
   #bulk(op: number, to: number, call: number, method: number, message: Uint8Array): void {
     const block = this.native.allocBlock(message.length, Use.application);
     if (block === 0) throw new Error('no arena block');
-    const piece = new Uint8Array(this.native.blockBuffer(block), 0, message.length);
-    piece.set(message);
+    const gatherEntry = new Uint8Array(this.native.blockBuffer(block), 0, message.length);
+    gatherEntry.set(message);
     const slot = this.#takeSlot();
-    const token = this.native.submitBulk(op, to, call, method, slot, 0, 0, [piece], [0], 0, Use.request, 0);
+    const token = this.native.submitBulk(
+      op,
+      to,
+      call,
+      method,
+      slot,
+      0,
+      0,
+      [gatherEntry],
+      [0],
+      0,
+      Use.request,
+      0,
+    );
     if (token < 0) throw new Error(`refused: ${token}`);
     this.#blocks.set(token, [block]);
     this.native.flush();
@@ -164,7 +177,7 @@ export class Loopback {
     const { native } = this;
     const { events } = native;
     const slot = events[at + Ev.receiveSlot]!;
-    if (slot > briefSlots) return native.briefMessages;
+    if (slot > shortMessageSlots) return native.shortMessages;
     return native.receiveWindow(events[at + Ev.session]!, slot - 1);
   }
 

@@ -44,10 +44,10 @@ function frameOf(fields: readonly string[]): Frame {
     notRun: (number('flags') & 16) !== 0,
     lasting: (number('flags') & 32) !== 0,
     part: (number('flags') & 64) !== 0,
-    sink: exposedOf(field.get('sink'))[0],
+    replyBuffer: exposedOf(field.get('reply_buffer'))[0],
     metadata: bytesOf(field.get('metadata')),
-    pieces: exposedOf(field.get('pieces')),
-    image: (number('flags') & 128) !== 0,
+    gatherEntries: exposedOf(field.get('gather_entries')),
+    aligned: (number('flags') & 128) !== 0,
     total: number('total'),
     message: bytesOf(field.get('message')),
   };

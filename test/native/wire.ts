@@ -7,7 +7,7 @@
 
 export const wireVersion = 1;
 export const headerBytes = 16;
-export const piecesMax = 30;
+export const gatherEntriesMax = 30;
 export const partHeaderBytes = 12;
 export const statusTextBytes = 1024;
 const addressEnd = 1n << 64n;
@@ -17,24 +17,24 @@ export const FrameType = {
   response: 2,
   cancel: 3,
   credit: 4,
-  sinkRequest: 5,
-  sink: 6,
+  replyBufferRequest: 5,
+  replyBuffer: 6,
   segment: 7,
 } as const;
 export const Flag = {
-  sink: 1,
+  replyBuffer: 1,
   metadata: 2,
-  pieces: 4,
+  gatherEntries: 4,
   written: 8,
   notRun: 16,
   lasting: 32,
   part: 64,
-  image: 128,
+  aligned: 128,
 } as const;
 
 /**
- * Memory of the client that the server may access through `key`: a sink to write, or a segment to read. A
- * segment without a key has no address either: the frame contains it.
+ * Memory of the client that the server may access through `key`: a reply buffer to write, or a segment to
+ * read. A segment without a key has no address either: the frame contains it.
  */
 export interface Exposed {
   address: bigint;
@@ -50,7 +50,7 @@ export interface Frame {
   credits: number;
   /** `callWord(slot, generation)` */
   call: number;
-  /** Request: method id. Response, cancel: status. Sink request: number of bytes. */
+  /** Request: method id. Response, cancel: status. Reply buffer request: number of bytes. */
   method: number;
   /** Request: remaining time in microseconds, 0 for none. */
   timeoutUs: number;
@@ -60,20 +60,20 @@ export interface Frame {
   /** Part of a stream: `metadata` begins with a part header. */
   part: boolean;
   /** The message has the aligned layout: each segment begins at its own offset (docs/wire/frames.md §2.4). */
-  image: boolean;
-  sink: Exposed | undefined;
+  aligned: boolean;
+  replyBuffer: Exposed | undefined;
   metadata: Uint8Array;
-  pieces: readonly Exposed[];
+  gatherEntries: readonly Exposed[];
   /**
    * Bytes of the message when it is not in the frame: the sum of the segments, or the bytes written into the
-   * sink; otherwise 0.
+   * reply buffer; otherwise 0.
    */
   total: number;
   /** In the frame: with segments, those that it contains, one after the other. */
   message: Uint8Array;
 }
 
-const carried = ({ key }: Exposed): boolean => key === 0;
+const inlined = ({ key }: Exposed): boolean => key === 0;
 
 export const callWord = (slot: number, generation: number): number => (slot | (generation << 12)) >>> 0;
 export const callSlot = (call: number): number => call & 0xfff;
@@ -84,20 +84,26 @@ export const callGeneration = (call: number): number => call >>> 12;
  * invalid frame.
  */
 export function buildFrame(given: Partial<Frame> & { type: number }): Uint8Array {
-  const { type, sink, pieces = [], metadata = new Uint8Array(), message = new Uint8Array() } = given;
-  const total = given.total ?? pieces.reduce((sum, piece) => sum + piece.length, 0);
+  const {
+    type,
+    replyBuffer,
+    gatherEntries = [],
+    metadata = new Uint8Array(),
+    message = new Uint8Array(),
+  } = given;
+  const total = given.total ?? gatherEntries.reduce((sum, gatherEntry) => sum + gatherEntry.length, 0);
   const written = type === FrameType.response && total > 0;
   const flags =
-    (sink === undefined ? 0 : Flag.sink) |
+    (replyBuffer === undefined ? 0 : Flag.replyBuffer) |
     (metadata.length === 0 ? 0 : Flag.metadata) |
-    (pieces.length === 0 ? 0 : Flag.pieces) |
+    (gatherEntries.length === 0 ? 0 : Flag.gatherEntries) |
     (written ? Flag.written : 0) |
     (given.notRun === true ? Flag.notRun : 0) |
     (given.lasting === true ? Flag.lasting : 0) |
     (given.part === true ? Flag.part : 0) |
-    (given.image === true ? Flag.image : 0);
+    (given.aligned === true ? Flag.aligned : 0);
   const bytes = new Uint8Array(
-    headerBytes + 16 + 8 + 8 + pieces.length * 16 + 8 + metadata.length + message.length,
+    headerBytes + 16 + 8 + 8 + gatherEntries.length * 16 + 8 + metadata.length + message.length,
   );
   const view = new DataView(bytes.buffer);
   view.setUint8(0, type);
@@ -118,11 +124,11 @@ export function buildFrame(given: Partial<Frame> & { type: number }): Uint8Array
     at += 8;
     put(length, key);
   };
-  if (sink !== undefined) putExposed(sink);
+  if (replyBuffer !== undefined) putExposed(replyBuffer);
   if (metadata.length > 0) put(metadata.length, 0);
-  if (pieces.length > 0) {
-    put(total, pieces.length);
-    pieces.forEach(putExposed);
+  if (gatherEntries.length > 0) {
+    put(total, gatherEntries.length);
+    gatherEntries.forEach(putExposed);
   }
   if (written) put(total, 0);
   bytes.set(metadata, at);
@@ -145,10 +151,10 @@ export function parseFrame(bytes: Uint8Array): Frame | string {
     notRun: (flags & Flag.notRun) !== 0,
     lasting: (flags & Flag.lasting) !== 0,
     part: (flags & Flag.part) !== 0,
-    image: (flags & Flag.image) !== 0,
-    sink: undefined,
+    aligned: (flags & Flag.aligned) !== 0,
+    replyBuffer: undefined,
     metadata: new Uint8Array(),
-    pieces: [],
+    gatherEntries: [],
     total: 0,
     message: new Uint8Array(),
   };
@@ -162,18 +168,28 @@ function checkHeader(frame: Frame, flags: number, length: number): string | unde
   switch (frame.type) {
     case FrameType.request:
       if (
-        (flags & ~(Flag.sink | Flag.metadata | Flag.pieces | Flag.lasting | Flag.part | Flag.image)) !==
+        (flags &
+          ~(
+            Flag.replyBuffer |
+            Flag.metadata |
+            Flag.gatherEntries |
+            Flag.lasting |
+            Flag.part |
+            Flag.aligned
+          )) !==
         0
       ) {
         return 'request with unknown flags';
       }
-      if (frame.image && (flags & Flag.pieces) === 0) return 'image without its pieces';
-      if (frame.lasting && (flags & (Flag.sink | Flag.pieces)) === 0) return 'lasting keys without a key';
+      if (frame.aligned && (flags & Flag.gatherEntries) === 0)
+        return 'aligned message without its gather entries';
+      if (frame.lasting && (flags & (Flag.replyBuffer | Flag.gatherEntries)) === 0)
+        return 'lasting keys without a key';
       return method === 0 ? 'request without a method' : undefined;
     case FrameType.response:
-      if ((flags & ~(Flag.metadata | Flag.written | Flag.notRun | Flag.image)) !== 0)
+      if ((flags & ~(Flag.metadata | Flag.written | Flag.notRun | Flag.aligned)) !== 0)
         return 'response with unknown flags';
-      if (frame.image && (flags & Flag.written) === 0) return 'image that was not written';
+      if (frame.aligned && (flags & Flag.written) === 0) return 'aligned message that was not written';
       if (method > 16) return 'response with an unknown status';
       return timeoutUs !== 0 ? 'reserved bits of a response are set' : undefined;
     case FrameType.cancel:
@@ -184,18 +200,18 @@ function checkHeader(frame: Frame, flags: number, length: number): string | unde
       return frame.call !== 0 || method !== 0 || timeoutUs !== 0
         ? 'reserved bits of a credit are set'
         : undefined;
-    case FrameType.sinkRequest:
-      if (!bare || timeoutUs !== 0) return 'malformed sink request';
-      return method === 0 ? 'sink request for no bytes' : undefined;
-    case FrameType.sink:
+    case FrameType.replyBufferRequest:
+      if (!bare || timeoutUs !== 0) return 'malformed reply buffer request';
+      return method === 0 ? 'reply buffer request for no bytes' : undefined;
+    case FrameType.replyBuffer:
       if (
-        (flags & ~(Flag.sink | Flag.lasting)) !== 0 ||
+        (flags & ~(Flag.replyBuffer | Flag.lasting)) !== 0 ||
         flags === Flag.lasting ||
         method !== 0 ||
         timeoutUs !== 0
       )
-        return 'malformed sink';
-      return length !== headerBytes + (flags !== 0 ? 16 : 0) ? 'sink of a wrong length' : undefined;
+        return 'malformed reply buffer';
+      return length !== headerBytes + (flags !== 0 ? 16 : 0) ? 'reply buffer of a wrong length' : undefined;
     case FrameType.segment:
       if (flags !== 0 || method !== 0 || timeoutUs !== 0) return 'malformed segment';
       return length === headerBytes ? 'segment of no bytes' : undefined;
@@ -218,11 +234,11 @@ function parseRest(frame: Frame, flags: number, bytes: Uint8Array, view: DataVie
   };
   const wraps = ({ address, length }: Exposed) => address + BigInt(length) >= addressEnd;
   let metadataBytes = 0;
-  if ((flags & Flag.sink) !== 0) {
-    if (left() < 16) return 'frame shorter than its sink';
-    frame.sink = exposed();
-    if (frame.sink.length === 0) return 'sink of no bytes';
-    if (wraps(frame.sink)) return 'sink wraps around the address space';
+  if ((flags & Flag.replyBuffer) !== 0) {
+    if (left() < 16) return 'frame shorter than its reply buffer';
+    frame.replyBuffer = exposed();
+    if (frame.replyBuffer.length === 0) return 'reply buffer of no bytes';
+    if (wraps(frame.replyBuffer)) return 'reply buffer wraps around the address space';
   }
   if ((flags & Flag.metadata) !== 0) {
     if (left() < 8) return 'frame shorter than its metadata length';
@@ -230,22 +246,23 @@ function parseRest(frame: Frame, flags: number, bytes: Uint8Array, view: DataVie
     if (u32() !== 0) return 'reserved bits of the metadata length are set';
     if (metadataBytes === 0) return 'metadata flag without metadata';
   }
-  if ((flags & Flag.pieces) !== 0) {
-    if (left() < 8) return 'frame shorter than its piece count';
+  if ((flags & Flag.gatherEntries) !== 0) {
+    if (left() < 8) return 'frame shorter than its gather entry count';
     frame.total = u32();
     const count = u32();
-    if (count === 0 || count > piecesMax) return 'piece count out of range';
-    if (left() < count * 16) return 'frame shorter than its pieces';
-    frame.pieces = Array.from({ length: count }, exposed);
-    if (frame.pieces.some((piece) => piece.length === 0)) return 'piece of no bytes';
-    if (frame.pieces.some(wraps)) return 'piece wraps around the address space';
-    if (frame.pieces.some((piece) => carried(piece) && piece.address !== 0n)) {
-      return 'address of a piece that the frame carries';
+    if (count === 0 || count > gatherEntriesMax) return 'gather entry count out of range';
+    if (left() < count * 16) return 'frame shorter than its gather entries';
+    frame.gatherEntries = Array.from({ length: count }, exposed);
+    if (frame.gatherEntries.some((gatherEntry) => gatherEntry.length === 0))
+      return 'gather entry of no bytes';
+    if (frame.gatherEntries.some(wraps)) return 'gather entry wraps around the address space';
+    if (frame.gatherEntries.some((gatherEntry) => inlined(gatherEntry) && gatherEntry.address !== 0n)) {
+      return 'address of a gather entry that the frame carries';
     }
-    if (frame.pieces.reduce((sum, piece) => sum + piece.length, 0) !== frame.total) {
-      return 'pieces do not add up to the total';
+    if (frame.gatherEntries.reduce((sum, gatherEntry) => sum + gatherEntry.length, 0) !== frame.total) {
+      return 'gather entries do not add up to the total';
     }
-    if (frame.pieces.every(carried)) return 'pieces without a key';
+    if (frame.gatherEntries.every(inlined)) return 'gather entries without a key';
   }
   if ((flags & Flag.written) !== 0) {
     if (left() < 8) return 'frame shorter than its written length';
@@ -256,10 +273,12 @@ function parseRest(frame: Frame, flags: number, bytes: Uint8Array, view: DataVie
   if (left() < metadataBytes) return 'metadata longer than the frame';
   frame.metadata = bytes.subarray(at, at + metadataBytes);
   frame.message = bytes.subarray(at + metadataBytes);
-  const carriedBytes = frame.pieces.filter(carried).reduce((sum, piece) => sum + piece.length, 0);
-  if (carriedBytes !== 0) {
-    if (carriedBytes !== frame.message.length) return 'carried pieces do not add up to the frame';
-  } else if ((flags & (Flag.pieces | Flag.written)) !== 0 && frame.message.length > 0) {
+  const inlinedBytes = frame.gatherEntries
+    .filter(inlined)
+    .reduce((sum, gatherEntry) => sum + gatherEntry.length, 0);
+  if (inlinedBytes !== 0) {
+    if (inlinedBytes !== frame.message.length) return 'inline entries do not add up to the frame';
+  } else if ((flags & (Flag.gatherEntries | Flag.written)) !== 0 && frame.message.length > 0) {
     return 'message bytes in a frame whose message is elsewhere';
   }
   if (frame.part && metadataBytes < partHeaderBytes) return 'part without its header';

@@ -25,7 +25,7 @@ export const controlBugs = [
     file: 'places.ts',
     from: '    for (const queue of this.#waiting) queue.delete(one);\n',
     to: '',
-    caughtBy: ['test/control/places.test.ts', 'are given in order, as they come free'],
+    caughtBy: ['test/control/handshake-limiter.test.ts', 'are given in order, as they come free'],
   },
   {
     name: 'of those who have stalled the longest goes first, however far it has got',
@@ -33,7 +33,7 @@ export const controlBugs = [
     from: 'steps(a) - steps(b) || b.ms - a.ms',
     to: 'b.ms - a.ms',
     caughtBy: [
-      'test/control/places.test.ts',
+      'test/control/handshake-limiter.test.ts',
       'send away those who have got least far, however long others have been waited for',
     ],
   },
@@ -53,7 +53,7 @@ export const controlBugs = [
     from: 'if (this.#suspects.came(address)) this.#places.lapse(rank);',
     to: 'this.#suspects.came(address);',
     caughtBy: [
-      'test/control/appointments.test.ts',
+      'test/control/retry-after.test.ts',
       'strangers who come again at once leave their appointments to a new client',
     ],
   },
@@ -63,7 +63,7 @@ export const controlBugs = [
     from: '    this.#roundTrips = roundTrips;',
     to: '    this.#roundTrips = 1;',
     caughtBy: [
-      'test/control/places.test.ts',
+      'test/control/handshake-limiter.test.ts',
       'is waited for by the round trips of its next message, and counts each step',
     ],
   },
@@ -72,6 +72,9 @@ export const controlBugs = [
     file: 'silent.ts',
     from: '  #trim(): void {\n    this.#timer = undefined;\n',
     to: '  #trim(): void {\n',
-    caughtBy: ['test/control/places.test.ts', 'are sent away the second time, too, when a crowd comes later'],
+    caughtBy: [
+      'test/control/handshake-limiter.test.ts',
+      'are sent away the second time, too, when a crowd comes later',
+    ],
   },
 ];

@@ -68,7 +68,7 @@ test.skipIf(!shares)('a session of many registers little, and loses nothing when
 });
 
 test('a peer that does not know of grants gets receives of its own', async () => {
-  const way = begun(await wayWithout(feature.grants, server().address));
+  const way = begun(await wayWithout(feature.creditPool, server().address));
   const first = await openMany(way.address, 1);
   // What earlier tests have left of the context goes while there is no other session.
   await until(

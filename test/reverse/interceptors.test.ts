@@ -119,7 +119,7 @@ describe('interceptors of reverse calls', () => {
 
   test('answer in place of the handler, refuse, and try again', async () => {
     let attempts = 0;
-    const guard: Interceptor = (next) => (request) =>
+    const protection: Interceptor = (next) => (request) =>
       ++attempts < 3 ? Promise.reject(new RpcError(Status.UNAVAILABLE, 'not yet')) : next(request);
     const again: Interceptor = (next) => async (request) => {
       for (;;) {
@@ -130,7 +130,7 @@ describe('interceptors of reverse calls', () => {
         }
       }
     };
-    const echo = await open([guard], [again]);
+    const echo = await open([protection], [again]);
     expect((await echo.echo({ number: 5 })).number).toBe(5);
     expect([attempts, log.started]).toEqual([3, 1]);
   });

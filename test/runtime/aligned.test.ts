@@ -71,7 +71,7 @@ const trees: [string, TreeInit][] = [
     },
   ],
   [
-    'more values than pieces',
+    'more values than gather entries',
     { children: Array.from({ length: 40 }, (_, i) => ({ payload: payload(17_001 + i, i) })) },
   ],
   [

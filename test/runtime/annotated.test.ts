@@ -29,7 +29,7 @@ const valueBytes = (blobs: unknown): number => Math.max(...[...valuesIn(blobs)].
  * each, and the value. Of a request as much is read where the client copies it, as over shared memory, and
  * only the value where that stays where it is, since the frame carries the rest.
  */
-const imageBytes = (blobs: unknown): number => 128 + valueBytes(blobs);
+const alignedBytes = (blobs: unknown): number => 128 + valueBytes(blobs);
 function* valuesIn(value: unknown): Generator<Uint8Array> {
   if (value instanceof Uint8Array) yield value;
   else if (typeof value === 'object' && value !== null)
@@ -43,7 +43,7 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
   let runs: string[];
   let forgotten: () => void;
   let leased: boolean;
-  const requestBytes = way === 'shm' ? imageBytes : valueBytes;
+  const requestBytes = way === 'shm' ? alignedBytes : valueBytes;
 
   beforeEach(async () => {
     runs = [];
@@ -101,8 +101,8 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
       reads: moved('bulkReads'),
       readBytes: moved('bulkReadBytes'),
       writeBytes: moved('bulkWriteBytes'),
-      asked: moved('grantsAsked'),
-      predicted: moved('grantsPredicted'),
+      asked: moved('replyBuffersAsked'),
+      predicted: moved('replyBuffersPredicted'),
       memory: moved('mrMisses') + moved('mrHits'),
     };
   }
@@ -123,7 +123,7 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
       expect(result).toEqual(BlobsType.decode(BlobsType.encode(blobs)));
       expect(reads > 0).toBe(apart);
       // The answer, which has the same value in the same field, as well.
-      expect([readBytes, writeBytes]).toEqual(apart ? [requestBytes(blobs), imageBytes(blobs)] : [0, 0]);
+      expect([readBytes, writeBytes]).toEqual(apart ? [requestBytes(blobs), alignedBytes(blobs)] : [0, 0]);
     });
 
     test.each([14, 20, 40])(
@@ -147,14 +147,14 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
       expect(leased).toBe(false);
     });
 
-    test('in a message that fits no slot: 40 KB are a piece of their own by size alone, and not with a higher threshold', async () => {
+    test('in a message that fits no slot: 40 KB are a gather entry of their own by size alone, and not with a higher threshold', async () => {
       const usual = await counted(() => client.echo({ usual: filled(40_000) }));
       const late = await counted(() => client.echo({ late: filled(40_000) }));
-      // Where nothing is copied: the application's memory, beside what the frame carries, against one piece
-      // of the arena's. The answer's is the application's on both.
+      // Where nothing is copied: the application's memory, beside what the frame carries, against one gather
+      // entry of the arena's. The answer's is the application's on both.
       expect(usual.readBytes).toBe(requestBytes(usual.result));
       if (way !== 'shm') expect(usual.memory).toBeGreaterThan(0);
-      expect(late.readBytes).toBe(imageBytes(late.result));
+      expect(late.readBytes).toBe(alignedBytes(late.result));
       expect(late.memory).toBe(0);
       expect([usual.reads, late.reads]).toEqual([1, 1]);
     });

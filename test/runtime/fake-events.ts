@@ -9,8 +9,8 @@ export interface Submitted {
   message: Uint8Array;
   timeoutUs: number;
   bulk: boolean;
-  sink: number;
-  pieces: readonly Uint8Array[];
+  replyBuffer: number;
+  gatherEntries: readonly Uint8Array[];
   keys: readonly number[];
 }
 
@@ -23,12 +23,12 @@ export interface FakeEvent {
   message?: Uint8Array;
   /** Arena block to hand the message over in. */
   block?: number;
-  image?: boolean;
+  aligned?: boolean;
   timeoutUs?: number;
   status?: number;
   held?: number;
   reason?: number;
-  beyondSink?: number;
+  beyondReplyBuffer?: number;
   processed?: number;
   part?: number;
 }

@@ -4,15 +4,15 @@
  * native code does.
  */
 import { clockMs } from '../../runtime/clock.ts';
-import { piecesMax, sessionPlaces } from '../../runtime/limits.ts';
+import { gatherEntriesMax, sessionPlaces } from '../../runtime/limits.ts';
 import {
   Ctl,
   copiedMemory,
   Ev,
   EvKind,
+  GatherEntry,
   leasedMemory,
   type NativeContext,
-  Piece,
   Reason,
   type SessionInfo,
   type SessionOptions,
@@ -22,7 +22,7 @@ import {
 } from '../../runtime/native/native.ts';
 import type { FakeEvent, FakeOptions, Submitted } from './fake-events.ts';
 
-const piecesIn = (words: Int32Array, count: number): Int32Array[] =>
+const gatherEntriesIn = (words: Int32Array, count: number): Int32Array[] =>
   Array.from({ length: count }, (_, i) => words.slice(4 * i, 4 * i + 4));
 
 const payloadOffset = 64;
@@ -41,16 +41,16 @@ export class FakeNative implements NativeContext {
   readonly peersKeepAccess = false;
   readonly slotPayloadOffset = payloadOffset;
   readonly longSlotStride = 0;
-  readonly wholeMessages = new ArrayBuffer(0);
-  readonly briefMessages = new ArrayBuffer(0);
+  readonly reassembledMessages = new ArrayBuffer(0);
+  readonly shortMessages = new ArrayBuffer(0);
   readonly submissionsMax = 64;
   readonly path = 'fake';
   readonly capabilities = {} as NativeContext['capabilities'];
   /** What refusal() says. */
   refused = '';
 
-  readonly pieces = new Int32Array(piecesMax * Piece.words);
-  readonly textRoom = new ArrayBuffer(4096);
+  readonly gatherEntries = new Int32Array(gatherEntriesMax * GatherEntry.words);
+  readonly scratch = new ArrayBuffer(4096);
   /** Everything flushed, oldest first. */
   readonly submitted: Submitted[] = [];
   readonly cancels: { session: number; call: number; reason: number }[] = [];
@@ -116,8 +116,8 @@ export class FakeNative implements NativeContext {
         message: memory.slice(middle, middle + word(Sub.messageBytes)),
         timeoutUs: word(Sub.timeoutUs) >>> 0,
         bulk: false,
-        sink: 0,
-        pieces: [],
+        replyBuffer: 0,
+        gatherEntries: [],
         keys: [],
       });
       if (this.freeAtFlush) this.#push(slot);
@@ -218,19 +218,19 @@ export class FakeNative implements NativeContext {
     timeoutUs: number,
     given: readonly Uint8Array[] | number,
     givenKeys: readonly number[] | number,
-    sink: number,
+    replyBuffer: number,
   ): number {
     if (this.refuseBulk === Reason.noMemory) this.control[Ctl.shortBytes] = this.shortBytes;
     if (this.refuseBulk !== 0) return -this.refuseBulk;
     if (this.refuseCopies && typeof givenKeys !== 'number' && givenKeys.includes(copiedMemory))
       return -Reason.noMemory;
-    const words = typeof given === 'number' ? piecesIn(this.pieces, given) : [];
+    const words = typeof given === 'number' ? gatherEntriesIn(this.gatherEntries, given) : [];
     const inBlocks = words.map(([block, at, bytes]) => {
-      // The text room is copied from at once.
-      if (block === 0) return new Uint8Array(this.textRoom).slice(at, at! + bytes!);
+      // The scratch buffer is copied from at once.
+      if (block === 0) return new Uint8Array(this.scratch).slice(at, at! + bytes!);
       return new Uint8Array(this.blockBuffer(block!), at, bytes);
     });
-    const pieces = typeof given === 'number' ? inBlocks : given;
+    const gatherEntries = typeof given === 'number' ? inBlocks : given;
     const keys =
       typeof givenKeys === 'number' ? words.map((each) => (each[3] ? leasedMemory : 0)) : givenKeys;
     const from = slot * this.slotStride + payloadOffset;
@@ -242,11 +242,11 @@ export class FakeNative implements NativeContext {
       call,
       method,
       metadata,
-      message: new Uint8Array(Buffer.concat(pieces)),
+      message: new Uint8Array(Buffer.concat(gatherEntries)),
       timeoutUs: timeoutUs >>> 0,
       bulk: true,
-      sink,
-      pieces,
+      replyBuffer,
+      gatherEntries,
       keys,
     });
     if (slot !== -1) this.#push(slot);
@@ -364,7 +364,7 @@ export class FakeNative implements NativeContext {
     words[at + Ev.method] = event.method ?? event.status ?? event.held ?? 0;
     words[at + Ev.metadataBytes] = metadata.byteLength;
     words[at + Ev.messageBytes] = message.byteLength;
-    words[at + Ev.timeoutUs] = event.timeoutUs ?? event.reason ?? event.beyondSink ?? 0;
+    words[at + Ev.timeoutUs] = event.timeoutUs ?? event.reason ?? event.beyondReplyBuffer ?? 0;
     words[at + Ev.processed] = event.processed ?? event.part ?? 0;
     words[at + Ev.receiveSlot] = 1;
     if (event.block !== undefined) {
@@ -372,7 +372,7 @@ export class FakeNative implements NativeContext {
       ++known.references;
       new Uint8Array(known.buffer).set(message);
       words[at + Ev.region] = event.block;
-      words[at + Ev.image] = event.image === true ? 1 : 0;
+      words[at + Ev.aligned] = event.aligned === true ? 1 : 0;
       words[at + Ev.metadataOffset] = slot;
     } else {
       slab.set(message, slot + metadata.byteLength);

@@ -12,14 +12,14 @@ export type Kept = Readonly<Record<string, number>>;
 /** Of one context. */
 export function keptBy(context: FabricContext): Kept {
   const { native } = context;
-  const { arenaLeasedBlocks, arenaLeasedBytes, callsHeldNow } = native.stats();
+  const { arenaLeasedBlocks, arenaLeasedBytes, callsPendingRelease } = native.stats();
   return {
     ...context.kept,
     sendSlotsOut: native.freeSlots.length - native.control[Ctl.freeSlots]!,
     slotsOfSessions: native.sessionSlots.reduce((sum, word) => sum + word, 0),
     arenaLeasedBlocks,
     arenaLeasedBytes,
-    callsHeldNow,
+    callsPendingRelease,
   };
 }
 
@@ -46,7 +46,7 @@ export const nothingKept: Kept = {
   slotsOfSessions: 0,
   arenaLeasedBlocks: 0,
   arenaLeasedBytes: 0,
-  callsHeldNow: 0,
+  callsPendingRelease: 0,
 };
 
 /** Registrations of application buffers, in bytes. */

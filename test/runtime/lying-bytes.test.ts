@@ -17,7 +17,7 @@ import { defineService, method } from 'rdma-rpc/msgpack';
 import { bytesOf } from 'rdma-rpc/tensor';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Any } from '../../runtime/codec/google/protobuf/any.rdma.ts';
-import { Sink } from '../../runtime/codec/memory/sink.ts';
+import { Writer } from '../../runtime/codec/memory/writer.ts';
 import { boundUnknown, writeUnknown } from '../../runtime/codec/unknown.ts';
 import { caught } from '../outcomes.ts';
 import { All } from '../tensor/gen/arrays.rdma.ts';
@@ -151,9 +151,9 @@ const ways: Record<string, Way> = {
   'a typed array': (value) => All.decode(All.encode({ uint8: value })).uint8 as Uint8Array,
   bytesOf: (value) => new Uint8Array(bytesOf(value)),
   'fields that were kept': ($unknownFields) => {
-    const sink = new Sink();
-    sink.reset(new Uint8Array(boundUnknown({ $unknownFields })).fill(old));
-    return sink.bytes.subarray(0, writeUnknown(sink, 0, { $unknownFields }, sink.bytes.length));
+    const writer = new Writer();
+    writer.reset(new Uint8Array(boundUnknown({ $unknownFields })).fill(old));
+    return writer.bytes.subarray(0, writeUnknown(writer, 0, { $unknownFields }, writer.bytes.length));
   },
 };
 

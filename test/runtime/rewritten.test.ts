@@ -57,7 +57,7 @@ const tree = (length: number) => ({
   payload: bytes(length),
   named: { [text(20)]: { label: text(40) } },
 });
-/** Small ones, which come in receives, and large ones, which lie in the arena, as images too. */
+/** Small ones, which come in receives, and large ones, which lie in the arena, as aligned messages too. */
 const requests: readonly [Name, object][] = [
   ['echo', { text: text(40), number: 7 }],
   ['echo', { text: text(4000), payload: bytes(300) }],

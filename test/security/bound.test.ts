@@ -18,7 +18,7 @@ import {
 import { discardSession, prepareSession } from '../../runtime/control/handshake/session-setup.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { Link } from '../../runtime/control/link.ts';
-import { greetingBytes, greetingMagic } from '../../runtime/control/socket/handoff.ts';
+import { connectMessageBytes, connectMessageMagic } from '../../runtime/control/socket/handoff.ts';
 import { hello, limits, side } from '../control/by-hand.ts';
 import { caught, until } from '../outcomes.ts';
 import { Authority, pems } from './certificates.ts';
@@ -252,7 +252,7 @@ test('who has stolen both tokens of a tcp connection is turned away, and the cli
   const { link, binding } = await begun(address);
   const bound = binding.attempt(0, 'tcp');
   const prepared = prepareSession({ ...side, fabrics: ['tcp'] }, 'tcp', limits, limits, 0, {
-    guard: 'bound',
+    protection: 'bound',
   });
   closers.push(() => discardSession(prepared, 'the test is over'));
   const own = prepared.context.native.sessionAddress(prepared.target.session);
@@ -264,8 +264,8 @@ test('who has stolen both tokens of a tcp connection is turned away, and the cli
   const comes = async (from: Uint8Array): Promise<{ said: number; from: Buffer }> => {
     const socket: Socket = connect(portOf(address), '127.0.0.1');
     closers.push(() => socket.destroy());
-    const greeting = Buffer.alloc(greetingBytes);
-    greeting.writeUInt32LE(greetingMagic, 0);
+    const greeting = Buffer.alloc(connectMessageBytes);
+    greeting.writeUInt32LE(connectMessageMagic, 0);
     greeting.set([1, 1], 4);
     greeting.set(tokenOf(answer.address), 8);
     greeting.set(from, 24);
@@ -273,7 +273,7 @@ test('who has stolen both tokens of a tcp connection is turned away, and the cli
     const bytes: Buffer = await new Promise((resolve) => socket.once('data', resolve));
     return { said: bytes[5]!, from: bytes.subarray(24, 40) };
   };
-  const words = bound.firstWords('client', own, answer.address);
+  const words = bound.setupWords('client', own, answer.address);
   expect((await comes(tokenOf(own))).said).toBe(4);
   expect((await comes(words.subarray(16))).said).toBe(4);
   expect(server.sessionCount).toBe(1);

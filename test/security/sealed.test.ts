@@ -13,7 +13,7 @@ import {
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { commonCipher } from '../../runtime/control/handshake/binding.ts';
-import { greetingBytes, greetingMagic } from '../../runtime/control/socket/handoff.ts';
+import { connectMessageBytes, connectMessageMagic } from '../../runtime/control/socket/handoff.ts';
 import { loadNative } from '../../runtime/native/native.ts';
 import { caught, until } from '../outcomes.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
@@ -94,7 +94,7 @@ describe('somebody on the way, where calls pass over tcp', () => {
       const pass = (from: From, to: Socket) => {
         let sent = 0;
         return (chunk: Buffer): void => {
-          isData ??= chunk.readUInt32LE(0) === greetingMagic;
+          isData ??= chunk.readUInt32LE(0) === connectMessageMagic;
           seen.push(Buffer.from(chunk));
           if (isData) change(from, chunk, sent);
           sent += chunk.byteLength;
@@ -132,7 +132,7 @@ describe('somebody on the way, where calls pass over tcp', () => {
   ] as const)('changes one bit of %s: that session ends, nobody gets it', async (_, side, bytes, handled) => {
     const { server, seen, address } = await serve({ tls: serverCert, fabric: 'tcp', security }, tcp);
     // Behind the greeting comes a header of 32 bytes; what READs and WRITEs move is the first that is long.
-    const wanted = bytes > 65_536 ? 60_000 : greetingBytes + 32 + 20;
+    const wanted = bytes > 65_536 ? 60_000 : connectMessageBytes + 32 + 20;
     let flipped = 0;
     const between = await onTheWay(address, (from, chunk, at) => {
       const place = wanted - at;

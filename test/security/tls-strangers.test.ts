@@ -9,7 +9,7 @@ import { createServer, type Server } from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';
 import { UnidentifiedSockets } from '../../runtime/control/handshake/unidentified-sockets.ts';
 import { TlsAcceptor } from '../../runtime/control/tls/tls-server.ts';
-import { handshakes, handshakesCrowd } from '../../runtime/limits.ts';
+import { handshakeQueueFactor, handshakes } from '../../runtime/limits.ts';
 import { until } from '../outcomes.ts';
 import { Authority } from './certificates.ts';
 
@@ -114,7 +114,7 @@ test('of a worker group', async () => {
   await until(() => unidentified.count === max + 1);
   client.goOn();
   await until(() => taken.length > 0);
-  expect(most).toBeLessThanOrEqual(max * handshakesCrowd);
+  expect(most).toBeLessThanOrEqual(max * handshakeQueueFactor);
   taken[0]?.destroy();
   unidentified.close();
   await until(() => unidentified.count === 0);

@@ -3,7 +3,7 @@ import { connect, createServer as listen } from 'node:net';
 import { connect as secureConnect, TLSSocket } from 'node:tls';
 import { type ChannelTls, type ServerTls, Status, stats } from 'rdma-rpc';
 import { describe, expect, test, vi } from 'vitest';
-import { greetingBytes, greetingMagic } from '../../runtime/control/socket/handoff.ts';
+import { connectMessageBytes, connectMessageMagic } from '../../runtime/control/socket/handoff.ts';
 import { caught, until } from '../outcomes.ts';
 import { Authority, type Issued, pems } from './certificates.ts';
 import { reach } from './ends.ts';
@@ -240,8 +240,8 @@ describe('at a port with TLS', () => {
 
   test('a connection of a session that names none is sent away', async () => {
     const { port } = await serve({ tls: mutual, fabric: 'tcp' });
-    const greeting = Buffer.alloc(greetingBytes);
-    greeting.writeUInt32LE(greetingMagic, 0);
+    const greeting = Buffer.alloc(connectMessageBytes);
+    greeting.writeUInt32LE(connectMessageMagic, 0);
     const socket = connect(port, '127.0.0.1');
     socket.on('error', () => undefined);
     socket.write(greeting);

@@ -147,7 +147,7 @@ describe('the log names who is refused:', () => {
 
 describe('the log says why a client refuses the server:', () => {
   /** What a client begins with. */
-  const firstWords = (): Promise<Buffer> =>
+  const setupWords = (): Promise<Buffer> =>
     new Promise((resolve) => {
       const wire = new Duplex({ read: () => undefined, write: (bytes: Buffer) => resolve(bytes) });
       connectTls({ socket: wire, minVersion: 'TLSv1.3' }).on('error', () => undefined);
@@ -161,7 +161,7 @@ describe('the log says why a client refuses the server:', () => {
   ])('by the name of its alert %i', async (alert, says) => {
     const { lines, address } = await serve({ tls: pems(own) }, tcp);
     const socket = connect(Number(address.split(':')[1]), '127.0.0.1');
-    socket.on('error', () => undefined).write(await firstWords());
+    socket.on('error', () => undefined).write(await setupWords());
     // Alerts need not be encrypted before anything else is.
     socket.once('data', () => socket.write(Buffer.from([21, 3, 3, 0, 2, fatal, alert])));
     await until(() => lines.length > 0);

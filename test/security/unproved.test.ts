@@ -5,9 +5,9 @@
 import { connect, type Socket } from 'node:net';
 import { type ServerOptions, Status } from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';
-import { Unproved } from '../../runtime/control/handshake/unproved.ts';
+import { Unadmitted } from '../../runtime/control/handshake/unadmitted.ts';
 import { encodeFrame } from '../../runtime/control/link.ts';
-import { handshakesCrowd } from '../../runtime/limits.ts';
+import { handshakeQueueFactor } from '../../runtime/limits.ts';
 import { hello } from '../control/by-hand.ts';
 import { caught, until } from '../outcomes.ts';
 import { reach as reached, serveWho } from './ends.ts';
@@ -61,7 +61,7 @@ async function hanging(options: ServerOptions) {
 
 test('more strangers than handshakesMax, about whom `authenticate` gives no answer, keep no client waiting', async () => {
   const { address } = await hanging({ handshakesMax: 4, sessionsPerPeerMax: 1000 });
-  for (let i = 0; i < 4 * (handshakesCrowd - 1); ++i) stranger(address, helloFrame);
+  for (let i = 0; i < 4 * (handshakeQueueFactor - 1); ++i) stranger(address, helloFrame);
   const options = { timeoutMs: 20_000, waitForReady: true };
   expect((await reach(address).echo({}, options)).text).toBe('known');
 });
@@ -97,10 +97,10 @@ test.each<[string, ServerOptions, RegExp]>([
   const { address, counts } = await hanging(options);
   const first = stranger(address, helloFrame);
   await until(() => counts.asked === 1);
-  for (let i = 0; i < handshakesCrowd; ++i) stranger(address, helloFrame);
+  for (let i = 0; i < handshakeQueueFactor; ++i) stranger(address, helloFrame);
   await until(() => first.said !== '');
   expect(first.said).toMatch(why);
-  await until(() => counts.asked === 1 + handshakesCrowd);
+  await until(() => counts.asked === 1 + handshakeQueueFactor);
   expect((await reach(address).echo({})).text).toBe('known');
 });
 
@@ -130,8 +130,8 @@ test('a stranger who was sent away while `authenticate` was asked leaves no plac
 
 test('each address counts for itself, and nothing is kept of connections that have gone', () => {
   const gone: [number, string][] = [];
-  const unproved = new Unproved<number>(1, (one, why) => gone.push([one, why]));
-  for (let one = 0; one < handshakesCrowd; ++one) unproved.begin('10.0.0.1', one);
+  const unproved = new Unadmitted<number>(1, (one, why) => gone.push([one, why]));
+  for (let one = 0; one < handshakeQueueFactor; ++one) unproved.begin('10.0.0.1', one);
   unproved.begin('10.0.0.2', 100);
   unproved.begin('', 200);
   expect(gone).toEqual([]);
@@ -143,7 +143,7 @@ test('each address counts for itself, and nothing is kept of connections that ha
   unproved.ask('10.0.0.1', 50);
   unproved.begin('10.0.0.1', 51);
   expect(gone).toHaveLength(1);
-  for (const one of [50, 51, ...Array(handshakesCrowd).keys()]) unproved.leave('10.0.0.1', one);
+  for (const one of [50, 51, ...Array(handshakeQueueFactor).keys()]) unproved.leave('10.0.0.1', one);
   unproved.leave('10.0.0.2', 100);
   expect(unproved.size).toBe(0);
 });

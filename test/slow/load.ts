@@ -1,8 +1,8 @@
 /**
  * A client process of the slow moments: mixed traffic for a while, half of it patient (no deadline of its
- * own, must be answered rightly), half of it hasty (deadlines, cancels, large messages both ways, sinks,
- * streams). Started by slow-moments.ts with its options as JSON in argv[2]; says 'going', and at the end
- * sends what it has seen.
+ * own, must be answered rightly), half of it hasty (deadlines, cancels, large messages both ways, reply
+ * buffers, streams). Started by slow-moments.ts with its options as JSON in argv[2]; says 'going', and at the
+ * end sends what it has seen.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -41,7 +41,7 @@ export interface LoadReport {
   lost: number;
   /** Most that a hasty call took beyond its deadline, while the client's own thread was running. */
   lateMs: number;
-  calls: Record<'callsHeld' | 'callsHeldNow' | 'protocolErrors' | 'lateResponses', number>;
+  calls: Record<'callsReleasedLate' | 'callsPendingRelease' | 'protocolErrors' | 'lateResponses', number>;
 }
 
 /**
@@ -61,7 +61,7 @@ const report: LoadReport = {
   ended: {},
   lost: 0,
   lateMs: 0,
-  calls: { callsHeld: 0, callsHeldNow: 0, protocolErrors: 0, lateResponses: 0 },
+  calls: { callsReleasedLate: 0, callsPendingRelease: 0, protocolErrors: 0, lateResponses: 0 },
 };
 const count = (counts: Record<string, number>, name: string): void => {
   counts[name] = (counts[name] ?? 0) + 1;

@@ -11,7 +11,7 @@ import { ClientSession } from '../../runtime/client/session/client-session.ts';
 import { ClientStreams } from '../../runtime/client/stream/client-streams.ts';
 import { openStream } from '../../runtime/client/stream/open-stream.ts';
 import { partLingerMs } from '../../runtime/limits.ts';
-import { EvKind, Held, Reason, SubOp } from '../../runtime/native/native.ts';
+import { EvKind, PendingRelease, Reason, SubOp } from '../../runtime/native/native.ts';
 import {
   PartFlag,
   PartHeader,
@@ -340,7 +340,7 @@ describe('what fails on its way', () => {
     native.deliver(ends(open!.slot));
     await Promise.all([first, left]);
     deadlines.run(performance.now() + partLingerMs + 100);
-    native.deliver(ends(a!.slot, Held.slot), ends(b!.slot, Held.slot));
+    native.deliver(ends(a!.slot, PendingRelease.slot), ends(b!.slot, PendingRelease.slot));
     expect(done).toBe(1);
     void start('count', {}).next();
     const next = await sent();

@@ -19,7 +19,7 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
-import { greetingBytes, greetingMagic } from '../../runtime/control/socket/handoff.ts';
+import { connectMessageBytes, connectMessageMagic } from '../../runtime/control/socket/handoff.ts';
 import { caught, until } from '../channel/bed.ts';
 import { echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
@@ -164,8 +164,8 @@ describe('what stands in between', () => {
       const { server, address } = await serve();
       const port = portOf(address);
       for (const [side, last] of [
-        ['client', cut === 0 ? 240 : greetingBytes],
-        ['server', cut === 0 ? 240 : greetingBytes],
+        ['client', cut === 0 ? 240 : connectMessageBytes],
+        ['server', cut === 0 ? 240 : connectMessageBytes],
       ] as const) {
         for (let at = 1; at <= last; at += cut === 0 ? 7 : 1) {
           let bytes = 0;
@@ -207,8 +207,8 @@ describe('strangers', () => {
     };
   }
   function greeting(): Buffer {
-    const bytes = Buffer.alloc(greetingBytes);
-    bytes.writeUInt32LE(greetingMagic, 0);
+    const bytes = Buffer.alloc(connectMessageBytes);
+    bytes.writeUInt32LE(connectMessageMagic, 0);
     bytes.set([1, 1], 4);
     return bytes;
   }
@@ -216,7 +216,11 @@ describe('strangers', () => {
   test('who asks for a session that is not here is told so', async () => {
     const { address } = await serve();
     const told = await stranger(address, greeting()).told;
-    expect([told.byteLength, told.readUInt32LE(0), told[5]]).toEqual([greetingBytes, greetingMagic, 3]);
+    expect([told.byteLength, told.readUInt32LE(0), told[5]]).toEqual([
+      connectMessageBytes,
+      connectMessageMagic,
+      3,
+    ]);
   });
 
   test.each<[string, (bytes: Buffer) => void]>([

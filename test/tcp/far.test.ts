@@ -90,7 +90,7 @@ test('strangers who say hello and no more keep out nobody who is far away', asyn
 
 /** A stranger attaches and never makes its connection for data. */
 function attaching(): (socket: Socket) => void {
-  const own = prepareSession({ ...side, fabrics: ['tcp'] }, 'tcp', limits, limits, 0, { guard: 'none' });
+  const own = prepareSession({ ...side, fabrics: ['tcp'] }, 'tcp', limits, limits, 0, { protection: 'none' });
   closing.push(() => discardSession(own, 'done'));
   const blob = own.context.native.sessionAddress(own.target.session);
   return (socket) => {

@@ -22,10 +22,10 @@ function valueBound(field: Field, value: string, scope: FileScope): string {
   const { type } = field;
   if (type.kind !== 'message') {
     if (formOf(type)?.type === 'string') return `${scope.local('sizeString')}(${value})`;
-    if (isPlain(field)) return `${scope.local('sizeBytes')}(${value}, sink)`;
-    return `$.sizeBulk(${value}, sink, ${field.bulkThreshold})`;
+    if (isPlain(field)) return `${scope.local('sizeBytes')}(${value}, writer)`;
+    return `$.sizeBulk(${value}, writer, ${field.bulkThreshold})`;
   }
-  return `${scope.call(type, 'bound')}(${value === 'each' ? value : scope.sure(value)}, sink, depth + 1)`;
+  return `${scope.call(type, 'bound')}(${value === 'each' ? value : scope.sure(value)}, writer, depth + 1)`;
 }
 
 /**
@@ -58,7 +58,7 @@ function chosen(oneof: Oneof, fields: readonly Field[], scope: FileScope): Part 
   const value = `m.${oneof.key}`;
   const measured = oneof.fields.filter((field) => fixed(field) === 0);
   if (fields.length === measured.length && fields.every(isPlain))
-    return { sum: `${scope.local('sizeChoice')}(${value}, sink)` };
+    return { sum: `${scope.local('sizeChoice')}(${value}, writer)` };
   const bound = (field: Field) => valueBound(field, `${value}.value`, scope);
   const [first, second] = fields;
   if (first !== undefined && second === undefined)
@@ -96,11 +96,11 @@ export function emitBound(message: Message, scope: FileScope): string {
   if (message.keepsUnknown) parts.push({ sum: '$.boundUnknown(m)' });
   const parameters: Parameter[] = [
     ['m', message.init],
-    ['sink', scope.alias('Sink')],
+    ['writer', scope.alias('Writer')],
     ['depth', 'number', '0'],
   ];
   return `${scope.headOf(message, 'bound', parameters, 'number')}
-  if (${scope.local('sizeless')}(m, sink, depth)) return 0;
+  if (${scope.local('sizeless')}(m, writer, depth)) return 0;
   ${add(roomOf(runs), parts)}
 }`;
 }

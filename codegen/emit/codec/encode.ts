@@ -80,7 +80,7 @@ function isSet(field: Field, value: string, scope: FileScope): string {
  * has left room for its tag.
  */
 function loop(field: Field, length: string): string {
-  return `for (let i = 0; i < ${length}${listed(field) > 0 ? '' : ' && !sink.full'}; i++)`;
+  return `for (let i = 0; i < ${length}${listed(field) > 0 ? '' : ' && !writer.full'}; i++)`;
 }
 
 /**
@@ -97,11 +97,11 @@ function messages(field: Field, value: string, free: number, scope: FileScope): 
   const { write, size } = tag(field.number, 2, scope);
   const limit = `${limitOf(free + fieldRoom(field) + widening)} + wide`;
   const content = nested(field, scope.sure(`${value}[i]`), 'start + 1 + wide', limit, scope);
-  const holes = field.type.kind === 'message' && scope.mayHaveHoles(field.type);
-  const close = holes
-    ? `${scope.local('closeLength')}(sink, start, sink.held`
+  const outOfLine = field.type.kind === 'message' && scope.mayBeOutOfLine(field.type);
+  const close = outOfLine
+    ? `${scope.local('closeLength')}(writer, start, writer.held`
     : `${scope.local('closeSolid')}(${scope.bytes()}, start`;
-  return `for (let i = 0, wide = 0; i < ${value}.length && !sink.full; i++) {
+  return `for (let i = 0, wide = 0; i < ${value}.length && !writer.full; i++) {
       ${write} const start = at + ${size};
       at = ${close}, ${content}, wide);
       wide = ${scope.sure(`${scope.bytes()}[start]`)} >> 7;
@@ -117,7 +117,7 @@ function repeated(field: Field, value: string, free: number, scope: FileScope): 
   const behind = limitOf(free + fieldRoom(field));
   if (hasShortStrings(field))
     return [
-      `at = ${scope.local('writeStringsField')}(sink, at, ${tagOf(field, 2)}, ${value}, ${behind}, ${quote(field.fullName)});`,
+      `at = ${scope.local('writeStringsField')}(writer, at, ${tagOf(field, 2)}, ${value}, ${behind}, ${quote(field.fullName)});`,
     ];
   const check = `${scope.local('checkList')}(${value}, ${quote(field.fullName)});`;
   const each = loop(field, listed(field) > 0 ? 'count' : `${value}.length`);
@@ -128,19 +128,19 @@ function repeated(field: Field, value: string, free: number, scope: FileScope): 
     const write = tagged(field, item, free + (listed(field) > 0 ? 0 : fieldRoom(field)), scope);
     const all = `${each} { ${write.join(' ')} }`;
     if (listed(field) === 0) return [check, all];
-    const fits = `if (at + count * ${listed(field)} > ${limitOf(free)}) ${scope.local('noRoom')}(sink, at);`;
+    const fits = `if (at + count * ${listed(field)} > ${limitOf(free)}) ${scope.local('noRoom')}(writer, at);`;
     return [check, count(value), fits, `else ${all}`];
   }
   const { write, size } = tag(field.number, 2, scope);
   const run = packedPrimitive(field);
   if (run !== undefined) {
-    const call = `${scope.local(`writePacked${run}`)}(sink, at + ${size}, ${value}, ${limitOf(free)}, ${quote(field.fullName)})`;
+    const call = `${scope.local(`writePacked${run}`)}(writer, at + ${size}, ${value}, ${limitOf(free)}, ${quote(field.fullName)})`;
     return [check, `if (${value}.length !== 0) {\n      ${write} at = ${call};\n    }`];
   }
   return [
     check,
     count(value),
-    `if (at + ${size + lengthBytes} + count * ${listed(field)} > ${limitOf(free)}) ${scope.local('noRoom')}(sink, at);
+    `if (at + ${size + lengthBytes} + count * ${listed(field)} > ${limitOf(free)}) ${scope.local('noRoom')}(writer, at);
     else if (count !== 0) {
       ${write} const start = at + ${size};
       at = start + 1;
@@ -199,7 +199,7 @@ function take(values: readonly string[]): string {
 }
 
 /** Variables of the function, and those inside its statements. */
-const own: ReadonlySet<string> = new Set('m sink at limit depth field bytes i count start wide'.split(' '));
+const own: ReadonlySet<string> = new Set('m writer at limit depth field bytes i count start wide'.split(' '));
 
 interface Written {
   readonly lines: readonly string[];
@@ -242,7 +242,7 @@ function writeFields(message: Message, runs: readonly Run[], room: number, scope
       lines.push(takesAbsent(field) ? statements.join(' ') : when(isSet(field, local, scope), statements));
     }
   }
-  if (message.keepsUnknown) lines.push(`at = ${scope.local('writeUnknown')}(sink, at, m, limit);`);
+  if (message.keepsUnknown) lines.push(`at = ${scope.local('writeUnknown')}(writer, at, m, limit);`);
   return { lines, values };
 }
 
@@ -251,17 +251,17 @@ export function emitEncode(message: Message, scope: FileScope): string {
   const room = roomOf(runs);
   const { emitted, takesBytes } = scope.encoder(() => writeFields(message, runs, room, scope));
   const body = emitted.lines.join('\n  ');
-  const bytes = takesBytes ? '  const { bytes } = sink;\n' : '';
+  const bytes = takesBytes ? '  const { bytes } = writer;\n' : '';
   const parameters: Parameter[] = [
     ['m', message.init],
-    ['sink', scope.alias('Sink')],
+    ['writer', scope.alias('Writer')],
     ['at', 'number'],
-    ['limit', 'number', 'sink.bytes.length'],
+    ['limit', 'number', 'writer.bytes.length'],
     ['depth', 'number', '0'],
     ['field', 'string', quote(message.fullName)],
   ];
   return `${scope.headOf(message, 'encodeTo', parameters)}
-  if (${scope.local('noEntry')}(m, sink, at${room === 0 ? '' : ` + ${room}`}, limit, depth, field)) return at;
+  if (${scope.local('noEntry')}(m, writer, at${room === 0 ? '' : ` + ${room}`}, limit, depth, field)) return at;
 ${bytes}${take(emitted.values)}  ${body}
   return at;
 }`;

@@ -35,7 +35,7 @@ function writeKey(field: Field, free: number, scope: FileScope): string {
   const write = 'bytes, at + 1';
   switch (form.type) {
     case 'string':
-      return `${scope.local('writeString')}(sink, at + 1, key, ${limitOf(free)}, field)`;
+      return `${scope.local('writeString')}(writer, at + 1, key, ${limitOf(free)}, field)`;
     case 'boolean':
       return `${scope.local('writeBool')}(${write}, $.boolKey(key, field), field)`;
     case 'bigint':
@@ -63,13 +63,14 @@ function writeEntry(field: Field, value: string, scope: FileScope): string {
   const keyTag = tagBytes(1, keyForm(field).wireType)[0];
   const valueTag = tagBytes(2, wireTypeOf(type))[0];
   const valueRoom = 1 + (type.kind === 'message' ? lengthBytes : fixed(field));
-  const holes = type.kind === 'message' ? scope.mayHaveHoles(type) : formOf(type)?.primitive === 'Bytes';
-  const heldNow = holes ? 'const held = sink.held; ' : '';
+  const outOfLine =
+    type.kind === 'message' ? scope.mayBeOutOfLine(type) : formOf(type)?.primitive === 'Bytes';
+  const heldNow = outOfLine ? 'const held = writer.held; ' : '';
   const close =
     listed(field) > 0
       ? 'bytes[start] = at - start - 1;'
-      : holes
-        ? `at = ${scope.local('closeLength')}(sink, start, held, at);`
+      : outOfLine
+        ? `at = ${scope.local('closeLength')}(writer, start, held, at);`
         : `at = ${scope.local('closeSolid')}(bytes, start, at);`;
   const put = scope.encoder(() => writeValue(field, value, 1, 0, scope, 'field')).emitted;
   const start = hasShortTag(field)
@@ -88,7 +89,7 @@ function writeEntry(field: Field, value: string, scope: FileScope): string {
  */
 function shareEntry(field: Field, name: string, common: readonly Parameter[], scope: FileScope): string {
   const parameters: Parameter[] = [...common, ['key', 'string'], ['value', valueType(field, scope, 'init')]];
-  const body = `  const bytes = sink.bytes;
+  const body = `  const bytes = writer.bytes;
   ${writeEntry(field, 'value', scope)}
   return at;`;
   return scope.share(`encodeEntry_${name}`, parameters, 'number', body);
@@ -99,14 +100,14 @@ export function encodeMap(field: Field, value: string, free: number, scope: File
   const name = `${typesOf(field, scope)}${hasShortTag(field) ? '' : '_longTag'}`;
   const nests = field.type.kind === 'message';
   const common: Parameter[] = [
-    ['sink', '$.Sink'],
+    ['writer', '$.Writer'],
     ['at', 'number'],
     ['tag', 'number'],
     ['limit', 'number'],
     ['field', 'string'],
     ...(nests ? [['depth', 'number'] as const] : []),
   ];
-  const loop = `for (let i = 0; i < keys.length${listed(field) > 0 ? '' : ' && !sink.full'}; i++)`;
+  const loop = `for (let i = 0; i < keys.length${listed(field) > 0 ? '' : ' && !writer.full'}; i++)`;
   const key = `const key = ${scope.sure('keys[i]')};`;
   const numeric = keyForm(field).type === 'number';
   const found = scope.sure(numeric ? ofNumber(field) : 'map[key]');
@@ -117,7 +118,7 @@ export function encodeMap(field: Field, value: string, free: number, scope: File
     // In a loop of the first form, V8 knows where the value of each key is, unless it has seen a hash table
     // there, as decoded maps are.
     body = `  if (${scope.local('checkMap')}(map, field)) {
-    for (const key in map) { if (sink.full) break; ${put} }
+    for (const key in map) { if (writer.full) break; ${put} }
   } else {
     const keys = ${scope.local('mapKeys')}(map, field);
     ${loop} { ${key} ${put} }
@@ -125,8 +126,8 @@ export function encodeMap(field: Field, value: string, free: number, scope: File
   return at;`;
   } else {
     const fits = () =>
-      `if (at + keys.length * ${listed(field)} > limit) return ${scope.local('noRoom')}(sink, at);\n  `;
-    body = `  const bytes = sink.bytes;
+      `if (at + keys.length * ${listed(field)} > limit) return ${scope.local('noRoom')}(writer, at);\n  `;
+    body = `  const bytes = writer.bytes;
   const keys = ${scope.local('mapKeys')}(map, field);
   ${listed(field) > 0 ? fits() : ''}${loop} {
     ${key}${numeric ? `\n    const number = ${scope.local('numberKey')}(key, field);` : ''}
@@ -139,7 +140,7 @@ export function encodeMap(field: Field, value: string, free: number, scope: File
   const encode = scope.share(`encodeMap_${name}`, parameters, 'number', whole);
   const behind = listed(field) > 0 ? free : free + widening + element(field);
   const depth = nests ? 'depth, ' : '';
-  return `at = ${encode}(sink, at, ${tagOf(field, 2)}, ${limitOf(behind)}, ${quote(field.fullName)}, ${depth}${value});`;
+  return `at = ${encode}(writer, at, ${tagOf(field, 2)}, ${limitOf(behind)}, ${quote(field.fullName)}, ${depth}${value});`;
 }
 
 /** Statement that reads an entry into the map. */

@@ -30,23 +30,23 @@ export function writeValue(
   if (type.kind === 'message') {
     const start = `at + ${skip + (tag === undefined ? 1 : 2)}`;
     const content = nested(field, value, start, limitOf(free + widening), scope, name);
-    // Arguments are evaluated from left to right: `sink.held` is read before the message is written.
-    return scope.mayHaveHoles(type)
-      ? `${scope.local(`closeLength${kind}`)}(sink, ${place}, sink.held, ${content})`
+    // Arguments are evaluated from left to right: `writer.held` is read before the message is written.
+    return scope.mayBeOutOfLine(type)
+      ? `${scope.local(`closeLength${kind}`)}(writer, ${place}, writer.held, ${content})`
       : `${scope.local(`closeSolid${kind}`)}(${scope.bytes()}, ${place}, ${content})`;
   }
   const form = formOf(type);
   switch (form?.primitive) {
     case 'String':
-      return `${scope.local(`writeString${kind}`)}(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
+      return `${scope.local(`writeString${kind}`)}(writer, ${place}, ${value}, ${limitOf(free)}, ${name})`;
     case 'Bytes':
       if (field.array !== undefined) value = `$.octets(${value}, $.arrays.${field.array}, ${name})`;
       if (field.bulkThreshold !== undefined)
-        return `${scope.local(`writeBulk${kind}`)}(sink, ${place}, ${value}, ${limitOf(free)}, ${name}, ${field.bulkThreshold})`;
-      return `${scope.local(`writeBytes${kind}`)}(sink, ${place}, ${value}, ${limitOf(free)}, ${name})`;
+        return `${scope.local(`writeBulk${kind}`)}(writer, ${place}, ${value}, ${limitOf(free)}, ${name}, ${field.bulkThreshold})`;
+      return `${scope.local(`writeBytes${kind}`)}(writer, ${place}, ${value}, ${limitOf(free)}, ${name})`;
     case 'Float':
     case 'Double':
-      return `${scope.local(`write${form.primitive}${kind}`)}(sink, ${place}, ${value}, ${name})`;
+      return `${scope.local(`write${form.primitive}${kind}`)}(writer, ${place}, ${value}, ${name})`;
     default:
       if (form !== undefined && isPlainNumber(type, form)) {
         return `${scope.local(`write${form.primitive}Number${kind}`)}(${scope.bytes()}, ${place}, ${value}, ${name})`;
@@ -71,7 +71,7 @@ export function nested(
   name = quote(fullName),
 ): string {
   if (type.kind !== 'message') return '';
-  return `${scope.call(type, 'encodeTo')}(${value}, sink, ${at}, ${limit}, depth + 1, ${name})`;
+  return `${scope.call(type, 'encodeTo')}(${value}, writer, ${at}, ${limit}, depth + 1, ${name})`;
 }
 
 /** Source text of the default of a value. */

@@ -1,5 +1,5 @@
-// The constants of session/boundary.h, and the limits that both sides know, as a JS object, so that a test can compare
-// them with runtime/native/words.ts and runtime/limits.ts.
+// The constants of session/boundary.h, and the limits that both sides know, as a JS object, so that a test
+// can compare them with runtime/native/words.ts and runtime/limits.ts.
 #pragma once
 
 #include <napi.h>
@@ -23,7 +23,7 @@ inline Napi::Object boundary_constants(Napi::Env env) {
   namespace sub = boundary::sub;
   namespace ev = boundary::ev;
   namespace ctl = boundary::ctl;
-  namespace piece = boundary::piece;
+  namespace gather_entry = boundary::gather_entry;
   using boundary::EvKind;
   using boundary::Reason;
   group("Sub", {{"op", sub::op},
@@ -36,11 +36,11 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                 {"messageBytes", sub::message_bytes},
                 {"timeoutUs", sub::timeout_us},
                 {"words", sub::words}});
-  group("Piece", {{"block", piece::block},
-                  {"offset", piece::offset},
-                  {"bytes", piece::bytes},
-                  {"lent", piece::lent},
-                  {"words", piece::words}});
+  group("GatherEntry", {{"block", gather_entry::block},
+                        {"offset", gather_entry::offset},
+                        {"bytes", gather_entry::bytes},
+                        {"lent", gather_entry::lent},
+                        {"words", gather_entry::words}});
   group("SubOp", {{"request", static_cast<int>(boundary::SubOp::request)},
                   {"response", static_cast<int>(boundary::SubOp::response)},
                   {"part", static_cast<int>(boundary::SubOp::part)}});
@@ -51,16 +51,16 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                {"keyLow", ev::key_low},
                {"method", ev::method},
                {"status", ev::status},
-               {"held", ev::held},
+               {"pendingRelease", ev::pending_release},
                {"keyHigh", ev::key_high},
                {"region", ev::region},
                {"offset", ev::offset},
-               {"image", ev::image},
+               {"aligned", ev::aligned},
                {"metadataBytes", ev::metadata_bytes},
                {"messageBytes", ev::message_bytes},
                {"timeoutUs", ev::timeout_us},
                {"reason", ev::reason},
-               {"beyondSink", ev::beyond_sink},
+               {"beyondReplyBuffer", ev::beyond_reply_buffer},
                {"metadataOffset", ev::metadata_offset},
                {"processed", ev::processed},
                {"part", ev::part},
@@ -106,24 +106,25 @@ inline Napi::Object boundary_constants(Napi::Env env) {
   group("Slots", {{"held", boundary::slots::held},
                   {"wanted", boundary::slots::wanted},
                   {"words", boundary::slots::words}});
-  group("Held", {{"slot", boundary::held_slot}, {"sink", boundary::held_sink}});
+  group("PendingRelease",
+        {{"slot", boundary::pending_slot}, {"replyBuffer", boundary::pending_reply_buffer}});
   group("Flags", {{"notRun", boundary::kNotRun},
-                  {"image", static_cast<int>(boundary::kImage)},
-                  {"sinkOnly", static_cast<int>(boundary::kSinkOnly)},
+                  {"aligned", static_cast<int>(boundary::kAligned)},
+                  {"replyBufferOnly", static_cast<int>(boundary::kReplyBufferOnly)},
                   {"leasedMemory", boundary::kLeasedMemory},
                   {"copiedMemory", boundary::kCopiedMemory},
                   {"receiveSlab", boundary::kReceiveSlab},
-                  {"wholeMessage", boundary::kWholeMessage},
-                  {"briefSlots", static_cast<int>(boundary::kBriefSlots)},
+                  {"reassembledMessage", boundary::kReassembledMessage},
+                  {"shortMessageSlots", static_cast<int>(boundary::kShortMessageSlots)},
                   {"firstWindowBits", static_cast<int>(boundary::kFirstWindowBits)}});
   group("Limits", {{"callSlots", session::kCallSlotsMax},
                    {"sessionPlaces", session::kSessionPlaces - 1},
                    {"slotShare", session::kSlotShare},
                    {"reservedSlots", session::kReservedSlots},
-                   {"receivesBesides", session::kControlReceives + session::kSpillSlots},
+                   {"receivesBesides", session::kControlReceives + session::kOverflowSlots},
                    {"slotHeadBytes", session::kSlotHeadroom},
                    {"memoryWaitMs", session::kMemoryWaitNs / 1'000'000},
-                   {"piecesMax", session::kPiecesMax},
+                   {"gatherEntriesMax", session::kGatherEntriesMax},
                    {"sealChunkBytes", session::kSealChunkBytes},
                    {"sealTagBytes", seal::kTagBytes}});
   return result;

@@ -40,14 +40,14 @@ session::SessionOptions read_session_options(const Napi::Object& given, std::str
   if (given.Has("active")) options.active = given.Get("active").ToBoolean();
   options.inflight_max = u32(given, "inflightMax");
   if (given.Has("callSlots")) options.call_slots = u32(given, "callSlots");
-  options.grants = given.Get("grants").ToBoolean();
+  options.credit_pool = given.Get("creditPool").ToBoolean();
   options.max_message_bytes = u32(given, "messageMaxBytes");
   options.peer_max_message_bytes = u32(given, "peerMessageMaxBytes");
   if (given.Has("peerSlotBytes")) options.peer_slot_bytes = u32(given, "peerSlotBytes");
   if (given.Has("peerTakesSegments"))
     options.peer_takes_segments = given.Get("peerTakesSegments").As<Napi::Boolean>();
-  if (given.Has("peerTakesCarried"))
-    options.peer_takes_carried = given.Get("peerTakesCarried").As<Napi::Boolean>();
+  if (given.Has("peerTakesInline"))
+    options.peer_takes_inlined = given.Get("peerTakesInline").As<Napi::Boolean>();
   if (given.Has("arenaBytesMax"))
     options.arena_max_bytes = static_cast<std::size_t>(u64(given, "arenaBytesMax"));
   if (const Napi::Value limits = given.Get("timeLimits"); limits.IsObject()) {

@@ -126,7 +126,7 @@ std::uint32_t Device::publish(SharedMemory& memory, const PageRange& range, int 
 
 void Device::enter(std::uint32_t slot, const PageRange& range, int fd) {
   TableMemory& entry = shared().memories[slot];
-  // Orders the new fields after the 0 that withdraw() stored in `serial`, for peers that are reading this
+  // Orders the new fields after the 0 that revoke() stored in `serial`, for peers that are reading this
   // entry now (map_memory()).
   shared_fence(std::memory_order_release);
   entry.addr.store(range.addr, std::memory_order_relaxed);
@@ -135,7 +135,7 @@ void Device::enter(std::uint32_t slot, const PageRange& range, int fd) {
   entry.serial.store(++memory_serial_, std::memory_order_release);
 }
 
-void Device::withdraw(std::uint32_t slot) {
+void Device::revoke(std::uint32_t slot) {
   memories_[slot] = nullptr;
   shared().memories[slot].serial.store(0, std::memory_order_seq_cst);
   std::erase(shown_, slot);

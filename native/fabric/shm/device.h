@@ -88,7 +88,7 @@ class Device final : public fabric::Device {
 
   /// Enters a memfd in the table, where peers find it. Returns the slot, or kNoMemory when all are taken.
   std::uint32_t publish(SharedMemory& memory, const PageRange& range, int fd);
-  void withdraw(std::uint32_t slot);
+  void revoke(std::uint32_t slot);
   void forget(const CompletionQueue& cq);
   void forget(const QueuePair& qp);
 

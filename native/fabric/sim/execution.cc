@@ -155,7 +155,7 @@ WcStatus SimQueuePair::write_to_peer(const SendSlot& slot) {
   if (with_imm && fault == WcStatus::success && peer.receives_.is_empty()) {
     return WcStatus::rnr_retry_exc_err;
   }
-  if (!peer.device_.protection.keys.is_withdrawn(wr.rkey)) gather(slot, wr.remote_addr);
+  if (!peer.device_.protection.keys.is_revoked(wr.rkey)) gather(slot, wr.remote_addr);
   if (with_imm && fault == WcStatus::success) {
     peer.complete_receive({.wr_id = peer.receives_.oldest().wr_id,
                            .opcode = Opcode::recv_rdma_with_imm,
@@ -182,8 +182,8 @@ WcStatus SimQueuePair::read_from_peer(SendSlot& slot) {
     peer_->enter_error();
     return WcStatus::rem_access_err;
   }
-  slot.vanished = slot.abandoned || !peer_->device_.protection.keys.present(wr.rkey);
-  if (slot.vanished) return fault;
+  slot.memory_gone = slot.abandoned || !peer_->device_.protection.keys.present(wr.rkey);
+  if (slot.memory_gone) return fault;
   std::uint64_t from = wr.remote_addr;
   for (const Sge& sge : wr.sges) {
     if (!device_.protection.keys.local_ok(sge, access_local_write)) return WcStatus::loc_prot_err;
@@ -193,8 +193,8 @@ WcStatus SimQueuePair::read_from_peer(SendSlot& slot) {
   return fault;
 }
 
-bool SimQueuePair::withdraw(std::uint32_t rkey) {
-  return device_.capabilities().reads_memory_late && device_.protection.keys.withdraw(rkey, qp_num_);
+bool SimQueuePair::revoke(std::uint32_t rkey) {
+  return device_.capabilities().reads_memory_late && device_.protection.keys.revoke(rkey, qp_num_);
 }
 
 bool SimQueuePair::abandon_reads(std::uint64_t addr, std::uint64_t bytes) {

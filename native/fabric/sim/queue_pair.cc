@@ -300,7 +300,7 @@ void SimQueuePair::complete_send(const SendSlot& slot, WcStatus status, std::uin
   wc.opcode = slot.wr.opcode;
   wc.qp_num = qp_num_;
   wc.bytes = static_cast<std::uint32_t>(slot.bytes);
-  wc.vanished = slot.vanished;
+  wc.memory_gone = slot.memory_gone;
   push({wc, this, false, end});
 }
 

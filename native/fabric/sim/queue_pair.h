@@ -28,7 +28,7 @@ class SimQueuePair final : public QueuePair {
   std::string connect(std::span<const std::byte> remote_address) override;
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
-  bool withdraw(std::uint32_t rkey) override;
+  bool revoke(std::uint32_t rkey) override;
   bool abandon_reads(std::uint64_t addr, std::uint64_t bytes) override;
   void to_error() override;
   std::string error() const override { return error_; }
@@ -70,8 +70,8 @@ class SimQueuePair final : public QueuePair {
     software::BindRequest bind{};
     WcStatus status = WcStatus::success;  // while queued: the error that was found at post
     Phase phase = Phase::queued;
-    bool vanished = false;   // rdma_read: see Wc::vanished
-    bool abandoned = false;  // rdma_read: its bytes are discarded
+    bool memory_gone = false;  // rdma_read: see Wc::memory_gone
+    bool abandoned = false;    // rdma_read: its bytes are discarded
   };
 
   // queue_pair.cc

@@ -64,27 +64,27 @@ bool KeyTable::remote_ok(std::uint32_t key, std::uint32_t qp_num, std::uint64_t 
   if (entry == nullptr) return false;
   if (entry->kind == KeyEntry::Kind::window) {
     if (entry->qp_num != qp_num) return false;
-    if (!entry->withdrawn && find(entry->region_key) == nullptr) return false;
+    if (!entry->revoked && find(entry->region_key) == nullptr) return false;
   }
   return (entry->access & access) == access && entry->contains(addr, bytes);
 }
 
-bool KeyTable::withdraw(std::uint32_t key, std::uint32_t qp_num) {
+bool KeyTable::revoke(std::uint32_t key, std::uint32_t qp_num) {
   KeyEntry* entry = find(key);
   if (entry == nullptr || entry->window == nullptr) return false;
   if (entry->kind == KeyEntry::Kind::window && entry->qp_num != qp_num) return false;
-  entry->withdrawn = true;
+  entry->revoked = true;
   return true;
 }
 
-bool KeyTable::is_withdrawn(std::uint32_t key) {
+bool KeyTable::is_revoked(std::uint32_t key) {
   const KeyEntry* entry = find(key);
-  return entry != nullptr && entry->withdrawn;
+  return entry != nullptr && entry->revoked;
 }
 
 bool KeyTable::present(std::uint32_t key) {
   const KeyEntry* entry = find(key);
-  if (entry != nullptr && entry->withdrawn) return false;
+  if (entry != nullptr && entry->revoked) return false;
   if (entry != nullptr && entry->kind == KeyEntry::Kind::window) entry = find(entry->region_key);
   return entry == nullptr || entry->region == nullptr || entry->region->present();
 }
@@ -95,8 +95,8 @@ WcStatus KeyTable::bind(const BindRequest& request, std::uint32_t qp_num) {
   const bool covered = region != nullptr && region->kind == KeyEntry::Kind::region &&
                        may_bind(request.access, request.length, region->access) &&
                        region->contains(request.addr, request.length);
-  // One that was withdrawn before opens nothing, and its region may have gone.
-  const bool allowed = entry != nullptr && entry->window->bound_key == 0 && (covered || entry->withdrawn);
+  // One that was revoked before opens nothing, and its region may have gone.
+  const bool allowed = entry != nullptr && entry->window->bound_key == 0 && (covered || entry->revoked);
   if (!allowed) {
     if (entry != nullptr) remove(request.key);
     return WcStatus::mw_bind_err;

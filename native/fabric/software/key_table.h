@@ -24,7 +24,7 @@ struct KeyEntry {
   std::uint32_t region_key = 0;          ///< for a window: its region
   Window* window = nullptr;              ///< for a window: its object
   const MemoryRegion* region = nullptr;  ///< for a region: its object
-  bool withdrawn = false;                ///< for a window, bound or not yet: its memory may be gone
+  bool revoked = false;                  ///< for a window, bound or not yet: its memory may be gone
   std::uint32_t next_free = 0;
 
   /// Written so that no sum can overflow.
@@ -68,9 +68,9 @@ class KeyTable {
   WcStatus bind(const BindRequest& request, std::uint32_t qp_num);
   /// Invalidates a window of that queue pair. Returns false when the key names no such window.
   bool invalidate(std::uint32_t key, std::uint32_t qp_num);
-  /// See QueuePair::withdraw(). Returns false when the key names no window of that queue pair.
-  bool withdraw(std::uint32_t key, std::uint32_t qp_num);
-  bool is_withdrawn(std::uint32_t key);
+  /// See QueuePair::revoke(). Returns false when the key names no window of that queue pair.
+  bool revoke(std::uint32_t key, std::uint32_t qp_num);
+  bool is_revoked(std::uint32_t key);
   /// Whether the memory behind a key (of a window: behind its region) still exists for the peer.
   bool present(std::uint32_t key);
 

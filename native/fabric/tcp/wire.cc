@@ -14,7 +14,7 @@ const Shape* shape_of(Op op) {
   static constexpr Shape kSend{flag_ack | flag_invalidate, true, false, true, true};
   static constexpr Shape kWrite{flag_ack | flag_immediate, true, true, true, true};
   static constexpr Shape kRead{flag_ack, false, true, true, true};
-  static constexpr Shape kData{flag_vanished, true, false, true, true};
+  static constexpr Shape kData{flag_memory_gone, true, false, true, true};
   static constexpr Shape kBare{0, false, false, false, false};
   switch (op) {
     case Op::send:
@@ -48,9 +48,9 @@ const char* why_malformed(const Header& header) {
   if (!shape->total && header.total != 0) return "a frame has a length that its kind does not have";
   if (header.total > kMessageBytesMax) return "a message is longer than 1 GiB";
   if (header.bytes > header.total) return "a frame is longer than what is left of its message";
-  const bool vanished = (header.flags & flag_vanished) != 0;
-  if (vanished && header.bytes != 0) return "an answer for memory that no longer exists carries bytes";
-  if (shape->payload && header.bytes == 0 && header.total != 0 && !vanished)
+  const bool memory_gone = (header.flags & flag_memory_gone) != 0;
+  if (memory_gone && header.bytes != 0) return "an answer for memory that no longer exists carries bytes";
+  if (shape->payload && header.bytes == 0 && header.total != 0 && !memory_gone)
     return "a frame in the middle of a message is empty";
   const bool last = header.op == Op::read || header.bytes == header.total;
   if (!last && (header.flags & flag_ack) != 0) return "a frame that is not the last one asks for an ack";

@@ -30,7 +30,7 @@ enum Flag : std::uint8_t {
   flag_invalidate = 1u << 1,  ///< send: `extra` is the key to invalidate
   flag_immediate = 1u << 2,   ///< write: `extra` is the immediate
   /// data: the memory no longer exists; the frame has no payload and ends the response
-  flag_vanished = 1u << 3,
+  flag_memory_gone = 1u << 3,
 };
 
 inline constexpr std::uint32_t kFrameBytesMax = 64 << 10;

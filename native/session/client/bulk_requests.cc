@@ -19,8 +19,8 @@ void BulkRequests::send(std::uint32_t slot) {
 }
 
 void BulkRequests::start_deferred() {
-  // First the sinks, whose calls give staging memory back when they end.
-  sinks_.start_deferred();
+  // First the reply buffers, whose calls give staging memory back when they end.
+  reply_buffers_.start_deferred();
   // Removed first: a request that breaks the session must not be found here when the session ends.
   while (!deferred_.empty()) {
     const std::uint32_t slot = deferred_.front();
@@ -31,7 +31,7 @@ void BulkRequests::start_deferred() {
   }
 }
 
-void BulkRequests::withdraw(std::uint32_t slot) {
+void BulkRequests::remove(std::uint32_t slot) {
   deferred_.erase(std::find(deferred_.begin(), deferred_.end(), slot));
   shared_.slots.release(calls_[slot].bulk->slot);
 }
@@ -53,64 +53,66 @@ bool BulkRequests::start(std::uint32_t slot) {
     revocation_.end(slot, Event::failed(link_.number(), slot, reason, Processed::no));
     return true;
   };
-  if (any_vanished(bulk.pieces)) return end_unsent(Reason::detached);
+  if (any_memory_gone(bulk.gather_entries)) return end_unsent(Reason::detached);
   if (!memory_.stage_request(bulk)) {
     if (!link_.staging()->empty()) return false;
     shared_.refusal = link_.staging()->refusal();
     return end_unsent(Reason::registration);
   }
-  const std::uint32_t carried = memory_.carried_pieces(bulk);
-  const auto exposed =
-      static_cast<std::uint32_t>(bulk.pieces.size()) - static_cast<std::uint32_t>(std::popcount(carried));
+  const std::uint32_t inlined = memory_.inline_entries(bulk);
+  const auto exposed = static_cast<std::uint32_t>(bulk.gather_entries.size()) -
+                       static_cast<std::uint32_t>(std::popcount(inlined));
   if (!link_.send().can_bind(exposed + 1)) return false;
   wire::Header header = wire::Header::of(wire::FrameType::request, wire::call_word(slot, call.generation),
                                          call.method, call.part ? wire::part : 0, bulk.timeout_us);
-  wire::Piece wire_pieces[kPiecesMax];
-  wire::PiecesHead head{0, static_cast<std::uint32_t>(bulk.pieces.size())};
+  wire::GatherEntry wire_gather_entries[kGatherEntriesMax];
+  wire::GatherListHead head{0, static_cast<std::uint32_t>(bulk.gather_entries.size())};
   for (std::uint32_t i = 0; i < head.count; ++i) {
-    const Piece& piece = bulk.pieces[i];
-    head.total += piece.length;
-    if ((carried >> i & 1) != 0) {
-      wire_pieces[i] = {0, piece.length, 0};
+    const GatherEntry& gather_entry = bulk.gather_entries[i];
+    head.total += gather_entry.length;
+    if ((inlined >> i & 1) != 0) {
+      wire_gather_entries[i] = {0, gather_entry.length, 0};
       continue;
     }
-    const auto key =
-        memory_.expose(bulk, *piece.region, piece.addr, piece.length, fabric::access_remote_read);
+    const auto key = memory_.expose(bulk, *gather_entry.region, gather_entry.addr, gather_entry.length,
+                                    fabric::access_remote_read);
     // Windows ran out half way: what is bound must be revoked before the call may end.
     if (!key) {
       shared_.refusal = "the device has no memory window left";
       return end_unsent(Reason::registration);
     }
-    wire_pieces[i] = {piece.addr, piece.length, *key};
-    if (piece.lent) bulk.lends_request = true;
+    wire_gather_entries[i] = {gather_entry.addr, gather_entry.length, *key};
+    if (gather_entry.lent) bulk.lends_request = true;
   }
   bulk.deferred = false;
-  std::optional<wire::Sink> sink;
-  if (bulk.sink != memory::kNoBlock) sink = memory_.expose_sink(bulk);
+  std::optional<wire::ReplyBuffer> reply_buffer;
+  if (bulk.reply_buffer != memory::kNoBlock) reply_buffer = memory_.expose_reply_buffer(bulk);
   if (bulk.exposed && shared_.exposure != Exposure::window) header.flags |= wire::lasting;
   std::uint32_t payload_bytes = bulk.metadata_bytes + bulk.message_bytes;
   if (head.count != 0) {
-    // The pieces do not fit the headroom of a slot: the metadata makes place for them, and they become part
-    // of the payload.
-    header.flags |= wire::has_pieces;
+    // The gather entries do not fit the headroom of a slot: the metadata makes place for them, and they
+    // become part of the payload.
+    header.flags |= wire::has_gather_list;
     ++shared_.stats.bulk_requests;
-    if (bulk.image) header.flags |= wire::image;
+    if (bulk.aligned) header.flags |= wire::aligned;
     std::byte* payload = shared_.slots.payload(bulk.slot);
-    const std::uint32_t pieces_bytes =
-        static_cast<std::uint32_t>(sizeof head + head.count * sizeof(wire::Piece));
-    std::memmove(payload + pieces_bytes, payload, bulk.metadata_bytes);
+    const std::uint32_t gather_entries_bytes =
+        static_cast<std::uint32_t>(sizeof head + head.count * sizeof(wire::GatherEntry));
+    std::memmove(payload + gather_entries_bytes, payload, bulk.metadata_bytes);
     std::memcpy(payload, &head, sizeof head);
-    std::memcpy(payload + sizeof head, wire_pieces, head.count * sizeof(wire::Piece));
-    payload_bytes = pieces_bytes + bulk.metadata_bytes;
+    std::memcpy(payload + sizeof head, wire_gather_entries, head.count * sizeof(wire::GatherEntry));
+    payload_bytes = gather_entries_bytes + bulk.metadata_bytes;
     for (std::uint32_t i = 0; i < head.count; ++i) {
-      if ((carried >> i & 1) == 0) continue;
-      const Piece& piece = bulk.pieces[i];
-      std::memcpy(payload + payload_bytes, reinterpret_cast<const std::byte*>(piece.addr), piece.length);
-      payload_bytes += piece.length;
+      if ((inlined >> i & 1) == 0) continue;
+      const GatherEntry& gather_entry = bulk.gather_entries[i];
+      std::memcpy(payload + payload_bytes, reinterpret_cast<const std::byte*>(gather_entry.addr),
+                  gather_entry.length);
+      payload_bytes += gather_entry.length;
     }
     payload_bytes += link_.add_number(bulk.slot, payload_bytes, bulk.number);
   }
-  link_.send_message(bulk.slot, header, sink ? &*sink : nullptr, bulk.metadata_bytes, payload_bytes, 0, {});
+  link_.send_message(bulk.slot, header, reply_buffer ? &*reply_buffer : nullptr, bulk.metadata_bytes,
+                     payload_bytes, 0, {});
   return true;
 }
 

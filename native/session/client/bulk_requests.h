@@ -8,21 +8,21 @@
 #include "session/call_table.h"
 #include "session/client/call_memory.h"
 #include "session/client/client_call.h"
+#include "session/client/reply_buffers.h"
 #include "session/client/revocation.h"
-#include "session/client/sinks.h"
 #include "session/link/link.h"
 
 namespace rdma_rpc::session {
 
 class BulkRequests {
  public:
-  BulkRequests(Link& link, CallTable<ClientCall>& calls, CallMemory& memory, Sinks& sinks,
+  BulkRequests(Link& link, CallTable<ClientCall>& calls, CallMemory& memory, ReplyBuffers& reply_buffers,
                Revocation& revocation)
       : link_(link),
         shared_(link.shared()),
         calls_(calls),
         memory_(memory),
-        sinks_(sinks),
+        reply_buffers_(reply_buffers),
         revocation_(revocation) {}
 
   /// Sends the request of this call now, or in its turn behind those that wait for room.
@@ -32,7 +32,7 @@ class BulkRequests {
   /// Sends those that wait, as far as there is room.
   void start_deferred();
   /// The call, whose request waits, is given up.
-  void withdraw(std::uint32_t slot);
+  void remove(std::uint32_t slot);
   /// The session ends: none of those that wait is sent.
   void end_unsent();
 
@@ -44,7 +44,7 @@ class BulkRequests {
   Shared& shared_;
   CallTable<ClientCall>& calls_;
   CallMemory& memory_;
-  Sinks& sinks_;
+  ReplyBuffers& reply_buffers_;
   Revocation& revocation_;
   std::vector<std::uint32_t> deferred_;  ///< call slots
 };

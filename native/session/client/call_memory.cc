@@ -24,83 +24,87 @@ std::optional<std::uint32_t> CallMemory::expose(ClientBulk& bulk, const fabric::
   return key;
 }
 
-std::uint32_t CallMemory::carried_pieces(const ClientBulk& bulk) const {
-  static_assert(kPiecesMax <= 32);
-  if (!link_.options().peer_takes_carried || bulk.pieces.size() < 2) return 0;
-  std::uint32_t carried = 0;
-  std::size_t bytes =
-      sizeof(wire::PiecesHead) + bulk.pieces.size() * sizeof(wire::Piece) + bulk.metadata_bytes;
-  for (std::size_t i = 0; i < bulk.pieces.size(); ++i) {
-    const std::size_t length = bulk.pieces[i].length;
-    if (bulk.pieces[i].lent || length > kCarriedBytes || bytes + length > link_.frame_room()) continue;
-    carried |= 1u << i;
+std::uint32_t CallMemory::inline_entries(const ClientBulk& bulk) const {
+  static_assert(kGatherEntriesMax <= 32);
+  if (!link_.options().peer_takes_inlined || bulk.gather_entries.size() < 2) return 0;
+  std::uint32_t inlined = 0;
+  std::size_t bytes = sizeof(wire::GatherListHead) + bulk.gather_entries.size() * sizeof(wire::GatherEntry) +
+                      bulk.metadata_bytes;
+  for (std::size_t i = 0; i < bulk.gather_entries.size(); ++i) {
+    const std::size_t length = bulk.gather_entries[i].length;
+    if (bulk.gather_entries[i].lent || length > kInlinedBytes || bytes + length > link_.frame_room())
+      continue;
+    inlined |= 1u << i;
     bytes += length;
   }
-  if (static_cast<std::size_t>(std::popcount(carried)) == bulk.pieces.size()) carried &= carried - 1;
-  return carried;
+  if (static_cast<std::size_t>(std::popcount(inlined)) == bulk.gather_entries.size()) inlined &= inlined - 1;
+  return inlined;
 }
 
 bool CallMemory::stage_request(ClientBulk& bulk) {
-  if (staging() == nullptr || bulk.pieces.empty() || bulk.staged_request != memory::kNoBlock) return true;
-  constexpr auto kBytes = [](const Piece& piece) { return piece.length; };
-  const auto total = static_cast<std::uint32_t>(extent_of(bulk.pieces, bulk.image, kBytes));
+  if (staging() == nullptr || bulk.gather_entries.empty() || bulk.staged_request != memory::kNoBlock)
+    return true;
+  constexpr auto kBytes = [](const GatherEntry& gather_entry) { return gather_entry.length; };
+  const auto total = static_cast<std::uint32_t>(extent_of(bulk.gather_entries, bulk.aligned, kBytes));
   bulk.staged_request = staging()->take(total);
   if (bulk.staged_request == memory::kNoBlock) return false;
   const memory::Block& block = staging()->at(bulk.staged_request);
-  lay_out(block.data, bulk.pieces, bulk.image, kBytes,
-          [](const Piece& piece) { return reinterpret_cast<const std::byte*>(piece.addr); });
-  release_pieces(link_, bulk.pieces);
-  bulk.pieces.push_back(
+  lay_out(block.data, bulk.gather_entries, bulk.aligned, kBytes, [](const GatherEntry& gather_entry) {
+    return reinterpret_cast<const std::byte*>(gather_entry.addr);
+  });
+  release_gather_entries(link_, bulk.gather_entries);
+  bulk.gather_entries.push_back(
       {reinterpret_cast<std::uint64_t>(block.data), total, block.region, memory::kNoBlock, 0, false});
   return true;
 }
 
 void CallMemory::release_staged(ClientBulk& bulk) {
-  for (memory::BlockId* block : {&bulk.staged_request, &bulk.staged_sink}) {
+  for (memory::BlockId* block : {&bulk.staged_request, &bulk.staged_reply_buffer}) {
     if (*block != memory::kNoBlock) staging()->release(*block);
     *block = memory::kNoBlock;
   }
 }
 
-void CallMemory::choose_sink(ClientCall& call, memory::BlockId given) {
+void CallMemory::choose_reply_buffer(ClientCall& call, memory::BlockId given) {
   ClientBulk& bulk = *call.bulk;
   if (given != memory::kNoBlock && shared_.arena.live(given)) {
     shared_.arena.retain(given);
-    bulk.sink = given;
-    bulk.sink_given = true;
+    bulk.reply_buffer = given;
+    bulk.reply_buffer_given = true;
   } else if (const std::uint32_t expected = shared_.predictor.expected(call.method, bulk.request_size);
              !link_.fits_frames(expected) &&
-             expected <= link_.on_wire(wire::image_bytes_max(link_.options().max_message_bytes)) &&
+             expected <= link_.on_wire(wire::aligned_bytes_max(link_.options().max_message_bytes)) &&
              shared_.arena.counters().bytes_leased + expected <= shared_.arena.largest() / 2) {
     // Only a guess: were a method's answers of 64 MiB expected of all its calls, nothing would be left for
-    // what is needed for sure, such as copies of requests. Those that get no sink here are asked later.
-    bulk.sink =
-        shared_.arena.alloc(expected, call.part ? memory::Use::ahead : memory::Use::sink, link_.owner());
-    if (bulk.sink != memory::kNoBlock) ++shared_.stats.sinks_predicted;
+    // what is needed for sure, such as copies of requests. Those that get no reply buffer here are asked
+    // later.
+    bulk.reply_buffer = shared_.arena.alloc(
+        expected, call.part ? memory::Use::ahead : memory::Use::reply_buffer, link_.owner());
+    if (bulk.reply_buffer != memory::kNoBlock) ++shared_.stats.reply_buffers_predicted;
   }
 }
 
-std::optional<wire::Sink> CallMemory::expose_sink(ClientBulk& bulk) {
-  const memory::Block* block = &shared_.arena.at(bulk.sink);
+std::optional<wire::ReplyBuffer> CallMemory::expose_reply_buffer(ClientBulk& bulk) {
+  const memory::Block* block = &shared_.arena.at(bulk.reply_buffer);
   auto capacity = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-      {block->capacity, link_.on_wire(wire::image_bytes_max(link_.options().max_message_bytes)),
+      {block->capacity, link_.on_wire(wire::aligned_bytes_max(link_.options().max_message_bytes)),
        UINT32_MAX}));
   if (staging() != nullptr) {
-    if (bulk.sink_asked != 0) {
-      capacity = bulk.sink_asked;
+    if (bulk.reply_buffer_asked != 0) {
+      capacity = bulk.reply_buffer_asked;
     } else if (capacity > staging()->largest() / kStagingShare) {
       return std::nullopt;
     }
-    bulk.staged_sink = staging()->take(capacity);
-    if (bulk.staged_sink == memory::kNoBlock) return std::nullopt;
-    block = &staging()->at(bulk.staged_sink);
+    bulk.staged_reply_buffer = staging()->take(capacity);
+    if (bulk.staged_reply_buffer == memory::kNoBlock) return std::nullopt;
+    block = &staging()->at(bulk.staged_reply_buffer);
   }
   const auto addr = reinterpret_cast<std::uint64_t>(block->data);
   const auto key = expose(bulk, *block->region, addr, capacity, fabric::access_remote_write);
   if (!key) return std::nullopt;
-  bulk.sink_capacity = capacity;
-  if (bulk.sink_given && staging() == nullptr) bulk.lends_sink = true;
-  return wire::Sink{addr, capacity, *key};
+  bulk.reply_buffer_capacity = capacity;
+  if (bulk.reply_buffer_given && staging() == nullptr) bulk.lends_reply_buffer = true;
+  return wire::ReplyBuffer{addr, capacity, *key};
 }
 
 }  // namespace rdma_rpc::session

@@ -50,7 +50,7 @@ void ClientEndpoint::submit(const std::int32_t* words) {
   const auto timeout_us = static_cast<std::uint32_t>(words[sub::timeout_us]);
   if (!link_.fits_frames(shared_.predictor.expected(call.method, RequestSize::small))) {
     call.bulk = std::make_unique<ClientBulk>();
-    memory_.choose_sink(call, memory::kNoBlock);
+    memory_.choose_reply_buffer(call, memory::kNoBlock);
     call.bulk->slot = send_slot;
     call.bulk->metadata_bytes = metadata_bytes;
     call.bulk->message_bytes = message_bytes;
@@ -70,27 +70,29 @@ std::int32_t ClientEndpoint::submit_bulk(const BulkSubmission& submission) {
   }
   auto bulk = std::make_unique<ClientBulk>();
   Reason reason;
-  if (!collect_pieces(link_, submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
-  const bool lends = staging_ == nullptr && std::any_of(bulk->pieces.begin(), bulk->pieces.end(),
-                                                        [](const Piece& piece) { return piece.lent; });
+  if (!collect_gather_entries(link_, submission, bulk->gather_entries, reason))
+    return -static_cast<std::int32_t>(reason);
+  const bool lends =
+      staging_ == nullptr && std::any_of(bulk->gather_entries.begin(), bulk->gather_entries.end(),
+                                         [](const GatherEntry& gather_entry) { return gather_entry.lent; });
   bulk->reserve = lends && send_.reserve_cancel();
   // Without a credit for its CANCEL, a caller that gives up could not be told until the server returns one:
   // of a stopped server, in minutes. So the session sends a copy, whose caller waits for nothing, and where
   // the arena has no room for it now, the request is sent later. Only what can never be copied is sent as it
   // is, and so are parts of streams, which wait for no other but their own.
-  if (lends && !bulk->reserve && !copy_pieces(link_, submission, bulk->pieces) &&
+  if (lends && !bulk->reserve && !copy_gather_entries(link_, submission, bulk->gather_entries) &&
       submission.op == boundary::SubOp::request) {
-    release_pieces(link_, bulk->pieces);
+    release_gather_entries(link_, bulk->gather_entries);
     return -static_cast<std::int32_t>(Reason::no_memory);
   }
-  if (!bulk->pieces.empty()) bulk->number = bulk->pieces.front().sealed_number;
+  if (!bulk->gather_entries.empty()) bulk->number = bulk->gather_entries.front().sealed_number;
   bulk->token = shared_.take_token();
   bulk->request_size = RequestSize::large;
   bulk->slot = submission.slot;
   bulk->metadata_bytes = submission.metadata_bytes;
   bulk->timeout_us = submission.timeout_us;
-  bulk->image = submission.image;
-  bulk->sink_only = submission.sink_only;
+  bulk->aligned = submission.aligned;
+  bulk->reply_buffer_only = submission.reply_buffer_only;
   const auto token = static_cast<std::int32_t>(bulk->token);
   const bool part = submission.op == boundary::SubOp::part;
   const wire::PartHeader head =
@@ -98,7 +100,7 @@ std::int32_t ClientEndpoint::submit_bulk(const BulkSubmission& submission) {
            : wire::PartHeader{};
   ClientCall& call = begin_call(submission.call, submission.method, part ? &head : nullptr);
   call.bulk = std::move(bulk);
-  memory_.choose_sink(call, submission.sink);
+  memory_.choose_reply_buffer(call, submission.reply_buffer);
   requests_.send(submission.call);
   return token;
 }
@@ -111,9 +113,9 @@ void ClientEndpoint::cancel(std::uint32_t slot, Reason reason) {
   if (call.state != ClientState::active) return;
   note_latency(slot, call, false);
   const std::uint32_t word = wire::call_word(slot, call.generation);
-  bool unsent = send_.withdraw(word);
+  bool unsent = send_.remove(word);
   if (call.bulk != nullptr && call.bulk->deferred) {
-    requests_.withdraw(slot);
+    requests_.remove(slot);
     unsent = true;
   }
   const bool exposed = call.bulk != nullptr && call.bulk->exposed && !unsent;
@@ -186,7 +188,7 @@ void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_s
   }
   if (call.bulk != nullptr && call.bulk->deferred)
     return link_.protocol_error("response to a request that was not sent");
-  const bool in_sink = (header.flags & wire::written) != 0;
+  const bool in_reply_buffer = (header.flags & wire::written) != 0;
   Event event = Event::of(EvKind::settled, number_, slot);
   event.set(ev::status, header.method);
   event.set(ev::metadata_bytes, frame.metadata_bytes);
@@ -194,10 +196,10 @@ void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_s
   event.set(ev::metadata_offset, base + frame.metadata_offset);
   event.set(ev::region, boundary::kReceiveSlab);
   event.set(ev::offset, base + frame.metadata_offset);
-  event.set(ev::message_bytes, in_sink ? frame.total : frame.message_bytes);
+  event.set(ev::message_bytes, in_reply_buffer ? frame.total : frame.message_bytes);
   event.set(ev::processed, (header.flags & wire::not_run) != 0 ? Processed::no : Processed::yes);
   event.set(ev::receive_slot, receive_slot.number() + 1);
-  if (header.method == 0 && !in_sink && frame.message_bytes > options_.max_message_bytes) {
+  if (header.method == 0 && !in_reply_buffer && frame.message_bytes > options_.max_message_bytes) {
     link_.recycle(receive_slot);
     event = Event::failed(number_, slot, Reason::too_large, Processed::yes);
   }
@@ -209,8 +211,8 @@ void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_s
         wire::messages_answered(metadata, frame.metadata_bytes, header.method);
   }
   if (call.bulk == nullptr) {
-    if (in_sink || invalidated_rkey != 0)
-      return link_.protocol_error("response used a sink that it was not given");
+    if (in_reply_buffer || invalidated_rkey != 0)
+      return link_.protocol_error("response used a reply buffer that it was not given");
     const bool settles = event.is(EvKind::settled);
     if (settles && !link_.put_together(event, frame)) return;
     shared_.predictor.learn(call.method, RequestSize::small, frame.message_bytes, false);
@@ -224,20 +226,22 @@ void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_s
   if (bulk.exposed && link_.has_segments())
     return link_.protocol_error("an answer in segments to a call that has exposed memory");
   // The answer may be to other bytes than those that the caller gave.
-  const bool vanished = !bulk.told && any_vanished(bulk.pieces);
-  if (in_sink) {
-    if (frame.total == 0 || frame.total > bulk.sink_capacity) {
-      return link_.protocol_error("response written beyond its sink");
+  const bool memory_gone = !bulk.told && any_memory_gone(bulk.gather_entries);
+  if (in_reply_buffer) {
+    if (frame.total == 0 || frame.total > bulk.reply_buffer_capacity) {
+      return link_.protocol_error("response written beyond its reply buffer");
     }
     ++shared_.stats.bulk_responses;
     // Copied before anybody looks at it: the peer can still change what lies in the staging memory.
-    if (bulk.staged_sink != memory::kNoBlock && !bulk.told) {
-      std::memcpy(shared_.arena.at(bulk.sink).data, staging_->at(bulk.staged_sink).data, frame.total);
+    if (bulk.staged_reply_buffer != memory::kNoBlock && !bulk.told) {
+      std::memcpy(shared_.arena.at(bulk.reply_buffer).data, staging_->at(bulk.staged_reply_buffer).data,
+                  frame.total);
     }
     if (link_.sealing() != nullptr) bulk.answer = frame.bulk_number;
-    event.set(ev::region, bulk.sink);
-    event.set(ev::image, (header.flags & wire::image) != 0 ? 1 : 0);
-    if (!bulk.told && !vanished) bulk.sink = memory::kNoBlock;  // its reference goes to JS with the event
+    event.set(ev::region, bulk.reply_buffer);
+    event.set(ev::aligned, (header.flags & wire::aligned) != 0 ? 1 : 0);
+    // its reference goes to JS with the event
+    if (!bulk.told && !memory_gone) bulk.reply_buffer = memory::kNoBlock;
   }
   if (invalidated_rkey != 0) {
     const auto window = std::find_if(bulk.windows.begin(), bulk.windows.end(),
@@ -253,16 +257,16 @@ void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_s
     link_.recycle_of(event);
     return revocation_.end(slot, Event::of(EvKind::released, number_, slot));
   }
-  if (vanished) {
+  if (memory_gone) {
     link_.recycle_of(event);
     event = Event::failed(number_, slot, Reason::detached, static_cast<Processed>(event.word[ev::processed]));
   }
   if (event.is(EvKind::settled)) {  // a FAILED has its reason there
     if (!link_.put_together(event, frame)) return;
-    event.set(ev::beyond_sink, bulk.beyond_sink);
+    event.set(ev::beyond_reply_buffer, bulk.beyond_reply_buffer);
   }
-  shared_.predictor.learn(call.method, bulk.request_size, in_sink ? frame.total : frame.message_bytes,
-                          in_sink);
+  shared_.predictor.learn(call.method, bulk.request_size, in_reply_buffer ? frame.total : frame.message_bytes,
+                          in_reply_buffer);
   revocation_.end(slot, event);
 }
 

@@ -26,27 +26,31 @@ enum class ClientState : std::uint8_t {
 
 /// What only a call with exposed memory needs. `windows` holds those still valid.
 struct ClientBulk {
-  std::vector<Piece> pieces;  ///< staging mode: of the caller until the frame goes out, then the copy
-  std::vector<std::unique_ptr<fabric::MemoryWindow>> windows;  ///< of the pieces, then of the sink
-  std::uint32_t token = 0;                                     ///< for the SENT event, 0: none
-  RequestSize request_size = RequestSize::small;               ///< as the predictor of answers knows it
-  memory::BlockId sink = memory::kNoBlock;                     ///< one reference held
-  bool sink_given = false;                                     ///< `sink` is the application's
-  std::uint32_t sink_capacity = 0;                             ///< of the sink that the peer has now, 0: none
-  std::uint32_t sink_asked = 0;           ///< bytes that the peer has asked for; it may do so once
+  /// staging mode: of the caller until the frame goes out, then the copy
+  std::vector<GatherEntry> gather_entries;
+  /// of the gather entries, then of the reply buffer
+  std::vector<std::unique_ptr<fabric::MemoryWindow>> windows;
+  std::uint32_t token = 0;                          ///< for the SENT event, 0: none
+  RequestSize request_size = RequestSize::small;    ///< as the predictor of answers knows it
+  memory::BlockId reply_buffer = memory::kNoBlock;  ///< one reference held
+  /// `reply_buffer` is the application's
+  bool reply_buffer_given = false;
+  /// of the reply buffer that the peer has now, 0: none
+  std::uint32_t reply_buffer_capacity = 0;
+  std::uint32_t reply_buffer_asked = 0;   ///< bytes that the peer has asked for; it may do so once
   bool exposed = false;                   ///< the peer has a key to memory of this call
   std::uint64_t number = 0;               ///< of the request's message, in a sealed session
-  std::optional<std::uint64_t> answer{};  ///< of the answer's, which lies sealed in its sink
-  bool image = false;                     ///< the request is one
-  bool sink_only = false;                 ///< the caller's sink or none
-  std::uint32_t beyond_sink = 0;          ///< what the peer asked for when that was too small
+  std::optional<std::uint64_t> answer{};  ///< of the answer's, which lies sealed in its reply buffer
+  bool aligned = false;                   ///< the request is one
+  bool reply_buffer_only = false;         ///< the caller's reply buffer or none
+  std::uint32_t beyond_reply_buffer = 0;  ///< what the peer asked for when that was too small
   /// Ranges of the session's staging memory that the peer has instead of the call's own memory.
-  memory::BlockId staged_request = memory::kNoBlock, staged_sink = memory::kNoBlock;
-  bool lends_request = false;   ///< the peer has a key to memory that the application may change
-  bool lends_sink = false;      ///< the peer has a key to write to memory of the application
-  bool withdrawn = false;       ///< its windows are valid and open nothing any more: their memory may go
-  bool reserve = false;         ///< a credit is left for its CANCEL
-  bool cancel_arrived = false;  ///< leaving: the CANCEL lies in the peer's receive queue
+  memory::BlockId staged_request = memory::kNoBlock, staged_reply_buffer = memory::kNoBlock;
+  bool lends_request = false;       ///< the peer has a key to memory that the application may change
+  bool lends_reply_buffer = false;  ///< the peer has a key to write to memory of the application
+  bool revoked = false;             ///< its windows are valid and open nothing any more: their memory may go
+  bool reserve = false;             ///< a credit is left for its CANCEL
+  bool cancel_arrived = false;      ///< leaving: the CANCEL lies in the peer's receive queue
   bool told = false;  ///< leaving, revoking: JS has its FAILED; slot and memory follow with RELEASED
   std::uint64_t hold_since_ns = 0;  ///< on the awake clock: when it was cancelled
   bool late_may_come = false;       ///< the call is given up: a response to it is late, not wrong
@@ -55,7 +59,7 @@ struct ClientBulk {
   // the request frame, while it waits for room to bind (deferred)
   std::uint32_t slot = 0, metadata_bytes = 0, message_bytes = 0, timeout_us = 0;
   bool deferred = false;
-  bool held_back = false;          ///< part: its sink waits until the application wants the answer
+  bool held_back = false;          ///< part: its reply buffer waits until the application wants the answer
   std::int32_t held_receive = -1;  ///< receive slot of the response, not yet handed to JS
   boundary::Event result;          ///< what JS gets when nothing is exposed any more
   std::uint64_t give_up_ns = 0;    ///< on the awake clock: when that times out (leaving, revoking), 0: none

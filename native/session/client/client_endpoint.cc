@@ -13,9 +13,9 @@ ClientEndpoint::ClientEndpoint(Link& link)
     : Endpoint(link),
       calls_(link.options().call_slots, shared_.counters_start & wire::kGenerationMask),
       memory_(link),
-      sinks_(link, calls_, memory_),
+      reply_buffers_(link, calls_, memory_),
       revocation_(link, calls_, memory_, count_),
-      requests_(link, calls_, memory_, sinks_, revocation_) {}
+      requests_(link, calls_, memory_, reply_buffers_, revocation_) {}
 
 ClientEndpoint::~ClientEndpoint() {
   calls_.for_each([this](std::uint32_t, ClientCall& call) {
@@ -24,14 +24,14 @@ ClientEndpoint::~ClientEndpoint() {
 }
 
 bool ClientEndpoint::on_control(const wire::Frame& frame) {
-  if (frame.header.type != static_cast<std::uint8_t>(wire::FrameType::sink_request)) return false;
-  sinks_.on_request(frame.header);
+  if (frame.header.type != static_cast<std::uint8_t>(wire::FrameType::reply_buffer_request)) return false;
+  reply_buffers_.on_request(frame.header);
   return true;
 }
 
-void ClientEndpoint::on_done(SendQueue::Done done, bool /*vanished*/) {
+void ClientEndpoint::on_done(SendQueue::Done done, bool /*memory_gone*/) {
   if (done.then == Then::cancel_arrived) revocation_.on_cancel_arrived(done.ref);
-  if (done.then == Then::revoked) revocation_.on_revoked(done.ref);
+  if (done.then == Then::invalidated) revocation_.on_invalidated(done.ref);
 }
 
 SetBits ClientEndpoint::due() const {
@@ -41,7 +41,7 @@ SetBits ClientEndpoint::due() const {
 
 void ClientEndpoint::move_waiting() {
   if (revocation_.waits()) revocation_.move_waiting();
-  if (requests_.waits() || sinks_.waits()) requests_.start_deferred();
+  if (requests_.waits() || reply_buffers_.waits()) requests_.start_deferred();
 }
 
 void ClientEndpoint::note_unsent(std::uint32_t word) {
@@ -50,7 +50,7 @@ void ClientEndpoint::note_unsent(std::uint32_t word) {
 }
 
 void ClientEndpoint::end_untouched() {
-  sinks_.clear();
+  reply_buffers_.clear();
   requests_.end_unsent();
   calls_.for_each([this](std::uint32_t slot, ClientCall& call) {
     if (call.state != ClientState::active || call.bulk != nullptr) return;

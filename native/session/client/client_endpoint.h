@@ -10,8 +10,8 @@
 #include "session/client/bulk_requests.h"
 #include "session/client/call_memory.h"
 #include "session/client/client_call.h"
+#include "session/client/reply_buffers.h"
 #include "session/client/revocation.h"
-#include "session/client/sinks.h"
 #include "session/endpoint.h"
 
 namespace rdma_rpc::session {
@@ -20,8 +20,8 @@ class ClientEndpoint final : public Endpoint {
  public:
   explicit ClientEndpoint(Link& link);
   ~ClientEndpoint() override;
-  /// What may wait in the send queue: the request of each call, which is withdrawn when the call is given up;
-  /// a CANCEL and a sink of each; a CANCEL of each that has exposed memory.
+  /// What may wait in the send queue: the request of each call, which is removed when the call is given up;
+  /// a CANCEL and a reply buffer of each; a CANCEL of each that has exposed memory.
   static SendQueue::QueueLimits queue_limits(std::uint32_t call_slots) {
     return {std::size_t{call_slots} + 16, std::size_t{call_slots} * 2 + 16, call_slots};
   }
@@ -30,13 +30,13 @@ class ClientEndpoint final : public Endpoint {
   void submit(const std::int32_t* words) override;
   std::int32_t submit_bulk(const BulkSubmission& submission) override;
   void cancel(std::uint32_t slot, boundary::Reason reason) override;
-  void want(std::uint32_t call) override { sinks_.want(call); }
+  void want(std::uint32_t call) override { reply_buffers_.want(call); }
 
   // --- from the peer
   bool on_message(const wire::Frame& frame, const std::byte* data, ReceiveSlot receive_slot,
                   std::uint32_t invalidated_rkey) override;
   bool on_control(const wire::Frame& frame) override;
-  void on_done(SendQueue::Done done, bool vanished) override;
+  void on_done(SendQueue::Done done, bool memory_gone) override;
 
   // --- each turn
   void finish_turn() override {
@@ -47,11 +47,11 @@ class ClientEndpoint final : public Endpoint {
   void check_held() override { revocation_.check_held(); }
   void expect_call(int step, std::uint32_t slot) const override { calls_.expect(step, slot); }
 
-  // --- arena memory, for the sink of a call
-  bool retry_memory(std::uint32_t call) override { return sinks_.retry(call); }
-  bool lacks_arena(std::uint32_t call) override { return sinks_.lacks_arena(call); }
-  void refuse_memory(std::uint32_t call) override { link_.control(wire::FrameType::sink, call, 0); }
-  std::uint32_t awaited_bytes(std::uint32_t slot) override { return sinks_.awaited_bytes(slot); }
+  // --- arena memory, for the reply buffer of a call
+  bool retry_memory(std::uint32_t call) override { return reply_buffers_.retry(call); }
+  bool lacks_arena(std::uint32_t call) override { return reply_buffers_.lacks_arena(call); }
+  void refuse_memory(std::uint32_t call) override { link_.control(wire::FrameType::reply_buffer, call, 0); }
+  std::uint32_t awaited_bytes(std::uint32_t slot) override { return reply_buffers_.awaited_bytes(slot); }
 
   // --- the end of the session
   void note_unsent(std::uint32_t call) override;
@@ -60,8 +60,8 @@ class ClientEndpoint final : public Endpoint {
   void end_all() override;
 
  private:
-  /// Invalidations, requests and sinks wait for room, perhaps for what all sessions share.
-  bool waits_for_room() const { return revocation_.waits() || requests_.waits() || sinks_.waits(); }
+  /// Invalidations, requests and reply buffers wait for room, perhaps for what all sessions share.
+  bool waits_for_room() const { return revocation_.waits() || requests_.waits() || reply_buffers_.waits(); }
   void move_waiting();
 
   // calls.cc
@@ -80,7 +80,7 @@ class ClientEndpoint final : public Endpoint {
   CallTable<ClientCall> calls_;
   std::uint32_t late_expected_ = 0;  ///< responses that cancelled calls may still get
   CallMemory memory_;
-  Sinks sinks_;
+  ReplyBuffers reply_buffers_;
   Revocation revocation_;
   BulkRequests requests_;
 };

@@ -18,27 +18,27 @@ void Revocation::end(std::uint32_t slot, const Event& result) {
   ClientCall& call = calls_[slot];
   call.state = ClientState::revoking;
   call.bulk->result = result;
-  issue_revokes(slot);
+  issue_invalidates(slot);
 }
 
-void Revocation::issue_revokes(std::uint32_t slot) {
+void Revocation::issue_invalidates(std::uint32_t slot) {
   ClientBulk& bulk = *calls_[slot].bulk;
   while (bulk.issued < bulk.windows.size()) {
     if (!link_.send().room(1)) {
       backlog_.push_back(slot);
       return;
     }
-    link_.send().invalidate(bulk.windows[bulk.issued++]->rkey(), {Then::revoked, slot});
+    link_.send().invalidate(bulk.windows[bulk.issued++]->rkey(), {Then::invalidated, slot});
     ++bulk.revoking;
   }
   if (bulk.revoking == 0) settle(slot, true);
 }
 
 void Revocation::move_waiting() {
-  for (const std::uint32_t slot : std::exchange(backlog_, {})) issue_revokes(slot);
+  for (const std::uint32_t slot : std::exchange(backlog_, {})) issue_invalidates(slot);
 }
 
-void Revocation::on_revoked(std::uint32_t slot) {
+void Revocation::on_invalidated(std::uint32_t slot) {
   ClientBulk& bulk = *calls_[slot].bulk;
   if (--bulk.revoking == 0 && bulk.issued == bulk.windows.size()) settle(slot, true);
 }
@@ -60,8 +60,8 @@ void Revocation::settle(std::uint32_t slot, bool windows_intact) {
   if (forged) link_.protocol_error("a large message that it has not sealed");
 }
 
-/// Opens what a sealed answer has left in its sink. False: the peer has not sealed it, and the event has
-/// nothing any more.
+/// Opens what a sealed answer has left in its reply buffer. False: the peer has not sealed it, and the event
+/// has nothing any more.
 bool Revocation::open_answer(Event& event, std::uint64_t number) {
   if (!event.is(EvKind::settled) || event.word[ev::region] <= 0) return true;
   const auto block = static_cast<memory::BlockId>(event.word[ev::region]);
@@ -81,16 +81,16 @@ void Revocation::end_bulk(ClientCall& call, bool windows_intact) {
   if (bulk.reserve) link_.send().give_up_reserve();
   if (bulk.told) {
     --held_;
-    --shared_.stats.held_now;
+    --shared_.stats.calls_pending_release;
   }
   for (auto& window : bulk.windows) {
     // A window of a queue pair in ERR may not be bindable again: it is freed, not kept.
     if (windows_intact) shared_.windows.release(std::move(window));
   }
   bulk.windows.clear();
-  release_pieces(link_, bulk.pieces);
+  release_gather_entries(link_, bulk.gather_entries);
   memory_.release_staged(bulk);
-  if (bulk.sink != memory::kNoBlock) shared_.arena.release(bulk.sink);
+  if (bulk.reply_buffer != memory::kNoBlock) shared_.arena.release(bulk.reply_buffer);
   link_.emit_sent(bulk.token);
   call.bulk.reset();
 }
@@ -112,24 +112,24 @@ void Revocation::on_cancel_arrived(std::uint32_t word) {
 
 /// Nothing that the call has exposed is read or written any more, though the peer has not answered. Returns
 /// false where that takes the peer, or where (without windows) other calls are served by the same keys.
-bool Revocation::withdraw(ClientBulk& bulk) {
-  bulk.withdrawn =
-      !bulk.windows.empty() && std::all_of(bulk.windows.begin(), bulk.windows.end(), [&](const auto& window) {
-        return link_.queue_pair().withdraw(window->rkey());
-      });
-  return bulk.withdrawn;
+bool Revocation::revoke(ClientBulk& bulk) {
+  bulk.revoked = !bulk.windows.empty() &&
+                 std::all_of(bulk.windows.begin(), bulk.windows.end(),
+                             [&](const auto& window) { return link_.queue_pair().revoke(window->rkey()); });
+  return bulk.revoked;
 }
 
 /// The peer cannot touch it: others can have it although the call is held.
 void Revocation::give_memory_back(ClientBulk& bulk) {
-  release_pieces(link_, bulk.pieces);
-  if (bulk.sink != memory::kNoBlock) shared_.arena.release(std::exchange(bulk.sink, memory::kNoBlock));
-  bulk.lends_sink = false;
+  release_gather_entries(link_, bulk.gather_entries);
+  if (bulk.reply_buffer != memory::kNoBlock)
+    shared_.arena.release(std::exchange(bulk.reply_buffer, memory::kNoBlock));
+  bulk.lends_reply_buffer = false;
   link_.emit_sent(bulk.token);
 }
 
 /// The caller learns that its call has ended. Its slot and its windows stay as they are until the peer has
-/// answered and no window is valid any more, and so does its memory, unless that was withdrawn.
+/// answered and no window is valid any more, and so does its memory, unless that was revoked.
 void Revocation::tell(std::uint32_t slot) {
   ClientCall& call = calls_[slot];
   ClientBulk& bulk = *call.bulk;
@@ -138,17 +138,19 @@ void Revocation::tell(std::uint32_t slot) {
     const Event& result = bulk.result;
     processed = static_cast<Processed>(result.word[ev::processed]);
     link_.recycle_of(result);
-    if (result.word[ev::region] > 0) bulk.sink = static_cast<memory::BlockId>(result.word[ev::region]);
+    if (result.word[ev::region] > 0)
+      bulk.reply_buffer = static_cast<memory::BlockId>(result.word[ev::region]);
   }
-  if (bulk.withdrawn) give_memory_back(bulk);
+  if (bulk.revoked) give_memory_back(bulk);
   bulk.told = true;
   bulk.give_up_ns = 0;
   --timeouts_pending_;
   ++held_;
-  ++shared_.stats.calls_held;
-  ++shared_.stats.held_now;
+  ++shared_.stats.calls_released_late;
+  ++shared_.stats.calls_pending_release;
   Event event = Event::failed(link_.number(), slot, call.reason, processed);
-  event.set(ev::held, boundary::held_slot | (bulk.lends_sink ? boundary::held_sink : 0));
+  event.set(ev::pending_release,
+            boundary::pending_slot | (bulk.lends_reply_buffer ? boundary::pending_reply_buffer : 0));
   shared_.events.emit(event);
 }
 
@@ -163,9 +165,9 @@ void Revocation::check_timeouts() {
       return;
     // Until the CANCEL has arrived, what the application writes to its buffers could still reach a handler,
     // where the fabric cannot keep the peer from reading it.
-    const bool withdrawn = withdraw(*call.bulk);
+    const bool revoked = revoke(*call.bulk);
     const bool answered = call.state == ClientState::revoking;
-    if (withdrawn || answered || call.bulk->cancel_arrived || !call.bulk->lends_request)
+    if (revoked || answered || call.bulk->cancel_arrived || !call.bulk->lends_request)
       tell(slot);
     else
       waits = true;

@@ -36,7 +36,7 @@ class Revocation {
   /// queue.
   void on_cancel_arrived(std::uint32_t call);
   /// An invalidation has completed.
-  void on_revoked(std::uint32_t slot);
+  void on_invalidated(std::uint32_t slot);
 
   /// Invalidations wait for room in the send queue.
   bool waits() const { return !backlog_.empty(); }
@@ -49,9 +49,9 @@ class Revocation {
   void check_held();
 
  private:
-  void issue_revokes(std::uint32_t slot);
+  void issue_invalidates(std::uint32_t slot);
   bool open_answer(boundary::Event& event, std::uint64_t number);
-  bool withdraw(ClientBulk& bulk);
+  bool revoke(ClientBulk& bulk);
   void give_memory_back(ClientBulk& bulk);
   void tell(std::uint32_t slot);
   bool wire_is_stuck();

@@ -12,12 +12,13 @@ namespace rdma_rpc::session {
 
 /// Takes hold of all that the submission is made of. Returns false, with the reason, when that cannot be;
 /// then nothing is held.
-bool collect_pieces(Link& link, const BulkSubmission& submission, std::vector<Piece>& pieces,
-                    boundary::Reason& reason);
+bool collect_gather_entries(Link& link, const BulkSubmission& submission,
+                            std::vector<GatherEntry>& gather_entries, boundary::Reason& reason);
 /// Replaces what the submission would lend by a copy, unless it is larger than the arena. Returns false when
 /// there is no room now; then everything is as it was.
-bool copy_pieces(Link& link, const BulkSubmission& submission, std::vector<Piece>& pieces);
+bool copy_gather_entries(Link& link, const BulkSubmission& submission,
+                         std::vector<GatherEntry>& gather_entries);
 /// The message is no longer in use.
-void release_pieces(Link& link, std::vector<Piece>& pieces);
+void release_gather_entries(Link& link, std::vector<GatherEntry>& gather_entries);
 
 }  // namespace rdma_rpc::session

@@ -37,7 +37,7 @@ Link::~Link() {
 std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
   const std::uint32_t depth = SendQueue::depth_for(options_.inflight_max, capabilities_.max_qp_wr);
   std::string why =
-      receives_.open({.may_share = options_.grants, .opens_in_place = options_.seal.has_value()});
+      receives_.open({.may_share = options_.credit_pool, .opens_in_place = options_.seal.has_value()});
   if (!why.empty()) return why;
   if (why = open_staging(); !why.empty()) return why;
   fabric::QpOptions queues{
@@ -53,7 +53,7 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
                                       wr_id_base(number_), queue_limits, depth, receives_.depth(),
                                       shared_.counters_start);
   send_->seal_by(sealing_.get());
-  if (options_.grants) {
+  if (options_.credit_pool) {
     const std::uint32_t certain = std::min(receives_.depth(), kCertainReceives);
     send_->begin_with(certain);
     // What it has of its own is the peer's as soon as it can be told.
@@ -75,7 +75,7 @@ std::string Link::open_staging() {
   std::size_t bytes = options_.staging_bytes;
   if (bytes == 0) {
     const std::uint32_t largest = std::max(options_.max_message_bytes, options_.peer_max_message_bytes);
-    bytes = std::max<std::size_t>(kStagingBytesLeast, wire::image_bytes_max(largest));
+    bytes = std::max<std::size_t>(kStagingBytesLeast, wire::aligned_bytes_max(largest));
   }
   if (bytes < shared_.slot_bytes) {
     return "stagingBytes (" + std::to_string(bytes) + ") must be at least slotBytes (" +
@@ -140,12 +140,12 @@ bool Link::post_receives() {
   return true;
 }
 
-void Link::control(wire::FrameType type, std::uint32_t call, std::uint32_t method, const wire::Sink* sink,
-                   SendQueue::Done done) {
-  std::uint8_t flags = sink != nullptr ? wire::has_sink : 0;
-  if (sink != nullptr && shared_.exposure != Exposure::window) flags |= wire::lasting;
+void Link::control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
+                   const wire::ReplyBuffer* reply_buffer, SendQueue::Done done) {
+  std::uint8_t flags = reply_buffer != nullptr ? wire::has_reply_buffer : 0;
+  if (reply_buffer != nullptr && shared_.exposure != Exposure::window) flags |= wire::lasting;
   const wire::Header header = wire::Header::of(type, call, method, flags);
-  if (!send_->send_control(header, sink, done)) {
+  if (!send_->send_control(header, reply_buffer, done)) {
     protocol_error("control frames pile up: the peer returns no credits");
   }
 }
@@ -169,7 +169,7 @@ SendQueue::Tail Link::spread(std::uint32_t slot, std::uint32_t call, std::uint32
 
 bool Link::put_together(Event& event, const wire::Frame& frame) {
   if (segments_.empty()) return true;
-  const std::optional<std::uint32_t> place = shared_.whole.take();
+  const std::optional<std::uint32_t> place = shared_.reassembled_messages.take();
   if (!place) {
     fail("more messages in segments have come than there are places to put them together");
     return false;
@@ -177,9 +177,9 @@ bool Link::put_together(Event& event, const wire::Frame& frame) {
   const std::uint32_t offset = *place;
   const std::uint32_t first = frame.message_bytes - segments_.bytes();
   const ReceiveSlot slot = receives_.slot(static_cast<std::uint32_t>(event.word[ev::receive_slot] - 1));
-  std::memcpy(shared_.whole.data() + offset, receives_.at(slot) + frame.message_offset, first);
-  segments_.copy_to(shared_.whole.data() + offset + first);
-  event.set(ev::region, boundary::kWholeMessage);
+  std::memcpy(shared_.reassembled_messages.data() + offset, receives_.at(slot) + frame.message_offset, first);
+  segments_.copy_to(shared_.reassembled_messages.data() + offset + first);
+  event.set(ev::region, boundary::kReassembledMessage);
   event.set(ev::offset, offset);
   return true;
 }
@@ -195,7 +195,7 @@ std::uint32_t Link::add_number(std::uint32_t slot, std::uint32_t bytes, std::uin
   return kBulkNumberBytes;
 }
 
-void Link::send_message(std::uint32_t slot, wire::Header header, const wire::Sink* sink,
+void Link::send_message(std::uint32_t slot, wire::Header header, const wire::ReplyBuffer* reply_buffer,
                         std::uint32_t metadata_bytes, std::uint32_t payload_bytes,
                         std::uint32_t invalidate_rkey, SendQueue::Done done) {
   std::byte* start = shared_.slots.payload(slot);
@@ -212,9 +212,9 @@ void Link::send_message(std::uint32_t slot, wire::Header header, const wire::Sin
     const wire::MetadataLength length{metadata_bytes, 0};
     prepend(&length, sizeof length);
   }
-  if (sink != nullptr) {
-    header.flags |= wire::has_sink;
-    prepend(sink, sizeof *sink);
+  if (reply_buffer != nullptr) {
+    header.flags |= wire::has_reply_buffer;
+    prepend(reply_buffer, sizeof *reply_buffer);
   }
   prepend(&header, sizeof header);
   if (!send_->send({slot, start, bytes, invalidate_rkey, done, tail})) {

@@ -76,12 +76,12 @@ class Link {
 
   // --- frames out
   /// Builds header and extensions before the payload of a slot and sends the frame.
-  void send_message(std::uint32_t slot, wire::Header header, const wire::Sink* sink,
+  void send_message(std::uint32_t slot, wire::Header header, const wire::ReplyBuffer* reply_buffer,
                     std::uint32_t metadata_bytes, std::uint32_t payload_bytes, std::uint32_t invalidate_rkey,
                     SendQueue::Done done);
   /// Metadata and message that go together in segments, when they do not fit one frame; 0: nothing does.
   std::uint32_t segmented_bytes() const { return segmented_bytes_; }
-  /// What a frame may have behind its header and a sink: metadata, list and message.
+  /// What a frame may have behind its header and a reply buffer: metadata, list and message.
   std::uint32_t frame_room() const { return std::min(shared_.slot_bytes, options_.peer_slot_bytes); }
   /// A response of so many bytes will not be written: with segments it fits.
   bool fits_frames(std::uint32_t bytes) const {
@@ -92,7 +92,7 @@ class Link {
   bool put_together(boundary::Event& event, const wire::Frame& frame);
   bool has_segments() const { return !segments_.empty(); }
   void control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
-               const wire::Sink* sink = nullptr, SendQueue::Done done = SendQueue::Done());
+               const wire::ReplyBuffer* reply_buffer = nullptr, SendQueue::Done done = SendQueue::Done());
   void post_now() {
     if (!send_->is_open()) return;
     unposted_ = send_->post();

@@ -1,6 +1,6 @@
-// Where the bytes of a frame are read. JS and the frames of a session know a receive slot by one number, whose
-// range says what it is, and the ranges are the session's: so only Receives (receives.h) makes slots and turns
-// a number from JS back into one. On the context's thread.
+// Where the bytes of a frame are read. JS and the frames of a session know a receive slot by one number,
+// whose range says what it is, and the ranges are the session's: so only Receives (receives.h) makes slots
+// and turns a number from JS back into one. On the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ class ReceiveSlot {
   enum class Kind : std::uint8_t {
     receive,        ///< what the peer's SEND landed in
     copy,           ///< of a receive that the peer can still write to
-    spill,          ///< behind the receives: metadata of a request that waited for memory (kSpillSlots)
-    short_message,  ///< among those of all sessions (BriefMessages), a copy of a short frame
+    overflow,       ///< behind the receives: metadata of a request that waited for memory (kOverflowSlots)
+    short_message,  ///< among those of all sessions (ShortMessages), a copy of a short frame
   };
 
   static constexpr ReceiveSlot receive(std::uint32_t number) { return {Kind::receive, number}; }
   static constexpr ReceiveSlot copy(std::uint32_t number) { return {Kind::copy, number}; }
-  static constexpr ReceiveSlot spill(std::uint32_t number) { return {Kind::spill, number}; }
+  static constexpr ReceiveSlot overflow(std::uint32_t number) { return {Kind::overflow, number}; }
   static constexpr ReceiveSlot short_message(std::uint32_t number) { return {Kind::short_message, number}; }
 
   constexpr Kind kind() const { return kind_; }

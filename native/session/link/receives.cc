@@ -17,7 +17,7 @@ Receives::Receives(Shared& shared, std::uint32_t session, std::uint32_t depth)
 
 Receives::~Receives() {
   if (shares()) shared_.shared_receives.leave(*member_, session_);
-  shared_.brief.leave(session_);
+  shared_.short_messages.leave(session_);
 }
 
 /// Shared ones, or its own where the peer does not know of grants, or the device has no more that are shared.
@@ -37,9 +37,9 @@ std::string Receives::open(const Wanted& wanted) {
   if (opens_in_place_ || shared_.device->capabilities().peers_keep_access) {
     copies_.reset(new std::byte[own_bytes()]);
   }
-  first_spill_ = windows_are_shared() ? shared_.shared_receives.first_spill() : depth_;
-  const std::uint32_t spill = windows_are_shared() ? member_->spill : depth_;
-  for (std::uint32_t i = 0; i < kSpillSlots; ++i) free_spills_.give(spill + i);
+  first_overflow_slot_ = windows_are_shared() ? shared_.shared_receives.first_overflow_slot() : depth_;
+  const std::uint32_t overflow = windows_are_shared() ? member_->overflow : depth_;
+  for (std::uint32_t i = 0; i < kOverflowSlots; ++i) free_overflow_slots_.give(overflow + i);
   return "";
 }
 
@@ -63,10 +63,10 @@ std::optional<ReceiveSlot> Receives::readable(std::uint32_t receive, const fabri
   if (copies_ == nullptr) return ReceiveSlot::receive(receive);
   // What is sealed is opened where it lies, and then longer than here.
   if (wc.apart != nullptr && !opens_in_place_) {
-    if (const std::optional<std::uint32_t> brief = shared_.brief.take(session_, wc.bytes)) {
-      std::memcpy(shared_.brief.data() + BriefMessages::offset_of(*brief), wc.apart, wc.bytes);
+    if (const std::optional<std::uint32_t> number = shared_.short_messages.take(session_, wc.bytes)) {
+      std::memcpy(shared_.short_messages.data() + ShortMessages::offset_of(*number), wc.apart, wc.bytes);
       consumed_.push_back(receive);
-      return ReceiveSlot::short_message(*brief);
+      return ReceiveSlot::short_message(*number);
     }
   }
   if (free_copies_.empty()) {
@@ -85,9 +85,9 @@ std::optional<ReceiveSlot> Receives::readable(std::uint32_t receive, const fabri
 void Receives::recycle(ReceiveSlot slot) {
   switch (slot.kind()) {
     case ReceiveSlot::Kind::short_message:
-      return shared_.brief.release(slot.number(), session_);
-    case ReceiveSlot::Kind::spill:
-      return free_spills_.give(slot.number());
+      return shared_.short_messages.release(slot.number(), session_);
+    case ReceiveSlot::Kind::overflow:
+      return free_overflow_slots_.give(slot.number());
     case ReceiveSlot::Kind::receive:
       return consumed_.push_back(slot.number());
     case ReceiveSlot::Kind::copy:
@@ -127,8 +127,8 @@ std::optional<std::uint32_t> Receives::post(fabric::QueuePair& qp, std::string* 
 
 std::uint32_t Receives::kept() const {
   const std::uint32_t away = shares() ? member_->taken : depth_ - posted_;
-  return away + kSpillSlots + shared_.brief.kept_by(session_) -
-         static_cast<std::uint32_t>(consumed_.size() + free_spills_.size());
+  return away + kOverflowSlots + shared_.short_messages.kept_by(session_) -
+         static_cast<std::uint32_t>(consumed_.size() + free_overflow_slots_.size());
 }
 
 }  // namespace rdma_rpc::session

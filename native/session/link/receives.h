@@ -1,8 +1,9 @@
 // The receives of one session: their memory, own or shared with other sessions, the copies that are read
-// where peers can go on writing to receives, the slots behind them, and which of all these are free, posted or
-// with JS. It knows no frames and no credits. Owned by Link, on the context's thread.
+// where peers can go on writing to receives, the slots behind them, and which of all these are free, posted
+// or with JS. It knows no frames and no credits. Owned by Link, on the context's thread.
 //
-//   posted ──a frame comes──► came() ──readable()──► with JS or a request ──recycle()──► consumed ──post()──► posted
+//   posted ──a frame comes──► came() ──readable()──► with JS or a request ──recycle()──► consumed ──post()──►
+//   posted
 //
 // Where frames are copied, readable() gives a copy and keeps the receive aside; recycle() of the copy lets go
 // of one of those receives, whichever, since their bytes are not needed any more.
@@ -54,17 +55,17 @@ class Receives {
   std::span<std::byte> window(std::uint32_t number) const;
   /// The slot that JS calls so.
   ReceiveSlot slot(std::uint32_t number) const {
-    if (BriefMessages::has(number)) return ReceiveSlot::short_message(number);
-    if (number >= first_spill_) return ReceiveSlot::spill(number);
+    if (ShortMessages::has(number)) return ReceiveSlot::short_message(number);
+    if (number >= first_overflow_slot_) return ReceiveSlot::overflow(number);
     return copies_ != nullptr ? ReceiveSlot::copy(number) : ReceiveSlot::receive(number);
   }
   /// The memory that the bytes of a frame in that slot are in, as JS has it, and where in it.
   std::byte* memory_of(ReceiveSlot slot) const {
-    return slot.is_short() ? shared_.brief.data()
+    return slot.is_short() ? shared_.short_messages.data()
                            : readable_at() + std::size_t{boundary::window_start(slot.number())} * stride_;
   }
   std::uint32_t offset_of(ReceiveSlot slot) const {
-    return slot.is_short() ? BriefMessages::offset_of(slot.number())
+    return slot.is_short() ? ShortMessages::offset_of(slot.number())
                            : (slot.number() - boundary::window_start(slot.number())) * stride_;
   }
   std::byte* at(ReceiveSlot slot) const { return memory_of(slot) + offset_of(slot); }
@@ -78,18 +79,18 @@ class Receives {
       posted_ -= count;
     }
   }
-  /// Where a frame that has come in is to be read, or nothing when there is no slot for a copy. The frame must
-  /// have been counted against the peer's credits: they are what bounds the copies.
+  /// Where a frame that has come in is to be read, or nothing when there is no slot for a copy. The frame
+  /// must have been counted against the peer's credits: they are what bounds the copies.
   std::optional<ReceiveSlot> readable(std::uint32_t receive, const fabric::Wc& wc);
   /// Gives the slot back. The receive that belongs to it is posted again with the next post().
   void recycle(ReceiveSlot slot);
   /// A slot behind the receives, or nothing when they are all taken.
-  std::optional<ReceiveSlot> take_spill() {
-    const std::optional<std::uint32_t> free = free_spills_.take();
+  std::optional<ReceiveSlot> take_overflow() {
+    const std::optional<std::uint32_t> free = free_overflow_slots_.take();
     if (!free) return std::nullopt;
-    return ReceiveSlot::spill(*free);
+    return ReceiveSlot::overflow(*free);
   }
-  bool has_spill() const { return !free_spills_.empty(); }
+  bool has_overflow() const { return !free_overflow_slots_.empty(); }
 
   // --- they are posted
   bool has_consumed() const { return !consumed_.empty(); }
@@ -122,7 +123,7 @@ class Receives {
     if (copies_ != nullptr) return own_bytes();
     return shares() ? shared_.shared_receives.size() : memory_.size();
   }
-  std::size_t own_bytes() const { return std::size_t{depth_ + kSpillSlots} * stride_; }
+  std::size_t own_bytes() const { return std::size_t{depth_ + kOverflowSlots} * stride_; }
 
   Shared& shared_;
   const std::uint32_t session_, depth_, stride_;
@@ -131,13 +132,14 @@ class Receives {
   bool opens_in_place_ = false;
   std::optional<SharedReceives::Member> member_;  ///< none: its receives are its own
   std::uint32_t posted_ = 0;                      ///< of its own
-  std::uint32_t first_spill_ = 0;                 ///< slots with this number and later ones are no receives
-  std::vector<std::uint32_t> consumed_;           ///< receives to be posted again
+  /// slots with this number and later ones are no receives
+  std::uint32_t first_overflow_slot_ = 0;
+  std::vector<std::uint32_t> consumed_;  ///< receives to be posted again
   /// With copies_: its free slots, and the receives that the others are copies of. The slot that came free
   /// last is taken first: receives take turns through all of their memory, copies stay in the cache.
   fabric::FreeList<> free_copies_, copied_;
   std::uint32_t copies_made_ = 0;  ///< of depth_: the others have never been needed
-  fabric::FreeList<> free_spills_;
+  fabric::FreeList<> free_overflow_slots_;
 };
 
 }  // namespace rdma_rpc::session

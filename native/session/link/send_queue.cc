@@ -85,11 +85,11 @@ std::uint16_t SendQueue::pay_credits() {
 bool SendQueue::credits_due() const {
   // (Where all of them are more at one time than at another, half is as much as the peer has.)
   if (owed_ == 0) return false;
-  return owed_ >= (grants_ ? peer_credits_ : owed_threshold_) || peer_credits_ <= kControlCredits;
+  return owed_ >= (pooled_ ? peer_credits_ : owed_threshold_) || peer_credits_ <= kControlCredits;
 }
 
 void SendQueue::begin_with(std::uint32_t credits) {
-  grants_ = true;
+  pooled_ = true;
   credits_ = peer_credits_ = credits_certain_ = credits;
   reserved_max_ = std::min(reserves_of(credits), kCertainCancels);
 }
@@ -142,8 +142,10 @@ void SendQueue::prepare_control(const Control& control) {
   const std::size_t index = static_cast<std::size_t>(&wr - wrs_.data());
   std::byte* bytes = controls_[index].data();
   std::memcpy(bytes, &header, sizeof header);
-  if (control.has_sink) std::memcpy(bytes + sizeof header, &control.sink, sizeof control.sink);
-  auto count = static_cast<std::uint32_t>(sizeof header + (control.has_sink ? sizeof control.sink : 0));
+  if (control.has_reply_buffer)
+    std::memcpy(bytes + sizeof header, &control.reply_buffer, sizeof control.reply_buffer);
+  auto count = static_cast<std::uint32_t>(sizeof header +
+                                          (control.has_reply_buffer ? sizeof control.reply_buffer : 0));
   if (sealing_ != nullptr) count = sealing_->seal_frame(bytes, count);
   wr.inline_data = true;
   const Sge sge{reinterpret_cast<std::uint64_t>(bytes), count, 0};
@@ -161,8 +163,9 @@ bool SendQueue::send(const Outgoing& frame) {
   return true;
 }
 
-bool SendQueue::send_control(const wire::Header& header, const wire::Sink* sink, Done done) {
-  const Control control{header, sink != nullptr ? *sink : wire::Sink{}, sink != nullptr, done};
+bool SendQueue::send_control(const wire::Header& header, const wire::ReplyBuffer* reply_buffer, Done done) {
+  const Control control{header, reply_buffer != nullptr ? *reply_buffer : wire::ReplyBuffer{},
+                        reply_buffer != nullptr, done};
   const bool first = done.then != Then::nothing;
   BoundedQueue<Control>& queue = first ? waiting_cancels_ : waiting_control_;
   if (queue.empty() && may_send(kCreditFrameCredits + (first ? 0 : reserved_))) {
@@ -279,7 +282,7 @@ void SendQueue::post_drain() {
   post_prepared();
 }
 
-bool SendQueue::withdraw(std::uint32_t call) {
+bool SendQueue::remove(std::uint32_t call) {
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
     wire::Header header;
     std::memcpy(&header, waiting_.at(i).start, sizeof header);

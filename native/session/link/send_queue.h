@@ -31,7 +31,7 @@ enum class Then : std::uint8_t {
   chunk_read,      ///< ref: see ReadRef
   chunk_written,   ///< ref: bytes of WRITEs; for the send queue alone
   cancel_arrived,  ///< ref: call word of the client call whose CANCEL lies in the peer's receive queue
-  revoked,         ///< ref: call slot of the client call whose windows are being invalidated
+  invalidated,     ///< ref: call slot of the client call whose windows are being invalidated
   drained,         ///< the last request before the queue pair may be destroyed
 };
 
@@ -100,7 +100,7 @@ class SendQueue {
   /// Sends a control frame; it overtakes waiting data frames, never other control frames, except that a
   /// CANCEL with a `done` (whose reserve is given up by now) waits for none. False: the queue is full (a
   /// protocol error).
-  bool send_control(const wire::Header& header, const wire::Sink* sink, Done done);
+  bool send_control(const wire::Header& header, const wire::ReplyBuffer* reply_buffer, Done done);
 
   /// Every frame is sealed when its turn to be posted has come. Before the first one.
   void seal_by(Sealing* sealing) { sealing_ = sealing; }
@@ -206,7 +206,7 @@ class SendQueue {
   std::uint32_t completed() const { return retired_; }
 
   /// Removes the waiting request frame of this call, if it waits: it has not been and will not be sent.
-  bool withdraw(std::uint32_t call);
+  bool remove(std::uint32_t call);
   /// The queue pair is in ERR: drops what was never posted, calling `f(call)` for each request frame among
   /// it, and posts the last request, whose completion says that the queue is empty.
   template <class F>
@@ -243,8 +243,8 @@ class SendQueue {
   static_assert(sizeof(Record) == 8);
   struct Control {
     wire::Header header;
-    wire::Sink sink;
-    bool has_sink;
+    wire::ReplyBuffer reply_buffer;
+    bool has_reply_buffer;
     Done done;
   };
 
@@ -291,7 +291,7 @@ class SendQueue {
 
   std::uint32_t credits_, credits_max_, credits_certain_;
   std::uint32_t owed_ = 0, owed_threshold_;
-  bool grants_ = false;
+  bool pooled_ = false;
   std::uint32_t reserved_ = 0, reserved_max_;
   std::uint32_t peer_credits_;        ///< the peer's, those on their way to it included
   std::uint32_t sequence_, retired_;  ///< counts of requests prepared and completed
@@ -315,7 +315,8 @@ class SendQueue {
   /// Of those that have more, which only bulk data does: made for the first.
   using GatherLists = std::array<std::array<fabric::Sge, kSgeMax>, kPostBatch>;
   std::unique_ptr<GatherLists> lists_;
-  std::array<std::array<std::byte, sizeof(wire::Header) + sizeof(wire::Sink) + seal::kTagBytes>, kPostBatch>
+  std::array<std::array<std::byte, sizeof(wire::Header) + sizeof(wire::ReplyBuffer) + seal::kTagBytes>,
+             kPostBatch>
       controls_;
   Sealing* sealing_ = nullptr;
   std::array<wire::Header, kPostBatch> headers_;  ///< of frames that are prepared and cannot be read

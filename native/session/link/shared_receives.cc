@@ -15,7 +15,7 @@ bool SharedReceives::open(std::uint32_t most) {
   capacity_ = wanted / kSharedChunk * kSharedChunk;
   if (capacity_ < most) return false;
   const std::uint32_t members = capacity_ / kCertainReceives;
-  slots_ = capacity_ + members * kSpillSlots;
+  slots_ = capacity_ + members * kOverflowSlots;
   AnonymousMemory memory(size());
   if (memory.data() == nullptr) return false;
   std::string why;
@@ -23,7 +23,7 @@ bool SharedReceives::open(std::uint32_t most) {
   if (queue_ == nullptr) return false;
   memory_ = std::move(memory);
   owner_.assign(capacity_, kNobody);
-  for (std::uint32_t i = members; i-- > 0;) free_spills_.give(capacity_ + i * kSpillSlots);
+  for (std::uint32_t i = members; i-- > 0;) free_overflow_slots_.give(capacity_ + i * kOverflowSlots);
   return true;
 }
 
@@ -39,7 +39,7 @@ bool SharedReceives::grow(std::uint32_t wanted) {
     std::vector<std::uint32_t> slots(kSharedChunk);
     std::iota(slots.begin(), slots.end(), first);
     // What the device refuses of them is taken off again.
-    grants_.grow(kSharedChunk);
+    credit_pool_.grow(kSharedChunk);
     if (!post_slots(slots)) return false;
   }
   return true;
@@ -48,19 +48,19 @@ bool SharedReceives::grow(std::uint32_t wanted) {
 bool SharedReceives::join(Member& member, std::uint32_t most) {
   if (data() == nullptr && !open(most)) return false;
   const std::uint32_t certain = std::min(most, kCertainReceives);
-  const std::optional<std::uint32_t> spill = free_spills_.take();
-  if (!spill) return false;
+  const std::optional<std::uint32_t> overflow = free_overflow_slots_.take();
+  if (!overflow) return false;
   // Enough for one busy session to have all that it can use; many share.
   const std::uint64_t beyond = std::min<std::uint64_t>(
-      (beyond_ + most - certain) * (1 + kGrantShare) / kGrantShare + 1, kSharedBeyond);
+      (beyond_ + most - certain) * (1 + kCreditShare) / kCreditShare + 1, kSharedBeyond);
   const std::uint64_t wanted = (members_ + 1) * std::uint64_t{kCertainReceives} + beyond;
   grow(static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, capacity_)));
-  if (!grants_.open(member.account, certain, most)) {
-    free_spills_.give(*spill);
+  if (!credit_pool_.open(member.account, certain, most)) {
+    free_overflow_slots_.give(*overflow);
     return false;
   }
   member.target = certain;
-  member.spill = *spill;
+  member.overflow = *overflow;
   ++members_;
   beyond_ += most - certain;
   return true;
@@ -69,7 +69,7 @@ bool SharedReceives::join(Member& member, std::uint32_t most) {
 void SharedReceives::leave(Member& member, std::uint32_t session) {
   --members_;
   beyond_ -= member.account.most - member.account.certain;
-  grants_.close(member.account);
+  credit_pool_.close(member.account);
   if (member.taken != 0) {
     std::vector<std::uint32_t> slots;
     for (std::uint32_t slot = 0; slot < registered(); ++slot) {
@@ -77,7 +77,7 @@ void SharedReceives::leave(Member& member, std::uint32_t session) {
     }
     post_slots(slots);
   }
-  free_spills_.give(member.spill);
+  free_overflow_slots_.give(member.overflow);
   member = {};
 }
 
@@ -92,7 +92,7 @@ bool SharedReceives::post_slots(std::span<const std::uint32_t> slots) {
   if (refused() != 0) offer_refused();
   const std::size_t taken = offer(slots);
   for (const std::uint32_t slot : slots.subspan(taken)) owner_[slot] = kRefused;
-  grants_.shrink(static_cast<std::uint32_t>(slots.size() - taken));
+  credit_pool_.shrink(static_cast<std::uint32_t>(slots.size() - taken));
   return taken == slots.size();
 }
 
@@ -103,7 +103,7 @@ void SharedReceives::offer_refused() {
   }
   const std::size_t taken = offer(slots);
   for (const std::uint32_t slot : std::span(slots).subspan(taken)) owner_[slot] = kRefused;
-  grants_.grow(static_cast<std::uint32_t>(taken));
+  credit_pool_.grow(static_cast<std::uint32_t>(taken));
 }
 
 /// Returns how many of them the device has taken.
@@ -125,8 +125,8 @@ std::size_t SharedReceives::offer(std::span<const std::uint32_t> slots) {
 void SharedReceives::adapt(Member& member, std::uint64_t now_ns) {
   const std::uint64_t passed_ns = now_ns - std::min(now_ns, member.since_ns);
   const bool busy = member.frames >= member.target;
-  if (!busy && passed_ns < kGrantEpochNs) return;
-  if (busy && passed_ns <= kGrantEpochNs) {
+  if (!busy && passed_ns < kCreditEpochNs) return;
+  if (busy && passed_ns <= kCreditEpochNs) {
     member.target = std::min(2 * member.target, member.account.most);
   } else if (member.frames < member.target / 2) {
     member.target = std::max(member.target / 2, member.account.certain);
@@ -139,10 +139,10 @@ std::optional<std::uint32_t> SharedReceives::post(Member& member, std::span<cons
                                                   std::uint64_t now_ns) {
   if (!post_slots(slots)) return std::nullopt;
   member.taken -= static_cast<std::uint32_t>(slots.size());
-  grants_.give_back(member.account, static_cast<std::uint32_t>(slots.size()));
+  credit_pool_.give_back(member.account, static_cast<std::uint32_t>(slots.size()));
   adapt(member, now_ns);
   const std::uint32_t held = member.account.held;
-  return held >= member.target ? 0 : grants_.take(member.account, member.target - held);
+  return held >= member.target ? 0 : credit_pool_.take(member.account, member.target - held);
 }
 
 }  // namespace rdma_rpc::session

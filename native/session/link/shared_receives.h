@@ -1,7 +1,7 @@
 // The receives that the sessions of a context share, on a device that has shared receive queues: their
-// memory, who has which of them, and how many each session's peer may use (grants.h). A session that joins is
-// granted little; one that is busy gets more, and less again when it is not, by credits that are not renewed.
-// Owned by Shared, used by Link and Context, on the context's thread.
+// memory, who has which of them, and how many each session's peer may use (credit_pool.h). A session that
+// joins is granted little; one that is busy gets more, and less again when it is not, by credits that are not
+// renewed. Owned by Shared, used by Link and Context, on the context's thread.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 #include "fabric/free_list.h"
 #include "fabric/receive_queue.h"
 #include "session/anonymous_memory.h"
-#include "session/link/grants.h"
+#include "session/link/credit_pool.h"
 
 namespace rdma_rpc::session {
 
@@ -26,11 +26,11 @@ inline constexpr std::uint32_t kAllSessions = 0x7fffffff;
 class SharedReceives {
  public:
   struct Member {
-    Grants::Account account{};
-    std::uint32_t target = 0;  ///< of its grant, as things are
-    std::uint32_t taken = 0;   ///< receives that have come in and are not posted again
-    std::uint32_t spill = 0;   ///< its first slot behind the receives, see kSpillSlots
-    std::uint32_t frames = 0;  ///< since:
+    CreditPool::Account account{};
+    std::uint32_t target = 0;    ///< of its grant, as things are
+    std::uint32_t taken = 0;     ///< receives that have come in and are not posted again
+    std::uint32_t overflow = 0;  ///< its first slot behind the receives, see kOverflowSlots
+    std::uint32_t frames = 0;    ///< since:
     std::uint64_t since_ns = 0;
   };
 
@@ -54,11 +54,11 @@ class SharedReceives {
   std::byte* data() const { return memory_.data(); }
   std::size_t size() const { return std::size_t{slots_} * stride_; }
   /// Slots with this number and later ones are behind the receives.
-  std::uint32_t first_spill() const { return capacity_; }
+  std::uint32_t first_overflow_slot() const { return capacity_; }
   /// Registered for it, and so pinned.
   std::size_t registered_bytes() const { return std::size_t{registered()} * stride_; }
   /// Receives that the device has refused to take again. They are offered to it with each later post.
-  std::uint32_t refused() const { return registered() - grants_.receives(); }
+  std::uint32_t refused() const { return registered() - credit_pool_.receives(); }
 
   /// A frame for the session lies in that slot.
   void came(Member& member, std::uint32_t session, std::uint32_t slot) {
@@ -93,10 +93,10 @@ class SharedReceives {
   std::uint32_t slots_ = 0, capacity_ = 0;  ///< in memory; of these, receives
   std::uint32_t members_ = 0, posted_ = 0;
   std::uint64_t beyond_ = 0;  ///< what members could have beyond what is certain, in all
-  Grants grants_;
+  CreditPool credit_pool_;
   std::vector<std::unique_ptr<fabric::MemoryRegion>> regions_;  ///< of kSharedChunk receives each
   std::vector<std::uint32_t> owner_;  ///< of each slot: a session, nobody (it is posted), kRefused
-  fabric::FreeList<> free_spills_;
+  fabric::FreeList<> free_overflow_slots_;
   std::vector<fabric::RecvWr> wrs_;
   std::unique_ptr<fabric::ReceiveQueue> queue_;  ///< last: what is posted lies in the rest
 };

@@ -45,10 +45,10 @@ std::string ServerEndpoint::over_quota() const {
 
 /// A request waits without its receive: those that wait could otherwise hold all that the peer has credits
 /// for, and nothing would come through any more.
-void ServerEndpoint::spill_metadata(ServerBulk& bulk) {
+void ServerEndpoint::overflow_metadata(ServerBulk& bulk) {
   const std::byte* metadata =
       link_.receives().memory_of(*bulk.held_receive) + bulk.request.word[ev::metadata_offset];
-  bulk.metadata.assign(metadata, metadata + bulk.request.word[ev::metadata_bytes] + bulk.carried_bytes);
+  bulk.metadata.assign(metadata, metadata + bulk.request.word[ev::metadata_bytes] + bulk.inlined_bytes);
   bulk.held_receive.reset();
 }
 
@@ -65,15 +65,15 @@ void ServerEndpoint::restore_metadata(ServerBulk& bulk, ReceiveSlot slot) {
 bool ServerEndpoint::start_fetch(std::uint32_t slot, memory::Use use) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
-  const bool spilled = !bulk.held_receive;
-  const std::optional<ReceiveSlot> spill = spilled ? link_.receives().take_spill() : std::nullopt;
-  if (spilled && !spill) return false;
+  const bool overflowed = !bulk.held_receive;
+  const std::optional<ReceiveSlot> overflow = overflowed ? link_.receives().take_overflow() : std::nullopt;
+  if (overflowed && !overflow) return false;
   bulk.block = shared_.arena.alloc(bulk.total, use, link_.owner());
   if (bulk.block == memory::kNoBlock) {
-    if (spill) link_.receives().recycle(*spill);
+    if (overflow) link_.receives().recycle(*overflow);
     return false;
   }
-  if (spill) restore_metadata(bulk, *spill);
+  if (overflow) restore_metadata(bulk, *overflow);
   enter(call, ServerState::fetching);
   transfers_.join(Bulk::read, slot);
   return true;
@@ -88,7 +88,7 @@ bool ServerEndpoint::retry_memory(std::uint32_t word) {
 
 bool ServerEndpoint::lacks_arena(std::uint32_t word) {
   const ServerBulk& bulk = *calls_[wire::call_slot(word)].bulk;
-  return (bulk.held_receive || link_.receives().has_spill()) &&
+  return (bulk.held_receive || link_.receives().has_overflow()) &&
          !shared_.arena.beyond_share(bulk.total, memory::Use::fetch, link_.owner());
 }
 

@@ -56,7 +56,7 @@ void ServerEndpoint::end_late(std::uint32_t slot, ServerCall& call) {
       }
       return refuse(
           slot, kResourceExhausted, true,
-          "the client granted no memory for a response of " + total + " bytes" + within(kSinkWaitNs));
+          "the client granted no memory for a response of " + total + " bytes" + within(kReplyBufferWaitNs));
   }
 }
 

@@ -43,7 +43,7 @@ std::uint64_t PeerWatch::end_ns(const ServerCall& call) const {
   if (call.state != ServerState::asking || call.part) return deadline;
   // The awake clock is never ahead of the other one.
   const std::uint64_t waited = shared_.awake_ns - call.bulk->asked_ns;
-  return std::min(deadline, shared_.now_ns + kSinkWaitNs - std::min(waited, kSinkWaitNs));
+  return std::min(deadline, shared_.now_ns + kReplyBufferWaitNs - std::min(waited, kReplyBufferWaitNs));
 }
 
 std::string PeerWatch::look() {

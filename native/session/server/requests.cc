@@ -23,14 +23,14 @@ void ServerEndpoint::on_request(const wire::Frame& frame, const std::byte* data,
   if (call.state != ServerState::idle) return link_.protocol_error("request on a call slot that is in use");
   call.generation = wire::call_generation(header.call);
   call.state = ServerState::running;
-  call.has_sink = (header.flags & wire::has_sink) != 0;
-  call.exposed = (header.flags & (wire::has_sink | wire::has_pieces)) != 0;
+  call.has_reply_buffer = (header.flags & wire::has_reply_buffer) != 0;
+  call.exposed = (header.flags & (wire::has_reply_buffer | wire::has_gather_list)) != 0;
   call.cancelled = false;
   call.invalidates = capabilities_.windows && (header.flags & wire::lasting) == 0;
   call.invalidate_rkey = 0;
-  if (call.has_sink) {
-    call.sink = frame.sink;
-    if (call.invalidates) call.invalidate_rkey = frame.sink.rkey;
+  if (call.has_reply_buffer) {
+    call.reply_buffer = frame.reply_buffer;
+    if (call.invalidates) call.invalidate_rkey = frame.reply_buffer.rkey;
   }
   call.part = (header.flags & wire::part) != 0;
   call.opens = false;
@@ -56,7 +56,7 @@ void ServerEndpoint::on_request(const wire::Frame& frame, const std::byte* data,
   event.set(ev::message_bytes, frame.message_bytes);
   event.set(ev::part, (header.flags & wire::part) != 0 ? 1 : 0);
   event.set(ev::receive_slot, receive_slot.number() + 1);
-  if ((header.flags & wire::has_pieces) == 0) {
+  if ((header.flags & wire::has_gather_list) == 0) {
     if (frame.message_bytes <= options_.max_message_bytes) {
       if (link_.put_together(event, frame)) shared_.events.emit(event);
       return;
@@ -74,37 +74,37 @@ void ServerEndpoint::on_bulk_request(std::uint32_t slot, const wire::Frame& fram
                                      ReceiveSlot receive_slot) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
-  bulk.image = (frame.header.flags & wire::image) != 0;
+  bulk.aligned = (frame.header.flags & wire::aligned) != 0;
   bulk.held_receive = receive_slot;
-  std::uint64_t sum = 0, carried = 0;
+  std::uint64_t sum = 0, inlined = 0;
   std::uint32_t first_key = 0;
-  bulk.remote.reserve(frame.piece_count);
-  for (std::uint32_t i = 0; i < frame.piece_count; ++i) {
+  bulk.remote.reserve(frame.gather_entry_count);
+  for (std::uint32_t i = 0; i < frame.gather_entry_count; ++i) {
     // Read once more than the parser did: the peer may have changed them since, so the sum is checked on what
     // is used.
-    bulk.remote.push_back(wire::piece_at(data, frame, i));
-    const wire::Piece& piece = bulk.remote.back();
-    if (piece.length == 0) return link_.protocol_error("piece of no bytes");
-    sum += piece.length;
-    if (piece.carried()) carried += piece.length;
-    if (first_key == 0) first_key = piece.rkey;
+    bulk.remote.push_back(wire::gather_entry_at(data, frame, i));
+    const wire::GatherEntry& gather_entry = bulk.remote.back();
+    if (gather_entry.length == 0) return link_.protocol_error("gather entry of no bytes");
+    sum += gather_entry.length;
+    if (gather_entry.inlined()) inlined += gather_entry.length;
+    if (first_key == 0) first_key = gather_entry.rkey;
   }
-  if (sum != frame.total || carried != frame.carried_bytes || first_key == 0)
-    return link_.protocol_error("pieces do not add up to the total");
-  bulk.carried_bytes = frame.carried_bytes;
-  const std::uint64_t extent =
-      extent_of(bulk.remote, bulk.image, [](const wire::Piece& piece) { return piece.length; });
+  if (sum != frame.total || inlined != frame.inlined_bytes || first_key == 0)
+    return link_.protocol_error("gather entries do not add up to the total");
+  bulk.inlined_bytes = frame.inlined_bytes;
+  const std::uint64_t extent = extent_of(
+      bulk.remote, bulk.aligned, [](const wire::GatherEntry& gather_entry) { return gather_entry.length; });
   bulk.total = static_cast<std::uint32_t>(std::min<std::uint64_t>(extent, UINT32_MAX));
   bulk.number = frame.bulk_number;
   std::uint64_t message = extent;
   if (link_.sealing() != nullptr) {
     message = plain_bytes(bulk.total);
-    if (message == 0 || frame.piece_count != 1)
+    if (message == 0 || frame.gather_entry_count != 1)
       return link_.protocol_error("a sealed message of an impossible length");
   }
   if (call.invalidates && call.invalidate_rkey == 0) call.invalidate_rkey = first_key;
   const std::uint64_t allowed =
-      bulk.image ? wire::image_bytes_max(options_.max_message_bytes) : options_.max_message_bytes;
+      bulk.aligned ? wire::aligned_bytes_max(options_.max_message_bytes) : options_.max_message_bytes;
   if (message > std::min<std::uint64_t>(allowed, UINT32_MAX))
     return refuse_size(slot, static_cast<std::uint32_t>(std::min<std::uint64_t>(message, UINT32_MAX)));
   if (bulk.total > shared_.arena.largest()) {
@@ -124,7 +124,7 @@ void ServerEndpoint::on_bulk_request(std::uint32_t slot, const wire::Frame& fram
     return;
   // Nobody holds what it could wait for.
   if (!part && shared_.arena.counters().blocks_leased == 0 && refused_by_system(slot)) return;
-  spill_metadata(bulk);
+  overflow_metadata(bulk);
   if (!part) {
     link_.recycle(receive_slot);
     return wait_to_fetch(slot);
@@ -136,12 +136,12 @@ void ServerEndpoint::on_bulk_request(std::uint32_t slot, const wire::Frame& fram
   shared_.events.emit(event);
 }
 
-void ServerEndpoint::on_chunk_read(ReadRef read, bool vanished) {
+void ServerEndpoint::on_chunk_read(ReadRef read, bool memory_gone) {
   const std::uint32_t slot = read.slot;
   transfers_.on_read(read.bytes);
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
-  if (vanished && !call.cancelled) {
+  if (memory_gone && !call.cancelled) {
     stop_fetching(slot, kInternal, "the client's memory of the request was gone before it had been read");
   }
   if (--bulk.reads_outstanding != 0) return;
@@ -178,7 +178,7 @@ void ServerEndpoint::deliver_fetched(std::uint32_t slot) {
     event.set(ev::timeout_us, call.timeout_us - static_cast<std::uint32_t>(waited_us));
   }
   event.set(ev::region, bulk.block);
-  event.set(ev::image, bulk.image ? 1 : 0);
+  event.set(ev::aligned, bulk.aligned ? 1 : 0);
   std::uint32_t message_bytes = bulk.total;
   if (link_.sealing() != nullptr) {
     message_bytes = link_.open_bulk(shared_.arena.at(bulk.block).data, bulk.total, bulk.number, false);

@@ -58,11 +58,13 @@ std::int32_t ServerEndpoint::submit_bulk(const BulkSubmission& submission) {
   ServerCall& call = calls_[slot];
   auto bulk = std::make_unique<ServerBulk>();
   Reason reason;
-  if (!collect_pieces(link_, submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
+  if (!collect_gather_entries(link_, submission, bulk->gather_entries, reason))
+    return -static_cast<std::int32_t>(reason);
   count_messages(call, submission.slot, submission.metadata_bytes, submission.method & 0xff);
-  bulk->image = submission.image;
+  bulk->aligned = submission.aligned;
   bulk->total = static_cast<std::uint32_t>(
-      extent_of(bulk->pieces, bulk->image, [](const Piece& piece) { return piece.length; }));
+      extent_of(bulk->gather_entries, bulk->aligned,
+                [](const GatherEntry& gather_entry) { return gather_entry.length; }));
   if (bulk->total == 0) {  // nothing to write: the frame is all there is
     link_.emit_sent(token);
     const wire::Header header =
@@ -77,7 +79,7 @@ std::int32_t ServerEndpoint::submit_bulk(const BulkSubmission& submission) {
   bulk->status = submission.method & 0xff;
   bulk->metadata_bytes = submission.metadata_bytes;
   call.bulk = std::move(bulk);
-  if (call.has_sink && call.sink.length >= call.bulk->total) {
+  if (call.has_reply_buffer && call.reply_buffer.length >= call.bulk->total) {
     start_writing(slot);
   } else {
     call.bulk->asked_ns = shared_.awake_ns;
@@ -86,30 +88,32 @@ std::int32_t ServerEndpoint::submit_bulk(const BulkSubmission& submission) {
       call.bulk->stream = wire::part_header(metadata, submission.metadata_bytes).stream;
     }
     enter(call, ServerState::asking);
-    link_.control(wire::FrameType::sink_request, submission.call, call.bulk->total);
+    link_.control(wire::FrameType::reply_buffer_request, submission.call, call.bulk->total);
   }
   return result;
 }
 
-void ServerEndpoint::on_sink(const wire::Frame& frame) {
+void ServerEndpoint::on_reply_buffer(const wire::Frame& frame) {
   const std::uint32_t slot = wire::call_slot(frame.header.call);
   ServerCall& call = calls_[slot];
-  // Crossed a cancel: the client revokes that sink when it has our answer to the cancel.
+  // Crossed a cancel: the client revokes that reply buffer when it has our answer to the cancel.
   if (call.generation != wire::call_generation(frame.header.call) || call.state == ServerState::idle) return;
-  if (call.state != ServerState::asking) return link_.protocol_error("sink that was not asked for");
-  if ((frame.header.flags & wire::has_sink) == 0) {
+  if (call.state != ServerState::asking) return link_.protocol_error("reply buffer that was not asked for");
+  if ((frame.header.flags & wire::has_reply_buffer) == 0) {
     return refuse(
         slot, kResourceExhausted, true,
         "the client has no memory for a response of " + std::to_string(call.bulk->total) +
             " bytes: its application keeps large messages or leases, which leaseOf(message)?.release() "
             "gives back; or raise its arenaBytes, messageMaxBytes or stagingBytes");
   }
-  if (frame.sink.length < call.bulk->total) return link_.protocol_error("sink shorter than asked for");
-  call.has_sink = call.exposed = true;
-  call.sink = frame.sink;
+  if (frame.reply_buffer.length < call.bulk->total)
+    return link_.protocol_error("reply buffer shorter than asked for");
+  call.has_reply_buffer = call.exposed = true;
+  call.reply_buffer = frame.reply_buffer;
   if (call.part) watch_.unread().granted(call.bulk->stream, shared_.awake_ns);
   const bool lasting = (frame.header.flags & wire::lasting) != 0;
-  if (call.invalidate_rkey == 0 && capabilities_.windows && !lasting) call.invalidate_rkey = frame.sink.rkey;
+  if (call.invalidate_rkey == 0 && capabilities_.windows && !lasting)
+    call.invalidate_rkey = frame.reply_buffer.rkey;
   start_writing(slot);
 }
 
@@ -130,10 +134,10 @@ void ServerEndpoint::send_written_response(std::uint32_t slot) {
   std::memcpy(payload, &written, sizeof written);
   const wire::Header header =
       wire::Header::of(wire::FrameType::response, wire::call_word(slot, call.generation), bulk.status,
-                       wire::written | (bulk.image ? wire::image : 0));
+                       wire::written | (bulk.aligned ? wire::aligned : 0));
   const std::uint32_t metadata_bytes = bulk.metadata_bytes;
   auto payload_bytes = static_cast<std::uint32_t>(sizeof written) + metadata_bytes;
-  payload_bytes += link_.add_number(send_slot, payload_bytes, bulk.pieces.front().sealed_number);
+  payload_bytes += link_.add_number(send_slot, payload_bytes, bulk.gather_entries.front().sealed_number);
   const std::uint32_t index = keep_until_sent(slot, call);
   link_.send_message(send_slot, header, nullptr, metadata_bytes, payload_bytes, call.invalidate_rkey,
                      {Then::bulk_sent, index});
@@ -166,7 +170,7 @@ void ServerEndpoint::stop_writing(std::uint32_t slot, std::uint32_t status, cons
 void ServerEndpoint::end_response(ServerBulk& bulk) {
   if (bulk.slot >= 0) shared_.slots.release(static_cast<std::uint32_t>(bulk.slot));
   bulk.slot = -1;
-  release_pieces(link_, bulk.pieces);
+  release_gather_entries(link_, bulk.gather_entries);
   link_.emit_sent(bulk.token);
 }
 

@@ -22,35 +22,35 @@ enum class ServerState : std::uint8_t {
   waiting,   ///< bulk request: waits for arena memory
   fetching,  ///< bulk request: READs in progress
   running,   ///< handed to JS
-  asking,    ///< large response: waits for the client's sink
+  asking,    ///< large response: waits for the client's reply buffer
   writing,   ///< large response: WRITEs in progress; idle again as soon as the response is on its way
 };
 
 struct ServerBulk {
   FairQueue::Member turn;  ///< among the calls of the session with bytes to move
   // the request
-  std::vector<wire::Piece> remote;
-  memory::BlockId block = memory::kNoBlock;  ///< READ sink, one reference held until JS takes it
+  std::vector<wire::GatherEntry> remote;
+  memory::BlockId block = memory::kNoBlock;  ///< READ reply buffer, one reference held until JS takes it
   std::uint32_t total = 0;                   ///< bytes that the message takes at the receiver, gaps included
-  bool image = false;                        ///< each piece begins at its place
+  bool aligned = false;                      ///< each gather entry begins at its place
   std::optional<ReceiveSlot> held_receive;   ///< with the request's metadata
   std::vector<std::byte> metadata;           ///< what is in it, while the request waits for memory
-  std::uint32_t carried_bytes = 0;           ///< of pieces that lie behind the metadata
-  std::uint32_t carried_taken = 0;           ///< of these: at their place
+  std::uint32_t inlined_bytes = 0;           ///< of gather entries that lie behind the metadata
+  std::uint32_t inlined_taken = 0;           ///< of these: at their place
   std::uint64_t number = 0;                  ///< of the message, in a sealed session
   bool held_back = false;                    ///< part: waits until the application wants it
   boundary::Event request;
   std::uint32_t reads_outstanding = 0;
   std::string refusal;  ///< why the request is refused when its READs are over
   // the response
-  std::vector<Piece> pieces;
+  std::vector<GatherEntry> gather_entries;
   std::uint32_t token = 0;
   std::int32_t slot = -1;  ///< send slot with the response's metadata, -1: already sent
   std::uint32_t status = 0, metadata_bytes = 0;
   std::uint64_t asked_ns = 0;  ///< on the awake clock: when the client was asked for memory
   std::uint32_t stream = 0;    ///< of a part: which one
   // progress of whichever transfer is under way
-  std::uint32_t piece = 0, piece_offset = 0;
+  std::uint32_t gather_entry = 0, gather_entry_offset = 0;
   std::uint32_t moved = 0;  ///< where the next byte goes
 };
 
@@ -61,11 +61,11 @@ struct ServerCall {
   bool cancelled = false;    ///< while waiting, fetching
   bool invalidates = false;  ///< the answer names a key of the client that it makes invalid
   std::uint8_t cancel_status = 0;
-  bool has_sink = false;
+  bool has_reply_buffer = false;
   bool part = false;   ///< a stream, or a part of one
   bool opens = false;  ///< the stream
   std::uint32_t method = 0;
-  wire::Sink sink{};
+  wire::ReplyBuffer reply_buffer{};
   std::uint32_t invalidate_rkey = 0;  ///< named in the response's SEND_WITH_INV
   std::uint32_t timeout_us = 0;
   std::uint64_t arrived_ns = 0;

@@ -29,17 +29,17 @@ bool ServerEndpoint::on_control(const wire::Frame& frame) {
     case wire::FrameType::cancel:
       on_cancel(frame.header);
       return true;
-    case wire::FrameType::sink:
-      on_sink(frame);
+    case wire::FrameType::reply_buffer:
+      on_reply_buffer(frame);
       return true;
     default:
       return false;
   }
 }
 
-void ServerEndpoint::on_done(SendQueue::Done done, bool vanished) {
+void ServerEndpoint::on_done(SendQueue::Done done, bool memory_gone) {
   if (done.then == Then::bulk_sent) on_bulk_sent(done.ref);
-  if (done.then == Then::chunk_read) on_chunk_read(ReadRef::of(done.ref), vanished);
+  if (done.then == Then::chunk_read) on_chunk_read(ReadRef::of(done.ref), memory_gone);
 }
 
 void ServerEndpoint::enter(ServerCall& call, ServerState state) {

@@ -23,8 +23,8 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
  public:
   explicit ServerEndpoint(Link& link);
   ~ServerEndpoint() override;
-  /// What may wait in the send queue: responses; of each call a sink request, and a refusal without a send
-  /// slot.
+  /// What may wait in the send queue: responses; of each call a reply buffer request, and a refusal without a
+  /// send slot.
   static SendQueue::QueueLimits queue_limits(std::uint32_t call_slots) {
     return {std::size_t{call_slots} * 2 + 16, std::size_t{call_slots} * 2 + 16, 0};
   }
@@ -43,7 +43,7 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
   bool on_message(const wire::Frame& frame, const std::byte* data, ReceiveSlot receive_slot,
                   std::uint32_t invalidated_rkey) override;
   bool on_control(const wire::Frame& frame) override;
-  void on_done(SendQueue::Done done, bool vanished) override;
+  void on_done(SendQueue::Done done, bool memory_gone) override;
 
   // --- each turn
   Moved move(Bulk kind, std::int64_t& credit) override { return transfers_.move(kind, credit); }
@@ -102,7 +102,7 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
 
   // requests.cc
   void on_request(const wire::Frame& frame, const std::byte* data, ReceiveSlot receive_slot);
-  void on_chunk_read(ReadRef read, bool vanished);
+  void on_chunk_read(ReadRef read, bool memory_gone);
   void on_cancel(const wire::Header& header);
   void on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data,
                        ReceiveSlot receive_slot);
@@ -118,7 +118,7 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
   bool start_fetch(std::uint32_t slot, memory::Use use);
   void wait_to_fetch(std::uint32_t slot);
   std::string why_waiting(std::uint32_t slot) const;
-  void spill_metadata(ServerBulk& bulk);
+  void overflow_metadata(ServerBulk& bulk);
   void restore_metadata(ServerBulk& bulk, ReceiveSlot slot);
   bool refused_by_system(std::uint32_t slot);
   /// What its session may have of the arena, by the server's own word, is what a request lacks.
@@ -126,7 +126,7 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
   std::string over_quota() const;
 
   // responses.cc
-  void on_sink(const wire::Frame& frame);
+  void on_reply_buffer(const wire::Frame& frame);
   void on_bulk_sent(std::uint32_t index);
   void start_writing(std::uint32_t slot);
   void stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) override;

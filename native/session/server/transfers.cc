@@ -55,15 +55,16 @@ Moved Transfers::move_read(std::uint32_t slot, Turn& turn) {
   const fabric::Capabilities& can = link_.capabilities();
   Staging* const staging = link_.staging();
   while (bulk.moved < bulk.total) {
-    const wire::Piece& piece = bulk.remote[bulk.piece];
-    if (piece.carried()) {
-      place_carried(bulk, block.data);
+    const wire::GatherEntry& gather_entry = bulk.remote[bulk.gather_entry];
+    if (gather_entry.inlined()) {
+      place_inlined(bulk, block.data);
       continue;
     }
     if (const Moved moved = may_post(turn); moved != Moved::all) return moved;
     if (watch_.reads().count() >= can.max_rd_atomic) return turn.halt(Moved::stuck);
-    if (bulk.piece_offset == 0) {
-      const std::string why = link_.queue_pair().reach(piece.rkey, piece.addr, piece.length);
+    if (bulk.gather_entry_offset == 0) {
+      const std::string why =
+          link_.queue_pair().reach(gather_entry.rkey, gather_entry.addr, gather_entry.length);
       if (!why.empty()) {
         owner_.stop_fetching(slot, kResourceExhausted,
                              "the server cannot reach the memory of the request: " + why);
@@ -73,8 +74,8 @@ Moved Transfers::move_read(std::uint32_t slot, Turn& turn) {
     std::uint32_t chunk = shared_.flow.chunk(can.max_msg_bytes);
     if (staging != nullptr)
       chunk = static_cast<std::uint32_t>(std::min<std::size_t>(chunk, staging->largest()));
-    const std::uint64_t from = piece.addr + bulk.piece_offset;
-    const std::uint32_t wanted = std::min(piece.length - bulk.piece_offset, chunk);
+    const std::uint64_t from = gather_entry.addr + bulk.gather_entry_offset;
+    const std::uint32_t wanted = std::min(gather_entry.length - bulk.gather_entry_offset, chunk);
     const std::uint32_t bytes = can.read_bytes(from, watch_.reads().may_begin(wanted));
     if (bytes == 0) return turn.halt(Moved::stuck);
     fabric::Sge into{reinterpret_cast<std::uint64_t>(block.data) + bulk.moved, bytes, block.region->lkey()};
@@ -90,34 +91,34 @@ Moved Transfers::move_read(std::uint32_t slot, Turn& turn) {
       landings_.push_back({range, block.data + bulk.moved, bytes});
       into = {reinterpret_cast<std::uint64_t>(landing.data), bytes, landing.region->lkey()};
     }
-    link_.send().read(into, from, piece.rkey, {Then::chunk_read, ReadRef{slot, bytes}.word()});
+    link_.send().read(into, from, gather_entry.rkey, {Then::chunk_read, ReadRef{slot, bytes}.word()});
     watch_.reads().began(bytes);
     ++bulk.reads_outstanding;
     bulk.moved += bytes;
-    bulk.piece_offset += bytes;
-    if (bulk.piece_offset == piece.length) next_piece(bulk);
+    bulk.gather_entry_offset += bytes;
+    if (bulk.gather_entry_offset == gather_entry.length) next_gather_entry(bulk);
     charge(turn, bytes);
   }
   return Moved::all;
 }
 
-/// The next piece came in the frame, which lies in its receive until the request goes to JS.
-void Transfers::place_carried(ServerBulk& bulk, std::byte* message) {
-  const std::uint32_t bytes = bulk.remote[bulk.piece].length;
-  const std::byte* carried = link_.receives().memory_of(*bulk.held_receive) +
+/// The next gather entry came in the frame, which lies in its receive until the request goes to JS.
+void Transfers::place_inlined(ServerBulk& bulk, std::byte* message) {
+  const std::uint32_t bytes = bulk.remote[bulk.gather_entry].length;
+  const std::byte* inlined = link_.receives().memory_of(*bulk.held_receive) +
                              bulk.request.word[ev::metadata_offset] + bulk.request.word[ev::metadata_bytes];
-  std::memcpy(message + bulk.moved, carried + bulk.carried_taken, bytes);
-  bulk.carried_taken += bytes;
+  std::memcpy(message + bulk.moved, inlined + bulk.inlined_taken, bytes);
+  bulk.inlined_taken += bytes;
   bulk.moved += bytes;
-  next_piece(bulk);
+  next_gather_entry(bulk);
 }
 
-/// A piece has been moved: the next one goes behind it, or to its place in an image.
-void Transfers::next_piece(ServerBulk& bulk) {
-  ++bulk.piece;
-  bulk.piece_offset = 0;
-  if (bulk.image && bulk.moved != bulk.total) {
-    bulk.moved = static_cast<std::uint32_t>(wire::image_place(bulk.moved));
+/// A gather entry has been moved: the next one goes behind it, or to its place in an aligned message.
+void Transfers::next_gather_entry(ServerBulk& bulk) {
+  ++bulk.gather_entry;
+  bulk.gather_entry_offset = 0;
+  if (bulk.aligned && bulk.moved != bulk.total) {
+    bulk.moved = static_cast<std::uint32_t>(wire::aligned_offset(bulk.moved));
   }
 }
 
@@ -136,13 +137,14 @@ void Transfers::on_read(std::uint32_t bytes) {
 Moved Transfers::move_write(std::uint32_t slot, Turn& turn) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
-  if (any_vanished(bulk.pieces)) {
+  if (any_memory_gone(bulk.gather_entries)) {
     owner_.stop_writing(slot, kInternal,
                         "the memory of the response was transferred or detached before it had been sent");
     return Moved::all;
   }
   if (bulk.moved == 0) {
-    const std::string why = link_.queue_pair().reach(call.sink.rkey, call.sink.addr, bulk.total);
+    const std::string why =
+        link_.queue_pair().reach(call.reply_buffer.rkey, call.reply_buffer.addr, bulk.total);
     if (!why.empty()) {
       owner_.stop_writing(slot, kResourceExhausted,
                           "the server cannot reach the memory for the response: " + why);
@@ -159,20 +161,20 @@ Moved Transfers::move_write(std::uint32_t slot, Turn& turn) {
     fabric::Sge sges[kSgeMax];
     std::size_t count = 0;
     std::uint32_t bytes = 0;
-    const std::uint64_t to = call.sink.addr + bulk.moved, start = bulk.moved;
-    // As many pieces as lie one behind the other there.
-    while (count < sge_max && bytes < chunk && bulk.piece < bulk.pieces.size() &&
+    const std::uint64_t to = call.reply_buffer.addr + bulk.moved, start = bulk.moved;
+    // As many gather entries as lie one behind the other there.
+    while (count < sge_max && bytes < chunk && bulk.gather_entry < bulk.gather_entries.size() &&
            bulk.moved == start + bytes) {
-      const Piece& piece = bulk.pieces[bulk.piece];
-      const std::uint32_t take = std::min(piece.length - bulk.piece_offset, chunk - bytes);
-      sges[count++] = {piece.addr + bulk.piece_offset, take, piece.region->lkey()};
+      const GatherEntry& gather_entry = bulk.gather_entries[bulk.gather_entry];
+      const std::uint32_t take = std::min(gather_entry.length - bulk.gather_entry_offset, chunk - bytes);
+      sges[count++] = {gather_entry.addr + bulk.gather_entry_offset, take, gather_entry.region->lkey()};
       bytes += take;
       bulk.moved += take;
-      bulk.piece_offset += take;
-      if (bulk.piece_offset == piece.length) next_piece(bulk);
+      bulk.gather_entry_offset += take;
+      if (bulk.gather_entry_offset == gather_entry.length) next_gather_entry(bulk);
     }
     watch_.answers().wrote(bulk.moved - start);
-    link_.send().write({sges, count}, to, call.sink.rkey);
+    link_.send().write({sges, count}, to, call.reply_buffer.rkey);
     charge(turn, bytes);
   }
   owner_.send_written_response(slot);

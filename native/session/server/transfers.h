@@ -67,8 +67,8 @@ class Transfers {
   Moved move_read(std::uint32_t slot, Turn& turn);
   Moved move_write(std::uint32_t slot, Turn& turn);
   void charge(Turn& turn, std::uint32_t bytes);
-  void place_carried(ServerBulk& bulk, std::byte* message);
-  static void next_piece(ServerBulk& bulk);
+  void place_inlined(ServerBulk& bulk, std::byte* message);
+  static void next_gather_entry(ServerBulk& bulk);
 
   Link& link_;
   Shared& shared_;

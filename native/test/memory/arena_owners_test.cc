@@ -23,10 +23,10 @@ std::size_t take_all(Arena& arena, std::size_t bytes, Use use, OwnerId owner) {
 TEST(ArenaOwners, ASingleOwnerMayHaveEverything) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});
-  EXPECT_EQ(take_all(arena, MiB, Use::sink, arena.add_owner()), 64u);
+  EXPECT_EQ(take_all(arena, MiB, Use::reply_buffer, arena.add_owner()), 64u);
 }
 
-constexpr Use kLaterUses[] = {Use::fetch, Use::response, Use::sink};
+constexpr Use kLaterUses[] = {Use::fetch, Use::response, Use::reply_buffer};
 
 TEST(ArenaOwners, AGreedyOwnerLeavesAQuarterToTheOthers) {
   for (const Use use : kLaterUses) {
@@ -113,7 +113,7 @@ TEST(ArenaOwners, AnAnswerCountsForTheLimitOfItsOwnerBesideRequests) {
     EXPECT_NE(arena.alloc(MiB, use, limited), kNoBlock);
   EXPECT_EQ(arena.alloc(MiB, Use::response, limited), kNoBlock);
   EXPECT_EQ(arena.alloc(MiB, Use::part, limited), kNoBlock);
-  EXPECT_NE(arena.alloc(MiB, Use::sink, limited), kNoBlock);
+  EXPECT_NE(arena.alloc(MiB, Use::reply_buffer, limited), kNoBlock);
 }
 
 TEST(ArenaOwners, TheIndexOfAnOwnerWithALimitIsReusedForOneWithout) {
@@ -128,7 +128,7 @@ TEST(ArenaOwners, AnOwnerMayFillAnEmptyArenaWithAMessage) {
   Arena arena(device, {.budget_bytes = 64 * MiB});
   const OwnerId owner = arena.add_owner();
   arena.add_owner();
-  EXPECT_NE(arena.alloc(64 * MiB, Use::sink, owner), kNoBlock);
+  EXPECT_NE(arena.alloc(64 * MiB, Use::reply_buffer, owner), kNoBlock);
 }
 
 TEST(ArenaOwners, BlocksOfARemovedOwnerCountForNoOther) {
@@ -137,7 +137,7 @@ TEST(ArenaOwners, BlocksOfARemovedOwnerCountForNoOther) {
   arena.add_owner();
   const OwnerId gone = arena.add_owner();
   std::vector<BlockId> blocks;
-  for (BlockId id; (id = arena.alloc(MiB, Use::sink, gone)) != kNoBlock;) blocks.push_back(id);
+  for (BlockId id; (id = arena.alloc(MiB, Use::reply_buffer, gone)) != kNoBlock;) blocks.push_back(id);
   arena.remove_owner(gone);
   const OwnerId next = arena.add_owner();
   EXPECT_NE(next, gone);

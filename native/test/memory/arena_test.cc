@@ -367,7 +367,7 @@ TEST(ArenaShares, OfEarlierStepsLeaveRoomForLaterOnes) {
     Use use;
     std::size_t most;
   } const table[] = {{Use::ahead, 1 * MiB}, {Use::part, 2 * MiB},     {Use::request, 4 * MiB},
-                     {Use::fetch, 6 * MiB}, {Use::response, 7 * MiB}, {Use::sink, 8 * MiB}};
+                     {Use::fetch, 6 * MiB}, {Use::response, 7 * MiB}, {Use::reply_buffer, 8 * MiB}};
   for (const auto& row : table) {
     while (arena.alloc(256 << 10, row.use) != kNoBlock) {
     }
@@ -376,7 +376,7 @@ TEST(ArenaShares, OfEarlierStepsLeaveRoomForLaterOnes) {
 }
 
 TEST(ArenaShares, LetALoneMessageBeLargerButNothingThatIsOnlyAhead) {
-  for (const Use use : {Use::request, Use::fetch, Use::response, Use::sink, Use::application}) {
+  for (const Use use : {Use::request, Use::fetch, Use::response, Use::reply_buffer, Use::application}) {
     FakeDevice device;
     Arena arena(device, {.budget_bytes = 8 * MiB});
     const BlockId lone = arena.alloc(8 * MiB, use);

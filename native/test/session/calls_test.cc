@@ -1,5 +1,5 @@
-// Calls as they should go: every size, every way a payload travels, every kind of sink. On both modes of the
-// simulated fabric.
+// Calls as they should go: every size, every way a payload travels, every kind of reply buffer. On both modes
+// of the simulated fabric.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -61,46 +61,47 @@ TEST_P(Calls, TravelInlineEagerOrBulkByTheirSize) {
   EXPECT_EQ(server.bulk_read_bytes, 2000u);
   expect_ok(pair.complete({.response_bytes = 2000}));
   EXPECT_EQ(server.bulk_write_bytes, 2000u);
-  EXPECT_EQ(client.sinks_asked, 1u);
+  EXPECT_EQ(client.reply_buffers_asked, 1u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST_P(Calls, WithRequestsInAnyNumberOfPieces) {
+TEST_P(Calls, WithRequestsInAnyNumberOfGatherEntries) {
   for (const bool in_arena : {false, true}) {
     Pair pair(pair_options());
-    for (std::size_t pieces = 1; pieces <= kPiecesMax + 3; ++pieces) {
-      SCOPED_TRACE(pieces);
+    for (std::size_t gather_entries = 1; gather_entries <= kGatherEntriesMax + 3; ++gather_entries) {
+      SCOPED_TRACE(gather_entries);
       const std::uint64_t reads = pair.server.context->stats().bulk_reads;
-      expect_ok(
-          pair.complete({.request_bytes = 5000, .request_pieces = pieces, .request_in_arena = in_arena}));
+      expect_ok(pair.complete(
+          {.request_bytes = 5000, .request_gather_entries = gather_entries, .request_in_arena = in_arena}));
       // Beyond the limit of the frame one copy is read instead, and always where memory is staged.
-      const bool copied = pieces > kPiecesMax || !has_windows();
-      EXPECT_EQ(pair.server.context->stats().bulk_reads - reads, copied ? 1 : pieces);
+      const bool copied = gather_entries > kGatherEntriesMax || !has_windows();
+      EXPECT_EQ(pair.server.context->stats().bulk_reads - reads, copied ? 1 : gather_entries);
     }
     EXPECT_EQ(pair.finish(), Violations{});
   }
 }
 
-TEST_P(Calls, WithResponsesInAnyNumberOfPieces) {
+TEST_P(Calls, WithResponsesInAnyNumberOfGatherEntries) {
   for (const bool in_arena : {false, true}) {
     Pair pair(pair_options());
-    for (std::size_t pieces = 1; pieces <= kPiecesMax + 3; ++pieces) {
-      SCOPED_TRACE(pieces);
-      expect_ok(
-          pair.complete({.response_bytes = 5000, .response_pieces = pieces, .response_in_arena = in_arena}));
+    for (std::size_t gather_entries = 1; gather_entries <= kGatherEntriesMax + 3; ++gather_entries) {
+      SCOPED_TRACE(gather_entries);
+      expect_ok(pair.complete({.response_bytes = 5000,
+                               .response_gather_entries = gather_entries,
+                               .response_in_arena = in_arena}));
     }
     EXPECT_EQ(pair.finish(), Violations{});
   }
 }
 
-TEST_P(Calls, OfNoBytesInMorePiecesThanAFrameHolds) {
+TEST_P(Calls, OfNoBytesInMoreGatherEntriesThanAFrameHolds) {
   Pair pair(pair_options());
-  // A sink makes it a bulk request.
+  // A reply buffer makes it a bulk request.
   for (const bool in_arena : {false, true}) {
     expect_ok(pair.complete({.request_bytes = 0,
-                             .request_pieces = kPiecesMax + 1,
+                             .request_gather_entries = kGatherEntriesMax + 1,
                              .request_in_arena = in_arena,
-                             .given_sink = 2000}));
+                             .given_reply_buffer = 2000}));
   }
   EXPECT_EQ(pair.server.context->stats().bulk_reads, 0u);
   EXPECT_EQ(pair.finish(), Violations{});
@@ -108,8 +109,8 @@ TEST_P(Calls, OfNoBytesInMorePiecesThanAFrameHolds) {
 
 TEST_P(Calls, AnsweredByABulkResponseOfNoBytes) {
   Pair pair(pair_options());
-  const CallRecord& call =
-      pair.complete({.response_bytes = 0, .response_pieces = kPiecesMax + 1, .response_bulk = true});
+  const CallRecord& call = pair.complete(
+      {.response_bytes = 0, .response_gather_entries = kGatherEntriesMax + 1, .response_bulk = true});
   expect_ok(call);
   EXPECT_EQ(pair.server.context->stats().bulk_writes, 0u);
   EXPECT_EQ(pair.finish(), Violations{});
@@ -124,7 +125,7 @@ TEST_P(Calls, LargerThanOneWorkRequest) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST_P(Calls, WithASinkOfTheCaller) {
+TEST_P(Calls, WithAReplyBufferOfTheCaller) {
   struct {
     const char* name;
     std::size_t given, response;
@@ -139,51 +140,51 @@ TEST_P(Calls, WithASinkOfTheCaller) {
     for (const std::size_t request : {std::size_t{0}, std::size_t{100}, std::size_t{3000}}) {
       SCOPED_TRACE(std::string(row.name) + ", request of " + std::to_string(request));
       Pair pair(pair_options());
-      const CallRecord& call =
-          pair.complete({.request_bytes = request, .response_bytes = row.response, .given_sink = row.given});
+      const CallRecord& call = pair.complete(
+          {.request_bytes = request, .response_bytes = row.response, .given_reply_buffer = row.given});
       expect_ok(call);
       EXPECT_EQ(call.answer_block == call.given_block, row.used);
-      EXPECT_EQ(pair.client.context->stats().sinks_asked, row.asked ? 1u : 0u);
+      EXPECT_EQ(pair.client.context->stats().reply_buffers_asked, row.asked ? 1u : 0u);
       EXPECT_EQ(pair.finish(), Violations{});
     }
   }
 }
 
-TEST_P(Calls, AreOfferedASinkWhenTheMethodAnsweredLargeBefore) {
+TEST_P(Calls, AreOfferedAReplyBufferWhenTheMethodAnsweredLargeBefore) {
   Pair pair(pair_options());
   const Stats& stats = pair.client.context->stats();
   expect_ok(pair.complete({.response_bytes = 20'000, .method = 9}));
-  EXPECT_EQ(stats.sinks_asked, 1u);
+  EXPECT_EQ(stats.reply_buffers_asked, 1u);
   expect_ok(pair.complete({.response_bytes = 20'000, .method = 9}));
-  EXPECT_EQ(stats.sinks_asked, 1u);
-  EXPECT_EQ(stats.sinks_predicted, 1u);
+  EXPECT_EQ(stats.reply_buffers_asked, 1u);
+  EXPECT_EQ(stats.reply_buffers_predicted, 1u);
   expect_ok(pair.complete({.response_bytes = 40'000, .method = 9}));  // predicted too small: asked once more
-  EXPECT_EQ(stats.sinks_asked, 2u);
+  EXPECT_EQ(stats.reply_buffers_asked, 2u);
   expect_ok(pair.complete({.response_bytes = 10, .method = 9}));  // in vain
-  EXPECT_EQ(stats.sinks_predicted, 3u);
+  EXPECT_EQ(stats.reply_buffers_predicted, 3u);
   expect_ok(pair.complete({.response_bytes = 10, .method = 8}));  // another method: not offered
   // A large request of this method has not been answered yet.
   expect_ok(pair.complete({.request_bytes = 20'000, .response_bytes = 10, .method = 9}));
-  EXPECT_EQ(stats.sinks_predicted, 3u);
+  EXPECT_EQ(stats.reply_buffers_predicted, 3u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST_P(Calls, AreOfferedASinkWhenTheMethodIsSaidToAnswerLarge) {
+TEST_P(Calls, AreOfferedAReplyBufferWhenTheMethodIsSaidToAnswerLarge) {
   Pair pair(pair_options());
   const Stats& stats = pair.client.context->stats();
   pair.client.context->expect_response(9, 20'000);
   expect_ok(pair.complete({.response_bytes = 20'000, .method = 9}));
-  EXPECT_EQ(stats.sinks_asked, 0u);
-  EXPECT_EQ(stats.sinks_predicted, 1u);
+  EXPECT_EQ(stats.reply_buffers_asked, 0u);
+  EXPECT_EQ(stats.reply_buffers_predicted, 1u);
   // What was said is no promise: what does not fit is asked for, and learned.
   expect_ok(pair.complete({.response_bytes = 40'000, .method = 9}));
-  EXPECT_EQ(stats.sinks_asked, 1u);
+  EXPECT_EQ(stats.reply_buffers_asked, 1u);
   expect_ok(pair.complete({.response_bytes = 40'000, .method = 9}));
-  EXPECT_EQ(stats.sinks_asked, 1u);
+  EXPECT_EQ(stats.reply_buffers_asked, 1u);
   // More than there may be: as if nothing had been said.
   pair.client.context->expect_response(10, 0xffffffff);
   expect_ok(pair.complete({.response_bytes = 20'000, .method = 10}));
-  EXPECT_EQ(stats.sinks_asked, 2u);
+  EXPECT_EQ(stats.reply_buffers_asked, 2u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 

@@ -20,9 +20,9 @@ PairOptions late(PairOptions options = {}) {
 }
 
 const CallSpec kKinds[] = {{},
-                           {.request_bytes = 5000, .request_pieces = 3},
+                           {.request_bytes = 5000, .request_gather_entries = 3},
                            {.response_bytes = 5000},
-                           {.request_bytes = 600, .response_bytes = 5000, .given_sink = 6000}};
+                           {.request_bytes = 600, .response_bytes = 5000, .given_reply_buffer = 6000}};
 
 TEST(Connecting, IsAnnouncedOnceBySessionUp) {
   for (const bool connects_late : {false, true}) {

@@ -33,7 +33,7 @@ TEST(Credits, NeitherRunOutNorOverrunForAnySeed) {
     for (int i = 0; i < 150; ++i) {
       for (Side* side : {&pair.client, &pair.server}) {
         const CallSpec spec{.request_bytes = random() % 3 == 0 ? random() % 4000 : random() % 60,
-                            .request_pieces = 1 + random() % 3,
+                            .request_gather_entries = 1 + random() % 3,
                             .response_bytes = random() % 4 == 0 ? random() % 6000 : random() % 60,
                             .answer = random() % 2 == 0 ? Answer::later : Answer::now,
                             .method = 1 + static_cast<std::uint32_t>(random() % 4)};
@@ -227,7 +227,7 @@ TEST(Credits, OfEachKindOfFrameAreUsedUpToTheReserveOfTheNext) {
   }
 }
 
-TEST(Credits, CallsThatWaitForThemCanBeWithdrawn) {
+TEST(Credits, CallsThatWaitForThemCanBeRemoved) {
   PairOptions options = immediate();
   options.inflight_max = 64;
   options.context.send_slots = 128;
@@ -275,7 +275,8 @@ TEST(SendSlots, AreNotNeededToRefuseOrConfirmACancel) {
   PairOptions options = immediate();
   options.context.send_slots = 4;
   Pair pair(options);
-  const std::uint64_t id = pair.start({.request_bytes = 10, .given_sink = 4096, .answer = Answer::later});
+  const std::uint64_t id =
+      pair.start({.request_bytes = 10, .given_reply_buffer = 4096, .answer = Answer::later});
   pair.run();
   // "JS" has them all in its hands.
   std::int32_t& free = pair.server.context->control()[boundary::ctl::free_slots];
@@ -328,11 +329,11 @@ TEST(SendSlots, OfASessionWhosePeerTakesNothingAreNotAllThatThereAre) {
 // --- a peer that stalls
 
 TEST(Stalls, OfTheServerCostACancelledCallItsGraceAndNothingElse) {
-  for (const bool sink : {false, true}) {
-    SCOPED_TRACE(sink);
+  for (const bool reply_buffer : {false, true}) {
+    SCOPED_TRACE(reply_buffer);
     Pair pair;
-    const std::uint64_t id =
-        pair.start({.request_bytes = 2000, .given_sink = sink ? 4096u : 0u, .answer = Answer::later});
+    const std::uint64_t id = pair.start(
+        {.request_bytes = 2000, .given_reply_buffer = reply_buffer ? 4096u : 0u, .answer = Answer::later});
     const std::uint64_t other = pair.start({.answer = Answer::later});
     pair.run();
     pair.client.cancel(id);

@@ -11,7 +11,7 @@ TEST(DrainedEvents, AreNoMoreThanTheNextBatchHolds) {
   constexpr std::uint32_t kCalls = 200;
   PairOptions options;
   options.inflight_max = 2 * kCalls;
-  options.grants = false;  // all of them may be sent at once
+  options.credit_pool = false;  // all of them may be sent at once
   options.context.send_slots = 2 * kCalls;
   options.context.read_bytes_max = 1;  // one READ at a time
   options.sim.read_extra_max_ns = std::uint64_t{1} << 50;

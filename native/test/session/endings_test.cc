@@ -21,20 +21,24 @@ struct Shape {
 const Shape kShapes[] = {
     {"Eager", {}, false},
     {"EagerAnsweredLater", {.answer = Answer::later}, false},
-    {"BulkRequest", {.request_bytes = 5000, .request_pieces = 3}, false},
-    {"BulkRequestOfThirtyPieces",
-     {.request_bytes = 60'000, .request_pieces = 30, .request_in_arena = true},
+    {"BulkRequest", {.request_bytes = 5000, .request_gather_entries = 3}, false},
+    {"BulkRequestOfThirtyGatherEntries",
+     {.request_bytes = 60'000, .request_gather_entries = 30, .request_in_arena = true},
      false},
-    {"BulkResponseAsked", {.response_bytes = 5000, .response_pieces = 2}, false},
+    {"BulkResponseAsked", {.response_bytes = 5000, .response_gather_entries = 2}, false},
     {"BulkResponsePredicted", {.response_bytes = 5000, .method = 9}, true},
     {"BulkResponsePredictedTooSmall", {.response_bytes = 70'000, .method = 9}, true},
     {"BulkResponsePredictedInVain", {.response_bytes = 5, .method = 9}, true},
-    {"BulkBothWays", {.request_bytes = 5000, .request_pieces = 2, .response_bytes = 5000}, false},
-    {"GivenSink", {.request_bytes = 10, .response_bytes = 5000, .given_sink = 5000}, false},
-    {"GivenSinkBulkRequest", {.request_bytes = 3000, .response_bytes = 5000, .given_sink = 6000}, false},
-    {"GivenSinkTooSmall", {.request_bytes = 10, .response_bytes = 9000, .given_sink = 4096}, false},
-    {"GivenSinkAnsweredLater",
-     {.request_bytes = 3000, .response_bytes = 5000, .given_sink = 6000, .answer = Answer::later},
+    {"BulkBothWays", {.request_bytes = 5000, .request_gather_entries = 2, .response_bytes = 5000}, false},
+    {"GivenReplyBuffer", {.request_bytes = 10, .response_bytes = 5000, .given_reply_buffer = 5000}, false},
+    {"GivenReplyBufferBulkRequest",
+     {.request_bytes = 3000, .response_bytes = 5000, .given_reply_buffer = 6000},
+     false},
+    {"GivenReplyBufferTooSmall",
+     {.request_bytes = 10, .response_bytes = 9000, .given_reply_buffer = 4096},
+     false},
+    {"GivenReplyBufferAnsweredLater",
+     {.request_bytes = 3000, .response_bytes = 5000, .given_reply_buffer = 6000, .answer = Answer::later},
      false},
     {"OfSeveralWorkRequests", {.request_bytes = 3 * kChunkBytes, .response_bytes = 3 * kChunkBytes}, false},
 };
@@ -256,7 +260,8 @@ TEST(TheLastBatch, CallsThatAreStagedInItHaveNotBeenSent) {
 TEST(Timeout, AnAnswerThatHasComeIsTakenBeforeAnythingIsForced) {
   RDMA_RPC_NEEDS_WINDOWS();
   Pair pair;
-  const std::uint64_t id = pair.start({.response_bytes = 3000, .given_sink = 4000, .answer = Answer::later});
+  const std::uint64_t id =
+      pair.start({.response_bytes = 3000, .given_reply_buffer = 4000, .answer = Answer::later});
   pair.run();
   pair.client.cancel(id, Reason::deadline);
   pair.client.flush();

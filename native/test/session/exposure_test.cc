@@ -62,10 +62,10 @@ TEST(Exposures, AllCarryTheSameCalls) {
       options.sim.seed = seed;
       Pair pair(options);
       for (const CallSpec& spec :
-           {CallSpec{.request_bytes = 5000, .request_pieces = 3},
-            CallSpec{.response_bytes = 5000, .response_pieces = 3},
-            CallSpec{.request_bytes = 70'000, .request_in_arena = true, .given_sink = 9000},
-            CallSpec{.request_bytes = 9000, .response_bytes = 70'000, .given_sink = 4096}}) {
+           {CallSpec{.request_bytes = 5000, .request_gather_entries = 3},
+            CallSpec{.response_bytes = 5000, .response_gather_entries = 3},
+            CallSpec{.request_bytes = 70'000, .request_in_arena = true, .given_reply_buffer = 9000},
+            CallSpec{.request_bytes = 9000, .response_bytes = 70'000, .given_reply_buffer = 4096}}) {
         EXPECT_NE(pair.start(spec), 0u);
       }
       pair.run();
@@ -119,13 +119,14 @@ TEST(Exposures, OfEachModeHoldACallUntilThePeerHasAnsweredItsCancel) {
   for (const Exposure mode : kModes) {
     SCOPED_TRACE(to_string(mode));
     Pair pair(in_mode(mode));
-    const std::uint64_t id = pair.start({.request_bytes = 5000, .given_sink = 6000, .answer = Answer::later});
+    const std::uint64_t id =
+        pair.start({.request_bytes = 5000, .given_reply_buffer = 6000, .answer = Answer::later});
     pair.run();
     pair.client.cancel(id);
     let_pass(pair.world, {&pair.client}, 1'000'000'000);
     const bool copied = pair.at_client().security() == Exposure::staging;
     EXPECT_TRUE(pair.call(id).ended());
-    EXPECT_EQ(pair.call(id).held, boundary::held_slot | (copied ? 0 : boundary::held_sink));
+    EXPECT_EQ(pair.call(id).held, boundary::pending_slot | (copied ? 0 : boundary::pending_reply_buffer));
     pair.run();
     EXPECT_FALSE(pair.call(id).holds());
     EXPECT_EQ(pair.finish(), Violations{});
@@ -147,7 +148,7 @@ TEST(Writes, AreNoLongerThanIsGoodForTheDevice) {
     PairOptions options = in_mode(Exposure::shared);
     options.sim.capabilities.max_write_bytes = most;
     Pair pair(options);
-    EXPECT_TRUE(pair.complete({.response_bytes = kBytes, .given_sink = kBytes}).answered());
+    EXPECT_TRUE(pair.complete({.response_bytes = kBytes, .given_reply_buffer = kBytes}).answered());
     EXPECT_EQ(pair.world.counters().of(fabric::Opcode::rdma_write),
               most > kBytes ? 1 : (kBytes + most - 1) / most);
     EXPECT_EQ(pair.finish(), Violations{});
@@ -166,7 +167,7 @@ TEST(Reads, OfAFewBytesStayOnAPageWhereTheDeviceNeedsThat) {
         options.sim.capabilities.one_page_read_max = most;
         Pair pair(options);
         EXPECT_TRUE(pair.complete({.request_bytes = bytes,
-                                   .given_sink = 4096,
+                                   .given_reply_buffer = 4096,
                                    .beyond_page = static_cast<std::uint8_t>(beyond)})
                         .answered());
         const bool broken = tail <= most && beyond != tail;
@@ -189,7 +190,8 @@ TEST(Queues, OfADeviceThatAllowsFewCarryAFullLoad) {
     Pair pair(options);
     for (int i = 0; i < 48; ++i) {
       const std::size_t bytes = i % 3 == 0 ? 30'000 : 20;
-      EXPECT_NE(pair.start({.request_bytes = bytes, .request_pieces = 5, .response_bytes = bytes}), 0u);
+      EXPECT_NE(pair.start({.request_bytes = bytes, .request_gather_entries = 5, .response_bytes = bytes}),
+                0u);
     }
     pair.run();
     for (std::uint64_t id = 1; id <= 48; ++id) EXPECT_TRUE(pair.call(id).answered());

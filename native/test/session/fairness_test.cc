@@ -156,7 +156,7 @@ struct Hosts {
 /// A call that moves so many bytes one way.
 CallSpec moving(Bulk kind, std::size_t bytes) {
   if (kind == Bulk::read) return {.request_bytes = bytes, .request_in_arena = true};
-  return {.response_bytes = bytes, .response_in_arena = true, .given_sink = bytes};
+  return {.response_bytes = bytes, .response_in_arena = true, .given_reply_buffer = bytes};
 }
 
 /// What each of those that share may have moved more than the others: a turn, and a request beyond it.
@@ -365,10 +365,10 @@ TEST(FairnessSeeds, BoundsHoldAndBudgetsComeBack) {
       constexpr std::size_t sizes[] = {32, 5'000, 200'000, 1'000'000};
       if (any(3) != 0 && hosts.client.context->find(hosts.at_client[session]) != nullptr) {
         const CallSpec spec{.request_bytes = sizes[any(4)],
-                            .request_pieces = 1 + any(4),
+                            .request_gather_entries = 1 + any(4),
                             .request_in_arena = any(2) == 0,
                             .response_bytes = sizes[any(4)],
-                            .response_pieces = 1 + any(4),
+                            .response_gather_entries = 1 + any(4),
                             .answer = any(4) == 0 ? Answer::later : Answer::now};
         if (const std::uint64_t id = hosts.client.start(hosts.at_client[session], spec)) ids.push_back(id);
       }

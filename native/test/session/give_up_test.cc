@@ -54,7 +54,8 @@ struct GiveUp : Crowd {
   void stop_writing() {
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint64_t writes = server.context->stats().bulk_writes;
-      ids.push_back(start(i, {.response_bytes = kBytes, .response_in_arena = true, .given_sink = kBytes}));
+      ids.push_back(
+          start(i, {.response_bytes = kBytes, .response_in_arena = true, .given_reply_buffer = kBytes}));
       ASSERT_TRUE(until([&] { return server.context->stats().bulk_writes != writes; }));
       stop(i);
     }

@@ -85,7 +85,7 @@ TEST(LateCancel, LeavesTheMemoryOfAnAnswerWhoseWritesAreUnderWay) {
   Pair pair(options);
   const std::size_t bytes = options.max_message_bytes;
   const std::uint64_t id =
-      pair.start({.response_bytes = bytes, .given_sink = bytes, .answer = Answer::later});
+      pair.start({.response_bytes = bytes, .given_reply_buffer = bytes, .answer = Answer::later});
   pair.run();
   pair.world.delay(kServerQp, kLongNs);
   pair.server.answer();
@@ -110,7 +110,8 @@ TEST(LateCancel, LeavesTheMemoryOfAnAnswerWhoseWritesAreUnderWay) {
 TEST(LateCancel, LeavesItsStagingMemoryToTheWritesThatMayStillCome) {
   if (has_windows()) GTEST_SKIP() << "not run: this device has memory windows";
   Pair pair;
-  const std::uint64_t id = pair.start({.response_bytes = 4000, .given_sink = 4096, .answer = Answer::later});
+  const std::uint64_t id =
+      pair.start({.response_bytes = 4000, .given_reply_buffer = 4096, .answer = Answer::later});
   pair.run();
   pair.world.delay(kServerQp, 4 * kLongNs);
   pair.server.answer();

@@ -38,7 +38,7 @@ TEST(ArenaExhausted, RequestsWaitInOrderAndGoOn) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(ArenaExhausted, AnswersWaitForTheirSink) {
+TEST(ArenaExhausted, AnswersWaitForTheirReplyBuffer) {
   Pair pair(immediate());
   const memory::BlockId hog = pair.client.context->arena().alloc(8 << 20);
   const std::uint64_t id = pair.start({.response_bytes = 5000}),
@@ -95,8 +95,8 @@ TEST(Registrations, RefusedMeansCopied) {
     PairOptions options = immediate();
     change(options);
     Pair pair(options);
-    EXPECT_TRUE(
-        pair.complete({.request_bytes = 5000, .request_pieces = 3, .response_bytes = 5000}).answered());
+    EXPECT_TRUE(pair.complete({.request_bytes = 5000, .request_gather_entries = 3, .response_bytes = 5000})
+                    .answered());
     EXPECT_EQ(pair.client.context->mr_cache().counters().entries, 0u);
     EXPECT_EQ(pair.finish(), Violations{});
   }
@@ -144,7 +144,7 @@ TEST(ArenaMemory, GoesToThePartsOfAStreamInOrder) {
   }
 }
 
-TEST(ArenaMemory, IsNotAllTakenByTheSinksThatPartsAreExpectedToNeed) {
+TEST(ArenaMemory, IsNotAllTakenByTheReplyBuffersThatPartsAreExpectedToNeed) {
   PairOptions options = immediate();
   options.inflight_max = 16;
   Pair pair(options);
@@ -156,7 +156,7 @@ TEST(ArenaMemory, IsNotAllTakenByTheSinksThatPartsAreExpectedToNeed) {
   }
   pair.run();
   EXPECT_LE(pair.client.context->arena().counters().bytes_leased, 1u << 20);
-  EXPECT_GT(pair.client.context->stats().sinks_predicted, 0u);
+  EXPECT_GT(pair.client.context->stats().reply_buffers_predicted, 0u);
   while (pair.server.answer()) {
   }
   for (const std::uint64_t id : ids) {
@@ -169,7 +169,7 @@ TEST(ArenaMemory, IsNotAllTakenByTheSinksThatPartsAreExpectedToNeed) {
 
 /// One call of the method had a large answer: that all of them get memory for such a one must leave room for
 /// what a call needs for sure, here a request that is copied.
-TEST(ArenaMemory, IsNotAllTakenByTheSinksThatCallsAreExpectedToNeed) {
+TEST(ArenaMemory, IsNotAllTakenByTheReplyBuffersThatCallsAreExpectedToNeed) {
   PairOptions options = immediate();
   options.inflight_max = 16;
   Pair pair(options);
@@ -181,7 +181,7 @@ TEST(ArenaMemory, IsNotAllTakenByTheSinksThatCallsAreExpectedToNeed) {
   }
   pair.run();
   memory::Arena& arena = pair.client.context->arena();
-  EXPECT_GT(pair.client.context->stats().sinks_predicted, 0u);
+  EXPECT_GT(pair.client.context->stats().reply_buffers_predicted, 0u);
   EXPECT_LE(arena.counters().bytes_leased, arena.largest() / 2);
   const memory::BlockId request = arena.alloc(3 << 20, memory::Use::request);
   EXPECT_NE(request, memory::kNoBlock);
@@ -205,7 +205,7 @@ TEST(MessageLimit, BelowTheSlotSizeIsKeptByTheReceiverToo) {
   EXPECT_EQ(request.status, 8u);
   EXPECT_EQ(request.processed, Processed::no);
   for (const std::size_t given : {std::size_t{0}, std::size_t{600}}) {
-    const CallRecord& response = pair.complete({.response_bytes = 501, .given_sink = given});
+    const CallRecord& response = pair.complete({.response_bytes = 501, .given_reply_buffer = given});
     EXPECT_EQ(response.kind, EvKind::failed);
     EXPECT_EQ(response.reason, Reason::too_large);
     EXPECT_EQ(response.processed, Processed::yes);
@@ -214,7 +214,7 @@ TEST(MessageLimit, BelowTheSlotSizeIsKeptByTheReceiverToo) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Windows, TheNthRefusedEndsThatCallOrItsSink) {
+TEST(Windows, TheNthRefusedEndsThatCallOrItsReplyBuffer) {
   RDMA_RPC_NEEDS_WINDOWS();
   for (std::uint64_t nth = 1; nth <= 5; ++nth) {
     for (const fabric::SimMode mode : {fabric::SimMode::immediate, fabric::SimMode::scheduled}) {
@@ -223,15 +223,17 @@ TEST(Windows, TheNthRefusedEndsThatCallOrItsSink) {
       options.sim.mode = mode;
       Pair pair(options);
       pair.world.fail_nth(fabric::SimResource::window, nth);
-      const CallRecord& call = pair.complete(
-          {.request_bytes = 5000, .request_pieces = 3, .response_bytes = 5000, .given_sink = 5000});
+      const CallRecord& call = pair.complete({.request_bytes = 5000,
+                                              .request_gather_entries = 3,
+                                              .response_bytes = 5000,
+                                              .given_reply_buffer = 5000});
       if (nth <= 3) {
         EXPECT_EQ(call.kind, EvKind::failed);
         EXPECT_EQ(call.reason, Reason::registration);
         EXPECT_EQ(call.processed, Processed::no);
       } else {
-        EXPECT_TRUE(call.answered());  // the fourth is the sink's: the server asks for one
-        EXPECT_EQ(pair.client.context->stats().sinks_asked, nth == 4 ? 1u : 0u);
+        EXPECT_TRUE(call.answered());  // the fourth is the reply buffer's: the server asks for one
+        EXPECT_EQ(pair.client.context->stats().reply_buffers_asked, nth == 4 ? 1u : 0u);
       }
       EXPECT_TRUE(pair.complete({.request_bytes = 2000, .response_bytes = 2000}).answered());
       EXPECT_EQ(pair.finish(), Violations{});

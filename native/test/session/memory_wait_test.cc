@@ -75,8 +75,10 @@ TEST(MemoryWait, OfRequestsEndsThemAfterItsLimitAndNotTheSession) {
 std::int32_t asked_in_vain(PairOptions options) {
   Pair pair(options);
   const memory::BlockId hog = pair.client.context->arena().alloc(8 << 20);
-  const std::uint64_t id = pair.start(
-      {.request_bytes = 60'200, .request_pieces = 3, .short_piece_bytes = 100, .in_text_room = true});
+  const std::uint64_t id = pair.start({.request_bytes = 60'200,
+                                       .request_gather_entries = 3,
+                                       .short_gather_entry_bytes = 100,
+                                       .in_scratch = true});
   EXPECT_EQ(pair.call(id).reason, boundary::Reason::no_memory);
   const std::int32_t short_bytes = pair.client.context->control()[boundary::ctl::short_bytes];
   pair.client.context->arena().release(hog);

@@ -52,7 +52,7 @@ struct Overdue : Crowd {
   void stop_writing(CallSpec spec) {
     spec.response_bytes = kBytes;
     spec.response_in_arena = true;
-    spec.given_sink = kBytes;
+    spec.given_reply_buffer = kBytes;
     id = start(0, spec);
     ASSERT_TRUE(until([&] { return server.context->stats().bulk_writes != 0; }));
     stop(0);
@@ -172,7 +172,7 @@ TEST(OverdueAnswer, ThatItsClientGrantsNoMemoryForEndsAtItsDeadline) {
 TEST(OverdueAnswer, ThatItsClientGrantsNoMemoryForEndsInTheEndWithoutADeadline) {
   Overdue crowd;
   crowd.stop_asking({});
-  crowd.let_pass(kSinkWaitNs - 2 * kTickNs);
+  crowd.let_pass(kReplyBufferWaitNs - 2 * kTickNs);
   EXPECT_EQ(crowd.held(), 1u);
   crowd.let_pass(3 * kTickNs);
   EXPECT_EQ(crowd.held(), 0u);
@@ -183,7 +183,7 @@ TEST(OverdueAnswer, ThatItsClientGrantsNoMemoryForEndsInTheEndWithoutADeadline) 
 TEST(OverdueAnswer, OfAPartWaitsForItsReader) {
   Overdue crowd;
   crowd.stop_asking({.part = true});
-  crowd.let_pass(2 * kSinkWaitNs);
+  crowd.let_pass(2 * kReplyBufferWaitNs);
   EXPECT_EQ(crowd.held(), 1u);
   crowd.expect_ends_with(0);
 }

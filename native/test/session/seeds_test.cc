@@ -49,7 +49,7 @@ class Life {
     if (seed % 8 == 3) options.context.exposure = Exposure::staging;
     if (seed % 8 == 7) options.context.exposure = Exposure::shared;
     if (seed % 3 == 1) options.segmented_bytes = 4096;
-    options.carried = seed % 2 == 0;
+    options.inlined = seed % 2 == 0;
     options.staging_bytes = std::size_t{8 + seed % 256} << 10;
     options.inflight_max = 1 + static_cast<std::uint32_t>(seed % 7);
     if (seed % 4 == 1) options.call_slots = options.inflight_max + static_cast<std::uint32_t>(seed % 33);
@@ -103,21 +103,21 @@ class Life {
   CallSpec spec() {
     const std::size_t sizes[] = {0, 20, 250, 900, 2000, 9000, 60'000};
     return {.request_bytes = sizes[any(7)],
-            .request_pieces = 1 + any(4),
+            .request_gather_entries = 1 + any(4),
             .request_in_arena = any(2) == 0,
-            .short_piece_bytes = any(2) == 0 ? any(300) : 0,
-            .in_text_room = any(2) == 0,
+            .short_gather_entry_bytes = any(2) == 0 ? any(300) : 0,
+            .in_scratch = any(2) == 0,
             .response_bytes = sizes[any(7)],
-            .response_pieces = 1 + any(4),
+            .response_gather_entries = 1 + any(4),
             .response_in_arena = any(2) == 0,
-            .given_sink = any(5) == 0 ? sizes[4 + any(3)] : 0,
+            .given_reply_buffer = any(5) == 0 ? sizes[4 + any(3)] : 0,
             .status = 0,
             .answer = any(2) == 0 ? Answer::later : Answer::now,
             .method = 1 + static_cast<std::uint32_t>(any(3)),
             .timeout_us = any(4) == 0 ? 1 + static_cast<std::uint32_t>(any(40'000)) : 0,
             .part = any(3) == 0,
-            .image = any(2) == 0,
-            .sink_only = any(3) == 0};
+            .aligned = any(2) == 0,
+            .reply_buffer_only = any(3) == 0};
   }
 
   std::mt19937_64 random_;

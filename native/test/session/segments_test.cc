@@ -31,7 +31,7 @@ TEST(Segments, CarryMessagesOfEveryLength) {
     options.sealed = sealed;
     Pair pair(options);
     const std::uint32_t most = pair.at_client().segmented_bytes();
-    ASSERT_GT(most, tested_grants() ? 3 * kSlot : 8 * kSlot);
+    ASSERT_GT(most, tested_credit_pool() ? 3 * kSlot : 8 * kSlot);
     int whole = 0;
     for (std::uint32_t bytes = kSlot - 34; bytes <= most - sizeof(Descriptor);
          bytes += bytes < 2100 ? 1 : 509) {
@@ -39,7 +39,7 @@ TEST(Segments, CarryMessagesOfEveryLength) {
       ASSERT_TRUE(pair.complete({.request_bytes = bytes, .response_bytes = bytes}).answered());
       whole += bytes + sizeof(Descriptor) > kSlot;
     }
-    EXPECT_EQ(pair.server.whole_messages, whole);
+    EXPECT_EQ(pair.server.reassembled_messages, whole);
     EXPECT_EQ(bulk_of(pair), 0u);
     EXPECT_EQ(pair.complete({.request_bytes = most, .response_bytes = 40'000}).kind, EvKind::settled);
     EXPECT_EQ(bulk_of(pair), 2u) << "what is longer goes as ever";
@@ -51,7 +51,7 @@ TEST(Segments, GoToNobodyWhoDoesNotTakeThem) {
   Pair pair;
   EXPECT_EQ(pair.at_client().segmented_bytes(), 0u);
   EXPECT_TRUE(pair.complete({.request_bytes = 3000, .response_bytes = 3000}).answered());
-  EXPECT_EQ(pair.server.whole_messages + pair.client.whole_messages, 0);
+  EXPECT_EQ(pair.server.reassembled_messages + pair.client.reassembled_messages, 0);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
@@ -66,7 +66,7 @@ TEST(Segments, NeedFewerCreditsThanComeBackForSure) {
     const std::uint32_t frames = (most + kSlot - 1) / kSlot;
     // What is beyond those that are certain may be taken back.
     const std::uint32_t all = inflight + kControlReceives;
-    const std::uint32_t credits = options.grants ? std::min(all, kCertainReceives) : all;
+    const std::uint32_t credits = options.credit_pool ? std::min(all, kCertainReceives) : all;
     EXPECT_LE(frames + kControlCredits, credits - (credits / 2 - 1)) << inflight;
     // The arithmetic for each number; calls for the small ones, where it is tight, and for some of the
     // others.
@@ -130,8 +130,8 @@ TEST(Segments, OfASessionThatEndsAtEachStep) {
 TEST(Segments, NeverAnswerACallThatHasExposedMemory) {
   Pair pair(pair_options());
   EXPECT_TRUE(pair.complete({.request_bytes = 60'000, .response_bytes = 3000}).answered());
-  EXPECT_TRUE(pair.complete({.response_bytes = 3000, .given_sink = 4096}).answered());
-  EXPECT_EQ(pair.client.whole_messages, 0);
+  EXPECT_TRUE(pair.complete({.response_bytes = 3000, .given_reply_buffer = 4096}).answered());
+  EXPECT_EQ(pair.client.reassembled_messages, 0);
   EXPECT_EQ(bulk_of(pair), 4u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
@@ -141,9 +141,9 @@ TEST(Segments, ComeAgainSomeTimeAfterALargeAnswer) {
   Pair pair(pair_options());
   EXPECT_TRUE(pair.complete({.response_bytes = 60'000}).answered());
   for (int i = 0; i < 30; ++i) EXPECT_TRUE(pair.complete({.response_bytes = 3000}).answered());
-  const int before = pair.client.whole_messages;
+  const int before = pair.client.reassembled_messages;
   EXPECT_TRUE(pair.complete({.response_bytes = 3000}).answered());
-  EXPECT_EQ(pair.client.whole_messages, before + 1);
+  EXPECT_EQ(pair.client.reassembled_messages, before + 1);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 

@@ -13,7 +13,7 @@ using Violations = std::vector<std::string>;
 
 PairOptions sharing(std::uint32_t inflight_max) {
   PairOptions options = immediate();
-  options.grants = true;
+  options.credit_pool = true;
   options.inflight_max = inflight_max;
   options.context.send_slots = 512;
   return options;
@@ -47,7 +47,7 @@ struct Crowd {
 TEST(SharedReceives, OfManySessionsTakeLessThanAQuarterOfWhatTheirOwnWould) {
   constexpr std::uint32_t kSessions = 41, kInflight = 256;
   Crowd crowd(sharing(kInflight), kSessions - 1);
-  EXPECT_LE(4 * crowd.receives(), std::uint64_t{kSessions} * (kInflight + kControlReceives + kSpillSlots));
+  EXPECT_LE(4 * crowd.receives(), std::uint64_t{kSessions} * (kInflight + kControlReceives + kOverflowSlots));
   // All of them at once want more than there is.
   for (int round = 0; round < 3; ++round) {
     for (const auto& [client, server] : crowd.others) {
@@ -74,7 +74,7 @@ TEST(SharedReceives, AreMoreForASessionThatIsBusyAndLessWhenItIsNot) {
   EXPECT_EQ(pair.server.session(crowd.others[0].second).granted(), kCertainReceives);
   // Now and then a call: what it uses is not renewed.
   for (int i = 0; i < 300; ++i) {
-    pair.world.advance(2 * kGrantEpochNs);
+    pair.world.advance(2 * kCreditEpochNs);
     ASSERT_TRUE(pair.complete({}).answered());
   }
   EXPECT_EQ(pair.at_server().granted(), kCertainReceives);
@@ -114,7 +114,7 @@ TEST(SharedReceives, HaveOtherSlotsForWhatWaitedInEachSession) {
   SharedReceives receives(*device, *cq, SendSlots::stride_for(PairOptions{}.context.slot_bytes));
   std::vector<SharedReceives::Member> members(3);
   const auto slots = [&](const SharedReceives::Member& member) {
-    return std::pair(member.spill, member.spill + kSpillSlots);
+    return std::pair(member.overflow, member.overflow + kOverflowSlots);
   };
   const auto apart = [&] {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> all;
@@ -122,7 +122,7 @@ TEST(SharedReceives, HaveOtherSlotsForWhatWaitedInEachSession) {
       if (member.account.most != 0) all.push_back(slots(member));
     std::sort(all.begin(), all.end());
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].first < receives.first_spill()) return false;
+      if (all[i].first < receives.first_overflow_slot()) return false;
       if (i > 0 && all[i - 1].second > all[i].first) return false;
     }
     return true;

@@ -31,7 +31,8 @@ TEST(SlotEdges, MetadataThatFillsASlotStaysInItBesideALargeMessage) {
     submission.method = 7;
     submission.slot = static_cast<std::uint32_t>(slot);
     submission.metadata_bytes = options.context.slot_bytes - short_of;
-    submission.pieces.push_back({context.arena().at(block).data, 100'000, 0, false, nullptr, 0, nullptr});
+    submission.gather_entries.push_back(
+        {context.arena().at(block).data, 100'000, 0, false, nullptr, 0, nullptr});
     ASSERT_GT(pair.at_client().submit_bulk(std::move(submission)), 0);
     context.flush();
     for (std::size_t i = 0; i < next_bytes; ++i) ASSERT_EQ(end[i], kUntouched) << i;

@@ -1,7 +1,7 @@
 // One side's thread is busy, or stopped, while calls of the other are given up. Whatever those calls exposed,
 // the session and its other calls go on; the callers are told at once; no handler gets bytes that were
-// written after that (the ledger overwrites them, see ledger.h), and a sink of the application is its own
-// again only when the peer has let go.
+// written after that (the ledger overwrites them, see ledger.h), and a reply buffer of the application is its
+// own again only when the peer has let go.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -55,8 +55,8 @@ void answer_is_posted(Pair& pair) {
   handler_has_answered(pair);
   pair.server.turn(pair.world.now_ns());
 }
-/// Its SINK lies in the server's queue.
-void sink_is_here(Pair& pair) {
+/// Its REPLY_BUFFER lies in the server's queue.
+void reply_buffer_is_here(Pair& pair) {
   handler_has_answered(pair);
   pair.server.flush();
   let_pass(pair.world, {&pair.client}, 0);
@@ -96,7 +96,7 @@ TEST_P(SlowServer, CostsACallThatIsGivenUpNothingButItsAnswer) {
       if (next) {
         EXPECT_TRUE(pair.call(after).answered());
       }
-      EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+      EXPECT_EQ(pair.client.context->stats().calls_pending_release, 0u);
       for (int i = 0; i < 4; ++i) EXPECT_TRUE(pair.complete({.request_bytes = 3000}).answered());
       EXPECT_EQ(pair.finish(), Violations{});
     }
@@ -108,25 +108,26 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Moment{"ARequestItHasNotSeen", {.request_bytes = 5000}, nothing},
         Moment{"ARequestInTheArena", {.request_bytes = 5000, .request_in_arena = true}, nothing},
-        Moment{"ARequestOfManyChunks", {.request_bytes = 1'500'000, .request_pieces = 3}, nothing},
+        Moment{"ARequestOfManyChunks", {.request_bytes = 1'500'000, .request_gather_entries = 3}, nothing},
         Moment{"ReadsOnTheirWay", {.request_bytes = 5000, .timeout_us = 15'000}, reads_are_posted},
-        Moment{"AHandler", later({.request_bytes = 5000, .given_sink = 8192}), handler_runs},
-        Moment{"AnAnswerThatIsStaged", later({.response_bytes = 5000, .given_sink = 8192}),
+        Moment{"AHandler", later({.request_bytes = 5000, .given_reply_buffer = 8192}), handler_runs},
+        Moment{"AnAnswerThatIsStaged", later({.response_bytes = 5000, .given_reply_buffer = 8192}),
                handler_has_answered},
-        Moment{"ASmallAnswerThatIsStaged", later({.response_bytes = 10, .given_sink = 8192}),
+        Moment{"ASmallAnswerThatIsStaged", later({.response_bytes = 10, .given_reply_buffer = 8192}),
                handler_has_answered},
-        Moment{"WritesOnTheirWay", later({.response_bytes = 600'000, .given_sink = 600'000}),
+        Moment{"WritesOnTheirWay", later({.response_bytes = 600'000, .given_reply_buffer = 600'000}),
                answer_is_posted},
-        Moment{"WritesForManyTurns", later({.response_bytes = 4'000'000, .given_sink = 4'000'000}),
+        Moment{"WritesForManyTurns", later({.response_bytes = 4'000'000, .given_reply_buffer = 4'000'000}),
                answer_is_posted},
-        Moment{"ASinkThatItAskedFor", later({.response_bytes = 5000}), sink_is_here}),
+        Moment{"AReplyBufferThatItAskedFor", later({.response_bytes = 5000}), reply_buffer_is_here}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // --- CANCEL and what was staged
 
 TEST(Cancel, StopsACallThatIsWriting) {
   Pair pair(immediate());
-  const std::uint64_t id = pair.start({.response_bytes = 5000, .given_sink = 8192, .answer = Answer::later});
+  const std::uint64_t id =
+      pair.start({.response_bytes = 5000, .given_reply_buffer = 8192, .answer = Answer::later});
   pair.run();
   pair.server.answer();  // outside of a turn: the next one polls before it moves a byte
   pair.client.cancel(id);
@@ -139,7 +140,8 @@ TEST(Cancel, StopsACallThatIsWriting) {
 
 TEST(Cancel, InTheQueueIsSeenBeforeWhatJsHasAnsweredIsMoved) {
   Pair pair(immediate());
-  const std::uint64_t id = pair.start({.response_bytes = 5000, .given_sink = 8192, .answer = Answer::later});
+  const std::uint64_t id =
+      pair.start({.response_bytes = 5000, .given_reply_buffer = 8192, .answer = Answer::later});
   pair.run();
   pair.server.context->begin_callback();  // JS runs for long: the CANCEL comes meanwhile
   pair.client.cancel(id);
@@ -161,7 +163,7 @@ TEST(Cancel, StopsALongAnswerHalfWay) {
   options.context.mr_cache.max_bytes = 8 * kBytes;
   Pair pair(options);
   const std::uint64_t id =
-      pair.start({.response_bytes = kBytes, .given_sink = kBytes, .answer = Answer::later});
+      pair.start({.response_bytes = kBytes, .given_reply_buffer = kBytes, .answer = Answer::later});
   pair.run();
   pair.server.answer();
   while (pair.server.context->stats().bulk_write_bytes == 0) pair.step();
@@ -175,7 +177,7 @@ TEST(Cancel, StopsALongAnswerHalfWay) {
 
 // --- held until the peer lets go
 
-TEST(Held, CallersAreToldAtOnceAndTheSlotFollows) {
+TEST(PendingRelease, CallersAreToldAtOnceAndTheSlotFollows) {
   Pair pair;
   const std::uint64_t id = pair.start({.request_bytes = 2000, .answer = Answer::later});
   pair.run();
@@ -183,30 +185,32 @@ TEST(Held, CallersAreToldAtOnceAndTheSlotFollows) {
   server_is_busy(pair, kSettleGraceNs + 5'000'000);
   EXPECT_TRUE(pair.call(id).ended());
   EXPECT_EQ(pair.call(id).processed, Processed::maybe);
-  EXPECT_EQ(pair.call(id).held, boundary::held_slot);
-  EXPECT_EQ(pair.client.context->stats().calls_held, 1u);
-  EXPECT_EQ(pair.client.context->stats().held_now, 1u);
+  EXPECT_EQ(pair.call(id).held, boundary::pending_slot);
+  EXPECT_EQ(pair.client.context->stats().calls_released_late, 1u);
+  EXPECT_EQ(pair.client.context->stats().calls_pending_release, 1u);
   pair.run();
   EXPECT_FALSE(pair.call(id).holds());
-  EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+  EXPECT_EQ(pair.client.context->stats().calls_pending_release, 0u);
   EXPECT_EQ(pair.client.context->stats().late_responses, 1u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Held, ASinkOfTheApplicationIsTakenAwayWhileThePeerMayWriteToIt) {
+TEST(PendingRelease, AReplyBufferOfTheApplicationIsTakenAwayWhileThePeerMayWriteToIt) {
   Pair pair;
-  const std::uint64_t id = pair.start({.response_bytes = 5000, .given_sink = 8192, .answer = Answer::later});
+  const std::uint64_t id =
+      pair.start({.response_bytes = 5000, .given_reply_buffer = 8192, .answer = Answer::later});
   pair.run();
   pair.client.cancel(id, Reason::deadline);
   server_is_busy(pair);
   EXPECT_TRUE(pair.call(id).ended());
   // With staging memory the peer has no key to it.
-  EXPECT_EQ(pair.call(id).held, boundary::held_slot | (has_windows() ? boundary::held_sink : 0));
+  EXPECT_EQ(pair.call(id).held,
+            boundary::pending_slot | (has_windows() ? boundary::pending_reply_buffer : 0));
   pair.run();
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Held, NotWhenTheAnswerIsPromptAfterALongSleep) {
+TEST(PendingRelease, NotWhenTheAnswerIsPromptAfterALongSleep) {
   Pair pair(immediate());
   const std::uint64_t id = pair.start({.request_bytes = 2000, .answer = Answer::later});
   pair.run();
@@ -216,16 +220,18 @@ TEST(Held, NotWhenTheAnswerIsPromptAfterALongSleep) {
   pair.client.turn(pair.world.now_ns());
   pair.run();
   EXPECT_TRUE(pair.call(id).answered());
-  EXPECT_EQ(pair.client.context->stats().calls_held, 0u);
+  EXPECT_EQ(pair.client.context->stats().calls_released_late, 0u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
 /// A lost packet, a busy kernel: the answer is here, and the windows are not invalid yet.
-TEST(Held, WhileTheDeviceIsSlowToInvalidate) {
+TEST(PendingRelease, WhileTheDeviceIsSlowToInvalidate) {
   RDMA_RPC_NEEDS_WINDOWS();
   Pair pair;
-  const std::uint64_t id =
-      pair.start({.request_bytes = 5000, .request_pieces = 2, .given_sink = 6000, .answer = Answer::later});
+  const std::uint64_t id = pair.start({.request_bytes = 5000,
+                                       .request_gather_entries = 2,
+                                       .given_reply_buffer = 6000,
+                                       .answer = Answer::later});
   pair.run();
   pair.server.answer();
   while (pair.world.counters().of(fabric::Opcode::send_with_inv) == 0) {
@@ -248,9 +254,10 @@ TEST(Held, WhileTheDeviceIsSlowToInvalidate) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Held, EndsWithTheSession) {
+TEST(PendingRelease, EndsWithTheSession) {
   Pair pair;
-  const std::uint64_t id = pair.start({.request_bytes = 2000, .given_sink = 4096, .answer = Answer::later});
+  const std::uint64_t id =
+      pair.start({.request_bytes = 2000, .given_reply_buffer = 4096, .answer = Answer::later});
   pair.run();
   pair.client.cancel(id);
   server_is_busy(pair);
@@ -258,14 +265,15 @@ TEST(Held, EndsWithTheSession) {
   pair.at_client().close("enough");
   pair.run();
   EXPECT_FALSE(pair.call(id).holds());
-  EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+  EXPECT_EQ(pair.client.context->stats().calls_pending_release, 0u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Held, ForAMinuteCostsNothing) {
+TEST(PendingRelease, ForAMinuteCostsNothing) {
   Pair pair;
   const std::uint64_t other = pair.start({.answer = Answer::later});
-  const std::uint64_t id = pair.start({.request_bytes = 2000, .given_sink = 4096, .answer = Answer::later});
+  const std::uint64_t id =
+      pair.start({.request_bytes = 2000, .given_reply_buffer = 4096, .answer = Answer::later});
   pair.run();
   pair.client.cancel(id, Reason::deadline);
   server_is_busy(pair, 60'000'000'000);
@@ -275,9 +283,10 @@ TEST(Held, ForAMinuteCostsNothing) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Held, ByAPeerThatNeverLetsGoEndsTheSessionAndNothingElse) {
+TEST(PendingRelease, ByAPeerThatNeverLetsGoEndsTheSessionAndNothingElse) {
   Pair pair;
-  const std::uint64_t id = pair.start({.request_bytes = 2000, .given_sink = 4096, .answer = Answer::later});
+  const std::uint64_t id =
+      pair.start({.request_bytes = 2000, .given_reply_buffer = 4096, .answer = Answer::later});
   const std::uint64_t other = pair.start({.answer = Answer::later});
   pair.run();
   pair.client.cancel(id, Reason::deadline);
@@ -291,11 +300,11 @@ TEST(Held, ByAPeerThatNeverLetsGoEndsTheSessionAndNothingElse) {
 }
 
 /// The client itself is stopped for longer than any limit: what came meanwhile is taken first.
-TEST(Held, DoesNotCountTimeInWhichTheClientWasStopped) {
+TEST(PendingRelease, DoesNotCountTimeInWhichTheClientWasStopped) {
   Pair pair;
   std::vector<std::uint64_t> ids;
   for (int i = 0; i < 3; ++i) {
-    ids.push_back(pair.start({.request_bytes = 2000, .given_sink = 4096, .answer = Answer::later}));
+    ids.push_back(pair.start({.request_bytes = 2000, .given_reply_buffer = 4096, .answer = Answer::later}));
   }
   pair.run();
   for (const std::uint64_t id : ids) pair.client.cancel(id, Reason::deadline);
@@ -308,7 +317,7 @@ TEST(Held, DoesNotCountTimeInWhichTheClientWasStopped) {
 }
 
 /// A stopped server takes no frames. The CANCELs of calls that lend the application's memory still get there.
-TEST(Held, CallersDoNotWaitForCreditsThatOthersHaveUsedUp) {
+TEST(PendingRelease, CallersDoNotWaitForCreditsThatOthersHaveUsedUp) {
   PairOptions options = immediate();
   options.inflight_max = 32;
   options.call_slots = 200;
@@ -337,7 +346,7 @@ TEST(Held, CallersDoNotWaitForCreditsThatOthersHaveUsedUp) {
 
 /// Twice as many large calls as there are credits kept for CANCELs: the others are copies, which nobody waits
 /// for.
-TEST(Held, CallersDoNotWaitForACreditThatWasNotKeptForThem) {
+TEST(PendingRelease, CallersDoNotWaitForACreditThatWasNotKeptForThem) {
   PairOptions options = immediate();
   options.inflight_max = 32;
   Pair pair(options);

@@ -34,7 +34,7 @@ TEST(StoppedServer, MoreLargeRequestsThanCreditsEndAtOnceThoughTheServerIsStoppe
   std::vector<std::uint64_t> large;
   for (int i = 0; i < 150; ++i) {
     const std::uint64_t id = pair.start({.request_bytes = 2000,
-                                         .given_sink = i % 3 == 0 ? 4096u : 0u,
+                                         .given_reply_buffer = i % 3 == 0 ? 4096u : 0u,
                                          .answer = Answer::later,
                                          .part = i % 2 == 0});
     ASSERT_NE(id, 0u) << i;
@@ -55,7 +55,7 @@ TEST(StoppedServer, MoreLargeRequestsThanCreditsEndAtOnceThoughTheServerIsStoppe
   without_server(pair, 60'000'000'000);
   answer_all(pair);
   EXPECT_EQ(pair.client.why_down(pair.client_session), "");
-  EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+  EXPECT_EQ(pair.client.context->stats().calls_pending_release, 0u);
   EXPECT_TRUE(pair.call(other).answered());
   EXPECT_TRUE(pair.complete({.request_bytes = 2000}).answered());
   EXPECT_EQ(pair.finish(), Violations{});
@@ -69,15 +69,15 @@ TEST(StuckWire, EndsCallsSoonAfterTheirDeadline) {
   RDMA_RPC_NEEDS_WINDOWS();  // with staging memory nothing is lent
   Pair pair;
   const std::uint64_t lent = pair.start({.request_bytes = 2000, .answer = Answer::later});
-  const std::uint64_t sink =
-      pair.start({.response_bytes = 5000, .given_sink = 8192, .answer = Answer::later});
+  const std::uint64_t reply_buffer =
+      pair.start({.response_bytes = 5000, .given_reply_buffer = 8192, .answer = Answer::later});
   const std::uint64_t small = pair.start({.answer = Answer::later});
   const std::uint64_t other = pair.start({.answer = Answer::later});
   pair.run();
   pair.world.stop(*pair.server.device);
-  for (const std::uint64_t id : {lent, sink, small}) pair.client.cancel(id, Reason::deadline);
+  for (const std::uint64_t id : {lent, reply_buffer, small}) pair.client.cancel(id, Reason::deadline);
   without_server(pair, kSettleGraceNs + 5'000'000);
-  EXPECT_EQ(pair.call(sink).reason, Reason::deadline);
+  EXPECT_EQ(pair.call(reply_buffer).reason, Reason::deadline);
   EXPECT_EQ(pair.call(small).reason, Reason::deadline);
   EXPECT_EQ(pair.client.why_down(pair.client_session), "");
   EXPECT_FALSE(pair.call(lent).ended());
@@ -116,7 +116,7 @@ TEST(StuckWire, EndsCallsThatWaitForACreditAtOnce) {
   pair.world.resume(*pair.server.device);
   answer_all(pair);
   EXPECT_EQ(pair.client.why_down(pair.client_session), "");
-  EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+  EXPECT_EQ(pair.client.context->stats().calls_pending_release, 0u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
@@ -131,9 +131,11 @@ TEST(StuckWire, CostsNothingWhereReadsAreServedHere) {
     Pair pair(seeded(seed, options));
     const std::uint64_t other = pair.start({.answer = Answer::later});
     std::vector<std::uint64_t> lent;
-    for (const std::size_t pieces : {std::size_t{1}, std::size_t{3}})
-      lent.push_back(pair.start(
-          {.request_bytes = 700'000, .request_pieces = pieces, .given_sink = 4096, .answer = Answer::later}));
+    for (const std::size_t gather_entries : {std::size_t{1}, std::size_t{3}})
+      lent.push_back(pair.start({.request_bytes = 700'000,
+                                 .request_gather_entries = gather_entries,
+                                 .given_reply_buffer = 4096,
+                                 .answer = Answer::later}));
     for (std::uint64_t i = 0; i < seed; ++i) pair.step();
     pair.world.stop(*pair.server.device);
     for (const std::uint64_t id : lent) pair.client.cancel(id, Reason::deadline);
@@ -144,7 +146,7 @@ TEST(StuckWire, CostsNothingWhereReadsAreServedHere) {
     pair.world.resume(*pair.server.device);
     answer_all(pair);
     EXPECT_TRUE(pair.call(other).answered());
-    EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+    EXPECT_EQ(pair.client.context->stats().calls_pending_release, 0u);
     EXPECT_TRUE(pair.complete({.request_bytes = 5000, .response_bytes = 5000}).answered());
     EXPECT_EQ(pair.finish(), Violations{});
   }

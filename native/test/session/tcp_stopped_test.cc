@@ -40,7 +40,7 @@ class TcpStopped : public testing::Test {
         [&] {
           while (pair.server.answer()) {
           }
-          return pair.ledger.open() == 0 && pair.client.context->stats().held_now == 0;
+          return pair.ledger.open() == 0 && pair.client.context->stats().calls_pending_release == 0;
         },
         "the end of all calls");
   }
@@ -76,7 +76,7 @@ TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   std::vector<std::uint64_t> asked;
   const auto blocks = [&] { return pair.client.context->arena().counters().blocks_leased; };
   const std::uint64_t given =
-      pair.start(link, {.response_bytes = kBytes, .given_sink = kBytes, .answer = Answer::later});
+      pair.start(link, {.response_bytes = kBytes, .given_reply_buffer = kBytes, .answer = Answer::later});
   // It binds a window first, so it would come behind those that follow.
   pair.until([&] { return pair.server.unanswered() == 1; }, "the first request");
   for (int i = 0; i < 3; ++i)
@@ -90,10 +90,10 @@ TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   for (const std::uint64_t id : asked) pair.client.cancel(id, Reason::deadline);
   without_server(kSettleGraceNs + 5'000'000);
   EXPECT_EQ(pair.call(given).reason, Reason::deadline);
-  EXPECT_EQ(pair.call(given).held, boundary::held_slot) << "the application keeps its buffer";
+  EXPECT_EQ(pair.call(given).held, boundary::pending_slot) << "the application keeps its buffer";
   for (const std::uint64_t id : asked) EXPECT_EQ(pair.call(id).reason, Reason::deadline) << id;
   EXPECT_EQ(blocks(), 1u) << "the application's own";
-  EXPECT_EQ(pair.client.context->stats().held_now, 4u);
+  EXPECT_EQ(pair.client.context->stats().calls_pending_release, 4u);
   go_on();
   EXPECT_EQ(pair.why_down(link), "");
   pair.expect_works(link);
@@ -106,8 +106,9 @@ TEST_F(TcpStopped, MoreLargeRequestsThanCreditsEndAtOnce) {
   const Link link = pair.connect(4, 40);
   std::vector<std::uint64_t> large;
   for (std::size_t i = 0; i < 40; ++i) {
-    const std::size_t sink = i % 3 == 0 ? 4096 : 0;
-    large.push_back(pair.start(link, {.request_bytes = 2000, .given_sink = sink, .answer = Answer::later}));
+    const std::size_t reply_buffer = i % 3 == 0 ? 4096 : 0;
+    large.push_back(pair.start(
+        link, {.request_bytes = 2000, .given_reply_buffer = reply_buffer, .answer = Answer::later}));
     ASSERT_NE(large.back(), 0u) << i;
   }
   now_ns = real_now_ns();

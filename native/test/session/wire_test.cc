@@ -65,8 +65,8 @@ const std::vector<Golden>& golden() {
 }
 
 /// `address:length:key`, several with commas between.
-std::vector<wire::Sink> sinks(const std::string& text) {
-  std::vector<wire::Sink> all;
+std::vector<wire::ReplyBuffer> reply_buffers(const std::string& text) {
+  std::vector<wire::ReplyBuffer> all;
   std::istringstream list(text);
   for (std::string item, addr, length, key; std::getline(list, item, ',');) {
     std::istringstream parts(item);
@@ -106,20 +106,20 @@ TEST(Wire, ReadsEveryGoldenFrame) {
     EXPECT_EQ(frame.total, entry.u32("total"));
     EXPECT_EQ(slice(entry.bytes, frame.metadata_offset, frame.metadata_bytes),
               from_hex(text_of(entry, "metadata")));
-    EXPECT_EQ(slice(entry.bytes, frame.message_offset, frame.message_bytes + frame.carried_bytes),
+    EXPECT_EQ(slice(entry.bytes, frame.message_offset, frame.message_bytes + frame.inlined_bytes),
               from_hex(text_of(entry, "message")));
-    if (const auto sink = sinks(text_of(entry, "sink")); !sink.empty()) {
-      EXPECT_EQ(frame.sink.addr, sink[0].addr);
-      EXPECT_EQ(frame.sink.length, sink[0].length);
-      EXPECT_EQ(frame.sink.rkey, sink[0].rkey);
+    if (const auto reply_buffer = reply_buffers(text_of(entry, "reply_buffer")); !reply_buffer.empty()) {
+      EXPECT_EQ(frame.reply_buffer.addr, reply_buffer[0].addr);
+      EXPECT_EQ(frame.reply_buffer.length, reply_buffer[0].length);
+      EXPECT_EQ(frame.reply_buffer.rkey, reply_buffer[0].rkey);
     }
-    const auto pieces = sinks(text_of(entry, "pieces"));
-    ASSERT_EQ(frame.piece_count, pieces.size());
-    for (std::uint32_t i = 0; i < frame.piece_count; ++i) {
-      const wire::Piece piece = wire::piece_at(entry.bytes.data(), frame, i);
-      EXPECT_EQ(piece.addr, pieces[i].addr);
-      EXPECT_EQ(piece.length, pieces[i].length);
-      EXPECT_EQ(piece.rkey, pieces[i].rkey);
+    const auto gather_entries = reply_buffers(text_of(entry, "gather_entries"));
+    ASSERT_EQ(frame.gather_entry_count, gather_entries.size());
+    for (std::uint32_t i = 0; i < frame.gather_entry_count; ++i) {
+      const wire::GatherEntry gather_entry = wire::gather_entry_at(entry.bytes.data(), frame, i);
+      EXPECT_EQ(gather_entry.addr, gather_entries[i].addr);
+      EXPECT_EQ(gather_entry.length, gather_entries[i].length);
+      EXPECT_EQ(gather_entry.rkey, gather_entries[i].rkey);
     }
   }
   EXPECT_GE(frames, 20u);
@@ -135,14 +135,15 @@ TEST(Wire, WritesEveryGoldenFrame) {
                       entry.u32("method"), entry.u32("timeout")});
     const Bytes metadata = from_hex(text_of(entry, "metadata")),
                 message = from_hex(text_of(entry, "message"));
-    if ((flags & wire::has_sink) != 0) frame.add(sinks(text_of(entry, "sink"))[0]);
+    if ((flags & wire::has_reply_buffer) != 0) frame.add(reply_buffers(text_of(entry, "reply_buffer"))[0]);
     if ((flags & wire::has_metadata) != 0) {
       frame.add(wire::MetadataLength{static_cast<std::uint32_t>(metadata.size()), 0});
     }
-    if ((flags & wire::has_pieces) != 0) {
-      const auto pieces = sinks(text_of(entry, "pieces"));
-      frame.add(wire::PiecesHead{entry.u32("total"), static_cast<std::uint32_t>(pieces.size())});
-      for (const wire::Sink& piece : pieces) frame.add(wire::Piece{piece.addr, piece.length, piece.rkey});
+    if ((flags & wire::has_gather_list) != 0) {
+      const auto gather_entries = reply_buffers(text_of(entry, "gather_entries"));
+      frame.add(wire::GatherListHead{entry.u32("total"), static_cast<std::uint32_t>(gather_entries.size())});
+      for (const wire::ReplyBuffer& gather_entry : gather_entries)
+        frame.add(wire::GatherEntry{gather_entry.addr, gather_entry.length, gather_entry.rkey});
     }
     if ((flags & wire::written) != 0) frame.add(wire::Written{entry.u32("total"), 0});
     for (const Bytes& part : {metadata, message}) {
@@ -173,11 +174,11 @@ void expect_sound(const Bytes& bytes) {
   if (wire::parse(bytes.data(), static_cast<std::uint32_t>(bytes.size()), frame) != nullptr) return;
   const std::uint64_t size = bytes.size();
   EXPECT_LE(std::uint64_t{frame.metadata_offset} + frame.metadata_bytes, size);
-  EXPECT_LE(std::uint64_t{frame.message_offset} + frame.message_bytes + frame.carried_bytes, size);
-  EXPECT_LE(frame.piece_count, kPiecesMax);
-  EXPECT_LE(
-      frame.piece_offset * (frame.piece_count != 0) + std::uint64_t{frame.piece_count} * sizeof(wire::Piece),
-      size);
+  EXPECT_LE(std::uint64_t{frame.message_offset} + frame.message_bytes + frame.inlined_bytes, size);
+  EXPECT_LE(frame.gather_entry_count, kGatherEntriesMax);
+  EXPECT_LE(frame.gather_entry_offset * (frame.gather_entry_count != 0) +
+                std::uint64_t{frame.gather_entry_count} * sizeof(wire::GatherEntry),
+            size);
   EXPECT_LE(frame.header.type, 7);
 }
 

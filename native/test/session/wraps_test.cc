@@ -25,7 +25,7 @@ TEST(Wraps, MakeNoDifference) {
     for (int i = 0; i < 120; ++i) {
       const bool large = random() % 2 == 0;
       const std::uint64_t id = pair.start({.request_bytes = large ? 2000u : 20u,
-                                           .request_pieces = 1 + random() % 3,
+                                           .request_gather_entries = 1 + random() % 3,
                                            .response_bytes = random() % 3 == 0 ? 3000u : 20u,
                                            .method = 1 + static_cast<std::uint32_t>(random() % 3)});
       if (id != 0) ids.push_back(id);

@@ -16,13 +16,13 @@ using boundary::Reason;
 
 constexpr std::size_t kBytes = 1 << 20;
 
-const CallSpec kRequest{.request_bytes = kBytes, .request_pieces = 2};
-const CallSpec kHandled{.request_bytes = kBytes, .given_sink = kBytes, .answer = Answer::later};
-const CallSpec kAsksForSink{.response_bytes = kBytes};
-const CallSpec kGivenSink{.response_bytes = kBytes, .given_sink = kBytes};
+const CallSpec kRequest{.request_bytes = kBytes, .request_gather_entries = 2};
+const CallSpec kHandled{.request_bytes = kBytes, .given_reply_buffer = kBytes, .answer = Answer::later};
+const CallSpec kAsksForReplyBuffer{.response_bytes = kBytes};
+const CallSpec kGivenReplyBuffer{.response_bytes = kBytes, .given_reply_buffer = kBytes};
 /// More than a session writes in one iteration, so that it receives the cancel before the last WRITE.
 constexpr std::size_t kTurns = 2 * kPostedBytesPerTurn;
-const CallSpec kLong{.response_bytes = kTurns, .given_sink = kTurns};
+const CallSpec kLong{.response_bytes = kTurns, .given_reply_buffer = kTurns};
 
 struct Case {
   const char* name;
@@ -121,9 +121,10 @@ INSTANTIATE_TEST_SUITE_P(Stopped, ServerOfACancelledCall,
                                          Case{"BeforeItReads", Phase::before_read, kRequest},
                                          Case{"WhileItReads", Phase::read_under_way, kRequest},
                                          Case{"WithTheRequestInItsHandler", Phase::handler, kHandled},
-                                         Case{"WhenItHasAskedForASink", Phase::asking, kAsksForSink},
-                                         Case{"BeforeItWrites", Phase::before_write, kGivenSink},
-                                         Case{"WhileItWrites", Phase::write_under_way, kGivenSink},
+                                         Case{"WhenItHasAskedForAReplyBuffer", Phase::asking,
+                                              kAsksForReplyBuffer},
+                                         Case{"BeforeItWrites", Phase::before_write, kGivenReplyBuffer},
+                                         Case{"WhileItWrites", Phase::write_under_way, kGivenReplyBuffer},
                                          Case{"WhileItWritesAtLength", Phase::write_under_way, kLong}),
                          [](const auto& info) { return std::string(info.param.name); });
 

@@ -20,14 +20,14 @@ constexpr std::uint64_t kGuard = 16;
 constexpr std::uint64_t kEndOfMemory = ~std::uint64_t{0};
 
 /// The memory that a client has exposed to the raw peer for one call: two segments of the request, and a
-/// sink.
+/// reply buffer.
 struct Exposed {
   RawPeer& raw;
   Ends& ends;
   /// Bytes outside a window that the device lets the peer access all the same: those of its region.
   std::uint64_t lax;
-  wire::Piece piece, other_piece;
-  wire::Sink sink;
+  wire::GatherEntry gather_entry, other_gather_entry;
+  wire::ReplyBuffer reply_buffer;
   std::uint32_t call;
 };
 
@@ -39,22 +39,22 @@ struct Trick {
 void PrintTo(const Trick& trick, std::ostream* out) { *out << trick.name; }
 std::string trick_name(const testing::TestParamInfo<Trick>& info) { return info.param.name; }
 
-const CallSpec kExposing{.request_bytes = 6000, .request_pieces = 2, .given_sink = 5000};
+const CallSpec kExposing{.request_bytes = 6000, .request_gather_entries = 2, .given_reply_buffer = 5000};
 
 Exposed expose(RawPeer& raw, Ends& ends) {
   const auto request = raw.request(kExposing);
   return {raw,
           ends,
           ends.client.device->capabilities().exact_windows ? 0 : kGuard,
-          wire::piece_at(request.bytes.data(), request.frame, 0),
-          wire::piece_at(request.bytes.data(), request.frame, 1),
-          request.frame.sink,
+          wire::gather_entry_at(request.bytes.data(), request.frame, 0),
+          wire::gather_entry_at(request.bytes.data(), request.frame, 1),
+          request.frame.reply_buffer,
           request.frame.header.call};
 }
 
 /// Answers the call as a correct server does, and waits for its end.
 void answer(Exposed& exposed) {
-  exposed.raw.peer().respond(exposed.call, 0, exposed.piece.rkey);
+  exposed.raw.peer().respond(exposed.call, 0, exposed.gather_entry.rkey);
   exposed.ends.call(exposed.raw.id()).began = 1;
   exposed.ends.until([&] { return exposed.ends.call(exposed.raw.id()).ended(); }, "the end of the call");
   EXPECT_TRUE(exposed.ends.call(exposed.raw.id()).answered());
@@ -82,18 +82,19 @@ TEST_P(KeysOfAClient, DoNotWorkElsewhere) {
   }
   const Link honest = ends.connect();
   RawPeer raw(ends, true);
-  CallSpec slow{.request_bytes = 30'000, .response_bytes = 30'000, .given_sink = 30'000};
+  CallSpec slow{.request_bytes = 30'000, .response_bytes = 30'000, .given_reply_buffer = 30'000};
   slow.answer = Answer::later;
   const std::uint64_t held = ends.start(honest, slow);
   ends.until([&] { return ends.server.unanswered() == 1; }, "a call of the honest session");
 
   Exposed exposed = expose(raw, ends);
-  const auto* around = reinterpret_cast<const std::byte*>(exposed.piece.addr - kGuard);
-  const auto* sink = reinterpret_cast<const std::byte*>(exposed.sink.addr);
+  const auto* around = reinterpret_cast<const std::byte*>(exposed.gather_entry.addr - kGuard);
+  const auto* reply_buffer = reinterpret_cast<const std::byte*>(exposed.reply_buffer.addr);
   const Aim aim = GetParam().aim(exposed);
-  const std::vector<std::byte> sink_before(sink, sink + exposed.sink.length);
-  EXPECT_EQ(raw.shoot(aim, {around, exposed.piece.length + 2 * kGuard}), WcStatus::rem_access_err);
-  EXPECT_TRUE(std::equal(sink_before.begin(), sink_before.end(), sink)) << "the sink was written";
+  const std::vector<std::byte> reply_buffer_before(reply_buffer, reply_buffer + exposed.reply_buffer.length);
+  EXPECT_EQ(raw.shoot(aim, {around, exposed.gather_entry.length + 2 * kGuard}), WcStatus::rem_access_err);
+  EXPECT_TRUE(std::equal(reply_buffer_before.begin(), reply_buffer_before.end(), reply_buffer))
+      << "the reply buffer was written";
   raw.expect_session_ends();
 
   EXPECT_FALSE(ends.client.is_down(honest.client)) << ends.client.why_down(honest.client);
@@ -106,106 +107,108 @@ TEST_P(KeysOfAClient, DoNotWorkElsewhere) {
 
 INSTANTIATE_TEST_SUITE_P(
     Misused, KeysOfAClient,
-    testing::Values(Trick{"ReadBeforeThePiece",
-                          [](Exposed& e) -> Aim {
-                            return {false, e.piece.addr - e.lax - 1, 1, e.piece.rkey};
-                          }},
-                    Trick{"ReadAcrossItsStart",
-                          [](Exposed& e) -> Aim {
-                            return {false, e.piece.addr - e.lax - 1, 2, e.piece.rkey};
-                          }},
-                    Trick{"ReadAcrossItsEnd",
-                          [](Exposed& e) -> Aim {
-                            return {false, e.piece.addr + e.piece.length + e.lax - 1, 2, e.piece.rkey};
-                          }},
-                    Trick{"ReadAfterIt",
-                          [](Exposed& e) -> Aim {
-                            return {false, e.piece.addr + e.piece.length + e.lax, 1, e.piece.rkey};
-                          }},
-                    Trick{"ReadOfOneByteMore",
-                          [](Exposed& e) -> Aim {
-                            const auto bytes = static_cast<std::uint32_t>(e.piece.length + e.lax + 1);
-                            return {false, e.piece.addr, bytes, e.piece.rkey};
-                          }},
-                    Trick{"ReadAroundTheEndOfMemory",
-                          [](Exposed& e) -> Aim {
-                            return {false, kEndOfMemory, 2, e.piece.rkey};
-                          }},
-                    Trick{"ReadThatWrapsBackToThePiece",
-                          [](Exposed& e) -> Aim {
-                            return {false, kEndOfMemory - 100, 4000, e.piece.rkey};
-                          }},
-                    Trick{"WriteThroughTheReadWindow",
-                          [](Exposed& e) -> Aim {
-                            return {true, e.piece.addr, 8, e.piece.rkey};
-                          }},
-                    Trick{"ReadThroughTheWriteWindow",
-                          [](Exposed& e) -> Aim {
-                            return {false, e.sink.addr, 8, e.sink.rkey};
-                          }},
-                    Trick{"WriteBeforeTheSink",
-                          [](Exposed& e) -> Aim {
-                            return {true, e.sink.addr - 1, 2, e.sink.rkey};
-                          },
-                          true},
-                    Trick{"WriteAcrossItsEnd",
-                          [](Exposed& e) -> Aim {
-                            return {true, e.sink.addr + e.sink.length - 1, 2, e.sink.rkey};
-                          },
-                          true},
-                    Trick{"WriteAroundTheEndOfMemory",
-                          [](Exposed& e) -> Aim {
-                            return {true, kEndOfMemory - 7, 16, e.sink.rkey};
-                          }},
-                    Trick{"KeyOfTheOtherPiece",
-                          [](Exposed& e) -> Aim {
-                            return {false, e.other_piece.addr, 8, e.piece.rkey};
-                          }},
-                    Trick{"TheKeyPlusOne",
-                          [](Exposed& e) -> Aim {
-                            return {false, e.piece.addr, 8, e.piece.rkey + 1};
-                          }},
-                    Trick{"TheKeyMinusOne",
-                          [](Exposed& e) -> Aim {
-                            return {false, e.piece.addr, 8, e.piece.rkey - 1};
-                          }},
-                    Trick{"KeyZero",
-                          [](Exposed& e) -> Aim {
-                            return {false, e.piece.addr, 8, 0};
-                          }},
-                    Trick{"TheLocalKeyOfTheMemory",
-                          [](Exposed& e) -> Aim {
-                            auto& arena = e.ends.client.context->arena();
-                            const memory::BlockId block = arena.alloc(4096);
-                            const memory::Block at = arena.at(block);
-                            arena.release(block);
-                            return {true, reinterpret_cast<std::uint64_t>(at.data), 8, at.region->lkey()};
-                          }},
-                    Trick{"AStaleKeyAfterTheAnswer",
-                          [](Exposed& e) -> Aim {
-                            answer(e);
-                            return {false, e.piece.addr, 8, e.piece.rkey};
-                          }},
-                    Trick{"AStaleKeyOfTheOtherPiece",
-                          [](Exposed& e) -> Aim {
-                            answer(e);
-                            return {false, e.other_piece.addr, 8, e.other_piece.rkey};
-                          }},
-                    Trick{"AStaleSinkAfterTheAnswer",
-                          [](Exposed& e) -> Aim {
-                            answer(e);
-                            return {true, e.sink.addr, 8, e.sink.rkey};
-                          }},
-                    Trick{"AStaleKeyAfterACancel",
-                          [](Exposed& e) -> Aim {
-                            cancel(e);
-                            return {false, e.piece.addr, 8, e.piece.rkey};
-                          }},
-                    Trick{"AStaleSinkAfterACancel",
-                          [](Exposed& e) -> Aim {
-                            cancel(e);
-                            return {true, e.sink.addr, 8, e.sink.rkey};
-                          }}),
+    testing::Values(
+        Trick{"ReadBeforeTheGatherEntry",
+              [](Exposed& e) -> Aim {
+                return {false, e.gather_entry.addr - e.lax - 1, 1, e.gather_entry.rkey};
+              }},
+        Trick{"ReadAcrossItsStart",
+              [](Exposed& e) -> Aim {
+                return {false, e.gather_entry.addr - e.lax - 1, 2, e.gather_entry.rkey};
+              }},
+        Trick{
+            "ReadAcrossItsEnd",
+            [](Exposed& e) -> Aim {
+              return {false, e.gather_entry.addr + e.gather_entry.length + e.lax - 1, 2, e.gather_entry.rkey};
+            }},
+        Trick{"ReadAfterIt",
+              [](Exposed& e) -> Aim {
+                return {false, e.gather_entry.addr + e.gather_entry.length + e.lax, 1, e.gather_entry.rkey};
+              }},
+        Trick{"ReadOfOneByteMore",
+              [](Exposed& e) -> Aim {
+                const auto bytes = static_cast<std::uint32_t>(e.gather_entry.length + e.lax + 1);
+                return {false, e.gather_entry.addr, bytes, e.gather_entry.rkey};
+              }},
+        Trick{"ReadAroundTheEndOfMemory",
+              [](Exposed& e) -> Aim {
+                return {false, kEndOfMemory, 2, e.gather_entry.rkey};
+              }},
+        Trick{"ReadThatWrapsBackToTheGatherEntry",
+              [](Exposed& e) -> Aim {
+                return {false, kEndOfMemory - 100, 4000, e.gather_entry.rkey};
+              }},
+        Trick{"WriteThroughTheReadWindow",
+              [](Exposed& e) -> Aim {
+                return {true, e.gather_entry.addr, 8, e.gather_entry.rkey};
+              }},
+        Trick{"ReadThroughTheWriteWindow",
+              [](Exposed& e) -> Aim {
+                return {false, e.reply_buffer.addr, 8, e.reply_buffer.rkey};
+              }},
+        Trick{"WriteBeforeTheReplyBuffer",
+              [](Exposed& e) -> Aim {
+                return {true, e.reply_buffer.addr - 1, 2, e.reply_buffer.rkey};
+              },
+              true},
+        Trick{"WriteAcrossItsEnd",
+              [](Exposed& e) -> Aim {
+                return {true, e.reply_buffer.addr + e.reply_buffer.length - 1, 2, e.reply_buffer.rkey};
+              },
+              true},
+        Trick{"WriteAroundTheEndOfMemory",
+              [](Exposed& e) -> Aim {
+                return {true, kEndOfMemory - 7, 16, e.reply_buffer.rkey};
+              }},
+        Trick{"KeyOfTheOtherGatherEntry",
+              [](Exposed& e) -> Aim {
+                return {false, e.other_gather_entry.addr, 8, e.gather_entry.rkey};
+              }},
+        Trick{"TheKeyPlusOne",
+              [](Exposed& e) -> Aim {
+                return {false, e.gather_entry.addr, 8, e.gather_entry.rkey + 1};
+              }},
+        Trick{"TheKeyMinusOne",
+              [](Exposed& e) -> Aim {
+                return {false, e.gather_entry.addr, 8, e.gather_entry.rkey - 1};
+              }},
+        Trick{"KeyZero",
+              [](Exposed& e) -> Aim {
+                return {false, e.gather_entry.addr, 8, 0};
+              }},
+        Trick{"TheLocalKeyOfTheMemory",
+              [](Exposed& e) -> Aim {
+                auto& arena = e.ends.client.context->arena();
+                const memory::BlockId block = arena.alloc(4096);
+                const memory::Block at = arena.at(block);
+                arena.release(block);
+                return {true, reinterpret_cast<std::uint64_t>(at.data), 8, at.region->lkey()};
+              }},
+        Trick{"AStaleKeyAfterTheAnswer",
+              [](Exposed& e) -> Aim {
+                answer(e);
+                return {false, e.gather_entry.addr, 8, e.gather_entry.rkey};
+              }},
+        Trick{"AStaleKeyOfTheOtherGatherEntry",
+              [](Exposed& e) -> Aim {
+                answer(e);
+                return {false, e.other_gather_entry.addr, 8, e.other_gather_entry.rkey};
+              }},
+        Trick{"AStaleReplyBufferAfterTheAnswer",
+              [](Exposed& e) -> Aim {
+                answer(e);
+                return {true, e.reply_buffer.addr, 8, e.reply_buffer.rkey};
+              }},
+        Trick{"AStaleKeyAfterACancel",
+              [](Exposed& e) -> Aim {
+                cancel(e);
+                return {false, e.gather_entry.addr, 8, e.gather_entry.rkey};
+              }},
+        Trick{"AStaleReplyBufferAfterACancel",
+              [](Exposed& e) -> Aim {
+                cancel(e);
+                return {true, e.reply_buffer.addr, 8, e.reply_buffer.rkey};
+              }}),
     trick_name);
 
 class KeysOfOthers : public VerbsFaults {};
@@ -215,12 +218,12 @@ TEST_F(KeysOfOthers, AWindowWorksOnItsOwnQueuePairOnly) {
   if (!ends.client.device->capabilities().windows) GTEST_SKIP() << "not run: the device has no windows";
   RawPeer owner(ends, true);
   Exposed exposed = expose(owner, ends);
-  const auto* piece = reinterpret_cast<const std::byte*>(exposed.piece.addr);
+  const auto* gather_entry = reinterpret_cast<const std::byte*>(exposed.gather_entry.addr);
   for (const bool write : {false, true}) {
     RawPeer thief(ends, true);
-    const Aim aim = write ? Aim{true, exposed.sink.addr, 8, exposed.sink.rkey}
-                          : Aim{false, exposed.piece.addr, 8, exposed.piece.rkey};
-    EXPECT_EQ(thief.shoot(aim, {piece, exposed.piece.length}), WcStatus::rem_access_err);
+    const Aim aim = write ? Aim{true, exposed.reply_buffer.addr, 8, exposed.reply_buffer.rkey}
+                          : Aim{false, exposed.gather_entry.addr, 8, exposed.gather_entry.rkey};
+    EXPECT_EQ(thief.shoot(aim, {gather_entry, exposed.gather_entry.length}), WcStatus::rem_access_err);
     thief.expect_session_ends();
   }
   // The session whose key was stolen continues.
@@ -277,9 +280,10 @@ TEST_F(MemoryOfAServer, IsSafeFromForgedKeys) {
     const std::uint64_t offset = ScriptedPeer::kMemoryBytes - 4000;
     const std::uint32_t key = raw.peer().expose(offset, 4000, fabric::access_remote_read);
     const std::uint32_t said = length == 4000 ? key ^ 0x100 : key;
-    raw.peer().send(FrameBytes({static_cast<std::uint8_t>(FrameType::request), wire::has_pieces, 0, 0, 7, 0})
-                        .add(wire::PiecesHead{length, 1})
-                        .add(wire::Piece{raw.peer().address(offset), length, said}));
+    raw.peer().send(
+        FrameBytes({static_cast<std::uint8_t>(FrameType::request), wire::has_gather_list, 0, 0, 7, 0})
+            .add(wire::GatherListHead{length, 1})
+            .add(wire::GatherEntry{raw.peer().address(offset), length, said}));
     raw.expect_session_ends();
   }
   ends.expect_works(honest);

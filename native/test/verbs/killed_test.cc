@@ -27,9 +27,9 @@ constexpr std::size_t kBytes = 1 << 20;  // takes milliseconds
 /// Two windows for the request and one for the response.
 CallSpec bulk_both_ways(bool later) {
   return {.request_bytes = kBytes,
-          .request_pieces = 2,
+          .request_gather_entries = 2,
           .response_bytes = kBytes,
-          .given_sink = kBytes,
+          .given_reply_buffer = kBytes,
           .answer = later ? Answer::later : Answer::now};
 }
 

@@ -73,12 +73,12 @@ TEST_P(LateServer, ThatAnswersAfterTheDeadline) {
 
 INSTANTIATE_TEST_SUITE_P(
     Of, LateServer,
-    testing::Values(Shape{"ABulkRequest", {.request_bytes = kBytes, .request_pieces = 3}},
+    testing::Values(Shape{"ABulkRequest", {.request_bytes = kBytes, .request_gather_entries = 3}},
                     Shape{"ARequestInTheArena", {.request_bytes = kBytes, .request_in_arena = true}},
-                    Shape{"AGivenSink", {.response_bytes = kBytes, .given_sink = kBytes}},
-                    Shape{"APredictedSink", {.response_bytes = kBytes, .method = 9}, true},
+                    Shape{"AGivenReplyBuffer", {.response_bytes = kBytes, .given_reply_buffer = kBytes}},
+                    Shape{"APredictedReplyBuffer", {.response_bytes = kBytes, .method = 9}, true},
                     Shape{"BothWays",
-                          {.request_bytes = kBytes, .response_bytes = kBytes, .given_sink = kBytes}}),
+                          {.request_bytes = kBytes, .response_bytes = kBytes, .given_reply_buffer = kBytes}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST_F(SharedReceivesOfADevice, CarryTheCallsOfManySessions) {
     ASSERT_TRUE(ends.server.session(links.back().server).receives().shares()) << "session " << i;
   }
   const std::uint64_t stride = SendSlots::stride_for(small_context().slot_bytes);
-  const std::uint64_t own = sessions * std::uint64_t{kInflight + kControlReceives + kSpillSlots} * stride;
+  const std::uint64_t own = sessions * std::uint64_t{kInflight + kControlReceives + kOverflowSlots} * stride;
   const std::uint64_t shared = ends.server.context->shared_receives().registered_bytes();
   EXPECT_LE(4 * shared, own);
   for (std::uint32_t made = 0, turn = 0; made < calls; ++turn) {

@@ -93,7 +93,7 @@ TEST_P(LargeAnswers, ArriveOverABadWire) {
   {
     const Weather weather(GetParam().netem);
     make_calls(ends, link, 24,
-               {{.response_bytes = 1 << 20, .given_sink = 1 << 20}, {.response_bytes = 600'000}});
+               {{.response_bytes = 1 << 20, .given_reply_buffer = 1 << 20}, {.response_bytes = 600'000}});
   }
   EXPECT_EQ(ends.client.why_down(link.client), "");
   for (std::uint64_t id = 1; id <= ends.ledger.size(); ++id) EXPECT_TRUE(ends.call(id).answered());

@@ -4,7 +4,7 @@
  */
 import { create, type DescMessage, fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
 import { CodecError } from '../../codec/error.ts';
-import { noRoom } from '../../codec/memory/sink.ts';
+import { noRoom } from '../../codec/memory/writer.ts';
 import { messageType } from '../../codec/message.ts';
 import type { MessageType } from '../../codec/types.ts';
 
@@ -33,21 +33,21 @@ function make(desc: DescMessage): MessageType<Message, object> {
     typeName,
     create: (init) => create(desc, init as never),
     // protobuf-es can bound a message only by encoding it.
-    bound: (message, sink) => {
-      const again = sink.gatherBytes !== Number.POSITIVE_INFINITY;
+    bound: (message, writer) => {
+      const again = writer.gatherBytes !== Number.POSITIVE_INFINITY;
       // Used at most once, since the message may have changed when it is sent again.
       const known = again && last?.message === message && !last.again;
       last = { message, bytes: known ? last!.bytes : encode(message), again };
       return last.bytes.byteLength;
     },
-    encodeTo: (message, sink, at, limit = sink.bytes.length) => {
+    encodeTo: (message, writer, at, limit = writer.bytes.length) => {
       const bytes = last?.message === message ? last.bytes : encode(message);
       if (at + bytes.byteLength > limit) {
         last = { message, bytes, again: false };
-        return noRoom(sink, at);
+        return noRoom(writer, at);
       }
       last = undefined;
-      sink.bytes.set(bytes, at);
+      writer.bytes.set(bytes, at);
       return at + bytes.byteLength;
     },
     decodeFrom: (source, at, end) => {

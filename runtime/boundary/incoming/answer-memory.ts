@@ -1,26 +1,26 @@
 /**
- * Which large answers stay in the arena, as views that are lent to the caller, and which are copied out of it
- * when they come. A caller that drops its answers, or releases them, is lent each one: their memory comes
- * back soon (native/binding/buffers/young_buffers.h), and a copy costs several times as much, for the pages
- * that it needs. One that keeps them, in a cache for example, would hold the whole arena in the end, and
- * every large call would wait for it. So what is lent stops at a share of the arena. One per context, on its
- * JS thread.
+ * Decides which large responses stay in the arena, as views that the caller leases, and which are copied out
+ * of it on arrival. Leasing is right for a caller that drops or releases its responses: their memory comes
+ * back soon (native/binding/buffers/young_buffers.h), and a copy costs several times as much because of its
+ * fresh pages. A caller that keeps them, in a cache for example, would finally hold the whole arena, and
+ * every large call would wait for memory. So leased responses are limited to a share of the arena. One per
+ * context, on its JS thread.
  */
 import { keptAnswersShare } from '../../limits.ts';
 import type { NativeContext } from '../../native/native.ts';
 
 export class AnswerMemory {
   readonly #native: Pick<NativeContext, 'arenaBytes' | 'stats'>;
-  /** Bytes that may still come before the arena must be looked at, which takes a while. */
+  /** Bytes that may still arrive before the arena's usage must be read again, which is slow. */
   #unwatched = 0;
 
   constructor(native: Pick<NativeContext, 'arenaBytes' | 'stats'>) {
     this.#native = native;
   }
 
-  /** An answer of so many bytes is in the arena. Whether it is to be copied out. */
+  /** Returns whether a response of this size, which has arrived in the arena, is to be copied out. */
   copies(bytes: number): boolean {
-    // A block may be larger than what is in it.
+    // Counts twice the size, since a block may be larger than its content.
     this.#unwatched -= 2 * bytes;
     if (this.#unwatched >= 0) return false;
     const { arenaBytes } = this.#native;

@@ -1,10 +1,10 @@
 /**
- * Takes a message out of the place that an event names: a receive slot, or the memory of messages that came
- * in segments, where everything is copied out since it is valid during the callback only, or an arena block,
- * of which large `bytes` fields become views. Owned by a session.
+ * Decodes a message from where its event says that it lies. In a receive slot, or in the memory of messages
+ * that came in segments, the bytes are valid only during the callback, so everything is copied out. In an
+ * arena block, large `bytes` fields become views. Owned by a session.
  */
 import { CodecError } from '../../codec/error.ts';
-import { Image } from '../../codec/memory/image.ts';
+import { AlignedMessage } from '../../codec/memory/aligned-message.ts';
 import type { Source } from '../../codec/memory/source.ts';
 import type { MessageType } from '../../codec/types.ts';
 import { BlockLease, setLease } from '../../core/lease.ts';
@@ -15,7 +15,13 @@ import {
   type ResponseMetadata,
 } from '../../core/metadata-wire.ts';
 import { leaseBytes } from '../../limits.ts';
-import { briefSlots, Ev, type NativeContext, receiveWindow, wholeMessage } from '../../native/native.ts';
+import {
+  Ev,
+  type NativeContext,
+  reassembledMessage,
+  receiveWindow,
+  shortMessageSlots,
+} from '../../native/native.ts';
 import type { FabricContext } from '../fabric-context.ts';
 import { blockMemory } from '../outgoing/block-stamps.ts';
 import type { AnswerMemory } from './answer-memory.ts';
@@ -30,16 +36,16 @@ export class Incoming {
   readonly #memory: ReceiveMemory;
   readonly #session: number;
   /**
-   * Of the window of the session's receives that was read first. Made with the session, though most never
-   * need it: with a thousand sessions that had none V8 promoted a quarter of all garbage in two of five runs,
-   * which took half of the calls/s.
+   * Source of the receive window that was read first. It is created with the session although most sessions
+   * never need it: when a thousand sessions had none, V8 promoted a quarter of all garbage in two of five
+   * runs, which halved the calls/s.
    */
   readonly #first: Source = copiedSource();
-  /** By window, of those that have been read (`receiveWindow`). */
+  /** Sources by window (`receiveWindow`), for windows that have been read. */
   readonly #windows: (Source | undefined)[] = [];
   readonly #answers: AnswerMemory | undefined;
 
-  /** `answers`: what says which of them are lent; without it, each large message is. */
+  /** `answers` decides which responses are leased. Without it, every large message is leased. */
   constructor({ native, receiveMemory }: FabricContext, session: number, answers?: AnswerMemory) {
     this.#native = native;
     this.#events = native.events;
@@ -48,35 +54,38 @@ export class Incoming {
     this.#answers = answers;
   }
 
-  /** Where the event at `at` has its receive slot: its metadata, and its message unless that has a region. */
+  /**
+   * Returns the source of the receive slot of the event at `at`. The slot has the metadata, and the message
+   * unless the event names a region.
+   */
   slotOf(at: number): Source {
     const slot = this.#events[at + Ev.receiveSlot]!;
-    if (slot > briefSlots) return this.#memory.brief;
+    if (slot > shortMessageSlots) return this.#memory.short;
     return this.#windows[receiveWindow(slot - 1)] ?? this.#open(slot - 1);
   }
 
-  /** `slot`: -1 in an event that has none, whose message is empty. */
+  /** `slot` is -1 for an event without a receive slot, whose message is empty. */
   #open(slot: number): Source {
     if (slot < 0) return this.#first;
     const window = receiveWindow(slot);
     const source = this.#windows.length === 0 ? this.#first : copiedSource();
     source.reset(new Uint8Array(this.#native.receiveWindow(this.#session, slot)));
-    // Filled up, since V8 reads an array with holes more slowly.
+    // Fill the array, since V8 reads arrays with holes more slowly.
     while (this.#windows.length < window) this.#windows.push(undefined);
     this.#windows[window] = source;
     return source;
   }
 
   /**
-   * The message of the event at `at`. Throws CodecError. `into`: the lease that it has been written into, or
-   * else is copied into. `copy`: nothing of it stays in the arena.
+   * Decodes the message of the event at `at`. Throws CodecError. If `into` is given, the message has been
+   * written to that lease, or is copied there. With `copy`, no part of the message stays in the arena.
    */
   message<T>(at: number, type: MessageType<T, never>, into: BlockLease | undefined, copy = false): T {
     const events = this.#events;
     const region = events[at + Ev.region]!;
     const bytes = events[at + Ev.messageBytes]!;
-    if (region > 0) return this.#inBlock(region, events[at + Ev.image] === 1, bytes, type, into, copy);
-    const whole = region === wholeMessage;
+    if (region > 0) return this.#inBlock(region, events[at + Ev.aligned] === 1, bytes, type, into, copy);
+    const whole = region === reassembledMessage;
     const start = events[at + Ev.offset]! + (whole ? 0 : events[at + Ev.metadataBytes]!);
     const slab = whole ? this.#memory.whole : this.slotOf(at);
     if (into === undefined || into.released) return type.decodeFrom(slab, start, start + bytes);
@@ -90,7 +99,7 @@ export class Incoming {
     }
   }
 
-  /** The text of an error response. */
+  /** Returns the text of an error response. */
   text(at: number): string {
     const events = this.#events;
     const region = events[at + Ev.region]!;
@@ -103,13 +112,16 @@ export class Incoming {
     return new TextDecoder().decode(this.slotOf(at).bytes.subarray(start, start + bytes));
   }
 
-  /** Gives back what the event brought, unread. */
+  /** Releases the memory of the event without reading it. */
   discard(at: number): void {
     const region = this.#events[at + Ev.region]!;
     if (region > 0) this.#native.releaseBlock(region);
   }
 
-  /** A copy of the event's metadata, undefined for none, a text for why it is malformed. */
+  /**
+   * Returns a copy of the event's metadata, undefined when it has none, or a text that says why the metadata
+   * is malformed.
+   */
   metadataBytes(at: number, response = false): Uint8Array | string | undefined {
     const bytes = this.#events[at + Ev.metadataBytes]!;
     if (bytes === 0) return undefined;
@@ -120,7 +132,9 @@ export class Incoming {
     return why === '' ? copy : why;
   }
 
-  /** Header and trailer of a response; undefined for none or malformed. */
+  /**
+   * Returns header and trailer of a response, undefined when there is no metadata or when it is malformed.
+   */
   responseMetadata(at: number): ResponseMetadata | undefined {
     const bytes = this.metadataBytes(at, true);
     return bytes instanceof Uint8Array ? decodeResponseMetadata(bytes, 0, bytes.byteLength) : undefined;
@@ -132,14 +146,14 @@ export class Incoming {
 
   #inBlock<T>(
     block: number,
-    isImage: boolean,
+    isAligned: boolean,
     bytes: number,
     type: MessageType<T, never>,
     into: BlockLease | undefined,
     copy: boolean,
   ): T {
     const native = this.#native;
-    const { block: source, image: pieces } = this.#memory;
+    const { block: source, aligned: gatherEntries } = this.#memory;
     const buffer = blockMemory(native, block);
     const memory = new Uint8Array(buffer, 0, bytes);
     source.reset(memory, native.peersKeepAccess);
@@ -147,16 +161,16 @@ export class Incoming {
     const copied = copy || (into === undefined && this.#answers?.copies(bytes) === true);
     source.leaseBytes = copied ? Number.POSITIVE_INFINITY : leaseBytes;
     try {
-      const image = isImage ? Image.of(memory, pieces, buffer) : undefined;
-      if (typeof image === 'string') throw new CodecError(type.typeName, image, 0);
-      if (image !== undefined) source.open(image);
-      const end = image?.bytes ?? bytes;
+      const aligned = isAligned ? AlignedMessage.of(memory, gatherEntries, buffer) : undefined;
+      if (typeof aligned === 'string') throw new CodecError(type.typeName, aligned, 0);
+      if (aligned !== undefined) source.open(aligned);
+      const end = aligned?.bytes ?? bytes;
       const message = type.decodeFrom(source, 0, end);
       source.close(end);
       leased = source.leases > 0;
       if (leased && into?.block === block && !into.released) {
-        // The caller's lease holds the block already, so the reference that came with the event is one too
-        // many.
+        // The caller's lease already holds the block, so release the additional reference that came with the
+        // event.
         leased = false;
         setLease(message as object, into);
       } else if (leased) {
@@ -165,7 +179,7 @@ export class Incoming {
       return message;
     } finally {
       source.reset(nothing, false);
-      pieces.leave();
+      gatherEntries.leave();
       if (!leased) native.releaseBlock(block);
     }
   }

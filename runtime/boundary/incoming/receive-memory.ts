@@ -1,15 +1,18 @@
 /**
- * What a context's sessions read messages from and none of them has for itself: memory of short messages, of
- * such as came in segments, and the place for a block of the arena. One for all of them, since they read one
- * after the other: with a thousand sessions whatever each has of its own is in no cache when its turn comes.
- * Owned by the fabric context.
+ * The sources that all sessions of a context share for reading messages: the memory of short messages, the
+ * memory of messages that came in segments, and a source for arena blocks. Sharing is possible since the
+ * sessions read one after the other. It matters with a thousand sessions: an object that each of them has for
+ * itself is in no CPU cache when it is needed. Owned by the fabric context.
  */
-import { Image } from '../../codec/memory/image.ts';
+import { AlignedMessage } from '../../codec/memory/aligned-message.ts';
 import { Source } from '../../codec/memory/source.ts';
 import type { NativeContext } from '../../native/native.ts';
 import { copyValue } from './value-memory.ts';
 
-/** Of memory whose messages are valid during the callback only, so that everything is copied out. */
+/**
+ * Returns a source for memory whose messages are valid only during the callback, so that everything is copied
+ * out.
+ */
 export function copiedSource(memory?: ArrayBuffer): Source {
   const source = new Source();
   if (memory !== undefined) source.reset(new Uint8Array(memory));
@@ -18,14 +21,14 @@ export function copiedSource(memory?: ArrayBuffer): Source {
 }
 
 export class ReceiveMemory {
-  readonly brief: Source;
+  readonly short: Source;
   readonly whole: Source;
   readonly block: Source = new Source();
-  readonly image: Image = new Image();
+  readonly aligned: AlignedMessage = new AlignedMessage();
 
-  constructor({ briefMessages, wholeMessages }: NativeContext) {
-    this.brief = copiedSource(briefMessages);
-    this.whole = copiedSource(wholeMessages);
+  constructor({ shortMessages, reassembledMessages }: NativeContext) {
+    this.short = copiedSource(shortMessages);
+    this.whole = copiedSource(reassembledMessages);
     this.block.copyOut = copyValue;
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Which block of which arena an ArrayBuffer is the memory of: noted in the buffer itself when it is given
- * out, since to ask native code costs as much as the rest of what is done for a piece. On its context's JS
- * thread.
+ * Remembers which block of which arena an ArrayBuffer belongs to. The note is kept in the buffer itself,
+ * since asking native code costs as much as everything else that is done for a gather entry. On its context's
+ * JS thread.
  */
 
 import { Itself } from '../../codec/memory/itself.ts';
@@ -24,20 +24,20 @@ class Stamp extends Itself {
     if (native.peersKeepAccess) markShared(buffer);
   }
 
-  /** A buffer that has been transferred has no memory any more. */
+  /** A buffer that has been transferred no longer has memory. */
   static get(buffer: ArrayBufferLike, native: NativeContext): number {
     return #block in buffer && buffer.#native === native && buffer.byteLength !== 0 ? buffer.#block : 0;
   }
 }
 
-/** The block's memory, the same object each time. */
+/** Returns the block's memory, the same object each time. */
 export function blockMemory(native: NativeContext, block: number): ArrayBuffer {
   const buffer = native.blockBuffer(block);
   Stamp.set(buffer, native, block);
   return buffer;
 }
 
-/** The block of a buffer that `allocBuffer` has given. */
+/** Returns the block of a buffer that came from `allocBuffer`. */
 export function blockOf(native: NativeContext, buffer: ArrayBuffer): number {
   const known = Stamp.get(buffer, native);
   if (known !== 0) return known;
@@ -46,7 +46,7 @@ export function blockOf(native: NativeContext, buffer: ArrayBuffer): number {
   return block;
 }
 
-/** The block that it is the memory of, if it is known to be of this arena, or 0. */
+/** Returns the block of this arena that the buffer belongs to, or 0 when no block is noted. */
 export function stampedBlock(native: NativeContext, buffer: ArrayBufferLike): number {
   return Stamp.get(buffer, native);
 }

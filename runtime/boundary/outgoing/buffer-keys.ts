@@ -3,10 +3,15 @@
  * Addresses would not do, since V8 reuses them after collection. Used by the bulk path and registerBuffer, on
  * this JS thread.
  */
+import { isSharedArrayBuffer } from 'node:util/types';
+
 const keys = new WeakMap<ArrayBuffer, number>();
 let last = 0;
 
-/** Above 0, the same for the life of the buffer, never given to another. */
+/**
+ * Returns the key of a buffer: above 0, constant for the life of the buffer, and never reused for another
+ * one.
+ */
 export function bufferKey(buffer: ArrayBuffer): number {
   const known = keys.get(buffer);
   if (known !== undefined) return known;
@@ -14,12 +19,21 @@ export function bufferKey(buffer: ArrayBuffer): number {
   return last;
 }
 
-/** Whether a message has had this buffer before. */
+/** Returns whether a message has used this buffer before. */
 export function hasKey(buffer: ArrayBuffer): boolean {
   return keys.has(buffer);
 }
 
-/** A key from the two words of an event. */
+/**
+ * Returns whether this memory can be registered with a device. A SharedArrayBuffer has no identity to
+ * register it by. A resizable buffer may lose its pages during the peer's READ, which would end the
+ * connection with all of its calls.
+ */
+export function staysInPlace(buffer: ArrayBufferLike): boolean {
+  return !isSharedArrayBuffer(buffer) && (buffer as { resizable?: boolean }).resizable !== true;
+}
+
+/** Returns the key that the two words of an event hold. */
 export function keyFromWords(low: number, high: number): number {
   return (high >>> 0) * 2 ** 32 + (low >>> 0);
 }

@@ -1,71 +1,86 @@
 /**
- * A message that fits no slot, as it is submitted: its pieces, and the memory that they are in. Made by
- * BulkMessages (bulk.ts), on its JS thread.
+ * A message that fits no slot, ready for submission: its gather entries, and the memory that they refer to.
+ * Created by BulkMessages (bulk.ts), on its JS thread.
  */
-import { copiedMemory, type NativeContext, Piece } from '../../native/native.ts';
+import { copiedMemory, GatherEntry, type NativeContext } from '../../native/native.ts';
+import type { AlignedLayout } from './aligned-layout.ts';
 import { stampedBlock } from './block-stamps.ts';
 import { bufferKey } from './buffer-keys.ts';
-import type { ImageLayout } from './image-layout.ts';
 
-/** Of messages that have nothing yet. */
+/** The empty list that new messages share. */
 export const none: never[] = [];
 
-/** In place of a block: the context's text room. */
-const textRoom = 0;
+/** Stands for the context's encode scratch buffer, in place of a block. */
+const scratch = 0;
 
-/** Blocks may be longer than a word can say. */
+/** Blocks may be longer than the largest value of a word. */
 const wordMax = 0xffff_ffff;
 
 export class BulkMessage {
-  /** Of `Piece`: when all pieces lie in the arena, where each is. The lists below are empty then. */
-  words: number[] = none;
-  /** In order, they are the encoding, or an image of it. */
-  pieces: Uint8Array[] = none;
   /**
-   * For each piece, the identity of its buffer, 0 for the arena, `leasedMemory` for the application's share
-   * of it, `copiedMemory` for a buffer that is to be copied.
+   * The gather entries as words (`GatherEntry`), when all of them lie in the arena. The lists below are empty
+   * then.
+   */
+  words: number[] = none;
+  /** The bytes of these entries, in order, are the encoded message or its aligned layout. */
+  gatherEntries: Uint8Array[] = none;
+  /**
+   * For each gather entry the identity of its buffer: 0 for the arena, `leasedMemory` for arena memory that
+   * the application has leased, `copiedMemory` for a buffer that is to be copied.
    */
   keys: number[] = none;
-  /** Arena blocks with one reference of ours each. */
+  /** Arena blocks of which this message holds one reference each. */
   blocks: number[] = none;
-  /** The pieces are an image (docs/wire/frames.md §2.4). */
-  image = false;
-  /** Of the message. */
+  /** The gather entries make up the aligned layout (docs/wire/frames.md §2.4). */
+  aligned = false;
+  /** Length of the message. */
   bytes = 0;
-  /** Of its pieces, so far. */
+  /** Total length of the gather entries added so far. */
   added = 0;
   token = 0;
   next: BulkMessage | undefined = undefined;
 
   get count(): number {
-    return this.words === none ? this.pieces.length : this.words.length / Piece.words;
+    return this.words === none ? this.gatherEntries.length : this.words.length / GatherEntry.words;
   }
 
-  /** There will be so many pieces: a list that grows makes room for 17. 0: nobody knows. */
-  makeLists(pieces: number): void {
-    this.pieces = new Array<Uint8Array>(pieces);
-    this.keys = new Array<number>(pieces);
+  /**
+   * Allocates lists for this number of gather entries, since a list that grows reserves room for 17. 0 means
+   * that the number is unknown.
+   */
+  makeLists(gatherEntries: number): void {
+    this.gatherEntries = new Array<Uint8Array>(gatherEntries);
+    this.keys = new Array<number>(gatherEntries);
     this.added = 0;
   }
 
-  /** Gives each buffer that was to be copied its key. False: there is none. */
+  /**
+   * Gives each buffer that was to be copied its key, so that it is sent in place. Returns false when the
+   * message has no such buffer.
+   */
   leaveInPlace(): boolean {
     const first = this.keys.indexOf(copiedMemory);
     for (let i = first; i !== -1; i = this.keys.indexOf(copiedMemory, i))
-      this.keys[i] = bufferKey(this.pieces[i]!.buffer as ArrayBuffer);
+      this.keys[i] = bufferKey(this.gatherEntries[i]!.buffer as ArrayBuffer);
     return first !== -1;
   }
 
-  /** They have been copied: buffers of the application need not wait for the SENT event. */
-  forgetPieces(): void {
-    this.pieces = none;
+  /**
+   * Drops the gather entries after they have been copied, so that buffers of the application need not wait
+   * for the SENT event.
+   */
+  forgetGatherEntries(): void {
+    this.gatherEntries = none;
     this.keys = none;
   }
 
-  /** Says in words what the pieces are, which is cheaper. False: a value lies elsewhere, or too far in. */
-  placeAll(native: NativeContext, layout: ImageLayout): boolean {
-    const text = this.blocks[0] ?? textRoom;
-    const words = new Array<number>(layout.pieces * Piece.words);
+  /**
+   * Writes the gather entries as words, which is cheaper. Returns false when a value lies outside the arena,
+   * or at an offset that does not fit a word.
+   */
+  placeAll(native: NativeContext, layout: AlignedLayout): boolean {
+    const text = this.blocks[0] ?? scratch;
+    const words = new Array<number>(layout.gatherEntries * GatherEntry.words);
     let at = 0;
     for (let i = 0; i < layout.stretches; i++) {
       const from = layout.from[i]!;

@@ -1,48 +1,32 @@
 /**
- * Messages that fit no slot: encoded into an arena block, with the application's large buffers left where
- * they are, and kept alive until native code says that they are sent. One per context, used by its Outgoing.
+ * Encodes and submits messages that fit no slot. They are encoded into an arena block; large buffers of the
+ * application are sent in place, and kept alive until native code reports that they are sent. One per
+ * context, used by its Outgoing.
  */
-import { isSharedArrayBuffer } from 'node:util/types';
 import { CodecError } from '../../codec/error.ts';
 import { encodeMeasured } from '../../codec/measured.ts';
-import { Sink } from '../../codec/memory/sink.ts';
+import { Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';
 import { gatherBytes, leaseBytes } from '../../limits.ts';
 import {
   Ctl,
   copiedMemory,
+  GatherEntry,
   leasedMemory,
   type NativeContext,
-  Piece,
   Reason,
-  submitImage,
-  submitSinkOnly,
+  submitAligned,
+  submitReplyBufferOnly,
   Use,
 } from '../../native/native.ts';
+import { AlignedLayout, type AlignedPlan, hasGrown, planAligned } from './aligned-layout.ts';
 import { blockOf } from './block-stamps.ts';
-import { bufferKey, hasKey } from './buffer-keys.ts';
+import { bufferKey, hasKey, staysInPlace } from './buffer-keys.ts';
 import { BulkMessage, none } from './bulk-message.ts';
-import { ImageLayout, type ImagePlan, planImage } from './image-layout.ts';
 import { Sending } from './sending.ts';
 import type { Submission, Target } from './submission.ts';
 
 const nothing = new Uint8Array(0);
-
-/**
- * Whether a device can be given this memory. What threads share has no identity to register it by. What can
- * be resized may lose its pages under the peer's READ, and that would end the connection, with the calls of
- * others on it.
- */
-function staysInPlace(buffer: ArrayBufferLike): boolean {
-  return !isSharedArrayBuffer(buffer) && (buffer as { resizable?: boolean }).resizable !== true;
-}
-
-/** By a getter that gave more now than to `bound`: what is moved to its place then would not fit. */
-function hasGrown(sink: Sink, plan: ImagePlan, textBytes: number): boolean {
-  let bytes = textBytes;
-  for (let i = 0; i < sink.holes; i++) if (sink.holeCopied[i] === true) bytes += sink.holeValue[i]!.length;
-  return sink.holes > plan.values || bytes > plan.contentBytes;
-}
 
 export class BulkMessages {
   /** Size of the message that was last refused as too large. */
@@ -50,49 +34,56 @@ export class BulkMessages {
   /** Size of the message that was last submitted. */
   submittedBytes = 0;
   /**
-   * What was last asked of the arena in vain; 0: a buffer was being registered, which no memory of the arena
-   * helps.
+   * Bytes of the last arena allocation that failed. 0 when the message waits for a registration instead,
+   * which arena memory does not help.
    */
   shortBytes = 0;
 
-  /** Of blocks for the message that is being encoded. */
+  /** Use of the blocks for the message that is being encoded. */
   #use: number = Use.application;
-  /** For which it is encoded. */
+  /** Session of the message that is being encoded. */
   #session = 0;
-  /** Of its target: up to which size it is copied. */
+  /** Size up to which that session copies messages. */
   #copiedBytes = 0;
   #newCopiedBytes = 0;
   readonly #native: NativeContext;
-  readonly #textRoom: Uint8Array;
+  readonly #scratch: Uint8Array;
   readonly #textWords: Int32Array;
-  /** The message that is in it, until that has been submitted: a getter of it may make a call itself. */
-  #inTextRoom: BulkMessage | undefined;
-  /** Null while a message is encoded with it: a getter of that may make a call itself. */
-  #sink: Sink | null = new Sink();
-  /** The same while one is laid out. */
-  #layout: ImageLayout | null = new ImageLayout();
-  /** By token, until SENT: the application's buffers must not be collected while the fabric may read them. */
+  /**
+   * The message that occupies the scratch buffer until it has been submitted: one of its getters may make a
+   * call itself.
+   */
+  #inScratch: BulkMessage | undefined;
+  /** Null while a message is encoded with it: a getter of that message may make a call itself. */
+  #writer: Writer | null = new Writer();
+  /** Null while a message is laid out, for the same reason. */
+  #layout: AlignedLayout | null = new AlignedLayout();
+  /**
+   * Messages by token until their SENT event: the application's buffers must not be collected while the
+   * fabric may read them.
+   */
   readonly #sending = new Sending<BulkMessage>();
-  /** Buffers that the registration cache keeps registered, which must stay where they are. */
+  /** Buffers that are registered in the registration cache and must not be collected. */
   readonly #registered = new Map<number, ArrayBuffer>();
-  /** Messages of which that is not known: all of their buffers stay. */
+  /** Messages whose buffers may have been registered: all of these buffers are kept until that is known. */
   readonly #unsettled: BulkMessage[] = [];
 
   constructor(native: NativeContext) {
     this.#native = native;
-    this.#textRoom = new Uint8Array(native.textRoom);
-    this.#textWords = new Int32Array(native.textRoom);
+    this.#scratch = new Uint8Array(native.scratch);
+    this.#textWords = new Int32Array(native.scratch);
   }
 
   /**
-   * The message for `target`, in `piecesMax` pieces at most, ready to be submitted, or a Reason, negated,
-   * with nothing left behind. What its encoder throws comes out.
+   * Encodes a message for `target` with at most `gatherEntriesMax` gather entries. Returns it ready for
+   * submission, or a negated Reason, in which case nothing stays allocated. Errors of the message's encoder
+   * are passed on.
    */
   encode<Init>(
     target: Target,
     type: MessageType<unknown, Init>,
     message: Init,
-    piecesMax: number,
+    gatherEntriesMax: number,
     use: number,
   ): BulkMessage | number {
     const { messageMaxBytes: maxBytes } = target;
@@ -100,28 +91,28 @@ export class BulkMessages {
     this.#session = target.session;
     this.#copiedBytes = target.copiedBytes ?? 0;
     this.#newCopiedBytes = target.newCopiedBytes ?? 0;
-    const alignBytes = target.images === true ? leaseBytes : Number.POSITIVE_INFINITY;
+    const alignBytes = target.aligned === true ? leaseBytes : Number.POSITIVE_INFINITY;
     const bulk = this.#encode(type, message, maxBytes, gatherBytes, alignBytes);
-    if (typeof bulk === 'number' || bulk.count <= piecesMax) return bulk;
-    // More large values than its descriptor list may hold: all of it is copied into one piece.
+    if (typeof bulk === 'number' || bulk.count <= gatherEntriesMax) return bulk;
+    // The message has more large values than its gather list may hold: copy all of it into one gather entry.
     this.discard(bulk);
     return this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY, alignBytes);
   }
 
-  /** The same in one piece, without gaps: for what turns out to fit a slot. */
+  /** Does the same with one gather entry and without gaps, for a message that turns out to fit a slot. */
   encodePlain<Init>(type: MessageType<unknown, Init>, message: Init, maxBytes: number): BulkMessage | number {
     return this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY);
   }
 
   /**
-   * Submitted, or refused: native code has registered the buffers of a message or not (it may have copied
-   * them, or the call may be over), and keeps them registered or not. Only those that it keeps must stay.
+   * Called after a message has been submitted or refused. Native code may have registered its buffers, or
+   * copied them, or the call may be over; keep only the buffers that it holds registered.
    */
   #keepRegistered(bulk: BulkMessage): void {
-    for (let piece = 0; piece < bulk.keys.length; piece++) {
-      const key = bulk.keys[piece]!;
+    for (let gatherEntry = 0; gatherEntry < bulk.keys.length; gatherEntry++) {
+      const key = bulk.keys[gatherEntry]!;
       if (key <= 0 || this.#registered.has(key) || !this.#native.holdsBuffer(key)) continue;
-      this.#registered.set(key, bulk.pieces[piece]!.buffer as ArrayBuffer);
+      this.#registered.set(key, bulk.gatherEntries[gatherEntry]!.buffer as ArrayBuffer);
     }
   }
 
@@ -131,32 +122,32 @@ export class BulkMessages {
   }
 
   /**
-   * Messages under way, and the keys of the buffers that stay because they are registered. For tests that
-   * count.
+   * Returns the number of messages that are being sent, and the keys of the buffers that are kept because
+   * they are registered. For tests.
    */
   get kept(): { readonly sending: number; readonly registered: readonly number[] } {
     return { sending: this.#sending.size, registered: [...this.#registered.keys()] };
   }
 
-  /** Whether memory will come back by itself, with a SENT event. */
+  /** Returns whether a pending SENT event will bring memory back. */
   get sending(): boolean {
     return this.#sending.size !== 0;
   }
 
-  /** Gives back what has not been submitted. */
+  /** Releases the memory of a message that has not been submitted. */
   discard(bulk: BulkMessage): void {
-    this.#leaveTextRoom(bulk);
+    this.#leaveScratch(bulk);
     for (const block of bulk.blocks) this.#native.discardBlock(block);
   }
 
-  /** The SENT event of `token`. */
+  /** Handles the SENT event of `token`. */
   sent(token: number): void {
     const bulk = this.#sending.take(token);
     if (bulk === undefined) return;
     for (const block of bulk.blocks) this.#native.releaseBlock(block);
   }
 
-  /** Registers a buffer before its first call. Empty string or why not. */
+  /** Registers a buffer before its first call. Returns '' on success, or why it was refused. */
   register(buffer: ArrayBuffer): string {
     const key = bufferKey(buffer);
     const why = this.#native.registerBuffer(key, buffer);
@@ -165,8 +156,8 @@ export class BulkMessages {
   }
 
   /**
-   * The registration of this buffer is gone, and it need no longer be kept, unless a call has brought it back
-   * since.
+   * Handles the eviction of this buffer's registration: the buffer is no longer kept, unless a call has
+   * registered it again since.
    */
   evicted(key: number): void {
     if (!this.#native.holdsBuffer(key)) this.#registered.delete(key);
@@ -179,36 +170,36 @@ export class BulkMessages {
     gatherFrom: number,
     alignFrom: number,
   ): BulkMessage | number {
-    const sink = this.#sink ?? new Sink();
-    this.#sink = null;
+    const writer = this.#writer ?? new Writer();
+    this.#writer = null;
     const bulk = new BulkMessage();
     let fault = -Reason.noMemory;
     try {
-      sink.plan(gatherFrom, alignFrom);
-      sink.reset(nothing);
-      const room = type.bound(message, sink);
-      fault = this.#fault(sink.gathered, maxBytes);
-      const planned = alignFrom === Number.POSITIVE_INFINITY ? 0 : sink.planned;
-      const plan = planImage(planned, room + sink.gathered, room, sink.copied, maxBytes);
+      writer.plan(gatherFrom, alignFrom);
+      writer.reset(nothing);
+      const room = type.bound(message, writer);
+      fault = this.#fault(writer.gathered, maxBytes);
+      const planned = alignFrom === Number.POSITIVE_INFINITY ? 0 : writer.planned;
+      const plan = planAligned(planned, room + writer.gathered, room, writer.copied, maxBytes);
       if (plan === undefined && planned !== 0) {
-        this.#sink = sink;
-        // So many small values, each with a gap, would take more than the peer has to take.
+        this.#writer = writer;
+        // The gaps between many small values would make the message longer than the peer must accept.
         return this.#encode(type, message, maxBytes, gatherFrom, Number.POSITIVE_INFINITY);
       }
       const memory = fault === 0 ? this.#memoryFor(bulk, plan, room) : undefined;
       if (memory !== undefined) {
-        sink.reset(memory);
+        writer.reset(memory);
         const start = plan?.tableBytes ?? 0;
-        const end = encodeMeasured(type, message, sink, start);
-        bulk.bytes = end - start + sink.held;
+        const end = encodeMeasured(type, message, writer, start);
+        bulk.bytes = end - start + writer.held;
         fault = this.#fault(bulk.bytes, maxBytes);
-        if (fault === 0 && plan !== undefined && hasGrown(sink, plan, end - start))
+        if (fault === 0 && plan !== undefined && hasGrown(writer, plan, end - start))
           throw new CodecError(type.typeName, 'it grew while it was being encoded');
         if (
           fault === 0 &&
           (plan === undefined
-            ? this.#collect(bulk, sink, memory, end)
-            : this.#collectImage(bulk, sink, plan, memory, end))
+            ? this.#collect(bulk, writer, memory, end)
+            : this.#collectAligned(bulk, writer, plan, memory, end))
         )
           return bulk;
       }
@@ -218,22 +209,25 @@ export class BulkMessages {
       this.discard(bulk);
       throw error;
     } finally {
-      sink.reset(nothing);
-      this.#sink = sink;
+      writer.reset(nothing);
+      this.#writer = writer;
     }
   }
 
-  /** For all of the message that is encoded: the text room, when that is free and long enough, or a block. */
-  #memoryFor(bulk: BulkMessage, plan: ImagePlan | undefined, room: number): Uint8Array | undefined {
+  /**
+   * Returns memory for the encoded part of the message: the scratch buffer when that is free and long enough,
+   * otherwise a block. Undefined when the arena has none.
+   */
+  #memoryFor(bulk: BulkMessage, plan: AlignedPlan | undefined, room: number): Uint8Array | undefined {
     if (plan === undefined) return this.#alloc(room, bulk);
-    if (plan.roomBytes > this.#textRoom.length || this.#inTextRoom !== undefined)
+    if (plan.roomBytes > this.#scratch.length || this.#inScratch !== undefined)
       return this.#alloc(plan.roomBytes, bulk);
-    this.#inTextRoom = bulk;
-    return this.#textRoom;
+    this.#inScratch = bulk;
+    return this.#scratch;
   }
 
-  #leaveTextRoom(bulk: BulkMessage): void {
-    if (this.#inTextRoom === bulk) this.#inTextRoom = undefined;
+  #leaveScratch(bulk: BulkMessage): void {
+    if (this.#inScratch === bulk) this.#inScratch = undefined;
   }
 
   #fault(bytes: number, maxBytes: number): number {
@@ -242,14 +236,16 @@ export class BulkMessages {
     return -Reason.tooLarge;
   }
 
-  /** Lists the pieces of what has just been encoded. False: no memory. */
-  #collect(bulk: BulkMessage, sink: Sink, memory: Uint8Array, end: number): boolean {
+  /**
+   * Builds the gather list of the message that has just been encoded. Returns false when there is no memory.
+   */
+  #collect(bulk: BulkMessage, writer: Writer, memory: Uint8Array, end: number): boolean {
     let from = 0;
     bulk.makeLists(0);
-    for (let i = 0; i < sink.holes; ++i) {
-      const at = sink.holeAt[i]!;
+    for (let i = 0; i < writer.outOfLine; ++i) {
+      const at = writer.outOfLineAt[i]!;
       if (at > from) this.#add(bulk, memory.subarray(from, at), 0);
-      if (!this.#addValue(bulk, sink.holeValue[i]!)) return false;
+      if (!this.#addValue(bulk, writer.outOfLineValue[i]!)) return false;
       from = at;
     }
     if (end > from) this.#add(bulk, memory.subarray(from, end), 0);
@@ -257,17 +253,23 @@ export class BulkMessages {
   }
 
   /**
-   * The same for an image: values that are copied go into the memory, each to its place, and what lies behind
-   * them moves on. False: no memory.
+   * Does the same for the aligned layout: copied values are placed in the memory at their offsets, and the
+   * bytes behind them are moved. Returns false when there is no memory.
    */
-  #collectImage(bulk: BulkMessage, sink: Sink, plan: ImagePlan, memory: Uint8Array, end: number): boolean {
-    const layout = this.#layout ?? new ImageLayout();
+  #collectAligned(
+    bulk: BulkMessage,
+    writer: Writer,
+    plan: AlignedPlan,
+    memory: Uint8Array,
+    end: number,
+  ): boolean {
+    const layout = this.#layout ?? new AlignedLayout();
     this.#layout = null;
-    bulk.image = true;
+    bulk.aligned = true;
     try {
-      layout.fill(sink, plan, memory, end, memory === this.#textRoom ? this.#textWords : undefined);
+      layout.fill(writer, plan, memory, end, memory === this.#scratch ? this.#textWords : undefined);
       if (bulk.placeAll(this.#native, layout)) return true;
-      bulk.makeLists(layout.pieces);
+      bulk.makeLists(layout.gatherEntries);
       for (let i = 0; i < layout.stretches; i++) {
         const from = layout.from[i]!;
         const to = layout.to[i]!;
@@ -283,29 +285,29 @@ export class BulkMessages {
   }
 
   /**
-   * Submits it: native.ts says how, and what comes of it. What has been submitted is kept until
-   * `sent(token)`.
+   * Submits the message; for parameters and result see submitBulk in native.ts. A submitted message is kept
+   * until `sent(token)`.
    */
   submit(
     bulk: BulkMessage,
-    { op, target: { session }, call, method, timeoutUs, sink, sinkOnly }: Readonly<Submission>,
+    { op, target: { session }, call, method, timeoutUs, replyBuffer, replyBufferOnly }: Readonly<Submission>,
     slot: number,
     metadataBytes: number,
     use: number,
   ): number {
     const { words } = bulk;
-    let pieces: Uint8Array[] | number = bulk.pieces;
+    let gatherEntries: Uint8Array[] | number = bulk.gatherEntries;
     let keys: number[] | number = bulk.keys;
     if (words !== none) {
-      const shared = this.#native.pieces;
+      const shared = this.#native.gatherEntries;
       for (let i = 0; i < words.length; i++) shared[i] = words[i]!;
-      pieces = words.length / Piece.words;
+      gatherEntries = words.length / GatherEntry.words;
       keys = bulk.blocks[0] ?? 0;
     }
-    const flags = (bulk.image ? submitImage : 0) | (sinkOnly ? submitSinkOnly : 0);
+    const flags = (bulk.aligned ? submitAligned : 0) | (replyBufferOnly ? submitReplyBufferOnly : 0);
     if (this.#unsettled.length !== 0) this.#settle();
-    // Native code copies it now, or throws.
-    this.#leaveTextRoom(bulk);
+    // Native code copies the scratch buffer now, or throws.
+    this.#leaveScratch(bulk);
     const send = (keys: readonly number[] | number): number =>
       this.#native.submitBulk(
         op,
@@ -315,32 +317,32 @@ export class BulkMessages {
         slot,
         metadataBytes,
         timeoutUs,
-        pieces,
+        gatherEntries,
         keys,
-        sink,
+        replyBuffer,
         use,
         flags,
       );
     let result = send(keys);
-    // Where the arena has no room for a copy its values go from where they are, and need none.
+    // When the arena has no room for a copy, send the values in place, which needs none.
     if (result === -Reason.noMemory && bulk.leaveInPlace()) result = send(bulk.keys);
     if (result >= 0) {
-      // First of all: whatever fails from here on, the peer may read these buffers until they are sent.
+      // Must come first: the peer may read these buffers until they are sent, whatever fails from here on.
       this.#sending.add(result, bulk);
       if (words !== none) bulk.blocks = none;
-      else if (bulk.keys.includes(copiedMemory)) bulk.forgetPieces();
+      else if (bulk.keys.includes(copiedMemory)) bulk.forgetGatherEntries();
       this.submittedBytes = bulk.bytes;
     }
     try {
       this.#keepRegistered(bulk);
     } catch (error) {
-      // The stack of the application has come to its end, where nothing can be called. The message is under
-      // way all the same.
+      // The application's stack is exhausted, so that nothing can be called. The message has been submitted
+      // all the same.
       if (!(error instanceof RangeError)) throw error;
       this.#unsettled[this.#unsettled.length] = bulk;
     }
     if (result === -Reason.registering) {
-      // It waits as others do for memory, of which large values need none where they go from where they are.
+      // The message waits like those that lack memory; values that are sent in place need none.
       this.shortBytes = 0;
       return -Reason.noMemory;
     }
@@ -348,7 +350,10 @@ export class BulkMessages {
     return result;
   }
 
-  /** From where it is, or copied where that cannot be. False: no memory. */
+  /**
+   * Adds a value to be sent in place, or copies it when that is not possible. Returns false when there is no
+   * memory for the copy.
+   */
   #addValue(bulk: BulkMessage, value: Uint8Array): boolean {
     if (staysInPlace(value.buffer)) {
       this.#add(bulk, value, this.#keyOf(value.buffer as ArrayBuffer, bulk.bytes));
@@ -361,13 +366,13 @@ export class BulkMessages {
     return true;
   }
 
-  #add(bulk: BulkMessage, piece: Uint8Array, key: number): void {
+  #add(bulk: BulkMessage, gatherEntry: Uint8Array, key: number): void {
     const at = bulk.added++;
-    bulk.pieces[at] = piece;
+    bulk.gatherEntries[at] = gatherEntry;
     bulk.keys[at] = key;
   }
 
-  /** Of a buffer with a value of a message of so many bytes. */
+  /** Returns the key of a buffer that holds a value of a message of this size. */
   #keyOf(buffer: ArrayBuffer, bytes: number): number {
     if (this.#native.blockOf(buffer) !== 0) return leasedMemory;
     if (bytes <= this.#copiedBytes) return copiedMemory;

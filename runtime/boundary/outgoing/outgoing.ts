@@ -1,10 +1,17 @@
 /**
- * The submission path: encodes a message into a free send slot and stages eight words for native code, or,
- * when it does not fit, hands it over as a bulk message (bulk.ts). One per context, on its JS thread.
+ * The submission path: encodes a message into a free send slot and stages eight words for native code, or
+ * hands it over as a bulk message (bulk.ts) when it does not fit. One per context, on its JS thread.
  */
-import { Sink } from '../../codec/memory/sink.ts';
+import { Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';
-import { flushEvery, pieceBytes, piecesMax, reservedSlots, sessionPlaces, slotShare } from '../../limits.ts';
+import {
+  flushEvery,
+  gatherEntriesMax,
+  gatherEntryBytes,
+  reservedSlots,
+  sessionPlaces,
+  slotShare,
+} from '../../limits.ts';
 import { Ctl, type NativeContext, Reason, Slots, Sub, SubOp, Use } from '../../native/native.ts';
 import { closeTurn } from '../time/deadlines.ts';
 import { BulkMessages } from './bulk.ts';
@@ -12,14 +19,14 @@ import { LongSlots } from './long-slots.ts';
 import type { Submission } from './submission.ts';
 
 /**
- * Returned by `submit` when every send slot is in use: wait for `slotsFree`. Other negative results are a
- * Reason, negated.
+ * Returned by `submit` when every send slot is in use; the caller waits for `slotsFree`. Other negative
+ * results are a negated Reason.
  */
 export const noSlot = -100;
 
 /**
- * Messages of a type that fit no slot, one after the other, until the next ones are not tried there. Where
- * sizes vary, all are.
+ * After this number of consecutive messages of a type that fit no slot, the next ones of the type are not
+ * tried in a slot. Types with varying sizes do not reach it.
  */
 const overflowsMin = 4;
 
@@ -28,7 +35,7 @@ const text = new TextEncoder();
 
 export class Outgoing {
   readonly bulk: BulkMessages;
-  /** Of what was submitted last: metadata and message. */
+  /** Length of metadata and message of the last submission. */
   submittedBytes = 0;
 
   readonly #native: NativeContext;
@@ -36,16 +43,19 @@ export class Outgoing {
   readonly #submissions: Int32Array;
   readonly #freeSlots: Int32Array;
   readonly #sessionSlots: Int32Array;
-  /** With more free ones no session can be beyond its share. */
+  /** While more slots than this are free, no session can exceed its share. */
   readonly #scarceSlots: number;
   readonly #slotStride: number;
   readonly #slotPayloadOffset: number;
   readonly #memory: Uint8Array;
-  readonly #slab: Sink = new Sink();
+  readonly #slab: Writer = new Writer();
   readonly #long: LongSlots;
-  /** A message is being encoded into a slot. */
+  /** True while a message is being encoded into a slot. */
   #encoding = false;
-  /** Of the last message that did not fit a slot, and how many of that type have not, one after the other. */
+  /**
+   * Type of the last message that did not fit a slot, and the number of consecutive messages of that type
+   * that did not fit.
+   */
   #overflowType: object | undefined;
   #overflows = 0;
   #flushScheduled = false;
@@ -75,33 +85,32 @@ export class Outgoing {
   }
 
   /**
-   * Sends `message` as `submission` says. 0: staged; above 0: bulk, the token of its SENT event; `noSlot`;
-   * otherwise a Reason, negated. What the message's encoder throws comes out, and nothing has then been sent.
-   * For a session that is gone it is Reason.sessionLost.
+   * Sends `message` as `submission` says. Returns 0 when it is staged, the token (> 0) of its SENT event when
+   * it is a bulk message, `noSlot`, or a negated Reason; for a session that is gone this is
+   * Reason.sessionLost. Errors of the message's encoder are passed on, and nothing has been sent then.
    */
   submit<Init>(submission: Submission, type: MessageType<unknown, Init>, message: Init): number {
-    // All of it now: a getter of the message may make a call itself, with the same submission.
-    const { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use } = submission;
+    // Read all fields now: a getter of the message may make a call itself, which reuses this submission.
+    const { op, target, call, method, timeoutUs, metadata, replyBuffer, replyBufferOnly, use } = submission;
     if (metadata !== undefined) submission.metadata = undefined;
     if (target.gone === true) return -Reason.sessionLost;
     const control = this.#control;
     if (!this.#flushScheduled && control[Ctl.inCallback] === 0) this.#schedule();
     if (control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) return noSlot;
     const metadataBytes = metadata === undefined ? 0 : metadata.byteLength;
-    if (sink !== 0 || metadataBytes > target.eagerBytes) {
+    if (replyBuffer !== 0 || metadataBytes > target.eagerBytes) {
       return this.#submitBulk(
-        { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use },
+        { op, target, call, method, timeoutUs, metadata, replyBuffer, replyBufferOnly, use },
         type,
         message,
       );
     }
     if (type === this.#overflowType && this.#overflows >= overflowsMin) {
-      const all = { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use };
+      const all = { op, target, call, method, timeoutUs, metadata, replyBuffer, replyBufferOnly, use };
       return this.#submitLong(all, type, message) ? 0 : this.#submitBulk(all, type, message);
     }
-    // A getter of the message may make a call itself, or do anything else: it must find neither this slot nor
-    // this sink.
-    const slab = this.#encoding ? new Sink() : this.#slab;
+    // A getter of the message may make a call itself, which must use neither this slot nor this writer.
+    const slab = this.#encoding ? new Writer() : this.#slab;
     const nested = this.#encoding;
     slab.reset(this.#memory);
     const slot = this.#popSlot();
@@ -116,9 +125,9 @@ export class Outgoing {
       if (messageBytes < 0 || slab.full || slab.planned !== 0 || messageBytes > target.messageMaxBytes)
         this.#pushSlot(slot);
     }
-    // What a field's annotation wants apart goes as bulk although it might fit.
+    // A message with a field that is annotated as out of line is sent as bulk although it might fit.
     if (slab.full || slab.planned !== 0) {
-      const all = { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use };
+      const all = { op, target, call, method, timeoutUs, metadata, replyBuffer, replyBufferOnly, use };
       if (slab.planned === 0) this.#overflown(type);
       if (slab.planned === 0 && this.#submitLong(all, type, message)) return 0;
       return this.#submitBulk(all, type, message);
@@ -142,7 +151,7 @@ export class Outgoing {
     if (!this.#flushScheduled && control[Ctl.inCallback] === 0) this.#schedule();
     if (control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) return noSlot;
     const slot = this.#popSlot();
-    // The text matters more than the metadata.
+    // When both do not fit, drop the metadata: the text matters more.
     const fits = metadata !== undefined && metadata.byteLength + textBytesMax <= target.eagerBytes;
     const metadataBytes = this.#putMetadata(slot, fits ? metadata : nothing);
     const at = slot * this.#slotStride + this.#slotPayloadOffset + metadataBytes;
@@ -153,8 +162,8 @@ export class Outgoing {
   }
 
   /**
-   * When slots are scarce: a session whose frames cannot go leaves some to the others
-   * (native/session/limits.h).
+   * Returns whether the session may take a slot while slots are scarce: a session whose frames cannot be sent
+   * leaves some to the others (native/session/limits.h).
    */
   #mayTake(session: number): boolean {
     this.flush();
@@ -169,8 +178,8 @@ export class Outgoing {
   }
 
   /**
-   * To find out that a message of many parts fits no slot costs as much as to encode it, so the next ones of
-   * the type are not tried there.
+   * Counts a message that fits no slot. To find that out for a message of many fields costs as much as
+   * encoding it, so after a few of them the next ones of the type are not tried in a slot.
    */
   #overflown(type: object): void {
     this.#overflows = type === this.#overflowType ? this.#overflows + 1 : 1;
@@ -178,8 +187,9 @@ export class Outgoing {
   }
 
   /**
-   * Before anything is staged, since it throws where the stack of the application has come to its end: a
-   * frame whose submission has thrown must not go, as its call slot is given to another call.
+   * Schedules the flush. Must be called before anything is staged, since it throws when the application's
+   * stack is exhausted: a frame whose submission has thrown must not be sent, because its call slot is given
+   * to another call.
    */
   #schedule(): void {
     queueMicrotask(this.#flushNow);
@@ -237,12 +247,15 @@ export class Outgoing {
     try {
       this.#native.flush();
     } catch (error) {
-      // No stack is left for it. What is staged goes with the turn.
+      // The stack is exhausted. The staged frames are sent at the end of the event-loop iteration.
       if (!(error instanceof RangeError)) throw error;
     }
   }
 
-  /** In segments, when the peer takes them and they cost less than bulk. False: it has not been submitted. */
+  /**
+   * Submits a message in segments when the peer accepts them and they cost less than bulk. Returns false when
+   * it has not been submitted.
+   */
   #submitLong<Init>(
     submission: Readonly<Submission>,
     type: MessageType<unknown, Init>,
@@ -266,7 +279,7 @@ export class Outgoing {
     type: MessageType<unknown, Init>,
     message: Init,
   ): number {
-    const { op, target, call, method, timeoutUs, sink } = submission;
+    const { op, target, call, method, timeoutUs, replyBuffer } = submission;
     const metadata = submission.metadata ?? nothing;
     const use = submission.use || (op === SubOp.response ? Use.response : Use.request);
     const spareBytes = target.eagerBytes - metadata.byteLength;
@@ -275,13 +288,13 @@ export class Outgoing {
         `metadata of ${metadata.byteLength} bytes, but this connection's slots hold ${target.eagerBytes} (slotBytes)`,
       );
     }
-    // The list of pieces shares the slot with the metadata; one piece always fits.
-    const pieceCount = Math.min(piecesMax, 1 + Math.floor(spareBytes / pieceBytes));
-    let bulk = this.bulk.encode(target, type, message, pieceCount, use);
+    // The gather list shares the slot with the metadata; one gather entry always fits.
+    const gatherEntryCount = Math.min(gatherEntriesMax, 1 + Math.floor(spareBytes / gatherEntryBytes));
+    let bulk = this.bulk.encode(target, type, message, gatherEntryCount, use);
     if (
       typeof bulk !== 'number' &&
-      bulk.image &&
-      sink === 0 &&
+      bulk.aligned &&
+      replyBuffer === 0 &&
       bulk.count === 1 &&
       bulk.bytes <= spareBytes
     ) {
@@ -289,25 +302,25 @@ export class Outgoing {
       bulk = this.bulk.encodePlain(type, message, target.messageMaxBytes);
     }
     if (typeof bulk === 'number') return bulk;
-    // They have become small again.
+    // Messages of this type have become small again.
     if (type === this.#overflowType && bulk.bytes <= spareBytes) this.#overflows = 0;
-    // Getters of the message may have made calls that have taken them.
+    // Check again: getters of the message may have made calls that have taken slots.
     if (this.#control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) {
       this.bulk.discard(bulk);
       return noSlot;
     }
-    const { pieces, count } = bulk;
-    // Parts of a stream go in the order in which they were submitted: the first must not come before the
-    // stream's opening, which may be staged.
+    const { gatherEntries, count } = bulk;
+    // Parts of a stream must be sent in the order of their submission: flush first, since the opening of the
+    // stream may still be staged.
     if (op === SubOp.part) this.flush();
-    const only = pieces.length === 1 ? pieces[0]! : nothing;
+    const only = gatherEntries.length === 1 ? gatherEntries[0]! : nothing;
     if (
-      sink === 0 &&
+      replyBuffer === 0 &&
       count <= 1 &&
-      pieces.length === count &&
+      gatherEntries.length === count &&
       metadata.byteLength + only.byteLength <= target.eagerBytes
     ) {
-      // The bound was too careful: the message fits a slot after all.
+      // The bound was too high: the message fits a slot after all.
       const slot = this.#popSlot();
       const metadataBytes = this.#putMetadata(slot, metadata);
       this.#memory.set(only, slot * this.#slotStride + this.#slotPayloadOffset + metadataBytes);
@@ -317,7 +330,7 @@ export class Outgoing {
     }
     const slot = metadata.byteLength > 0 ? this.#popSlot() : -1;
     const metadataBytes = slot === -1 ? 0 : this.#putMetadata(slot, metadata);
-    // Nothing that could throw may stand behind it: what has been submitted is under way.
+    // Must be the last step that can throw: a submitted message cannot be taken back.
     const token = this.bulk.submit(bulk, submission, slot, metadataBytes, use);
     this.submittedBytes = metadataBytes + bulk.bytes;
     if (token < 0) {

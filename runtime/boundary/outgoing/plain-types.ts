@@ -1,22 +1,22 @@
 /**
- * Message types that are no protobuf: bytes as they are, and nothing. What parts of streams are made of, for
- * the submission path.
+ * Message types that are not protobuf: bytes as they are, and an empty message. Parts of streams are
+ * submitted with these types.
  */
-import { noRoom, type Sink } from '../../codec/memory/sink.ts';
+import { noRoom, type Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';
 
 const none = new Uint8Array(0);
 
-/** The messages of a packed part, encoded already. */
+/** The already encoded messages of a packed part. */
 export const packedBytes: MessageType<unknown, unknown> = {
   typeName: 'packed messages',
   fields: () => [],
   create: () => none,
   bound: (message) => (message as Uint8Array).byteLength,
-  encodeTo(message, sink: Sink, at, limit = sink.bytes.length) {
+  encodeTo(message, writer: Writer, at, limit = writer.bytes.length) {
     const bytes = message as Uint8Array;
-    if (at + bytes.byteLength > limit) return noRoom(sink, at);
-    sink.bytes.set(bytes, at);
+    if (at + bytes.byteLength > limit) return noRoom(writer, at);
+    writer.bytes.set(bytes, at);
     return at + bytes.byteLength;
   },
   decodeFrom: () => undefined,
@@ -24,13 +24,13 @@ export const packedBytes: MessageType<unknown, unknown> = {
   decode: () => undefined,
 };
 
-/** No message. */
+/** An empty message. */
 export const noMessage: MessageType<unknown, unknown> = {
   typeName: 'no message',
   fields: () => [],
   create: () => undefined,
   bound: () => 0,
-  encodeTo: (_message, _sink, at) => at,
+  encodeTo: (_message, _writer, at) => at,
   decodeFrom: () => undefined,
   encode: () => none,
   decode: () => undefined,

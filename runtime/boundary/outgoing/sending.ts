@@ -1,14 +1,15 @@
 /**
- * Large messages under way, by the token of their SENT event. A table of our own, since what comes and goes
- * fast must not be in a Map: that makes itself a new table again and again, each old one still has what was
- * in it and leads to the next, and once one of them is in V8's old space all that follow live as long as it.
- * Scavenges then copied a third of what a large call had made. Owned by BulkMessages, on its JS thread.
+ * Large messages that are being sent, by the token of their SENT event. This is a hash table of our own
+ * because entries come and go fast, for which a Map is wrong: a Map replaces its internal table again and
+ * again; each old table still refers to its entries and to the next table, and once one of them is in V8's
+ * old space, all that follow live as long as it. Scavenges then copied a third of what a large call had
+ * allocated. Owned by BulkMessages, on its JS thread.
  */
 const buckets = 256;
 
 export interface Entry<T> {
   token: number;
-  /** In its bucket. */
+  /** The next entry of the same bucket. */
   next: T | undefined;
 }
 
@@ -24,7 +25,7 @@ export class Sending<T extends Entry<T>> {
     this.size++;
   }
 
-  /** Undefined: it is not there. */
+  /** Removes and returns the entry of a token, or undefined. */
   take(token: number): T | undefined {
     const bucket = token % buckets;
     let before: T | undefined;

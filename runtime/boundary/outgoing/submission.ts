@@ -24,8 +24,8 @@ export interface Target {
    * register.
    */
   readonly newCopiedBytes?: number;
-  /** The peer takes messages as images (docs/wire/frames.md §2.4). */
-  readonly images?: boolean;
+  /** The peer takes messages as aligned messages (docs/wire/frames.md §2.4). */
+  readonly aligned?: boolean;
   /**
    * The session is broken or down: nothing is submitted for it any more, since no event would tell its end.
    */
@@ -44,9 +44,9 @@ export class Submission {
   timeoutUs = 0;
   /** Undefined again after each `submit`: it must not outlive its call. */
   metadata: Uint8Array | undefined;
-  /** Block of the arena for the response, 0 for none; `sinkOnly`: what does not fit it is refused. */
-  sink = 0;
-  sinkOnly = false;
+  /** Block of the arena for the response, 0 for none; `replyBufferOnly`: what does not fit it is refused. */
+  replyBuffer = 0;
+  replyBufferOnly = false;
   /** Use: of memory for a message that fits no slot, 0 for what `op` says. */
   use = 0;
 

@@ -1,25 +1,25 @@
 /**
- * The one timer wheel of this JS thread, driven by a Node timer that never keeps the process alive by itself,
- * and the time that deadlines are computed from. A turn is the JS that runs from one entry by native code,
- * timer or event to the next.
+ * The timer wheel of this JS thread, driven by one Node timer that never keeps the process alive by itself,
+ * and the time from which deadlines are computed. A *turn* is the JS that runs between two entries from
+ * native code, a timer or an event: one callback of an event-loop iteration.
  */
 
 import { clockMs } from '../../clock.ts';
 import { inRoot } from '../../core/scopes.ts';
 import { TimerWheel } from './timer-wheel.ts';
 
-/** The wire has 32 bits for the time left; a longer one is clamped, and ends at the caller. */
+/** The wire has 32 bits for the time left. A longer time is clamped; the caller's own timer ends the call. */
 const timeoutUsMax = 0xffff_ffff;
 
 let timer: NodeJS.Timeout | undefined;
-/** The first deadline of the turn has been made. */
+/** True after the first deadline of the turn has been computed. */
 let open = false;
-/** A microtask will close the turn. */
+/** True when a microtask will close the turn. */
 let closing = false;
 
 export const deadlines: TimerWheel = new TimerWheel(clockMs(), (delayMs) => {
   clearTimeout(timer);
-  // Whoever asks for it now, it is for the deadlines of all.
+  // In the root context, since the timer serves the deadlines of all callers, not only of the current one.
   timer = inRoot(() => setTimeout(onTimer, delayMs));
   timer.unref();
 });
@@ -29,7 +29,7 @@ function onTimer(): void {
   deadlines.run(clockMs());
 }
 
-/** Native code has entered JS and read the clock. */
+/** Begins a turn: native code has entered JS and read the clock. */
 export function newTurn(nowMs: number): void {
   open = false;
   deadlines.refresh(nowMs);
@@ -44,7 +44,8 @@ export function closeTurn(): void {
 }
 
 /**
- * Ends the turn, if one is open, when the JS that runs now has: what waits is looked at by nobody who would.
+ * Ends the turn, if one is open, in a microtask after the JS that is running now. For callers after which
+ * nothing else would close the turn.
  */
 export function closeTurnSoon(): void {
   if (!open || closing) return;
@@ -53,8 +54,8 @@ export function closeTurnSoon(): void {
 }
 
 /**
- * Time to compute a deadline from: read for the first of a turn; for those that follow, the wheel makes up
- * for what passes until its end.
+ * Returns the time from which to compute a deadline. The clock is read for the first deadline of a turn; for
+ * the following ones the wheel later adds the time that the turn has taken.
  */
 export function turnNow(): number {
   if (!open) {
@@ -66,7 +67,10 @@ export function turnNow(): number {
   return deadlines.now;
 }
 
-/** From the current turn to `deadlineMs`, as the wire has it. 0, none, stays 0; what has passed is 1. */
+/**
+ * Returns the microseconds from the current turn to `deadlineMs`, as sent on the wire: 0 (no deadline) stays
+ * 0, and a deadline that has passed is 1.
+ */
 export function timeLeftUs(deadlineMs: number): number {
   if (deadlineMs === 0) return 0;
   return Math.min(timeoutUsMax, Math.max(1, (deadlineMs - deadlines.now) * 1000));

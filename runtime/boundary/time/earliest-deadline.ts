@@ -1,6 +1,6 @@
 /**
- * One timer for many deadlines: it wakes up for the earliest one, so that what ends in time costs a
- * comparison. Owned by the calls of a session and by the calls that wait for one, on their JS thread.
+ * One timer for many deadlines: it fires for the earliest one, so that a call that ends in time costs only a
+ * comparison. Owned by the calls of a session, and by the calls that wait for a session, on their JS thread.
  */
 import { deadlines } from './deadlines.ts';
 import type { DeadlineOwner } from './timer-wheel.ts';
@@ -9,8 +9,9 @@ const noTimer = -1;
 
 export interface DeadlinesOwner {
   /**
-   * Ends what `deadlines.now` has passed; the earliest deadline that there was may belong to something that
-   * has ended long since. Returns the earliest of the rest, Infinity for none.
+   * Ends all entries whose deadline is not after `deadlines.now`. There may be none, since the entry with the
+   * earliest deadline may have ended long ago. Returns the earliest remaining deadline, Infinity when there
+   * is none.
    */
   onDeadlines(): number;
 }
@@ -19,14 +20,14 @@ export class EarliestDeadline implements DeadlineOwner {
   readonly #owner: DeadlinesOwner;
   #timer = noTimer;
   #timerMs = Infinity;
-  /** The turn that the timer was set in. */
+  /** Number of the turn in which the timer was set. */
   #turn = 0;
 
   constructor(owner: DeadlinesOwner) {
     this.#owner = owner;
   }
 
-  /** There is this one, too. */
+  /** Adds a deadline. */
   add(deadlineMs: number): void {
     if (deadlineMs >= this.#timerMs) return;
     this.stop();
@@ -35,14 +36,17 @@ export class EarliestDeadline implements DeadlineOwner {
     this.#timer = deadlines.add(deadlineMs, this, 0);
   }
 
-  /** For nobody any more, until the next is added. */
+  /** Stops the timer until the next deadline is added. */
   stop(): void {
     if (this.#timer !== noTimer) deadlines.remove(this.#timer);
     this.#timer = noTimer;
     this.#timerMs = Infinity;
   }
 
-  /** The wheel has moved a timer of this turn: a deadline between that and now needs another one. */
+  /**
+   * Called when the wheel has moved a timer that was set in this turn. A deadline before the moved timer then
+   * needs a new one.
+   */
   onLongTurn(lagMs: number): void {
     if (this.#turn === deadlines.turn) this.#timerMs += lagMs;
   }

@@ -1,21 +1,24 @@
 /**
- * All deadlines of one context under one Node timer: a hashed wheel with O(1) add and remove and no object
- * per entry. Owned by FabricContext; on its JS thread.
+ * All deadlines of one JS thread under one Node timer: a hashed timer wheel with O(1) add and remove and no
+ * object per entry. On its JS thread.
  *
- * Reading a clock costs as much as encoding a small message, so it is read once per turn (deadlines.ts) and
- * deadlines are computed from that. When a turn turns out to have been long, the deadlines made in it move by
- * its length: an entry fires up to two ticks late, never early.
+ * Reading a clock costs as much as encoding a small message, so the clock is read once per turn
+ * (deadlines.ts), and deadlines are computed from that time. When a turn has taken long, the deadlines that
+ * were computed in it are moved by its length: an entry fires up to two ticks late, and never early.
  */
 import { deadlinesMax, wheelSlots, wheelTickMs } from '../../limits.ts';
 
 export interface DeadlineOwner {
-  /** The entry is gone by now. Must not throw. */
+  /** The deadline of an entry has passed. The entry has already been removed. Must not throw. */
   onDeadline(token: number): void;
 }
 
-/** Keeps deadlines of its own that were computed from `now`. */
+/** An object that keeps its own deadlines, which were computed from `now`. */
 export interface TurnListener {
-  /** The turn took longer than was seen when they were computed: those made in it move by so much. */
+  /**
+   * The turn has taken `lagMs` longer than was known when its deadlines were computed; the deadlines of this
+   * turn must be moved by that.
+   */
   onLongTurn(lagMs: number): void;
 }
 
@@ -31,7 +34,7 @@ export class TimerWheel {
   readonly #heads = new Int32Array(wheelSlots).fill(none);
   #next = new Int32Array(0);
   #prev = new Int32Array(0);
-  /** Slot that the entry is linked in; `none` while it is being fired. */
+  /** Slot of the wheel in which each entry is linked; `none` while the entry is being fired. */
   #slot = new Int32Array(0);
   #turnAdded = new Int32Array(0);
   #tick = new Float64Array(0);
@@ -42,8 +45,8 @@ export class TimerWheel {
   /** Number of the current turn, an int32. */
   turn = 0;
   /**
-   * Who has made deadlines in the current turn, so that a long one costs what it has done and not what there
-   * is.
+   * The listeners that have computed deadlines in the current turn, so that the cost of a long turn depends
+   * on what it has done, not on the number of all entries.
    */
   readonly #listeners: (TurnListener | undefined)[] = [];
   #listenerCount = 0;
@@ -53,7 +56,7 @@ export class TimerWheel {
   #lastTick: number;
   #armedTick = Infinity;
 
-  /** `arm` asks for `run()` after so many ms, and replaces what was asked before. */
+  /** `arm` schedules `run()` after the given number of milliseconds, and replaces an earlier schedule. */
   constructor(nowMs: number, arm: (delayMs: number) => void) {
     this.now = nowMs;
     this.#lastTick = Math.floor(nowMs / wheelTickMs);
@@ -61,7 +64,7 @@ export class TimerWheel {
     this.#grow(256);
   }
 
-  /** Returns the entry's number for `remove`. `token` is an int32. */
+  /** Adds an entry. Returns its number for `remove`. `token` is an int32. */
   add(deadlineMs: number, owner: DeadlineOwner, token: number): number {
     if (this.#free === none) this.#grow(this.#next.length * 2);
     const id = this.#free;
@@ -71,7 +74,7 @@ export class TimerWheel {
     this.#turnAdded[id] = this.turn;
     this.#recent[this.#recentCount++] = id;
     ++this.count;
-    // One tick more than the deadline's own, since `now` may be up to one tick old without being noticed.
+    // Use the tick after the deadline's own, since `now` may be up to one tick old.
     this.#link(id, Math.ceil(deadlineMs / wheelTickMs) + 1);
     return id;
   }
@@ -85,12 +88,12 @@ export class TimerWheel {
     this.#release(id);
   }
 
-  /** With the first deadline of a turn: the listener hears when that has been long. */
+  /** Called with the first deadline of a turn: notifies the listener when the turn has been long. */
   listen(listener: TurnListener): void {
     this.#listeners[this.#listenerCount++] = listener;
   }
 
-  /** Begins a turn at this time. */
+  /** Begins a turn at `nowMs`. */
   refresh(nowMs: number): void {
     this.#recentCount = 0;
     while (this.#listenerCount > 0) this.#listeners[--this.#listenerCount] = undefined;
@@ -98,7 +101,7 @@ export class TimerWheel {
     if (nowMs > this.now) this.now = nowMs;
   }
 
-  /** Ends a turn: what was added in it may have been computed from a time long past. */
+  /** Ends a turn, and moves the deadlines that were computed in it if it has taken long. */
   endTurn(nowMs: number): void {
     const lagMs = nowMs - this.now;
     if (lagMs > wheelTickMs) {
@@ -108,7 +111,7 @@ export class TimerWheel {
     this.refresh(nowMs);
   }
 
-  /** Fires what is due and asks for the next wake-up. */
+  /** Fires the entries that are due, and schedules the next run. */
   run(nowMs: number): void {
     this.refresh(nowMs);
     const nowTick = Math.floor(this.now / wheelTickMs);

@@ -1,7 +1,7 @@
 /**
- * Which trace files of a thread are kept: a bounded number, so that a peer that makes sessions fail does not
- * fill a disk, and of every reason the newest, so that it does not use up the files of the others either.
- * Used by session-traces.ts when a session has failed.
+ * Decides which trace files of a thread are kept. Their number is limited, so that a peer that makes sessions
+ * fail cannot fill the disk. The newest file of each reason is kept, so that such a peer cannot displace the
+ * files of other reasons either. Used by session-traces.ts when a session has failed.
  */
 import { tracePauseMs } from '../../limits.ts';
 
@@ -11,12 +11,15 @@ interface KeptTrace {
   readonly atMs: number;
 }
 
-/** Without numbers and what may be anybody's text, so that a peer does not make up reasons without end. */
+/**
+ * Returns the reason without numbers and quoted texts, so that a peer cannot invent an unlimited number of
+ * reasons.
+ */
 const kindOf = (reason: string): string => reason.replace(/'[^']*'|"[^"]*"|[^a-z ]+/gi, '').slice(0, 48);
 
 export class KeptTraces {
   readonly #max: number;
-  /** The oldest first. */
+  /** The kept files, the oldest first. */
   readonly #kept: KeptTrace[] = [];
 
   constructor(max: number) {
@@ -24,8 +27,8 @@ export class KeptTraces {
   }
 
   /**
-   * Whether a trace is to be written now: not when there is no free place and one with this reason has just
-   * been written.
+   * Returns whether to write a trace now. Returns false when the maximum number of files exists and a trace
+   * with this reason has just been written.
    */
   wants(reason: string, nowMs: number): boolean {
     if (this.#kept.length < this.#max) return true;
@@ -33,7 +36,10 @@ export class KeptTraces {
     return !this.#kept.some((one) => one.kind === kind && nowMs - one.atMs < tracePauseMs);
   }
 
-  /** Counts a file. Returns the one that goes for it: the oldest of the reason that has the most files. */
+  /**
+   * Adds a file. Returns the file to delete for it, if any: the oldest one of the reason that has the most
+   * files.
+   */
   add(path: string, reason: string, nowMs: number): string | undefined {
     this.#kept.push({ path, kind: kindOf(reason), atMs: nowMs });
     if (this.#kept.length <= this.#max) return undefined;

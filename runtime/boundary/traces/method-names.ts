@@ -1,10 +1,10 @@
 /**
- * Names of the methods that clients and servers of this thread have, by the ids that calls carry: for the
- * counters page, which knows only ids. Filled when clients are made and services added; each context gets all
- * of them.
+ * The names of the methods that clients and servers of this thread use, by the ids that calls carry. The
+ * counters page needs them, since native code knows only ids. Filled when clients are created and services
+ * are added; each context gets all names.
  */
 
-/** Programs that make clients from what servers declare could go on for ever. */
+/** A program that creates clients from reflection could add names without end. */
 const namesMax = 8192;
 const names = new Map<number, string>();
 const listeners = new Set<(id: number, name: string) => void>();
@@ -15,12 +15,15 @@ export function noteMethod(id: number, name: string): void {
   for (const listener of listeners) listener(id, name);
 }
 
-/** Of an id; undefined: nobody has named it. */
+/** Returns the name of a method id, or undefined when it is unknown. */
 export function methodName(id: number): string | undefined {
   return names.get(id);
 }
 
-/** Calls `listener` for each name, those to come included, until the function that this returns is called. */
+/**
+ * Calls `listener` for each known name and for each name that is added later. Returns a function that ends
+ * this.
+ */
 export function onMethodNames(listener: (id: number, name: string) => void): () => void {
   for (const [id, name] of names) listener(id, name);
   listeners.add(listener);

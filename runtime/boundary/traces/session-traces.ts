@@ -1,7 +1,7 @@
 /**
- * Traces of sessions that fail, as files of the folder that the option `traceFolder` names: what the flight
- * recorder has of the session, for `rdma-rpc trace`. Used by FabricContext when a session goes down. Costs
- * the thread a copy of at most 128 KiB; the file is written beside it.
+ * Writes the traces of failed sessions to the folder of the option `traceFolder`: the events of the session
+ * from the flight recorder, for `rdma-rpc trace`. Used by FabricContext when a session ends. Costs the thread
+ * a copy of at most 128 KiB; the file is written asynchronously.
  */
 import { mkdir, unlink, writeFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
@@ -16,8 +16,8 @@ import { methodName } from './method-names.ts';
 import { type TraceAbout, traceFile } from './trace-file.ts';
 
 /**
- * Without its arguments, which may hold secrets: such a file is sent to others. Node makes the path of a
- * script absolute; with --eval there is none.
+ * Returns the program without its arguments, which may contain secrets: trace files are sent to other people.
+ * Node makes the path of a script absolute; with --eval there is no script.
  */
 function program(): string {
   const [runtime = '', script = ''] = process.argv;
@@ -26,7 +26,7 @@ function program(): string {
 
 let files = 0;
 const kept = new KeptTraces(traceFilesMax);
-/** Files are written one after the other, so that one which is replaced has been written. */
+/** Files are written one after the other, so that a file is complete before it can be replaced. */
 let written: Promise<void> = Promise.resolve();
 let warned = false;
 
@@ -35,7 +35,7 @@ function methodsIn(rows: Uint8Array): { id: number; name: string }[] {
   const ids = new Set<number>();
   for (let at = 0; at < rows.length; at += eventRowBytes) {
     const id = words.getUint32(at + eventMethodAt, true);
-    // Parts of a stream have that of its method with the lowest bit inverted.
+    // Parts of a stream carry the id of the method with the lowest bit inverted.
     ids.add(id).add((id ^ 1) >>> 0);
   }
   return [...ids].flatMap((id) => {
@@ -53,7 +53,7 @@ async function write(
   try {
     await mkdir(folder, { recursive: true });
     await writeFile(path, bytes, { flag: 'wx', mode: 0o600 });
-    // Somebody may have moved it away.
+    // The file may have been moved away.
     if (replaced !== undefined) await unlink(replaced).catch(() => undefined);
   } catch (cause) {
     if (warned) return;
@@ -64,7 +64,7 @@ async function write(
   }
 }
 
-/** Called with the last event of a session. Does nothing for one that ended as it should. */
+/** Called with the last event of a session. Does nothing for a session that has ended normally. */
 export function saveTrace(folder: string, native: NativeContext, fabric: string, session: number): void {
   const reason = native.sessionError(session);
   const nowMs = clockMs();
@@ -88,7 +88,7 @@ export function saveTrace(folder: string, native: NativeContext, fabric: string,
       },
     ],
   };
-  // With the time: where pids recur, as in containers, a name would be taken already.
+  // The name contains the time, since process ids recur in containers.
   const path = join(folder, `rdma-rpc-${process.pid}-${threadId}-${about.wallMs}-${++files}.trace`);
   const bytes = traceFile(about, [rows]);
   const replaced = kept.add(path, reason, nowMs);

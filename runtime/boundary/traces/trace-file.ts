@@ -1,20 +1,20 @@
 /**
- * The file of a flight recorder: 8 bytes of magic, a version, the length of a JSON text that says who the
- * events are of, the text, and the rows of events (native/telemetry/protocol_event.h), those of the first
- * context first. Written when a session fails (session-traces.ts) and by `rdma-rpc trace`, which reads it.
+ * The file format of traces: 8 bytes of magic, a version, the length of a JSON text, the JSON text, which
+ * says where the events come from, and the event rows (native/telemetry/protocol_event.h), context by
+ * context. Written when a session fails (session-traces.ts) and by `rdma-rpc trace`, which also reads it.
  */
 
 export interface TraceSession {
   readonly number: number;
   readonly side: 'client' | 'server';
-  /** Who the other side is, for people. */
+  /** The peer's name, as shown to users. */
   readonly peer: string;
 }
 
 export interface TraceContext {
   readonly fabric: string;
   readonly device: string;
-  /** How many of the rows are of this context. */
+  /** Number of rows that belong to this context. */
   readonly rows: number;
   readonly sessions: readonly TraceSession[];
   readonly methods: readonly { readonly id: number; readonly name: string }[];
@@ -24,10 +24,10 @@ export interface TraceAbout {
   readonly pid: number;
   /** The program and its script, without arguments. */
   readonly command: string;
-  /** When it was written: by the clock of the events, and by that of the wall. */
+  /** Time of writing, on the clock of the events and as wall time. */
   readonly atNs: number;
   readonly wallMs: number;
-  /** Of a session that has failed. */
+  /** Why the session has failed. */
   readonly reason?: string;
   readonly contexts: readonly TraceContext[];
 }

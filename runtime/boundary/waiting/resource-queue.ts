@@ -1,16 +1,17 @@
 /**
- * Calls, answers or streams of one owner that have found too little of something (resource-waiters.ts). They
- * wait in order. When there may be some again, entries are tried from the head on until one finds none: none
- * is starved by smaller ones behind it, and hundreds that wait cost one attempt more than there is room for,
- * as each attempt encodes a message. Used by the channels and the sessions of both sides, on their JS thread.
+ * A queue of calls, responses or streams of one owner that have found too little of a resource
+ * (resource-waiters.ts). When the resource may be available again, entries are tried in order from the head
+ * until one finds too little. So no entry is starved by smaller ones behind it, and however many wait, only
+ * one attempt more is made than there is room for; that matters since each attempt encodes a message. Used by
+ * the channels and the sessions of both sides, on their JS thread.
  *
  * | an entry that is tried                    | afterwards                                                     |
  * |-------------------------------------------|----------------------------------------------------------------|
- * | does not come back                        | has left the queue; the next one is tried                      |
- * | comes back by `add`                       | keeps its place, and the others wait behind it                 |
- * | comes back and has sent something before  | becomes the last, and the others wait for the next time        |
- * | comes back for a registration of its own  | keeps its place, which keeps no other one waiting              |
- * | throws, which only a fault of ours does   | keeps its place and its deadline, and the next one is tried    |
+ * | does not call `add` again                 | has left the queue; the next one is tried                      |
+ * | calls `add` again                         | keeps its position, and the others wait behind it              |
+ * | calls `add` again after sending something | becomes the last, and the others wait for the next time        |
+ * | calls `add` again for a registration      | keeps its position; the next one is tried                      |
+ * | throws, which only a bug of ours does    | keeps its position and its deadline, and the next one is tried |
  * | is deleted, or its deadline passes        | has left; if it was the first, the others are tried            |
  */
 import { warnOfFault } from '../../core/warnings.ts';
@@ -19,23 +20,26 @@ import type { DeadlineOwner } from '../time/timer-wheel.ts';
 import type { Resource, ResourceWaiter, ResourceWaiters } from './resource-waiters.ts';
 
 export interface QueueOwner<Entry> {
-  /** Tries the entry, which comes back by `add` when it still finds too little. */
+  /** Tries the entry, which calls `add` again when it still finds too little. */
   retry(entry: Entry): void;
-  /** Its deadline has passed, and it waits no longer. Must not throw. */
+  /** The deadline of an entry has passed, and it has been removed. Must not throw. */
   onLate?(entry: Entry): void;
 }
 
 const noTimer = -1;
 
-class Place<Entry> implements DeadlineOwner {
+class Waiting<Entry> implements DeadlineOwner {
   readonly entry: Entry;
   timer = noTimer;
-  /** While it is tried: what it has asked for again, and whether it has sent something before. */
+  /**
+   * While the entry is being tried: the resource for which it waits again, and whether it has sent something
+   * before that.
+   */
   again: Resource | undefined;
   moved = false;
-  readonly #onLate: (place: Place<Entry>) => void;
+  readonly #onLate: (waiting: Waiting<Entry>) => void;
 
-  constructor(entry: Entry, onLate: (place: Place<Entry>) => void) {
+  constructor(entry: Entry, onLate: (waiting: Waiting<Entry>) => void) {
     this.entry = entry;
     this.#onLate = onLate;
   }
@@ -48,62 +52,66 @@ class Place<Entry> implements DeadlineOwner {
 
 export class ResourceQueue<Entry extends object> implements ResourceWaiter {
   readonly #owner: QueueOwner<Entry>;
-  readonly #places = new Map<Entry, Place<Entry>>();
-  #trying: Place<Entry> | undefined;
-  /** How far the entries have been tried, while they are. */
-  #round: Iterator<Place<Entry>, undefined> | undefined;
+  readonly #waiting = new Map<Entry, Waiting<Entry>>();
+  #trying: Waiting<Entry> | undefined;
+  /** The current position while the entries are being tried. */
+  #round: Iterator<Waiting<Entry>, undefined> | undefined;
 
   constructor(owner: QueueOwner<Entry>) {
     this.#owner = owner;
   }
 
   get size(): number {
-    return this.#places.size;
+    return this.#waiting.size;
   }
 
   [Symbol.iterator](): Iterator<Entry> {
-    return this.#places.keys();
+    return this.#waiting.keys();
   }
 
-  /** The entry that is being tried. */
+  /** The entry that is being tried, if any. */
   get trying(): Entry | undefined {
     return this.#trying?.entry;
   }
 
   /**
-   * The entry has found too little of `resource` in the context that `waiters` are of: it keeps its place, or
-   * becomes the last. `deadlineMs`: when it stops waiting, if it has not waited before; 0 for never. Returns
-   * false when it would wait for ever; nothing has happened then.
+   * Adds an entry that has found too little of `resource` in the context of `waiters`. An entry that is being
+   * tried keeps its position, unless it has sent something: then it becomes the last. `deadlineMs` is when a
+   * new entry stops waiting, 0 for never. Returns false, without adding the entry, when it would wait for
+   * ever.
    */
   add(entry: Entry, waiters: ResourceWaiters, resource: Resource, deadlineMs = 0): boolean {
     if (!waiters.wait(resource, this)) return false;
     if (this.#trying?.entry === entry) this.#trying.again = resource;
-    if (this.#places.has(entry)) return true;
-    const place = this.#trying?.entry === entry ? this.#trying : new Place(entry, this.#onLate);
-    if (deadlineMs !== 0 && place.timer === noTimer) place.timer = deadlines.add(deadlineMs, place, 0);
-    this.#places.set(entry, place);
+    if (this.#waiting.has(entry)) return true;
+    const waiting = this.#trying?.entry === entry ? this.#trying : new Waiting(entry, this.#onLate);
+    if (deadlineMs !== 0 && waiting.timer === noTimer) waiting.timer = deadlines.add(deadlineMs, waiting, 0);
+    this.#waiting.set(entry, waiting);
     return true;
   }
 
-  /** The entry has sent something, if it is being tried: it has had its turn. */
+  /**
+   * Records that the entry, if it is being tried, has sent something; it then gives up its position to the
+   * others.
+   */
   moved(entry: Entry): void {
     if (this.#trying?.entry === entry) this.#trying.moved = true;
   }
 
-  /** The entry waits no longer. Returns false when it has not waited. */
+  /** Removes an entry. Returns false when it was not in the queue. */
   delete(entry: Entry): boolean {
-    const place = this.#places.get(entry);
-    if (place === undefined) return false;
-    const wasFirst = this.#isFirst(place);
-    this.#remove(place);
+    const waiting = this.#waiting.get(entry);
+    if (waiting === undefined) return false;
+    const wasFirst = this.#isFirst(waiting);
+    this.#remove(waiting);
     if (wasFirst) this.retryAll();
     return true;
   }
 
   /** Takes all entries out of the queue, and returns them. */
   clear(): Entry[] {
-    const entries = [...this.#places.keys()];
-    for (const place of this.#places.values()) this.#remove(place);
+    const entries = [...this.#waiting.keys()];
+    for (const waiting of this.#waiting.values()) this.#remove(waiting);
     return entries;
   }
 
@@ -112,11 +120,12 @@ export class ResourceQueue<Entry extends object> implements ResourceWaiter {
   }
 
   retry(): boolean {
-    // What the entry does has made room, or has brought another connection: this goes on behind it.
+    // The entry that is being tried has caused this call, by making room or by bringing another connection;
+    // the loop that tries it goes on with the next entries.
     if (this.#trying !== undefined) return false;
-    this.#round ??= this.#places.values() as Iterator<Place<Entry>, undefined>;
-    for (let place = this.#round.next().value; place !== undefined; place = this.#round.next().value) {
-      const found = this.#try(place);
+    this.#round ??= this.#waiting.values() as Iterator<Waiting<Entry>, undefined>;
+    for (let waiting = this.#round.next().value; waiting !== undefined; waiting = this.#round.next().value) {
+      const found = this.#try(waiting);
       if (found === 'something') return true;
       if (found === 'nothing') break;
     }
@@ -124,45 +133,48 @@ export class ResourceQueue<Entry extends object> implements ResourceWaiter {
     return false;
   }
 
-  #try(place: Place<Entry>): 'something' | 'nothing' | 'no matter' {
-    this.#trying = place;
-    place.again = undefined;
-    place.moved = false;
+  #try(waiting: Waiting<Entry>): 'something' | 'nothing' | 'no matter' {
+    this.#trying = waiting;
+    waiting.again = undefined;
+    waiting.moved = false;
     try {
-      this.#owner.retry(place.entry);
+      this.#owner.retry(waiting.entry);
     } catch (error) {
       warnOfFault(error);
       return 'no matter';
     } finally {
       this.#trying = undefined;
     }
-    if (place.again === undefined || this.#places.get(place.entry) !== place) {
-      this.#remove(place);
+    if (waiting.again === undefined || this.#waiting.get(waiting.entry) !== waiting) {
+      this.#remove(waiting);
       return 'something';
     }
-    if (place.moved) {
-      this.#places.delete(place.entry);
-      this.#places.set(place.entry, place);
+    if (waiting.moved) {
+      this.#waiting.delete(waiting.entry);
+      this.#waiting.set(waiting.entry, waiting);
     }
-    return place.again === 'registration' ? 'no matter' : 'nothing';
+    return waiting.again === 'registration' ? 'no matter' : 'nothing';
   }
 
-  readonly #onLate = (place: Place<Entry>): void => {
-    const wasFirst = this.#isFirst(place);
-    this.#remove(place);
-    this.#owner.onLate?.(place.entry);
+  readonly #onLate = (waiting: Waiting<Entry>): void => {
+    const wasFirst = this.#isFirst(waiting);
+    this.#remove(waiting);
+    this.#owner.onLate?.(waiting.entry);
     if (wasFirst) this.retryAll();
   };
 
-  /** The others may have waited behind it for memory that would have been enough for them. */
-  #isFirst(place: Place<Entry>): boolean {
-    const [first] = this.#places.values();
-    return first === place;
+  /**
+   * Returns whether the entry is the first. When it leaves, the others must be tried: less memory than it
+   * needed may be enough for them.
+   */
+  #isFirst(waiting: Waiting<Entry>): boolean {
+    const [first] = this.#waiting.values();
+    return first === waiting;
   }
 
-  #remove(place: Place<Entry>): void {
-    if (place.timer !== noTimer) deadlines.remove(place.timer);
-    place.timer = noTimer;
-    if (this.#places.get(place.entry) === place) this.#places.delete(place.entry);
+  #remove(waiting: Waiting<Entry>): void {
+    if (waiting.timer !== noTimer) deadlines.remove(waiting.timer);
+    waiting.timer = noTimer;
+    if (this.#waiting.get(waiting.entry) === waiting) this.#waiting.delete(waiting.entry);
   }
 }

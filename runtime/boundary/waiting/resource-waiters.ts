@@ -1,26 +1,27 @@
 /**
- * The queues that wait for a resource that a context has too little of. Each waiter is told once when there
- * may be some again, and asks anew when it finds none. Owned by a FabricContext, on its JS thread.
+ * The queues that wait for a scarce resource of a context. Each waiter is notified once when the resource may
+ * be available, and must wait again when it finds none. Owned by a FabricContext, on its JS thread.
  *
- * Waiters take turns: each tries one thing and goes behind the others while it has more to try, and a waiter
- * that has found nothing comes before one that has found something the next time. So no session keeps another
- * one waiting.
+ * Waiters take turns: each tries one entry, and goes behind the others while it has more to try. The next
+ * time, waiters that found nothing come before those that found something. So no session can starve another
+ * one.
  */
 import { warnOfFault } from '../../core/warnings.ts';
 import { Ctl, type NativeContext } from '../../native/native.ts';
 
 /**
  * - `slot`: a send slot.
- * - `callSlot`: a call slot that the server has not let go of. The owner of the waiter knows when it has.
+ * - `callSlot`: a call slot that is pending release at the server. The owner of the waiter notices the
+ *   release.
  * - `memory`: memory of the arena.
- * - `sent`: the same, where only messages that are being sent can bring some back.
+ * - `sent`: memory of the arena that only messages in sending can bring back.
  * - `registration`: a large buffer is being registered with the device.
- * - `turn`: the end of the batch of events that is being handled.
+ * - `turn`: the end of the current batch of events.
  */
 export type Resource = 'slot' | 'callSlot' | 'memory' | 'sent' | 'registration' | 'turn';
 
 export interface ResourceWaiter {
-  /** Tries one thing. Returns true when that has worked and there is more to try. */
+  /** Tries one entry. Returns true when that has succeeded and there are more to try. */
   retry(): boolean;
 }
 
@@ -28,29 +29,33 @@ export class ResourceWaiters {
   readonly #native: Pick<NativeContext, 'control' | 'flush'>;
   readonly #isSending: () => boolean;
   #slot = new Set<ResourceWaiter>();
-  /** For memory and for registrations: native code tells of both by one event. */
+  /** Waiters for memory and for registrations, since native code reports both by one event. */
   #memory = new Set<ResourceWaiter>();
-  /** Mostly channels for which calls have made room, which then send what waits in one go. */
+  /**
+   * Mostly channels for which finished calls have made room, and which then send all waiting calls together.
+   */
   readonly #turn: ResourceWaiter[] = [];
   #inTurn = false;
 
-  /** `isSending`: a large message is on its way, and its end will be told. */
+  /** `isSending` returns whether a large message is being sent, whose end will be reported by an event. */
   constructor(native: Pick<NativeContext, 'control' | 'flush'>, isSending: () => boolean) {
     this.#native = native;
     this.#isSending = isSending;
   }
 
-  /** Waiters by what they wait for, for tests that count. */
+  /** Number of waiters by resource, for tests. */
   get kept(): { readonly slotWaiters: number; readonly memoryWaiters: number } {
     return { slotWaiters: this.#slot.size, memoryWaiters: this.#memory.size };
   }
 
-  /** A batch of events is being handled. */
+  /** True while a batch of events is being handled. */
   get inTurn(): boolean {
     return this.#inTurn;
   }
 
-  /** Calls `waiter.retry()` when there may be some. Returns false when that would be never. */
+  /**
+   * Calls `waiter.retry()` when the resource may be available. Returns false when that would never happen.
+   */
   wait(resource: Resource, waiter: ResourceWaiter): boolean {
     const { control } = this.#native;
     switch (resource) {
@@ -80,21 +85,21 @@ export class ResourceWaiters {
     const waiters = this.#slot;
     if (waiters.size === 0) return;
     this.#slot = new Set();
-    this.#tellAll(waiters);
+    this.#notifyAll(waiters);
   }
 
   memoryFree(): void {
     const waiters = this.#memory;
     if (waiters.size === 0) return;
     this.#memory = new Set();
-    this.#tellAll(waiters);
+    this.#notifyAll(waiters);
   }
 
   turnBegins(): void {
     this.#inTurn = true;
   }
 
-  /** Those who ask while others are told are told, too. */
+  /** Notifies the waiters of the turn, including those that are added meanwhile. */
   turnEnds(): void {
     const waiters = this.#turn;
     if (waiters.length !== 0) {
@@ -104,8 +109,8 @@ export class ResourceWaiters {
     this.#inTurn = false;
   }
 
-  /** A set hands out what is added to it meanwhile: behind the others. */
-  #tellAll(waiters: Set<ResourceWaiter>): void {
+  /** Waiters that are added during the iteration are visited too, after the others. */
+  #notifyAll(waiters: Set<ResourceWaiter>): void {
     for (const waiter of waiters) {
       waiters.delete(waiter);
       if (this.#tell(waiter)) waiters.add(waiter);

@@ -1,6 +1,6 @@
 /**
- * What the arena of one context has too little of, in words: for the errors of calls that have waited in
- * vain, and for one warning. Owned by a FabricContext, on its JS thread.
+ * Texts about a shortage of arena memory in one context: for the errors of calls that have waited in vain,
+ * and for one warning. Owned by a FabricContext, on its JS thread.
  */
 import { processWarning } from '../../core/warnings.ts';
 import type { NativeContext } from '../../native/native.ts';
@@ -14,8 +14,8 @@ export class Shortage {
   }
 
   /**
-   * What a call waits for that has found no room for so many bytes in the arena, and what to do. 0: for a
-   * registration.
+   * Returns what a call has waited for that found no room for `bytes` bytes in the arena, and what to do
+   * about it. 0 bytes means that it has waited for a registration.
    */
   why(bytes: number): string {
     if (bytes === 0) return 'it waited for a large buffer to be registered with the device';
@@ -28,7 +28,7 @@ export class Shortage {
     );
   }
 
-  /** Once: an application that keeps messages may not know that it does. */
+  /** Warns once, since an application that keeps messages may not know that they hold arena memory. */
   warn(): void {
     if (this.#warned) return;
     this.#warned = true;

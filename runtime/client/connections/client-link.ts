@@ -73,7 +73,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#waiting = queue.waiting;
     const { context, target, inflightMax } = connection;
     this.session = new ClientSession(context, target, inflightMax, queue, this);
-    const level = levelNumber(levelOf(connection.server.security, connection.guard));
+    const level = levelNumber(levelOf(connection.server.security, connection.protection));
     context.native.nameSession(target.session, String(connection.server), level);
     this.session.tally.strikesMax = strikesMax;
     link.onEnd = (reason) => {

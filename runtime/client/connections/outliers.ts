@@ -13,7 +13,7 @@ export interface Tally {
 }
 
 /**
- * Places of those whose share of good answers is below the mean by too many standard deviations. Those with
+ * HandshakeLimiter of those whose share of good answers is below the mean by too many standard deviations. Those with
  * few answers do not count.
  */
 export function outliers(tallies: readonly Tally[], answersMin: number): number[] {

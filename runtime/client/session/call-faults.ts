@@ -67,5 +67,5 @@ export function intoError(
   extras: CallExtras | undefined,
 ): RpcError {
   incoming.discard(at);
-  return beyondInto(path, events[at + Ev.beyondSink]! >>> 0, extras?.into?.capacity ?? 0);
+  return beyondInto(path, events[at + Ev.beyondReplyBuffer]! >>> 0, extras?.into?.capacity ?? 0);
 }

@@ -20,7 +20,7 @@ import {
 } from '../../core/errors/failure.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
-import { Ev, Held, Reason, SubOp } from '../../native/native.ts';
+import { Ev, PendingRelease, Reason, SubOp } from '../../native/native.ts';
 import type { ClientMethod } from '../call/client-method.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import type { Unsent } from '../queue/unsent.ts';
@@ -106,15 +106,16 @@ export class ClientSession implements SessionOwner, CallPlace {
       this.#context.leases.expectResponse(method.id, method.expectedResponseBytes);
     let result: number;
     try {
-      const sink = extras?.into === undefined ? 0 : this.#context.leases.blockOf(extras.into, method.path);
+      const replyBuffer =
+        extras?.into === undefined ? 0 : this.#context.leases.blockOf(extras.into, method.path);
       const submission = this.#submission;
       submission.call = call;
       // As 32 bits with a sign: V8 keeps no other number in a property without memory of its own.
       submission.method = method.id | 0;
       submission.timeoutUs = timeLeftUs(deadlineMs);
       submission.metadata = extras?.metadata;
-      submission.sink = sink;
-      submission.sinkOnly = sink !== 0 && extras?.mayOverflow === false;
+      submission.replyBuffer = replyBuffer;
+      submission.replyBufferOnly = replyBuffer !== 0 && extras?.mayOverflow === false;
       result = this.#context.outgoing.submit(submission, method.requestType, request);
     } catch (cause) {
       this.#releaseCallSlot(row);
@@ -215,7 +216,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     const call = this.#events[at + Ev.call]!;
     const reason = this.#events[at + Ev.reason]!;
     const processed = this.#events[at + Ev.processed]!;
-    const held = this.#events[at + Ev.held]!;
+    const held = this.#events[at + Ev.pendingRelease]!;
     if (reason === Reason.sessionLost) {
       // Before anything that runs code of the application, which may begin a call.
       this.lost();
@@ -235,15 +236,15 @@ export class ClientSession implements SessionOwner, CallPlace {
     const { extras } = row;
     const processed = this.unserved ? 'no' : processedName(known);
     const unsent = reason === Reason.sessionLost && processed === 'no' ? this.#unsent(row) : undefined;
-    if ((held & Held.sink) !== 0) extras?.into?.release();
+    if ((held & PendingRelease.replyBuffer) !== 0) extras?.into?.release();
     const short = this.#whyShort(row);
-    this.#free(row, (held & Held.slot) !== 0);
+    this.#free(row, (held & PendingRelease.slot) !== 0);
     if (reason === Reason.deadline && processed !== 'no') this.tally.count(Status.DEADLINE_EXCEEDED);
     if (reason === Reason.sessionLost) {
       if (unsent !== undefined && this.#queue.requeue(unsent, this.unserved)) return;
       failCall(resolve, failure(reason, method.path, processed, this.#lastWords.why));
     } else {
-      const lost = (held & Held.sink) !== 0 ? leaseLost : short;
+      const lost = (held & PendingRelease.replyBuffer) !== 0 ? leaseLost : short;
       failCall(
         resolve,
         memoryFailure(this.#context.native, reason, method.path, processed, lost, extras?.cause),
@@ -391,6 +392,6 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   /** The server could have answered, but `into` was all the memory that there was for it. */
   #beyondInto(at: number, status: number): boolean {
-    return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.beyondSink] !== 0;
+    return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.beyondReplyBuffer] !== 0;
   }
 }

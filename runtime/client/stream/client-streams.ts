@@ -7,10 +7,10 @@
 import type { FabricContext } from '../../boundary/fabric-context.ts';
 import { noSlot } from '../../boundary/outgoing/outgoing.ts';
 import { Submission, type Target } from '../../boundary/outgoing/submission.ts';
-import { Sink } from '../../codec/memory/sink.ts';
+import { Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';
 import { slotsPerStream } from '../../limits.ts';
-import { Held, Reason, SubOp } from '../../native/native.ts';
+import { PendingRelease, Reason, SubOp } from '../../native/native.ts';
 import { IncomingParts } from '../../stream/incoming-parts.ts';
 import { PartKind, partHeader, pullMethod, pushMethod } from '../../stream/part-header.ts';
 import { StalledStreams } from '../../stream/stalled-streams.ts';
@@ -45,7 +45,7 @@ export const notNow = noSlot;
 
 const numberMax = 0xffff_ffff;
 const nothing = new Uint8Array(0);
-const measure = new Sink();
+const measure = new Writer();
 
 export class ClientStreams implements PartEvents {
   readonly context: FabricContext;
@@ -294,7 +294,7 @@ export class ClientStreams implements PartEvents {
     const row = call - this.#base;
     const stream = this.#stream[row];
     if (stream === undefined) return;
-    const kind = this.#free(row, stream, (held & Held.slot) !== 0);
+    const kind = this.#free(row, stream, (held & PendingRelease.slot) !== 0);
     const known = this.#listener.unserved ? untouched : processed;
     const lost = reason === Reason.sessionLost;
     if (kind === PartKind.open) stream.onOpenFailed(reason, known, lost ? why : '');

@@ -3,7 +3,7 @@
  * view). runtime/boundary reuses it for one message after another; generated decoders read from it.
  */
 import { CodecError } from '../error.ts';
-import { type Image, noGap } from './image.ts';
+import { type AlignedMessage, noGap } from './aligned-message.ts';
 import { isShared } from './shared-memory.ts';
 
 /** Allocates the copies of received values: returns a copy of [start, end) of `from`. */
@@ -31,7 +31,7 @@ export class Source {
   gapAt = noGap;
   /** Allocates copies of `bytes` values; undefined gives each a memory of its own. */
   copyOut: CopyOut | undefined;
-  private image: Image | undefined;
+  private aligned: AlignedMessage | undefined;
   /** Position behind the last value that a primitive has read: its second result. */
   at = 0;
   /** Number and wire type of the field being read, as an int32. Set by `nextTag`. */
@@ -62,19 +62,19 @@ export class Source {
     }
     this.leases = 0;
     this.sparse = undefined;
-    this.image = undefined;
+    this.aligned = undefined;
     this.gapAt = noGap;
   }
 
   /** Starts to read a message in the aligned layout, at position 0. */
-  open(image: Image): void {
+  open(aligned: AlignedMessage): void {
     this.leases = 0;
     this.sparse = undefined;
-    this.image = image;
-    image.enter(this);
+    this.aligned = aligned;
+    aligned.enter(this);
   }
 
-  /** For Image: sets the memory of the current segment, as if it contained all of them. */
+  /** For AlignedMessage: sets the memory of the current segment, as if it contained all of them. */
   show(bytes: Uint8Array, gapAt: number): void {
     this.bytes = bytes;
     this.fixed = undefined;
@@ -86,9 +86,9 @@ export class Source {
    * next segments.
    */
   cross(start: number, end: number): void {
-    if (this.image === undefined) return;
+    if (this.aligned === undefined) return;
     if (this.missed(start)) this.fail(start, 'a segment of the message ends in the middle of a value');
-    this.image.moveTo(this, end);
+    this.aligned.moveTo(this, end);
   }
 
   /** Whether a segment has ended before `at` unnoticed. */
@@ -98,28 +98,28 @@ export class Source {
 
   /** Moves back to an earlier position. */
   back(at: number): void {
-    this.image?.moveBack(this, at);
+    this.aligned?.moveBack(this, at);
   }
 
   /** Checks at the end that no segment boundary was missed. */
   close(end: number): void {
-    if (this.image !== undefined && this.missed(end))
+    if (this.aligned !== undefined && this.missed(end))
       this.fail(end, 'a segment of the message ends in the middle of a value');
   }
 
   /** Returns a copy of [start, end) in memory of its own. */
   slice(start: number, end: number): Uint8Array {
-    return this.image === undefined ? this.bytes.slice(start, end) : this.image.copy(this, start, end);
+    return this.aligned === undefined ? this.bytes.slice(start, end) : this.aligned.copy(this, start, end);
   }
 
   /** Returns the bytes of [start, end); do not keep them. */
   part(start: number, end: number): Uint8Array {
-    return this.image === undefined ? this.bytes.subarray(start, end) : this.image.copy(this, start, end);
+    return this.aligned === undefined ? this.bytes.subarray(start, end) : this.aligned.copy(this, start, end);
   }
 
   /** Returns the `bytes` value in [start, end): a copy, or from `leaseBytes` on a view of the memory. */
   value(start: number, end: number): Uint8Array {
-    if (this.image === undefined || end < this.gapAt) return this.valueHere(start, end);
+    if (this.aligned === undefined || end < this.gapAt) return this.valueHere(start, end);
     return this.valueAcross(start, end);
   }
 

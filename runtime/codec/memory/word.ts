@@ -1,6 +1,6 @@
 /**
- * Little-endian 32-bit words at any position: fixed-width fields, image tables and headers of parts. For a
- * few words a DataView costs more than they do.
+ * Little-endian 32-bit words at any position: fixed-width fields, aligned message tables and headers of
+ * parts. For a few words a DataView costs more than they do.
  */
 
 /** Reads an unsigned word. Reads each byte once. */

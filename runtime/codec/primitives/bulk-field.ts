@@ -1,21 +1,21 @@
 /**
- * `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold) instead of the sink's. A sink
+ * `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold) instead of the writer's. A writer
  * without out-of-line values notes that this message has a candidate; runtime/boundary then encodes it with a
- * sink that supports them. Called by generated code.
+ * writer that supports them. Called by generated code.
  */
 import { byteLengthOf } from '../memory/intrinsic.ts';
-import type { Sink } from '../memory/sink.ts';
+import type { Writer } from '../memory/writer.ts';
 import { writeBytes } from './write.ts';
 
-/** Replaces the sink's threshold for one value; returns the old one. */
-export function enter(sink: Sink, threshold: number): number {
-  const usual = sink.gatherBytes;
+/** Replaces the writer's threshold for one value; returns the old one. */
+export function enter(writer: Writer, threshold: number): number {
+  const usual = writer.gatherBytes;
   if (usual !== Number.POSITIVE_INFINITY) {
-    usualApart = sink.apartBytes;
-    sink.gatherBytes = Math.min(threshold, sink.alignBytes);
-    // A sink that copies everything continues to do so, since it has no room for the list of out-of-line
+    usualApart = writer.apartBytes;
+    writer.gatherBytes = Math.min(threshold, writer.alignBytes);
+    // A writer that copies everything continues to do so, since it has no room for the list of out-of-line
     // values.
-    if (usualApart !== Number.POSITIVE_INFINITY) sink.apartBytes = threshold;
+    if (usualApart !== Number.POSITIVE_INFINITY) writer.apartBytes = threshold;
   }
   return usual;
 }
@@ -23,28 +23,28 @@ export function enter(sink: Sink, threshold: number): number {
 let usualApart = 0;
 
 /** Restores the threshold that `enter` has returned. */
-export function leave(sink: Sink, usual: number): void {
+export function leave(writer: Writer, usual: number): void {
   if (usual === Number.POSITIVE_INFINITY) return;
-  sink.gatherBytes = usual;
-  sink.apartBytes = usualApart;
+  writer.gatherBytes = usual;
+  writer.apartBytes = usualApart;
 }
 
-export function note(sink: Sink, value: ArrayBufferView, threshold: number): void {
+export function note(writer: Writer, value: ArrayBufferView, threshold: number): void {
   const length = byteLengthOf(value);
-  if (sink.gatherBytes === Number.POSITIVE_INFINITY && length >= threshold && length !== 0) sink.planned++;
+  if (writer.gatherBytes === Number.POSITIVE_INFINITY && length >= threshold && length !== 0) writer.planned++;
 }
 
 export function writeBulk(
-  sink: Sink,
+  writer: Writer,
   at: number,
   value: Uint8Array,
   limit: number,
   field: string,
   threshold: number,
 ): number {
-  const usual = enter(sink, threshold);
-  const end = writeBytes(sink, at, value, limit, field);
-  leave(sink, usual);
-  note(sink, value, threshold);
+  const usual = enter(writer, threshold);
+  const end = writeBytes(writer, at, value, limit, field);
+  leave(writer, usual);
+  note(writer, value, threshold);
   return end;
 }

@@ -7,7 +7,7 @@ import { CodecError, mismatch } from '../error.ts';
 import { nestingMax } from '../limits.ts';
 import { lengthOf } from '../memory/intrinsic.ts';
 import { whyDetached } from '../memory/lent.ts';
-import type { Sink } from '../memory/sink.ts';
+import type { Writer } from '../memory/writer.ts';
 
 /** A constant of this module, because V8 checks on each access whether an import is initialised. */
 const depthMax = nestingMax;
@@ -27,7 +27,7 @@ export function checkMessage(message: object, depth: number, name: string): void
  */
 export function noEntry(
   message: object,
-  sink: Sink,
+  writer: Writer,
   least: number,
   limit: number,
   depth: number,
@@ -36,7 +36,7 @@ export function noEntry(
   if (typeof message !== 'object' || message === null || Array.isArray(message) || depth > depthMax)
     refuseMessage(message, depth, name);
   if (least <= limit) return false;
-  sink.full = true;
+  writer.full = true;
   return true;
 }
 

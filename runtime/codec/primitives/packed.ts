@@ -6,7 +6,7 @@
 
 import { mismatch } from '../error.ts';
 import { checkFloat, floatRoundsAway } from '../float.ts';
-import { noRoom, type Sink } from '../memory/sink.ts';
+import { noRoom, type Writer } from '../memory/writer.ts';
 import { lowIndex, manyHalves, manySigned, manyUnsigned, splitSigned, splitUnsigned } from './int64.ts';
 import { lengthBytes } from './room.ts';
 import {
@@ -68,15 +68,15 @@ function lastSize64(list: readonly bigint[], zigzag: boolean): number {
 }
 
 export function writePackedInt32(
-  sink: Sink,
+  writer: Writer,
   at: number,
   list: readonly number[],
   limit: number,
   field: string,
 ): number {
   const count = list.length;
-  if (at + prefixMax + 10 * count > limit) return noRoom(sink, at);
-  const { bytes } = sink;
+  if (at + prefixMax + 10 * count > limit) return noRoom(writer, at);
+  const { bytes } = writer;
   const start = at + sizeOf(count * lastSize(list, false));
   let end = start;
   for (let i = 0; i < count; i++) {
@@ -90,15 +90,15 @@ export function writePackedInt32(
 }
 
 export function writePackedUint32(
-  sink: Sink,
+  writer: Writer,
   at: number,
   list: readonly number[],
   limit: number,
   field: string,
 ): number {
   const count = list.length;
-  if (at + prefixMax + 5 * count > limit) return noRoom(sink, at);
-  const { bytes } = sink;
+  if (at + prefixMax + 5 * count > limit) return noRoom(writer, at);
+  const { bytes } = writer;
   const start = at + sizeOf(count * lastSize(list, false));
   let end = start;
   for (let i = 0; i < count; i++) {
@@ -111,15 +111,15 @@ export function writePackedUint32(
 }
 
 export function writePackedSint32(
-  sink: Sink,
+  writer: Writer,
   at: number,
   list: readonly number[],
   limit: number,
   field: string,
 ): number {
   const count = list.length;
-  if (at + prefixMax + 5 * count > limit) return noRoom(sink, at);
-  const { bytes } = sink;
+  if (at + prefixMax + 5 * count > limit) return noRoom(writer, at);
+  const { bytes } = writer;
   const start = at + sizeOf(count * lastSize(list, true));
   let end = start;
   for (let i = 0; i < count; i++) {
@@ -132,15 +132,15 @@ export function writePackedSint32(
 }
 
 export function writePackedInt64(
-  sink: Sink,
+  writer: Writer,
   at: number,
   list: readonly bigint[],
   limit: number,
   field: string,
 ): number {
   const count = list.length;
-  if (at + prefixMax + 10 * count > limit) return noRoom(sink, at);
-  const { bytes } = sink;
+  if (at + prefixMax + 10 * count > limit) return noRoom(writer, at);
+  const { bytes } = writer;
   const start = at + sizeOf(count * lastSize64(list, false));
   let end = start;
   for (let i = 0; i < count; i++) {
@@ -155,15 +155,15 @@ export function writePackedInt64(
 }
 
 export function writePackedUint64(
-  sink: Sink,
+  writer: Writer,
   at: number,
   list: readonly bigint[],
   limit: number,
   field: string,
 ): number {
   const count = list.length;
-  if (at + prefixMax + 10 * count > limit) return noRoom(sink, at);
-  const { bytes } = sink;
+  if (at + prefixMax + 10 * count > limit) return noRoom(writer, at);
+  const { bytes } = writer;
   const start = at + sizeOf(count * lastSize64(list, false));
   let end = start;
   for (let i = 0; i < count; i++) {
@@ -178,15 +178,15 @@ export function writePackedUint64(
 }
 
 export function writePackedSint64(
-  sink: Sink,
+  writer: Writer,
   at: number,
   list: readonly bigint[],
   limit: number,
   field: string,
 ): number {
   const count = list.length;
-  if (at + prefixMax + 10 * count > limit) return noRoom(sink, at);
-  const { bytes } = sink;
+  if (at + prefixMax + 10 * count > limit) return noRoom(writer, at);
+  const { bytes } = writer;
   const start = at + sizeOf(count * lastSize64(list, true));
   let end = start;
   for (let i = 0; i < count; i++) {
@@ -202,91 +202,91 @@ export function writePackedSint64(
 }
 
 export function writePackedBool(
-  sink: Sink,
+  writer: Writer,
   at: number,
   list: readonly boolean[],
   limit: number,
   field: string,
 ): number {
   const count = list.length;
-  if (at + prefixMax + count > limit) return noRoom(sink, at);
-  const { bytes } = sink;
+  if (at + prefixMax + count > limit) return noRoom(writer, at);
+  const { bytes } = writer;
   at = put(bytes, at, count);
   for (let i = 0; i < count; i++) at = putBool(bytes, at, list[i] as boolean, field);
   return at;
 }
 
 export function writePackedFixed32(
-  sink: Sink,
+  writer: Writer,
   at: number,
   list: readonly number[],
   limit: number,
   field: string,
 ): number {
   const count = list.length;
-  if (at + prefixMax + 4 * count > limit) return noRoom(sink, at);
-  const { bytes } = sink;
+  if (at + prefixMax + 4 * count > limit) return noRoom(writer, at);
+  const { bytes } = writer;
   at = put(bytes, at, 4 * count);
   for (let i = 0; i < count; i++) at = putFixed32(bytes, at, list[i] as number, field);
   return at;
 }
 
 export function writePackedSfixed32(
-  sink: Sink,
+  writer: Writer,
   at: number,
   list: readonly number[],
   limit: number,
   field: string,
 ): number {
   const count = list.length;
-  if (at + prefixMax + 4 * count > limit) return noRoom(sink, at);
-  const { bytes } = sink;
+  if (at + prefixMax + 4 * count > limit) return noRoom(writer, at);
+  const { bytes } = writer;
   at = put(bytes, at, 4 * count);
   for (let i = 0; i < count; i++) at = putSfixed32(bytes, at, list[i] as number, field);
   return at;
 }
 
 export function writePackedFixed64(
-  sink: Sink,
+  writer: Writer,
   at: number,
   list: readonly bigint[],
   limit: number,
   field: string,
 ): number {
   const count = list.length;
-  if (at + prefixMax + 8 * count > limit) return noRoom(sink, at);
-  const { bytes } = sink;
+  if (at + prefixMax + 8 * count > limit) return noRoom(writer, at);
+  const { bytes } = writer;
   at = put(bytes, at, 8 * count);
   for (let i = 0; i < count; i++) at = putFixed64(bytes, at, list[i] as bigint, field);
   return at;
 }
 
 export function writePackedSfixed64(
-  sink: Sink,
+  writer: Writer,
   at: number,
   list: readonly bigint[],
   limit: number,
   field: string,
 ): number {
   const count = list.length;
-  if (at + prefixMax + 8 * count > limit) return noRoom(sink, at);
-  const { bytes } = sink;
+  if (at + prefixMax + 8 * count > limit) return noRoom(writer, at);
+  const { bytes } = writer;
   at = put(bytes, at, 8 * count);
   for (let i = 0; i < count; i++) at = putSfixed64(bytes, at, list[i] as bigint, field);
   return at;
 }
 
 export function writePackedFloat(
-  sink: Sink,
+  writer: Writer,
   at: number,
   list: readonly number[],
   limit: number,
   field: string,
 ): number {
   const count = list.length;
-  if (at + prefixMax + 4 * count > limit) return noRoom(sink, at);
-  const { view } = sink;
-  at = put(sink.bytes, at, 4 * count);
+  if (at + prefixMax + 4 * count > limit) return noRoom(writer, at);
+  const { view } = writer;
+  at = put(writer.bytes, at, 4 * count);
   for (let i = 0; i < count; i++) {
     const value = list[i] as number;
     if (typeof value !== 'number') mismatch(field, value, 'a number');
@@ -298,16 +298,16 @@ export function writePackedFloat(
 }
 
 export function writePackedDouble(
-  sink: Sink,
+  writer: Writer,
   at: number,
   list: readonly number[],
   limit: number,
   field: string,
 ): number {
   const count = list.length;
-  if (at + prefixMax + 8 * count > limit) return noRoom(sink, at);
-  const { view } = sink;
-  at = put(sink.bytes, at, 8 * count);
+  if (at + prefixMax + 8 * count > limit) return noRoom(writer, at);
+  const { view } = writer;
+  at = put(writer.bytes, at, 8 * count);
   for (let i = 0; i < count; i++) {
     const value = list[i] as number;
     if (typeof value !== 'number') mismatch(field, value, 'a number');

@@ -6,7 +6,7 @@
 
 import { nestingMax } from '../limits.ts';
 import { byteLengthOf } from '../memory/intrinsic.ts';
-import { holesMax, type Sink } from '../memory/sink.ts';
+import { outOfLineMax, type Writer } from '../memory/writer.ts';
 import { enter, leave, note } from './bulk-field.ts';
 import { lengthBytes, stringRoom } from './room.ts';
 
@@ -16,42 +16,42 @@ const none: readonly never[] = [];
  * Whether a message needs no measuring: it is absent, or not an object. Messages nested too deeply are not
  * measured either: the encoder will not get that far, and a message that contains itself would have no end.
  */
-export function sizeless(message: unknown, sink: Sink, depth: number): boolean {
+export function sizeless(message: unknown, writer: Writer, depth: number): boolean {
   if (typeof message !== 'object' || message === null) return true;
-  if (depth > nestingMax) sink.tooDeep = true;
-  return sink.tooDeep;
+  if (depth > nestingMax) writer.tooDeep = true;
+  return writer.tooDeep;
 }
 
 export function sizeString(text: unknown): number {
   return typeof text === 'string' ? stringRoom(text) : 0;
 }
 
-export function sizeBytes(value: unknown, sink: Sink): number {
+export function sizeBytes(value: unknown, writer: Writer): number {
   // Accepts any typed array: the encoder refuses one that does not belong to the field.
   if (!ArrayBuffer.isView(value)) return 0;
   const length = byteLengthOf(value);
-  if (length >= sink.gatherBytes && length !== 0 && sink.planned < holesMax) {
-    sink.planned++;
-    sink.gathered += length;
-    if (length < sink.apartBytes) sink.copied += length;
+  if (length >= writer.gatherBytes && length !== 0 && writer.planned < outOfLineMax) {
+    writer.planned++;
+    writer.gathered += length;
+    if (length < writer.apartBytes) writer.copied += length;
     return lengthBytes;
   }
   return lengthBytes + length;
 }
 
 /** `bytes` with a threshold of their own. */
-export function sizeBulk(value: unknown, sink: Sink, threshold: number): number {
-  const usual = enter(sink, threshold);
-  const size = sizeBytes(value, sink);
-  leave(sink, usual);
-  if (size !== 0) note(sink, value as ArrayBufferView, threshold);
+export function sizeBulk(value: unknown, writer: Writer, threshold: number): number {
+  const usual = enter(writer, threshold);
+  const size = sizeBytes(value, writer);
+  leave(writer, usual);
+  if (size !== 0) note(writer, value as ArrayBufferView, threshold);
   return size;
 }
 
 /** A oneof in which only strings and `bytes` have a variable length. */
-export function sizeChoice(choice: { readonly value?: unknown } | undefined, sink: Sink): number {
+export function sizeChoice(choice: { readonly value?: unknown } | undefined, writer: Writer): number {
   const value = choice?.value;
-  return typeof value === 'string' ? stringRoom(value) : sizeBytes(value, sink);
+  return typeof value === 'string' ? stringRoom(value) : sizeBytes(value, writer);
 }
 
 /** Returns the elements of a list, or an empty list. */

@@ -8,7 +8,7 @@
 
 import { mismatch } from '../error.ts';
 import { checkFloat, floatRoundsAway } from '../float.ts';
-import type { Sink } from '../memory/sink.ts';
+import type { Writer } from '../memory/writer.ts';
 import { writeBulk } from './bulk-field.ts';
 import { highHalf, lowHalf, splitSigned, splitUnsigned } from './int64.ts';
 import { lengthBytes } from './room.ts';
@@ -222,33 +222,45 @@ export function writeSfixed64Field(
   return putSfixed64(bytes, at + 1, value, field);
 }
 
-export function writeFloatField(sink: Sink, at: number, tag: number, value: number, field: string): number {
+export function writeFloatField(
+  writer: Writer,
+  at: number,
+  tag: number,
+  value: number,
+  field: string,
+): number {
   if (typeof value !== 'number') mismatch(field, value, 'a number');
   if (!(Math.abs(value) < floatLimit)) checkFloat(value, field);
-  sink.bytes[at] = tag;
-  sink.view.setFloat32(at + 1, value, true);
+  writer.bytes[at] = tag;
+  writer.view.setFloat32(at + 1, value, true);
   return at + 5;
 }
 
-export function writeDoubleField(sink: Sink, at: number, tag: number, value: number, field: string): number {
+export function writeDoubleField(
+  writer: Writer,
+  at: number,
+  tag: number,
+  value: number,
+  field: string,
+): number {
   if (typeof value !== 'number') mismatch(field, value, 'a number');
-  sink.bytes[at] = tag;
-  sink.view.setFloat64(at + 1, value, true);
+  writer.bytes[at] = tag;
+  writer.view.setFloat64(at + 1, value, true);
   return at + 9;
 }
 
 export function writeStringField(
-  sink: Sink,
+  writer: Writer,
   at: number,
   tag: number,
   text: string,
   limit: number,
   field: string,
 ): number {
-  const { bytes } = sink;
+  const { bytes } = writer;
   bytes[at++] = tag;
   if (typeof text !== 'string' || text.length > textMax || at + prefixMax + 3 * text.length > limit)
-    return writeLongString(sink, at, text, limit, field);
+    return writeLongString(writer, at, text, limit, field);
   // With at most three bytes per character the text has fewer than 128 bytes, so its length is one byte.
   const end = putText(bytes, at + 1, text);
   bytes[at] = end - at - 1;
@@ -256,19 +268,19 @@ export function writeStringField(
 }
 
 export function writeBytesField(
-  sink: Sink,
+  writer: Writer,
   at: number,
   tag: number,
   value: Uint8Array,
   limit: number,
   field: string,
 ): number {
-  sink.bytes[at] = tag;
-  return writeBytes(sink, at + 1, value, limit, field);
+  writer.bytes[at] = tag;
+  return writeBytes(writer, at + 1, value, limit, field);
 }
 
 export function writeBulkField(
-  sink: Sink,
+  writer: Writer,
   at: number,
   tag: number,
   value: Uint8Array,
@@ -276,20 +288,20 @@ export function writeBulkField(
   field: string,
   threshold: number,
 ): number {
-  sink.bytes[at] = tag;
-  return writeBulk(sink, at + 1, value, limit, field, threshold);
+  writer.bytes[at] = tag;
+  return writeBulk(writer, at + 1, value, limit, field, threshold);
 }
 
 /** Writes tag and length of a message in [at + 2, end); `closeLength` writes the length alone. */
-export function closeLengthField(sink: Sink, at: number, tag: number, held: number, end: number): number {
-  const { bytes } = sink;
+export function closeLengthField(writer: Writer, at: number, tag: number, held: number, end: number): number {
+  const { bytes } = writer;
   bytes[at++] = tag;
-  if (end - at > 128 || sink.held !== held) return closeWide(sink, at, held, end, 0);
+  if (end - at > 128 || writer.held !== held) return closeWide(writer, at, held, end, 0);
   bytes[at] = end - at - 1;
   return end;
 }
 
-/** The same for a message type that can have no hole. */
+/** The same for a message type that has no out-of-line values. */
 export function closeSolidField(bytes: Uint8Array, at: number, tag: number, end: number): number {
   bytes[at++] = tag;
   if (end - at > 128) return putLength(bytes, at, at + 1, end);

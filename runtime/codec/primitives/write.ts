@@ -9,8 +9,8 @@
 import { mismatch } from '../error.ts';
 import { checkFloat, floatRoundsAway } from '../float.ts';
 import { lengthOf, plainBytes } from '../memory/intrinsic.ts';
-import { holesMax, noRoom, type Sink } from '../memory/sink.ts';
 import { writeWord } from '../memory/word.ts';
+import { noRoom, outOfLineMax, type Writer } from '../memory/writer.ts';
 import { checkAttached, checkBytes, checkList, checkString } from './check.ts';
 import { highHalf, lowHalf, splitSigned, splitUnsigned, zigzag } from './int64.ts';
 import { bigintOfNumber } from './jstype.ts';
@@ -164,16 +164,16 @@ export function writeSfixed64(bytes: Uint8Array, at: number, value: bigint, fiel
   return writeWord(bytes, writeWord(bytes, at, lowHalf()), highHalf());
 }
 
-export function writeFloat(sink: Sink, at: number, value: number, field: string): number {
+export function writeFloat(writer: Writer, at: number, value: number, field: string): number {
   if (typeof value !== 'number') mismatch(field, value, 'a number');
   if (!(Math.abs(value) < floatLimit)) checkFloat(value, field);
-  sink.view.setFloat32(at, value, true);
+  writer.view.setFloat32(at, value, true);
   return at + 4;
 }
 
-export function writeDouble(sink: Sink, at: number, value: number, field: string): number {
+export function writeDouble(writer: Writer, at: number, value: number, field: string): number {
   if (typeof value !== 'number') mismatch(field, value, 'a number');
-  sink.view.setFloat64(at, value, true);
+  writer.view.setFloat64(at, value, true);
   return at + 8;
 }
 
@@ -189,10 +189,10 @@ const loopText = writeShort;
  * Writes length and text. It is small because V8 inlines it into its callers together with the loop;
  * everything except a short string that fits is handled by another function.
  */
-export function writeString(sink: Sink, at: number, text: string, limit: number, field: string): number {
+export function writeString(writer: Writer, at: number, text: string, limit: number, field: string): number {
   if (typeof text !== 'string' || text.length > shortMax || at + prefixMax + 3 * text.length > limit)
-    return writeLongString(sink, at, text, limit, field);
-  const { bytes } = sink;
+    return writeLongString(writer, at, text, limit, field);
+  const { bytes } = writer;
   // With at most three bytes per character the text has fewer than 128 bytes, so its length is one byte.
   const end = loopText(bytes, at + 1, text);
   bytes[at] = end - at - 1;
@@ -207,7 +207,7 @@ const putString = writeString;
  * tag, so the first one that does not fit ends the list.
  */
 export function writeStrings(
-  sink: Sink,
+  writer: Writer,
   at: number,
   tag: number,
   list: readonly string[],
@@ -215,31 +215,37 @@ export function writeStrings(
   field: string,
 ): number {
   checkList(list, field);
-  const { bytes } = sink;
-  for (let i = 0; i < list.length && !sink.full; i++) {
+  const { bytes } = writer;
+  for (let i = 0; i < list.length && !writer.full; i++) {
     bytes[at] = tag;
-    at = putString(sink, at + 1, list[i] as string, limit, field);
+    at = putString(writer, at + 1, list[i] as string, limit, field);
   }
   return at;
 }
 
 /** The same for a list that may be absent. */
 export function writeStringsField(
-  sink: Sink,
+  writer: Writer,
   at: number,
   tag: number,
   list: readonly string[] | undefined,
   limit: number,
   field: string,
 ): number {
-  return list === undefined ? at : putStrings(sink, at, tag, list, limit, field);
+  return list === undefined ? at : putStrings(writer, at, tag, list, limit, field);
 }
 const putStrings = writeStrings;
 
-export function writeLongString(sink: Sink, at: number, text: string, limit: number, field: string): number {
+export function writeLongString(
+  writer: Writer,
+  at: number,
+  text: string,
+  limit: number,
+  field: string,
+): number {
   checkString(text, field);
-  if (at + stringRoom(text) > limit) return noRoom(sink, at);
-  const { bytes } = sink;
+  if (at + stringRoom(text) > limit) return noRoom(writer, at);
+  const { bytes } = writer;
   // The room for the prefix is computed as for ASCII.
   const start = at + varintSize(text.length);
   return putLength(bytes, at, start, writeUtf8(bytes, start, text));
@@ -261,17 +267,23 @@ export function putLength(bytes: Uint8Array, at: number, start: number, end: num
 const loopBytesMax = 12;
 const ownLength = lengthOf;
 
-/** Writes length and value; a value that is long enough is recorded as a hole instead. */
-export function writeBytes(sink: Sink, at: number, value: Uint8Array, limit: number, field: string): number {
+/** Writes length and value; a value that is long enough is recorded as an out-of-line value instead. */
+export function writeBytes(
+  writer: Writer,
+  at: number,
+  value: Uint8Array,
+  limit: number,
+  field: string,
+): number {
   checkBytes(value, field);
-  const bytes = sink.bytes;
+  const bytes = writer.bytes;
   const length = ownLength(value);
   if (length === 0) checkAttached(value, field);
-  const apart = length >= sink.gatherBytes && length !== 0 && sink.holes < holesMax;
-  if (at + lengthBytes + (apart ? 0 : length) > limit) return noRoom(sink, at);
+  const apart = length >= writer.gatherBytes && length !== 0 && writer.outOfLine < outOfLineMax;
+  if (at + lengthBytes + (apart ? 0 : length) > limit) return noRoom(writer, at);
   at = writeVarint(bytes, at, length);
   if (apart) {
-    sink.hole(at, plainBytes(value));
+    writer.addOutOfLine(at, plainBytes(value));
     return at;
   }
   if (length <= loopBytesMax) for (let i = 0; i < length; i++) bytes[at + i] = value[i] as number;
@@ -280,32 +292,32 @@ export function writeBytes(sink: Sink, at: number, value: Uint8Array, limit: num
 }
 
 /**
- * Writes the length of a message at `at`: of [at + 1 + wide, end) and of the holes recorded since `held` was
- * read. If it needs another number of bytes than `1 + wide`, the content is moved, and the holes in it.
+ * Writes the length of a message at `at`: of [at + 1 + wide, end) and of the out-of-line values recorded since `held` was
+ * read. If it needs another number of bytes than `1 + wide`, the content is moved with its out-of-line values.
  */
-export function closeLength(sink: Sink, at: number, held: number, end: number, wide = 0): number {
-  if (wide !== 0 || end - at > 128 || sink.held !== held) return closeWide(sink, at, held, end, wide);
-  sink.bytes[at] = end - at - 1;
+export function closeLength(writer: Writer, at: number, held: number, end: number, wide = 0): number {
+  if (wide !== 0 || end - at > 128 || writer.held !== held) return closeWide(writer, at, held, end, wide);
+  writer.bytes[at] = end - at - 1;
   return end;
 }
 
-/** The same for a message type that can have no hole, because it contains no `bytes`. */
+/** The same for a message type that has no out-of-line values, because it contains no `bytes`. */
 export function closeSolid(bytes: Uint8Array, at: number, end: number, wide = 0): number {
   if (wide !== 0 || end - at > 128) return putLength(bytes, at, at + 1 + wide, end);
   bytes[at] = end - at - 1;
   return end;
 }
 
-export function closeWide(sink: Sink, at: number, held: number, end: number, wide: number): number {
+export function closeWide(writer: Writer, at: number, held: number, end: number, wide: number): number {
   const start = at + 1 + wide;
-  const length = end - start + sink.held - held;
+  const length = end - start + writer.held - held;
   const shift = varintSize(length) - 1 - wide;
   if (shift !== 0) {
-    sink.bytes.copyWithin(start + shift, start, end);
-    for (let i = sink.holes - 1; i >= 0 && (sink.holeAt[i] as number) > at; i--) {
-      sink.holeAt[i] = (sink.holeAt[i] as number) + shift;
+    writer.bytes.copyWithin(start + shift, start, end);
+    for (let i = writer.outOfLine - 1; i >= 0 && (writer.outOfLineAt[i] as number) > at; i--) {
+      writer.outOfLineAt[i] = (writer.outOfLineAt[i] as number) + shift;
     }
   }
-  writeVarint(sink.bytes, at, length);
+  writeVarint(writer.bytes, at, length);
   return end + shift;
 }

@@ -1,7 +1,8 @@
 /**
- * What ties a queue pair to the peer of its handshake: proofs under a key that only the two sides of the
- * sideband connection have. They cover role, fabric, both addresses (which hold numbers and tokens of the
- * queue pairs) and every byte of hello and welcome. Used by both handshakes; nothing here is sent by itself.
+ * Channel binding: ties a queue pair to the peer of its handshake by proofs under a key that only the two
+ * ends of the sideband connection have. The proofs cover role, fabric, both addresses (which contain numbers
+ * and tokens of the queue pairs) and every byte of hello and welcome. Used by both handshakes; this file
+ * sends nothing.
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Duplex } from 'node:stream';
@@ -13,25 +14,28 @@ import { verifiedOf } from '../peer-identity.ts';
 
 const exporterLabel = 'EXPORTER-rdma-rpc';
 const hash = 'sha256';
-/** Of keys, as many as the hash has. */
+/** Length of keys: that of the hash. */
 const keyBytes = 32;
-/** The number of a block that is made by HKDF. */
+/** The number of the HKDF block. */
 const firstBlock = Uint8Array.of(1);
-/** As the key of a connection is named in what it is made of. */
+/** The label of a connection's key in its derivation. */
 const bindingInfo = Buffer.from('rdma-rpc binding');
-/** Of what the queue pairs say to each other first. */
+/** Length of the words in connection setup messages. */
 const firstWordBytes = 16;
 
 /**
- * What nobody but the two ends of a TLS connection has, as sockets of TLS give it. A stream from another
- * thread brings it along.
+ * Key material that only the two ends of a TLS connection have, exported by the TLS socket. A stream from
+ * another thread carries it along.
  */
 interface Exporting {
   readonly tlsSecret?: Uint8Array | undefined;
   exportKeyingMaterial?(bytes: number, label: string): Uint8Array;
 }
 
-/** Undefined without TLS, when the connection is lost, and where the JS runtime has no keys of TLS. */
+/**
+ * Returns undefined without TLS, after the connection was lost, and in JS runtimes that cannot export TLS
+ * keys.
+ */
 export function tlsSecretOf(duplex: Duplex): Uint8Array | undefined {
   const { tlsSecret } = duplex as Exporting;
   if (tlsSecret !== undefined) return tlsSecret;
@@ -42,19 +46,19 @@ export function tlsSecretOf(duplex: Duplex): Uint8Array | undefined {
   }
 }
 
-/** What one side brings to a binding. */
+/** One side's part of the binding. */
 export interface BindingOffer {
-  /** The connection is one of TLS. */
+  /** True for a TLS connection. */
   readonly tls: boolean;
-  /** Bits for hello or welcome. */
+  /** Feature bits for hello or welcome. */
   readonly features: number;
-  /** For the same frame: half of the key, where the connection is private without TLS. */
+  /** For the same frame: this side's share of the key, on a connection that is private without TLS. */
   readonly secret?: Uint8Array;
-  /** The key of TLS, which is no longer there when the connection is lost. Never sent. */
+  /** Exported key of TLS, read early since it is not available after the connection was lost. Never sent. */
   readonly exported?: Uint8Array;
 }
 
-/** What this side can offer on a connection; nothing where others can read it. */
+/** Returns what this side can offer on a connection; nothing on a connection that others can read. */
 export function bindingOffer(duplex: Duplex): BindingOffer {
   const { transport } = verifiedOf(duplex);
   const tls = transport === 'tls';
@@ -68,29 +72,29 @@ function refuse(text: string): never {
   throw new RpcError(Status.UNAUTHENTICATED, text, { processed: 'no' });
 }
 
-/** Each part with its length, so that no two lists have the same bytes. */
+/** Concatenates the parts, each preceded by its length, so that different lists never have the same bytes. */
 function joined(parts: readonly (string | Uint8Array)[]): Buffer {
-  const pieces = parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part));
-  const bytes = Buffer.allocUnsafe(pieces.reduce((sum, { byteLength }) => sum + 4 + byteLength, 0));
+  const elements = parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part));
+  const bytes = Buffer.allocUnsafe(elements.reduce((sum, { byteLength }) => sum + 4 + byteLength, 0));
   let at = 0;
-  for (const piece of pieces) {
-    at = bytes.writeUInt32LE(piece.byteLength, at);
-    bytes.set(piece, at);
-    at += piece.byteLength;
+  for (const element of elements) {
+    at = bytes.writeUInt32LE(element.byteLength, at);
+    bytes.set(element, at);
+    at += element.byteLength;
   }
   return bytes;
 }
 
 /**
- * RFC 5869 for as many bytes as the hash has: twice as fast as hkdfSync(), which makes a job and key objects
- * for it.
+ * HKDF (RFC 5869) for keys of the length of the hash. Twice as fast as hkdfSync(), which creates a job and
+ * key objects.
  */
 export function hkdf(secret: Uint8Array, salt: Uint8Array | '', info: Uint8Array): Buffer {
   const extracted = createHmac(hash, salt).update(secret).digest();
   return createHmac(hash, extracted).update(info).update(firstBlock).digest();
 }
 
-/** One attempt to connect queue pairs. No two have a key in common. */
+/** The keys of one attempt to connect queue pairs; each attempt has its own. */
 export class BoundAttempt {
   readonly #key: Uint8Array;
 
@@ -102,25 +106,28 @@ export class BoundAttempt {
     return createHmac(hash, this.#key).update(joined(parts)).digest();
   }
 
-  /** Of an attach frame. */
+  /** Returns the proof of an attach frame. */
   attach(client: Uint8Array): Buffer {
     return this.#mac('attach', client);
   }
 
-  /** Of its answer. */
+  /** Returns the proof of the answer. */
   attached(client: Uint8Array, server: Uint8Array): Buffer {
     return this.#mac('attached', client, server);
   }
 
-  /** Of what the session sends and receives, as native code takes them. */
+  /** Returns the keys for what the session sends and receives, in the order of native code. */
   sealKeys(role: 'client' | 'server'): Uint8Array {
     const other = role === 'client' ? 'server' : 'client';
     const kinds = [`frames of ${role}`, `frames of ${other}`, `bulk of ${role}`, `bulk of ${other}`];
     return Buffer.concat(kinds.map((kind) => hkdf(this.#key, '', joined(['seal', kind]))));
   }
 
-  /** By what each side is known in the first message between the queue pairs: this one, and the other. */
-  firstWords(role: 'client' | 'server', client: Uint8Array, server: Uint8Array): Buffer {
+  /**
+   * Returns the words by which the two sides identify themselves during connection setup: this side's, then
+   * the peer's.
+   */
+  setupWords(role: 'client' | 'server', client: Uint8Array, server: Uint8Array): Buffer {
     const words = [role, role === 'client' ? 'server' : 'client'].map((of) =>
       this.#mac(`first of ${of}`, client, server).subarray(0, firstWordBytes),
     );
@@ -128,7 +135,7 @@ export class BoundAttempt {
   }
 }
 
-/** Throws when a frame's proof is not this one. */
+/** Throws when a frame's proof is wrong. */
 export function checkProof(found: Uint8Array | undefined, wanted: Buffer, what: string): void {
   if (found?.byteLength === wanted.byteLength && timingSafeEqual(found, wanted)) return;
   refuse(
@@ -137,8 +144,8 @@ export function checkProof(found: Uint8Array | undefined, wanted: Buffer, what: 
 }
 
 /**
- * The cipher of two lists, each the fastest first: what is fast on both sides, else the one that needs no
- * instructions of its own.
+ * Chooses a cipher from both lists, which have the fastest first: the one that both list first, otherwise the
+ * one that needs no special CPU instructions.
  */
 export function commonCipher(ours: readonly string[], theirs: readonly string[]): string | undefined {
   const [first] = ours;
@@ -150,18 +157,21 @@ export function commonCipher(ours: readonly string[], theirs: readonly string[])
 export class Binding {
   readonly #key: Uint8Array;
 
-  /** `opening`: hello and welcome, as they have passed. */
+  /** `opening` are hello and welcome exactly as they were sent. */
   constructor(secret: Uint8Array, opening: readonly Uint8Array[]) {
     const transcript = createHash(hash).update(joined(opening)).digest();
     this.#key = hkdf(secret, transcript, bindingInfo);
   }
 
-  /** `number`: of the attach frame, from 0. */
+  /** Returns the keys of an attempt. `number` counts the attach frames from 0. */
   attempt(number: number, fabric: string): BoundAttempt {
     return this.#attempt('attempt', number, fabric);
   }
 
-  /** The same for a session in which the server makes the calls; `number`: of the serve frame, from 0. */
+  /**
+   * Returns the keys of a session in which the server makes the calls. `number` counts the serve frames from
+   * 0.
+   */
   reverse(number: number, fabric: string): BoundAttempt {
     return this.#attempt('reverse', number, fabric);
   }
@@ -174,8 +184,8 @@ export class Binding {
 type Opening = Pick<Hello | Welcome, 'features' | 'secret'>;
 
 /**
- * Whether queue pairs will be bound. Throws over TLS when one side does without: everybody who speaks TLS
- * here can, so somebody has taken it out.
+ * Returns whether queue pairs will be bound. Throws over TLS when one side lacks the feature: every
+ * implementation with TLS has it, so the bit must have been removed on the way.
  */
 export function bothBind({ tls }: BindingOffer, one: Opening, other: Opening): boolean {
   const both = (one.features & other.features & feature.bound) !== 0;
@@ -187,8 +197,8 @@ export function bothBind({ tls }: BindingOffer, one: Opening, other: Opening): b
 }
 
 /**
- * What only the two ends of the connection have. Throws when it is missing: a key that anybody could make
- * would bind nothing.
+ * Returns the secret that only the two ends of the connection have. Throws when it is missing, since a key
+ * that others could derive would bind nothing.
  */
 function keyOf({ tls, exported }: BindingOffer, hello: Opening, welcome: Opening): Uint8Array {
   if (tls)
@@ -203,8 +213,8 @@ function keyOf({ tls, exported }: BindingOffer, hello: Opening, welcome: Opening
 }
 
 /**
- * Of a connection whose hello and welcome, `opening`, have passed; `offer` is that of this side. Undefined
- * where the two sides have no key. Throws as bothBind() does.
+ * Returns the binding of a connection after hello and welcome (`opening`). `offer` is this side's part.
+ * Returns undefined when the two sides have no key. Throws as bothBind() does.
  */
 export function bindingOf(
   offer: BindingOffer,

@@ -1,7 +1,7 @@
 /**
- * The client's side of the handshake; server-handshake.ts is the other. A fabric that cannot connect is
- * skipped; one log line in the end says which was chosen, and why not the others. One for each connection of
- * a channel, on its JS thread.
+ * The client's side of the handshake; server-handshake.ts is the server's side. A fabric that cannot connect
+ * is skipped. One log line at the end names the chosen fabric and the reasons against the others. One object
+ * for each connection of a channel, on its JS thread.
  *
  * | what this side sends | what comes           | what follows                                                            |
  * |----------------------|----------------------|-------------------------------------------------------------------------|
@@ -35,8 +35,8 @@ import {
 import { hostIdentity } from '../host.ts';
 import { Link, refused } from '../link.ts';
 import { verifiedOf } from '../peer-identity.ts';
-import { checkLevel, type Guard, guardOfClient, levelOf } from '../security-level.ts';
-import { ownAddress, peerPlace } from '../socket/address.ts';
+import { checkLevel, levelOf, type Protection, protectionOfClient } from '../security-level.ts';
+import { ownAddress, peerEndpoint } from '../socket/address.ts';
 import { type Dial, dialledPath } from '../socket/dial.ts';
 import { onlyUnix } from '../socket/handoff.ts';
 import { type Binding, type BoundAttempt, bindingOf, bindingOffer, checkProof } from './binding.ts';
@@ -55,28 +55,30 @@ export interface Connection extends Prepared {
   readonly server: KnownPeer;
   /** The server answers pings. */
   readonly pings: boolean;
-  /** The server wants an answer to its goaway. */
+  /** The server expects an answer to its goaway. */
   readonly answersGoaway: boolean;
-  /** How the server gets a session for calls of its own; undefined when it knows of none. */
+  /**
+   * For a second session in which the server makes the calls; undefined when the server does not support it.
+   */
   readonly second: SecondSession | undefined;
 }
 
-/** What hello and welcome have come to. */
+/** The results of hello and welcome. */
 interface Agreed {
   readonly welcome: Welcome;
   readonly server: KnownPeer;
-  /** Undefined where the two sides have no key. */
+  /** Undefined when the two sides have no key. */
   readonly binding: Binding | undefined;
-  readonly guard: Guard;
+  readonly protection: Protection;
 }
 
 export class ClientHandshake {
   readonly #link: Link;
   readonly #side: LocalSide;
-  /** For people: the address that was dialled. */
+  /** The dialled address, for error texts. */
   readonly #server: string;
   readonly #reasons: FabricReasons;
-  /** Attach frames that have been sent. */
+  /** Number of attach frames sent. */
   #attaches = 0;
 
   constructor(link: Link, side: LocalSide, server: string) {
@@ -87,8 +89,8 @@ export class ClientHandshake {
   }
 
   /**
-   * Resolves with a session that is connected at both ends. Rejects when the link ends, which is also how a
-   * caller gives up. `metadata`: what is shown to be let in.
+   * Resolves with a session that is connected at both ends. Rejects when the link ends; a caller cancels by
+   * closing the link. `metadata` are the client's credentials.
    */
   async run(metadata?: Uint8Array): Promise<Connection> {
     const agreed = await this.#greet(metadata);
@@ -111,7 +113,10 @@ export class ClientHandshake {
     );
   }
 
-  /** The next frame, which must be of one of these types. A refusal, or anything else, throws. */
+  /**
+   * Resolves with the next frame, which must be of one of these types. Throws for a refusal and for any other
+   * frame.
+   */
   async #receive<T extends FrameType>(...types: T[]): Promise<Extract<Frame, { type: T }>> {
     const frame = await this.#link.receive();
     if ((types as FrameType[]).includes(frame.type)) return frame as Extract<Frame, { type: T }>;
@@ -121,8 +126,8 @@ export class ClientHandshake {
   }
 
   /**
-   * Hello and welcome. Throws when the server agrees to more than was asked, or promises less than is
-   * required.
+   * Sends hello and reads welcome. Throws when the server agrees to more than was requested, or offers a
+   * lower security level than required.
    */
   async #greet(metadata: Uint8Array | undefined): Promise<Agreed> {
     const link = this.#link;
@@ -151,17 +156,20 @@ export class ClientHandshake {
     if (cipher !== undefined && (binding === undefined || !ciphers.includes(cipher)))
       throw new Error(`the server has chosen ${JSON.stringify(cipher)} to seal with, which was not offered`);
     const wire = cipher !== undefined ? 'sealed' : binding !== undefined ? 'bound' : 'none';
-    const guard = guardOfClient(server.security, wire);
-    const missing = wire !== guard ? 'peer' : side.require;
-    checkLevel('client', side.require, levelOf(server.security, guard), missing);
+    const protection = protectionOfClient(server.security, wire);
+    const missing = wire !== protection ? 'peer' : side.require;
+    checkLevel('client', side.require, levelOf(server.security, protection), missing);
     this.#reasons.add(
       (welcome.without ?? []).filter(({ name }) => (side.fabrics as string[]).includes(name)),
     );
-    return { welcome, server, binding, guard };
+    return { welcome, server, binding, protection };
   }
 
-  /** Resolves with a session, or with why there is none by that fabric. */
-  async #try({ welcome, server, guard, binding }: Agreed, fabric: FabricName): Promise<Connection | string> {
+  /** Resolves with a session, or with the reason why this fabric cannot be used. */
+  async #try(
+    { welcome, server, protection, binding }: Agreed,
+    fabric: FabricName,
+  ): Promise<Connection | string> {
     const side = this.#side;
     const { cipher, limits, features } = welcome;
     const attempt = binding?.attempt(this.#attaches, fabric);
@@ -171,7 +179,7 @@ export class ClientHandshake {
         cipher === undefined || attempt === undefined
           ? {}
           : { seal: { cipher, keys: attempt.sealKeys('client') } };
-      prepared = prepareSession(side, fabric, limits, limits, features, { guard, ...seal });
+      prepared = prepareSession(side, fabric, limits, limits, features, { protection, ...seal });
     } catch (error) {
       return textOf(error);
     }
@@ -196,7 +204,7 @@ export class ClientHandshake {
         peer: limits,
         agreed: limits,
         features,
-        guard,
+        protection,
         cipher,
         binding,
       }),
@@ -204,8 +212,8 @@ export class ClientHandshake {
   }
 
   /**
-   * Attach and attached, and the queue pair of this side. Resolves with '', or with why they do not connect.
-   * The caller has the session.
+   * Sends attach, reads attached, and connects this side's queue pair. Resolves with '' or with the reason of
+   * the failure. The caller owns the session.
    */
   async #connect(prepared: Prepared, attempt: BoundAttempt | undefined): Promise<string> {
     const link = this.#link;
@@ -219,7 +227,7 @@ export class ClientHandshake {
     if (answer.type === 'unreachable') return answer.reason;
     if (attempt !== undefined)
       checkProof(answer.proof, attempt.attached(client, answer.address), 'the queue pair of the server');
-    const words = attempt?.firstWords('client', client, answer.address);
+    const words = attempt?.setupWords('client', client, answer.address);
     link.awaits = `the control connection was made, but none for data (${fabric})`;
     const { through } = this.#side;
     const why = await link.whileOpen(
@@ -227,8 +235,8 @@ export class ClientHandshake {
     );
     link.awaits = undefined;
     if (why === '') return '';
-    // The server may have refused meanwhile, and its queue pair have gone with that: what it has said is read
-    // first.
+    // The server may have sent a refusal and ended its queue pair; read that frame first, since it has the
+    // actual reason.
     await setImmediate();
     if (link.refusal !== undefined) throw refused(link.refusal);
     link.send({ type: 'unreachable', reason: controlText(why) });
@@ -236,7 +244,7 @@ export class ClientHandshake {
   }
 }
 
-/** Throws when the server has agreed to more than this side has asked for. */
+/** Throws when the server has agreed to more than this side has requested. */
 function checkAgreed(side: LocalSide, { limits: { inflightMax, streamsMax = 0 } }: Welcome): void {
   if (inflightMax > side.inflightMax)
     throw new Error(`the server agreed to ${inflightMax} calls in flight, asked were ${side.inflightMax}`);
@@ -244,11 +252,14 @@ function checkAgreed(side: LocalSide, { limits: { inflightMax, streamsMax = 0 } 
     throw new Error(`the server agreed to ${streamsMax} open streams, asked were ${side.streamsMax}`);
 }
 
-/** With what this connection says: the address of this end, and where fabrics that need one are to dial. */
+/**
+ * Returns the side completed by what the connection shows: the address of this end, and the address for
+ * fabrics that dial.
+ */
 function sideOf(side: LocalSide, duplex: Duplex): LocalSide {
   const address = ownAddress(duplex);
   const path = dialledPath(duplex);
-  const through = path === undefined ? peerPlace(duplex) : { path };
+  const through = path === undefined ? peerEndpoint(duplex) : { path };
   const isHostPort = through !== undefined && path === undefined;
   const whyNot: Record<FabricRow['dials'], string> = {
     nothing: '',
@@ -268,7 +279,8 @@ function sideOf(side: LocalSide, duplex: Duplex): LocalSide {
 }
 
 /**
- * What is to be shown on this connection. Rejects when it may not be shown there, and nothing has been sent.
+ * Resolves with the credentials for this connection. Rejects, before anything is sent, when they must not be
+ * sent over it.
  */
 async function shown(side: LocalSide, link: Link): Promise<Uint8Array | undefined> {
   if (side.credentials === undefined) return undefined;
@@ -285,7 +297,9 @@ export interface Opened {
   readonly connection: Connection;
 }
 
-/** Dials and shakes hands. Gives up with the signal's reason, an Error, when it fires. */
+/**
+ * Dials and performs the handshake. Rejects with the signal's reason, an Error, when the signal is aborted.
+ */
 export async function openConnection(
   dial: Dial,
   side: LocalSide,

@@ -1,6 +1,7 @@
 /**
- * Why fabrics were not chosen for a connection, and the one line that tells of it. Both sides of a handshake
- * keep one; what the server knows before the client tries anything travels in the welcome.
+ * Collects the reasons why fabrics were not chosen for a connection, and logs them in one line. Both sides of
+ * a handshake have such an object; the welcome carries the reasons that the server knows before the client
+ * tries a fabric.
  */
 
 import type { FabricContext } from '../../boundary/fabric-context.ts';
@@ -9,27 +10,30 @@ import type { SessionInfo } from '../../native/native.ts';
 import type { FabricReason } from '../frames.ts';
 import type { LocalSide } from './session-setup.ts';
 
-/** `mlx5_0 port 1, window`; nothing that the fabric's name has said. */
+/** Returns text like `mlx5_0 port 1, window`, without what the fabric's name already says. */
 function detail(fabric: FabricName, { device, port, security }: SessionInfo): string {
   const place = port === 0 ? device : `${device} port ${port}`;
   return place === fabric ? security : `${place}, ${security}`;
 }
 
-/** Without the name that it will stand behind. */
+/** Returns the reason without the name of the fabric, which the text already contains. */
 function bare(name: string, reason: string): string {
   for (const prefix of ['rdma-rpc: ', `${name} is off: `, `${name}: `])
     if (reason.startsWith(prefix)) reason = reason.slice(prefix.length);
   return reason;
 }
 
-/** It leads to the same memory as `chosen`, which reaches less far and so comes first. */
+/**
+ * Returns whether the fabric reaches the same memory as `chosen`, which has the shorter reach and is
+ * therefore preferred.
+ */
 const isSecondWay = (name: FabricName, chosen: FabricName): boolean =>
   fabricRow(chosen).reach === 'host' && fabricRow(name).reach === 'kernel';
 
 export class FabricReasons {
   readonly #side: LocalSide;
   readonly #reasons = new Map<string, string>();
-  /** One that both sides wanted did not connect. */
+  /** True when a fabric that both sides offered did not connect. */
   tried = false;
 
   constructor(side: LocalSide) {
@@ -47,7 +51,7 @@ export class FabricReasons {
     this.#reasons.set(fabric, bare(fabric, reason));
   }
 
-  /** In the order of `auto`. */
+  /** The reasons, in the order of `auto`. */
   get list(): FabricReason[] {
     const names = [...new Set([...fabricNames, ...this.#reasons.keys()])];
     return names
@@ -59,14 +63,14 @@ export class FabricReasons {
     return this.list.map(({ name, reason }) => `${name}: ${reason}`).join('; ');
   }
 
-  /** Logs the choice; `peer` says with whom. */
+  /** Logs the choice. `peer` names the other side. */
   chosen(peer: string, fabric: FabricName, context: FabricContext, session: number): void {
     this.#side.log(() => this.#choice(peer, fabric, context, session), this.tried);
   }
 
   #choice(peer: string, fabric: FabricName, context: FabricContext, session: number): string {
     const others = fabricNames
-      // Of two ways to the same memory the second is not worth a word where the first is there.
+      // Do not mention a second way to the same memory when the first one was chosen.
       .filter((name) => name !== fabric && !isSecondWay(name, fabric))
       .map((name) => `${name}: ${this.#reasons.get(name) ?? this.#untried(name, fabric)}`);
     const with_ = detail(fabric, context.native.sessionInfo(session));

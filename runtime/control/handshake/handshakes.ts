@@ -1,18 +1,19 @@
 /**
- * The connections of a server whose handshake is not over. Each has a time limit; so many may have said
- * nothing yet (silent.ts), and so many have spoken and are being served (places.ts). One that `authenticate`
- * is asked about takes no place meanwhile, and goes on at a place that no stranger can have: a slow answer
- * about strangers delays nobody else. Used by a server.
+ * The connections of a server whose handshake is in progress. Each has a time limit. The number of
+ * connections that have sent nothing yet is limited (silent.ts), and so is the number of handshakes that are
+ * being served (handshake-limiter.ts). While `authenticate` decides about a connection, the connection
+ * occupies no slot of the limiter. After that it uses a second limiter, to which unauthenticated peers have
+ * no access: so slow decisions about unauthenticated peers delay nobody else. Used by a server.
  */
 import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import { handshakeGraceMs, handshakeStallMs, handshakeWaitMs } from '../../limits.ts';
 import type { Link } from '../link.ts';
-import { Places, type PlacesOwner } from './places.ts';
+import { HandshakeLimiter, type HandshakeLimiterOwner } from './handshake-limiter.ts';
 import { Silent } from './silent.ts';
 import { Suspects } from './suspects.ts';
-import { Unproved } from './unproved.ts';
+import { Unadmitted } from './unadmitted.ts';
 
 export interface HandshakeLimits {
   readonly handshakesMax: number;
@@ -22,9 +23,9 @@ export interface HandshakeLimits {
 
 interface Handshake {
   readonly timer: NodeJS.Timeout;
-  /** Where it comes from; '' for a unix socket. */
+  /** Network address of the client; '' for a unix socket. */
   readonly address: string;
-  /** It has had a place. */
+  /** True when it has had a slot of the limiter. */
   wasServed: boolean;
 }
 
@@ -32,51 +33,53 @@ export class Handshakes {
   readonly #limits: HandshakeLimits;
   readonly #inUse: (link: Link) => boolean;
   readonly #open = new Map<Link, Handshake>();
-  readonly #unproved: Unproved<Link>;
+  readonly #unadmitted: Unadmitted<Link>;
   readonly #silent: Silent<Link>;
-  /** `authenticate` is asked about them. */
+  /** Connections about which `authenticate` is deciding. */
   readonly #asked: Silent<Link>;
-  readonly #places: Places<Link>;
-  /** Of those that `authenticate` has let in. */
-  readonly #provedPlaces: Places<Link>;
+  readonly #limiter: HandshakeLimiter<Link>;
+  /** Limiter for connections that `authenticate` has admitted. */
+  readonly #admittedLimiter: HandshakeLimiter<Link>;
   readonly #suspects = new Suspects();
 
   /**
-   * `inUse`: the session behind the link has had a request, which counts as the `ready` that may still be on
-   * its way.
+   * `inUse` returns whether the session of the link has had a request, which counts as the `ready` that may
+   * still be on its way.
    */
   constructor(limits: HandshakeLimits, inUse: (link: Link) => boolean) {
     const { handshakesMax, sessionsPerPeerMax } = limits;
     const option = '(option handshakesMax of the server)';
     this.#limits = limits;
     this.#inUse = inUse;
-    // Another attempt may get further soon.
-    const crowdOut = (link: Link, why: string): void =>
+    // Refuses the connection with a status that lets the client retry, since another attempt may soon
+    // succeed.
+    const refuseOverload = (link: Link, why: string): void =>
       this.#refuse(link, why, Status.RESOURCE_EXHAUSTED, handshakeGraceMs);
-    this.#unproved = new Unproved(sessionsPerPeerMax, crowdOut);
+    this.#unadmitted = new Unadmitted(sessionsPerPeerMax, refuseOverload);
     this.#silent = new Silent(handshakesMax, (link) =>
-      crowdOut(link, `more than ${handshakesMax} unfinished handshakes ${option}`),
+      refuseOverload(link, `more than ${handshakesMax} unfinished handshakes ${option}`),
     );
     this.#asked = new Silent(
       handshakesMax,
-      (link) => crowdOut(link, `more than ${handshakesMax} connections wait for \`authenticate\` ${option}`),
+      (link) =>
+        refuseOverload(link, `more than ${handshakesMax} connections wait for \`authenticate\` ${option}`),
       handshakeWaitMs,
     );
-    const owner: PlacesOwner<Link> = {
+    const owner: HandshakeLimiterOwner<Link> = {
       awaitedMs: (link) => link.awaitedMs,
       steps: (link) => link.steps,
       rank: () => 0,
-      sendAway: (link) =>
-        crowdOut(link, `nothing came for ${handshakeStallMs} ms, and other handshakes wait ${option}`),
+      evict: (link) =>
+        refuseOverload(link, `nothing came for ${handshakeStallMs} ms, and other handshakes wait ${option}`),
     };
-    this.#places = new Places(handshakesMax, {
+    this.#limiter = new HandshakeLimiter(handshakesMax, {
       ...owner,
       rank: (link) => this.#suspects.rank(this.#open.get(link)?.address ?? ''),
     });
-    this.#provedPlaces = new Places(handshakesMax, owner);
+    this.#admittedLimiter = new HandshakeLimiter(handshakesMax, owner);
   }
 
-  /** Those under way. */
+  /** Number of handshakes in progress. */
   get size(): number {
     return this.#open.size;
   }
@@ -93,26 +96,26 @@ export class Handshakes {
     );
     this.#open.set(link, { timer, address, wasServed: false });
     this.#silent.add(link);
-    this.#unproved.begin(address, link);
+    this.#unadmitted.begin(address, link);
   }
 
   /**
-   * It has said what it wants. Resolves when it is its turn; undefined: now. Throws when too many wait for
-   * theirs.
+   * Called when the client has sent its hello. Returns a promise that resolves when it is the client's turn,
+   * or undefined when it is now. Throws when too many handshakes wait.
    */
   enter(link: Link): Promise<void> | undefined {
     this.#silent.delete(link);
-    return this.#turn(this.#places, link);
+    return this.#turn(this.#limiter, link);
   }
 
   /**
-   * What `authenticate` answers about it, when it is its turn to go on. Rejects with what that rejects with,
-   * and when the handshake is over by then.
+   * Returns the result of `authenticate`, when it is the connection's turn to go on. Rejects with the error
+   * of `authenticate`, and when the handshake has ended by then.
    */
   async whileAsked<T>(link: Link, answer: Promise<T>): Promise<T> {
-    this.#places.leave(link);
+    this.#limiter.leave(link);
     this.#asked.add(link);
-    this.#unproved.ask(this.#open.get(link)?.address ?? '', link);
+    this.#unadmitted.ask(this.#open.get(link)?.address ?? '', link);
     link.awaits = '`authenticate` of the server has not answered';
     let known: T;
     try {
@@ -122,18 +125,18 @@ export class Handshakes {
       link.awaits = undefined;
     }
     if (!this.#open.has(link)) throw new Error(link.ended ?? 'the handshake is over');
-    await this.#turn(this.#provedPlaces, link);
+    await this.#turn(this.#admittedLimiter, link);
     return known;
   }
 
-  /** The client says that its session is up. */
+  /** Called when the client has reported that its session is connected. */
   succeed(link: Link): void {
     const handshake = this.#open.get(link);
     if (handshake !== undefined) this.#suspects.succeeded(handshake.address);
     this.#forget(link);
   }
 
-  /** It is over; unless it has succeeded before, it has come to nothing. */
+  /** Called when the connection ends. The handshake counts as failed unless it has succeeded before. */
   end(link: Link): void {
     const handshake = this.#open.get(link);
     if (handshake?.wasServed === true && !this.#inUse(link)) this.#suspects.failed(handshake.address);
@@ -145,40 +148,40 @@ export class Handshakes {
     if (handshake === undefined) return;
     this.#open.delete(link);
     clearTimeout(handshake.timer);
-    this.#unproved.leave(handshake.address, link);
+    this.#unadmitted.leave(handshake.address, link);
     this.#silent.delete(link);
     this.#asked.delete(link);
-    this.#places.leave(link);
-    this.#provedPlaces.leave(link);
+    this.#limiter.leave(link);
+    this.#admittedLimiter.leave(link);
   }
 
-  /** It may have a session. */
+  /** Called when the connection is admitted. */
   admit(link: Link): void {
     const handshake = this.#open.get(link);
-    if (handshake !== undefined) this.#unproved.leave(handshake.address, link);
+    if (handshake !== undefined) this.#unadmitted.leave(handshake.address, link);
   }
 
   /**
-   * Sends away a handshake that `of` picks and whose peer has been silent for a moment, since it has what
-   * another one needs, and returns it. Returns undefined when there is none.
+   * Evicts one of the handshakes that `of` selects, whose peer has been silent for a moment and which holds
+   * what another handshake needs. Returns it, or undefined when there is no such handshake.
    */
-  sendAwaySilent(of: (link: Link, address: string) => boolean): Link | undefined {
+  evictSilent(of: (link: Link, address: string) => boolean): Link | undefined {
     const picks = (link: Link): boolean =>
       !this.#inUse(link) && of(link, this.#open.get(link)?.address ?? '');
-    return this.#places.sendAwaySilent(picks) ?? this.#provedPlaces.sendAwaySilent(picks);
+    return this.#limiter.evictSilent(picks) ?? this.#admittedLimiter.evictSilent(picks);
   }
 
-  /** Ends those that `of` picks. */
+  /** Closes the handshakes that `of` selects. */
   closeAll(reason: string, of: (link: Link) => boolean): void {
     for (const link of [...this.#open.keys()]) if (of(link)) this.#refuse(link, reason, Status.UNAVAILABLE);
   }
 
-  #turn(places: Places<Link>, link: Link): Promise<void> | undefined {
+  #turn(limiter: HandshakeLimiter<Link>, link: Link): Promise<void> | undefined {
     const handshake = this.#open.get(link);
     const address = handshake?.address ?? '';
     if (handshake?.wasServed !== true) {
       const rank = this.#suspects.rank(address);
-      if (this.#suspects.came(address)) this.#places.lapse(rank);
+      if (this.#suspects.came(address)) this.#limiter.lapse(rank);
     }
     const served = (): void => {
       link.awaits = undefined;
@@ -191,7 +194,7 @@ export class Handshakes {
     };
     let turn: Promise<void> | undefined;
     try {
-      turn = places.enter(link);
+      turn = limiter.enter(link);
     } catch (error) {
       return refused(error);
     }
@@ -203,7 +206,7 @@ export class Handshakes {
     return turn.then(served, refused);
   }
 
-  /** `retryMs`: when to come again, for one of a crowd. */
+  /** `retryMs` tells a client that is refused because of overload when to retry. */
   #refuse(link: Link, message: string, code: number = Status.RESOURCE_EXHAUSTED, retryMs?: number): void {
     this.end(link);
     if (this.#inUse(link)) return;

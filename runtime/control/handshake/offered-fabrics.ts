@@ -1,6 +1,6 @@
 /**
- * Which of its fabrics a server can try with a client, and what it says of the others: as far as the hello
- * and the connection tell. Used by server-handshake.ts.
+ * Determines, from the hello and the connection, which fabrics a server can try with a client, and the
+ * reasons why not the others. Used by server-handshake.ts.
  */
 import { type FabricName, fabricRow } from '../../fabrics.ts';
 import type { FabricReason, Hello } from '../frames.ts';
@@ -10,15 +10,18 @@ import type { FabricReasons } from './fabric-reasons.ts';
 import type { LocalSide } from './session-setup.ts';
 
 /**
- * Why a client on that host cannot have this fabric by this connection, as far as can be told beforehand; ''
- * when it may.
+ * Returns why a client on that host cannot use this fabric over this connection, as far as that is known
+ * beforehand; '' when it may be possible.
  */
 function whyNot(name: FabricName, host: string, refusals: HandoffRefusals): string {
   const { reach, dials } = fabricRow(name);
   return whyNotReached(reach, host, hostIdentity()) || refusals[dials];
 }
 
-/** Why a client may not offer a fabric: what this connection rules out, else what it has decided. */
+/**
+ * Returns why the client did not offer a fabric: what this connection rules out, otherwise that the client
+ * has decided so.
+ */
 function notOffered(name: FabricName, refusals: HandoffRefusals): string {
   const { dials, hasDevice } = fabricRow(name);
   if (refusals[dials] !== '') return refusals[dials];
@@ -26,7 +29,9 @@ function notOffered(name: FabricName, refusals: HandoffRefusals): string {
   return `the client does not offer it: it ${device}is told otherwise by its option fabric, or RDMA_RPC_FABRIC there`;
 }
 
-/** Fabrics that the client offers and this side can try; the reasons for the others are put down. */
+/**
+ * Returns the fabrics that the client offers and this side can try, and records the reasons for the others.
+ */
 export function common(
   side: LocalSide,
   hello: Hello,
@@ -41,7 +46,10 @@ export function common(
   });
 }
 
-/** What a stranger may know of the reasons: not which files, devices and rights this machine lacks. */
+/**
+ * Returns the reasons in a form for unauthenticated clients: without the files, devices and rights that this
+ * machine lacks.
+ */
 export function withoutFor(side: LocalSide, reasons: FabricReasons): FabricReason[] {
   const own = side.without.map(({ name }) => name);
   return reasons.list.map(({ name, reason }) => ({

@@ -1,14 +1,17 @@
-/** How a server says that a client is turned away: by a frame to the client, by a line of its log. */
+/** How a server reports that it refuses a client: by a frame to the client, and by a line in its log. */
 
 import { pushback } from '../../core/errors/pushback.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';
 import { backoffMaxMs } from '../../limits.ts';
 import type { Refusal } from '../frames.ts';
 
-/** The line of a log for a connection that never became a session. */
+/** Returns the log line for a connection that never became a session. */
 export const handshakeFailed = (peer: string, why: string): string => `handshake with ${peer} failed: ${why}`;
 
-/** `message`: what the client is told. When to come again is in the error's trailer, if anywhere. */
+/**
+ * Returns the frame for a refused client with the text `message`. The time to retry is taken from the error's
+ * trailer, if it has one.
+ */
 export function refusalOf(error: RpcError, message = error.rawMessage): Refusal {
   const { code } = error;
   const retryMs = pushback(error);

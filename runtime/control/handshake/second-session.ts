@@ -1,8 +1,8 @@
 /**
  * A second session on a connection, in which the server makes the calls and the client serves them. It is
- * made of what hello and welcome have come to, on the fabric of the first one, when the client asks for it.
- * Who connects is as before: the client's queue pair is the active one, and dials where the fabric dials.
- * Made by both handshakes, used by reverse/ on the JS thread of channel or server.
+ * created when the client asks for it, with the limits of hello and welcome, on the fabric of the first
+ * session. As in the first session, the client's queue pair is the active one, which dials if the fabric
+ * does. Created by both handshakes, used by reverse/ on the JS thread of channel or server.
  *
  * | client                   | server                         |                                               |
  * |--------------------------|--------------------------------|-----------------------------------------------|
@@ -15,26 +15,26 @@
 import type { Through } from '../../boundary/sessions.ts';
 import type { FabricName } from '../../fabrics.ts';
 import { feature, type PeerLimits, type Serve, type Serving } from '../frames.ts';
-import type { Guard } from '../security-level.ts';
+import type { Protection } from '../security-level.ts';
 import { type Binding, type BoundAttempt, checkProof } from './binding.ts';
 import { type LocalSide, type Prepared, prepareSession } from './session-setup.ts';
 
-/** What hello and welcome have come to, and the fabric of the first session. */
+/** The results of hello and welcome, and the fabric of the first session. */
 interface Terms {
   readonly side: LocalSide;
   readonly fabric: FabricName;
   readonly peer: PeerLimits;
   readonly agreed: PeerLimits;
-  /** The peer's. */
+  /** Limits of the peer. */
   readonly features: number;
-  readonly guard: Guard;
+  readonly protection: Protection;
   readonly cipher: string | undefined;
   readonly binding: Binding | undefined;
 }
 
 type Offer = Pick<Serve, 'number' | 'address' | 'proof'>;
 
-/** One side of one such session, until it has an owner. */
+/** One side of such a session, until it has an owner. */
 export class SecondHalf {
   readonly number: number;
   readonly prepared: Prepared;
@@ -53,7 +53,7 @@ export class SecondHalf {
     this.#through = through;
   }
 
-  /** Of the client: what its `serve` says. */
+  /** Client: returns its `serve` frame. */
   offer(): Offer {
     const { context, target } = this.prepared;
     const address = context.sessions.addressOf(target.session);
@@ -61,8 +61,8 @@ export class SecondHalf {
   }
 
   /**
-   * Of the client, whose session has its owner by now: connects. Returns '' or why it cannot. Throws when the
-   * queue pair is not proved to be the server's.
+   * Client: connects the session, which already has its owner. Returns '' or why it cannot connect. Throws
+   * when the queue pair is not proved to be the server's.
    */
   dial({ address: server, proof }: Serving): string {
     const { context, target } = this.prepared;
@@ -70,20 +70,20 @@ export class SecondHalf {
     const attempt = this.#attempt;
     if (attempt !== undefined)
       checkProof(proof, attempt.attached(client, server), 'the queue pair of the server');
-    const words = attempt?.firstWords('client', client, server);
+    const words = attempt?.setupWords('client', client, server);
     return context.sessions.dial(target.session, server, this.#through, words);
   }
 
   /**
-   * Of the server: connects. Returns what its `serving` says, or why it cannot. Throws when the queue pair is
-   * not proved to be the client's.
+   * Server: connects the session. Returns its `serving` frame, or why it cannot connect. Throws when the
+   * queue pair is not proved to be the client's.
    */
   accept({ address: client, proof }: Serve): Offer | string {
     const { context, target } = this.prepared;
     const attempt = this.#attempt;
     if (attempt !== undefined) checkProof(proof, attempt.attach(client), 'the queue pair of the client');
     const server = context.native.sessionAddress(target.session);
-    const words = attempt?.firstWords('server', client, server);
+    const words = attempt?.setupWords('server', client, server);
     const why = context.sessions.accept(target.session, client, words);
     return why === '' ? this.#proved(server, attempt?.attached(client, server)) : why;
   }
@@ -95,21 +95,24 @@ export class SecondHalf {
 
 export class SecondSession {
   readonly #terms: Terms;
-  /** The number of the client's next one. */
+  /** The number of the client's next second session. */
   #next = 0;
 
   private constructor(terms: Terms) {
     this.#terms = terms;
   }
 
-  /** Undefined when the peer knows of no second session. */
+  /** Returns undefined when the peer does not support second sessions. */
   static of(terms: Terms): SecondSession | undefined {
     return (terms.features & feature.reverse) === 0 ? undefined : new SecondSession(terms);
   }
 
-  /** This side of one. `number`: a server has it from the client's frame. Throws when a limit is reached. */
+  /**
+   * Creates this side of a session. A server takes `number` from the client's frame. Throws when a limit is
+   * reached.
+   */
   open(number: number = this.#next): SecondHalf {
-    const { side, fabric, peer, agreed, features, guard, cipher, binding } = this.#terms;
+    const { side, fabric, peer, agreed, features, protection, cipher, binding } = this.#terms;
     const attempt = binding?.reverse(number, fabric);
     const seal =
       cipher === undefined || attempt === undefined
@@ -120,7 +123,7 @@ export class SecondSession {
       role: side.role === 'client' ? 'server' : 'client',
       active: side.role === 'client',
     } as const;
-    const prepared = prepareSession(swapped, fabric, peer, agreed, features, { guard, ...seal });
+    const prepared = prepareSession(swapped, fabric, peer, agreed, features, { protection, ...seal });
     this.#next = number + 1;
     return new SecondHalf(number, prepared, attempt, side.through);
   }

@@ -1,6 +1,7 @@
 /**
- * The server's side of the handshake; client-handshake.ts is the other. No queue pair is made before the
- * client's hello has been checked. One for each connection that a server accepts, on its JS thread.
+ * The server's side of the handshake; client-handshake.ts is the client's side. No queue pair is created
+ * before the client's hello has been checked. One object for each connection that a server accepts, on its JS
+ * thread.
  *
  * | state    | what comes                | what follows                                                        |
  * |----------|---------------------------|---------------------------------------------------------------------|
@@ -29,9 +30,8 @@ import {
   type Welcome,
 } from '../frames.ts';
 import type { Link } from '../link.ts';
-import { checkLevel, type Guard } from '../security-level.ts';
+import { checkLevel, type Protection } from '../security-level.ts';
 import { handoffRefusals } from '../socket/handoff.ts';
-import { Ahead } from './ahead.ts';
 import {
   type Binding,
   type BoundAttempt,
@@ -51,16 +51,18 @@ import {
   type Prepared,
   prepareSession,
 } from './session-setup.ts';
+import { SpeculativeSession } from './speculative-session.ts';
 
 /**
- * Whether the client may have a session at all; undefined when that is clear at once. Throws or rejects to
- * turn it away.
+ * Decides whether the client may have a session. Returns undefined when that is decided at once. Throws or
+ * rejects to refuse the client.
  */
 export type Admit = (hello: Hello) => Promise<void> | undefined;
 
 /**
- * Makes the session known to its owner, before the first request can come. Throws to turn it away. `second`:
- * how this side gets a session for calls of its own; undefined when the client knows of none.
+ * Attaches the session to its owner, before the first request can arrive. Throws to refuse the client.
+ * `second` is for a session in which this side makes the calls; undefined when the client does not support
+ * it.
  */
 export type Attach = (prepared: Prepared, hello: Hello, second: SecondSession | undefined) => void;
 
@@ -69,8 +71,8 @@ function message(error: unknown): string {
 }
 
 /**
- * What the client learns when the server could not connect to its queue pair, whatever the reason: that is
- * about files and processes of this machine, which the client has named. The log has it.
+ * The text for a client to whose queue pair the server could not connect. It does not contain the reason,
+ * which concerns files and processes of this machine that the client has named; the log has the reason.
  */
 function notReached(fabric: FabricName): string {
   return fabricRow(fabric).reach === 'host'
@@ -78,9 +80,9 @@ function notReached(fabric: FabricName): string {
     : 'the server cannot connect to this client (the log of the server says more)';
 }
 
-/** A handshake that has come to nothing, for reasons that the client is not told in full. */
+/** A failed handshake, for reasons that are not sent to the client in full. */
 export class NotConnected extends Error {
-  /** What the client is told. */
+  /** The text for the client. */
   readonly told: string;
 
   constructor(told: FabricReasons, all: FabricReasons) {
@@ -98,8 +100,8 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /**
- * Between `attached` and what the server sees of the connection for data, which the client makes then, are
- * two round trips; `ready` is one more.
+ * Two round trips pass between `attached` and the arrival of the client's data connection; `ready` takes one
+ * more.
  */
 const attachedRoundTrips = 2;
 
@@ -107,19 +109,19 @@ const attachedRoundTrips = 2;
 interface Agreed {
   readonly hello: Hello;
   readonly limits: PeerLimits;
-  /** In the order in which they are to be tried. */
+  /** In the order of preference. */
   readonly fabrics: readonly FabricName[];
-  readonly guard: Guard;
+  readonly protection: Protection;
   readonly cipher: string | undefined;
   /** Undefined where the two sides have no key. */
   readonly binding: Binding | undefined;
 }
 
-/** What the owner of a handshake does in it. */
+/** What the owner of a handshake provides. */
 export interface HandshakeOwner {
   readonly admit: Admit;
   readonly attach: Attach;
-  /** No other handshake is under way. */
+  /** True when no other handshake is in progress. */
   isOnly(): boolean;
 }
 
@@ -129,10 +131,10 @@ export class ServerHandshake {
   readonly #link: Link;
   readonly #side: LocalSide;
   readonly #owner: HandshakeOwner;
-  /** Why each fabric was not chosen: for the log, and what the client may know of it. */
+  /** Why fabrics were not chosen: for the log, and in reduced form for the client. */
   readonly #reasons: FabricReasons;
   readonly #told: FabricReasons;
-  readonly #ahead = new Ahead();
+  readonly #speculative = new SpeculativeSession();
   #state: State = 'hello';
 
   constructor(link: Link, side: LocalSide, owner: HandshakeOwner) {
@@ -144,9 +146,10 @@ export class ServerHandshake {
   }
 
   /**
-   * Resolves when the client says that its session is up: `attach` has been called with this side's, which
-   * may have been lost again. Rejects when the link ends or the client breaks the rules; nothing is left
-   * behind then, except that an attached session still goes down by itself. `peer` is for the log.
+   * Resolves when the client reports that its session is up. `attach` has then been called with this side's
+   * session, which may have been lost again. Rejects when the link ends or the client breaks the protocol;
+   * nothing stays allocated then, except that an attached session still has to go down. `peer` is the name
+   * for the log.
    */
   async run(peer: string): Promise<void> {
     const hello = await this.#receive('hello');
@@ -166,12 +169,12 @@ export class ServerHandshake {
         return;
       }
     } finally {
-      this.#ahead.drop();
+      this.#speculative.drop();
     }
     throw new NotConnected(this.#told, this.#reasons);
   }
 
-  /** The next frame, which must be of one of these types. */
+  /** Resolves with the next frame, which must be of one of these types. */
   async #receive<T extends FrameType>(...types: T[]): Promise<Extract<Frame, { type: T }>> {
     const frame = await this.#link.receive();
     if ((types as FrameType[]).includes(frame.type)) return frame as Extract<Frame, { type: T }>;
@@ -183,7 +186,10 @@ export class ServerHandshake {
     );
   }
 
-  /** Chooses limits, fabrics and guard, and sends them. Throws when the session would promise too little. */
+  /**
+   * Chooses limits, fabrics and protection, and sends them. Throws when the security level of the session
+   * would be too low.
+   */
   #welcome(hello: Hello): Agreed {
     const { duplex } = this.#link;
     const side = this.#side;
@@ -200,9 +206,9 @@ export class ServerHandshake {
     const bound = bothBind(offer, hello, offer);
     const seals = bound && (hello.seals === true || side.require === 'sealed');
     const cipher = seals ? commonCipher(loadNative().ciphers, hello.ciphers ?? []) : undefined;
-    const guard: Guard = cipher !== undefined ? 'sealed' : bound ? 'bound' : 'none';
-    // Who the client is has been looked at before.
-    if (side.require !== 'peer') checkLevel('server', side.require, guard);
+    const protection: Protection = cipher !== undefined ? 'sealed' : bound ? 'bound' : 'none';
+    // The identity of the client has been checked before.
+    if (side.require !== 'peer') checkLevel('server', side.require, protection);
     const welcome: Welcome = {
       type: 'welcome',
       version,
@@ -216,19 +222,22 @@ export class ServerHandshake {
     };
     this.#link.send(welcome);
     const binding = bindingOf(offer, hello, welcome, this.#link.takeOpening());
-    return { hello, limits, fabrics, guard, cipher, binding };
+    return { hello, limits, fabrics, protection, cipher, binding };
   }
 
   #prepare(agreed: Agreed, fabric: FabricName, attempt: BoundAttempt | undefined): Prepared {
-    const { hello, limits, guard, cipher } = agreed;
+    const { hello, limits, protection, cipher } = agreed;
     const seal =
       cipher === undefined || attempt === undefined
         ? {}
         : { seal: { cipher, keys: attempt.sealKeys('server') } };
-    return prepareSession(this.#side, fabric, hello.limits, limits, hello.features, { guard, ...seal });
+    return prepareSession(this.#side, fabric, hello.limits, limits, hello.features, { protection, ...seal });
   }
 
-  #second({ hello, limits, guard, cipher, binding }: Agreed, fabric: FabricName): SecondSession | undefined {
+  #second(
+    { hello, limits, protection, cipher, binding }: Agreed,
+    fabric: FabricName,
+  ): SecondSession | undefined {
     const { features } = hello;
     const peer = hello.limits;
     return SecondSession.of({
@@ -237,22 +246,25 @@ export class ServerHandshake {
       peer,
       agreed: limits,
       features,
-      guard,
+      protection,
       cipher,
       binding,
     });
   }
 
-  /** The session that the client is likely to ask for first. */
+  /** Creates the session that the client will probably ask for first. */
   #prepareAhead(agreed: Agreed): void {
     const { hello, fabrics, binding } = agreed;
     const likely = hello.fabrics.find(({ name }) => (fabrics as string[]).includes(name));
-    this.#ahead.make(this.#side, likely?.name as FabricName | undefined, (fabric) =>
+    this.#speculative.make(this.#side, likely?.name as FabricName | undefined, (fabric) =>
       this.#prepare(agreed, fabric, binding?.attempt(0, fabric)),
     );
   }
 
-  /** Takes an attach and connects this side. Undefined when it cannot; then the client has been told so. */
+  /**
+   * Handles an attach and connects this side. Returns undefined when that fails; the client has been notified
+   * then.
+   */
   async #connect(agreed: Agreed, number: number): Promise<Prepared | undefined> {
     const { fabric: name, address: client, proof } = await this.#receive('attach');
     const fabric = agreed.fabrics.find((each) => each === name);
@@ -261,9 +273,9 @@ export class ServerHandshake {
     if (attempt !== undefined) checkProof(proof, attempt.attach(client), 'the queue pair of the client');
     let prepared: Prepared;
     try {
-      // The one made ahead has the keys of the first attempt.
+      // The speculative session has the keys of the first attempt.
       prepared =
-        (number === 0 ? this.#ahead.take(fabric) : undefined) ?? this.#prepare(agreed, fabric, attempt);
+        (number === 0 ? this.#speculative.take(fabric) : undefined) ?? this.#prepare(agreed, fabric, attempt);
     } catch (error) {
       this.#skip(fabric, message(error));
       return undefined;
@@ -273,14 +285,14 @@ export class ServerHandshake {
     const why = context.sessions.accept(
       target.session,
       client,
-      attempt?.firstWords('server', client, server),
+      attempt?.setupWords('server', client, server),
     );
     if (why !== '') {
       discardSession(prepared, why);
       this.#skip(fabric, why, notReached(fabric));
       return undefined;
     }
-    // The client may send its first request with or before `ready`: the owner has to be there first.
+    // Attach the owner first: the client may send its first request with or before `ready`.
     try {
       this.#owner.attach(prepared, agreed.hello, this.#second(agreed, fabric));
     } catch (error) {
@@ -294,7 +306,7 @@ export class ServerHandshake {
     return prepared;
   }
 
-  /** Whether the client has connected, too. The session is closed when it has not. */
+  /** Returns whether the client has connected, too. Closes the session when it has not. */
   async #isReady({ context, target: { session } }: Prepared): Promise<boolean> {
     const { fabric } = context;
     const frame = await this.#link.receive(attachedRoundTrips);
@@ -302,7 +314,7 @@ export class ServerHandshake {
       if (!context.sessions.has(session)) throw new Error(`${fabric}: the connection was lost at once`);
       return true;
     }
-    // The session goes down with its client.
+    // The session ends with its client.
     if (frame.type === 'bye') throw new Error(frame.reason);
     const reason =
       frame.type === 'unreachable' ? frame.reason : `the client sent ${frame.type} instead of ready`;

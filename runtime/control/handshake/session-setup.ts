@@ -1,6 +1,6 @@
 /**
- * What both handshakes share: the limits that a side announces, and making a native session from the two
- * sides' limits.
+ * Shared by both handshakes: the limits that a side announces, and the creation of a native session from the
+ * limits of both sides.
  */
 
 import {
@@ -18,59 +18,68 @@ import { type FabricName, fabrics } from '../../fabrics.ts';
 import { newBufferBytes, slotsPerStream } from '../../limits.ts';
 import type { NativeContext, SessionOptions, VerbsOptions } from '../../native/native.ts';
 import { type FabricReason, feature, ownFeatures, type PeerLimits } from '../frames.ts';
-import type { Guard, Guarded, SecurityLevel } from '../security-level.ts';
+import type { Protected, Protection, SecurityLevel } from '../security-level.ts';
 
 export interface LocalSide {
-  /** Who makes the calls: this side as the client, or the peer. */
+  /** Whether this side makes the calls, as the client, or the peer. */
   readonly role: 'client' | 'server';
-  /** Whether its queue pairs ask for their connections. Without: those of a client do. */
+  /**
+   * Whether this side's queue pairs are the active ones, which ask for the connection. Default: those of a
+   * client are.
+   */
   readonly active?: boolean;
   readonly inflightMax: number;
   readonly streamsMax: number;
   readonly messageMaxBytes: number;
   /** Fabrics to offer or accept, in order of preference. */
   readonly fabrics: readonly FabricName[];
-  /** Those that are not among them because they cannot be had here. */
+  /** The fabrics that are not offered since this machine does not have them. */
   readonly without: readonly FabricReason[];
   /** How the verbs fabric chooses its device and connects. */
   readonly verbs: VerbsOptions;
   /**
-   * Address of this end of the sideband: verbs takes the device and the GID that have it, unless they are
+   * Address of this end of the sideband: verbs uses the device and the GID with this address, unless they are
    * named.
    */
   readonly address?: string;
-  /** Where a client's sideband connection leads: tcp and shared memory by descriptors dial that, too. */
+  /**
+   * The address to which a client's sideband connection leads; tcp and shared memory by descriptors dial it,
+   * too.
+   */
   readonly through?: Through;
-  /** What a client shows to be let in, in its wire form; asked for when the connection is there. */
+  /** The client's credentials in wire form; requested when the connection is open. */
   readonly credentials?: () => Promise<Uint8Array>;
-  /** The least that a session must promise. */
+  /** The lowest accepted security level. */
   readonly require: SecurityLevel;
-  /** They may be sent where others can read them. */
+  /** True when the credentials may be sent over connections that others can read. */
   readonly unsealed?: boolean;
-  /** Each session has a context of its own. */
+  /** True when each session has a context of its own. */
   readonly isolated: boolean;
   readonly identity: string;
   /**
-   * Of a server: arena memory that large requests of the session may hold, and its answers as much again,
-   * when it is known who the client is.
+   * Server only: limit of arena memory for large requests of the session, and the same again for responses.
+   * Called when the client is known.
    */
   readonly arenaBytesMax?: () => number | undefined;
-  /** Of a server: how long calls may take. */
+  /** Server only: time limits of calls. */
   readonly timeLimits?: SessionOptions['timeLimits'];
-  /** The choice of fabric; `skipped`: one that both sides wanted did not connect. */
+  /**
+   * Called with the choice of fabric. `skipped` is true when a fabric that both sides offered did not
+   * connect.
+   */
   readonly log: (line: () => string, skipped: boolean) => void;
 }
 
-/** What a session of this side on a fabric is to be opened on. */
+/** Returns what a session of this side on a fabric is opened on. */
 export function choiceOf({ verbs, address }: LocalSide, fabric: FabricName): FabricChoice {
   if (!fabrics[fabric].hasDevice) return { fabric };
-  // Of a device that is named, too, the GID is the one of that address, unless that is named as well.
+  // The address also selects the GID of a named device, unless the GID is named as well.
   const named = verbs.device !== undefined && verbs.gidIndex !== undefined;
   const byAddress = !named && address !== undefined;
   return { fabric, verbs: byAddress ? { ...verbs, address } : verbs };
 }
 
-/** Each session on this fabric has a context of its own. */
+/** Returns whether each session on this fabric has a context of its own. */
 export function isAlone(side: Pick<LocalSide, 'isolated'>, fabric: FabricName): boolean {
   return side.isolated || fabrics[fabric].isAlone;
 }
@@ -81,25 +90,25 @@ export function localLimits(side: LocalSide): PeerLimits {
   return { inflightMax, streamsMax, messageMaxBytes, slotBytes, shmSlotBytes: slotBytesOf('shared') };
 }
 
-/** A native session that is not connected yet, and the context that it holds a use of. */
+/** A native session that is not connected yet, and its context, of which it is a user. */
 export interface Prepared {
   readonly context: FabricContext;
   readonly target: Target;
-  /** Agreed: calls in flight, and streams open at once. */
+  /** The agreed limits of calls in flight and open streams. */
   readonly inflightMax: number;
   readonly streamsMax: number;
-  readonly guard: Guard;
+  readonly protection: Protection;
 }
 
-/** What a session may send to a peer with these features. */
-export const peerTakes = (features: number): { peerTakesSegments: boolean; peerTakesCarried: boolean } => ({
+/** Returns what a session may send to a peer with these features. */
+export const peerTakes = (features: number): { peerTakesSegments: boolean; peerTakesInline: boolean } => ({
   peerTakesSegments: (features & feature.segments) !== 0,
-  peerTakesCarried: (features & feature.carried) !== 0,
+  peerTakesInline: (features & feature.inlineEntries) !== 0,
 });
 
 /**
- * Which messages are copied to the arena although their large values could go from where they are
- * (docs/internals/decisions/memory.md). Not those that are copied to staging memory anyway.
+ * Returns up to which size messages are copied to the arena although their large values could be sent in
+ * place (docs/internals/decisions/memory.md). None when they are copied to staging memory anyway.
  */
 function copied(
   native: NativeContext,
@@ -116,8 +125,8 @@ function copied(
 }
 
 /**
- * Throws when the fabric cannot be had or a limit is reached; nothing is left behind then. `agreed`: the
- * limits of the welcome; `features`: what the peer can do.
+ * Creates a session. Throws, without leaving anything allocated, when the fabric cannot be used or a limit is
+ * reached. `agreed` are the limits of the welcome; `features` are those of the peer.
  */
 export function prepareSession(
   side: LocalSide,
@@ -125,7 +134,7 @@ export function prepareSession(
   peer: PeerLimits,
   agreed: PeerLimits,
   features: number,
-  { guard, seal }: Guarded,
+  { protection, seal }: Protected,
 ): Prepared {
   const { inflightMax, streamsMax = 0 } = agreed;
   const peerSlotBytes =
@@ -140,7 +149,7 @@ export function prepareSession(
       ...(side.active !== undefined && { active: side.active }),
       inflightMax,
       callSlots,
-      grants: fabrics[fabric].grants && (features & ownFeatures & feature.grants) !== 0,
+      creditPool: fabrics[fabric].creditPool && (features & ownFeatures & feature.creditPool) !== 0,
       messageMaxBytes: side.messageMaxBytes,
       peerMessageMaxBytes: peer.messageMaxBytes,
       peerSlotBytes,
@@ -150,7 +159,7 @@ export function prepareSession(
       ...(seal !== undefined && { seal }),
     });
     const eagerBytes = Math.min(slotBytesOn(fabric), peerSlotBytes);
-    const images = (features & feature.images) !== 0;
+    const aligned = (features & feature.aligned) !== 0;
     const { native } = context;
     const segmentedBytes = native.segmentedBytes(session);
     const target: Target = {
@@ -159,18 +168,18 @@ export function prepareSession(
       segmentedBytes,
       messageMaxBytes: peer.messageMaxBytes,
       peer: (side.active ?? side.role === 'client') ? 'server' : 'client',
-      images,
+      aligned,
       ...copied(native, session, side.role),
       gone: false,
     };
-    return { context, target, inflightMax, streamsMax, guard };
+    return { context, target, inflightMax, streamsMax, protection };
   } catch (error) {
     releaseContext(context);
     throw error;
   }
 }
 
-/** Undoes `prepareSession` for a session that nobody has been attached to. */
+/** Undoes `prepareSession` for a session without an owner. */
 export function discardSession({ context, target }: Prepared, reason: string): void {
   context.sessions.discard(target.session, reason);
   releaseContext(context);

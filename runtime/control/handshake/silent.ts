@@ -1,28 +1,28 @@
 /**
- * Connections that have not got somewhere yet: to their first frame, or to an answer of `authenticate`. When
- * there are too many the oldest goes, so that those which stay keep nobody away, however many come. But each
- * has time first: of a thousand that come in one turn of the event loop none has been listened to. Used by
- * servers, worker groups and the health port.
+ * Connections that have not reached a step yet: their first frame, or the decision of `authenticate`. When
+ * there are too many, the oldest is closed, so that idle connections never keep out new ones. But each
+ * connection first has some time: of a thousand that arrive in one event-loop iteration, none has been read
+ * yet. Used by servers, worker groups and the health port.
  */
 import { clockMs } from '../../clock.ts';
-import { handshakeGraceMs, handshakesCrowd } from '../../limits.ts';
+import { handshakeGraceMs, handshakeQueueFactor } from '../../limits.ts';
 
 export class Silent<T> {
   readonly #max: number;
-  readonly #sendAway: (one: T) => void;
+  readonly #evict: (one: T) => void;
   readonly #graceMs: number;
-  /** When each has come, in that order. */
+  /** The time at which each connection arrived, in order of arrival. */
   readonly #cameMs = new Map<T, number>();
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * `sendAway`: of one that is not counted any more. `graceMs`: what each has before, unless there are far
-   * too many.
+   * `evict` closes a connection, which has already been removed. `graceMs` is the time that each
+   * connection has first, unless there are far too many.
    */
-  constructor(max: number, sendAway: (one: T) => void, graceMs: number = handshakeGraceMs) {
+  constructor(max: number, evict: (one: T) => void, graceMs: number = handshakeGraceMs) {
     this.#max = max;
     this.#graceMs = graceMs;
-    this.#sendAway = sendAway;
+    this.#evict = evict;
   }
 
   get size(): number {
@@ -32,10 +32,10 @@ export class Silent<T> {
   add(one: T): void {
     this.#cameMs.set(one, clockMs());
     if (this.#timer === undefined) this.#trim();
-    else if (this.size > this.#max * handshakesCrowd) this.#dropOldest();
+    else if (this.size > this.#max * handshakeQueueFactor) this.#dropOldest();
   }
 
-  /** It has got there, or gone. */
+  /** Removes a connection that has reached the step, or has ended. */
   delete(one: T): void {
     this.#cameMs.delete(one);
   }
@@ -56,6 +56,6 @@ export class Silent<T> {
   #dropOldest(): void {
     const [oldest] = this.#cameMs.keys();
     this.#cameMs.delete(oldest!);
-    this.#sendAway(oldest!);
+    this.#evict(oldest!);
   }
 }

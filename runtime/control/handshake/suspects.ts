@@ -1,63 +1,65 @@
 /**
- * How often handshakes of an address have come to nothing of late, or have come again before the time that
- * they were told. While there is a crowd, those of addresses with more of that wait behind the others, so a
- * client that is new gets in although strangers come again and again by the thousand. Nobody is refused for
- * it, and an address of which a handshake succeeds begins anew. Owned by the handshakes of a server, on its
- * JS thread.
+ * Counts, for each address, how many handshakes have recently failed or were retried before the retry-after
+ * time. During overload, handshakes from addresses with higher counts wait behind the others, so that a new
+ * client is accepted although thousands of unauthenticated peers retry again and again. No address is refused
+ * because of its count, and a successful handshake resets it. Owned by the handshakes of a server, on its JS
+ * thread.
  */
 import { clockMs } from '../../clock.ts';
 import { suspectMs, suspectsMax } from '../../limits.ts';
 
-/** Ranks are the binary orders of the count, so that one client that fails now and then is no stranger. */
+/**
+ * The rank is the binary logarithm of the count, so that a client that fails now and then keeps a low rank.
+ */
 export const suspectRanks = 6;
 
 interface Suspect {
   count: number;
-  /** It is forgotten then. */
+  /** When the entry is deleted. */
   endMs: number;
-  /** When it was told to come again; 0: it was not. */
-  appointmentMs: number;
-  /** Nobody has come before that time. */
+  /** The time at which the address was told to retry, 0 when it was not told one. */
+  retryAtMs: number;
+  /** True while no connection has arrived before that time. */
   isExpected: boolean;
 }
 
 export class Suspects {
-  /** In the order in which they are forgotten. */
+  /** Entries in the order of their deletion. */
   readonly #suspects = new Map<string, Suspect>();
 
   /**
-   * A connection of this address wants a place. Unix sockets ('') are never suspect. Returns whether this is
-   * the first one before the time that the address was told: it does not keep its appointment then.
+   * Called when a connection of this address begins its handshake. Unix sockets ('') are never suspect.
+   * Returns true when it is the first one that arrives before the address's retry-after time.
    */
   came(address: string): boolean {
     const known = this.#suspects.get(address);
-    if (known === undefined || clockMs() >= known.appointmentMs) return false;
+    if (known === undefined || clockMs() >= known.retryAtMs) return false;
     this.failed(address);
     const isFirst = known.isExpected;
     known.isExpected = false;
     return isFirst;
   }
 
-  /** It was told to come again in `ms`. */
+  /** Records that the address was told to retry after `ms`. */
   told(address: string, ms: number): void {
     const known = this.#touch(address);
     if (known === undefined) return;
-    known.appointmentMs = clockMs() + ms;
+    known.retryAtMs = clockMs() + ms;
     known.isExpected = true;
   }
 
-  /** A handshake of this address has had a place, and has come to nothing. */
+  /** Records that a handshake of this address was served and has failed. */
   failed(address: string): void {
     const known = this.#touch(address);
     if (known !== undefined) ++known.count;
   }
 
-  /** A handshake of this address has come to its end. */
+  /** Records that a handshake of this address has succeeded. */
   succeeded(address: string): void {
     this.#suspects.delete(address);
   }
 
-  /** 0 for addresses that nothing is known about, up to `suspectRanks - 1`. */
+  /** Returns the rank of an address: 0 for unknown addresses, up to `suspectRanks - 1`. */
   rank(address: string): number {
     const known = this.#suspects.get(address);
     if (known === undefined) return 0;
@@ -71,7 +73,7 @@ export class Suspects {
     const known = this.#suspects.get(address) ?? {
       count: 0,
       endMs: 0,
-      appointmentMs: 0,
+      retryAtMs: 0,
       isExpected: false,
     };
     known.endMs = clockMs() + suspectMs;

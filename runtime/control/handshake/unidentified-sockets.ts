@@ -1,16 +1,17 @@
 /**
- * Connections whose first frame has not come yet, at a listener that passes them on to other threads. Each is
- * read by a link, as a server's are, until its first bytes say what it is: one of a session is handed over to
- * native code, one that begins with TLS goes on within that, and one that begins with a frame is passed on as
- * it came. Each has a time limit. Limited numbers may be silent (silent.ts) and in the middle of TLS
- * (places.ts). Used on the main thread of a worker group.
+ * Connections whose first frame has not arrived yet, at a listener that passes connections on to other
+ * threads. A link reads each one, as in a server, until its first bytes show what it is: a connection of a
+ * session is handed over to native code, one that begins with TLS completes the TLS handshake here, and one
+ * that begins with a frame is passed on unread. Each has a time limit. The number of silent connections is
+ * limited (silent.ts), and so is the number in a TLS handshake (handshake-limiter.ts). Used on the main
+ * thread of a worker group.
  */
 import type { Socket } from 'node:net';
 import { Status } from '../../core/errors/status.ts';
 import { handshakeGraceMs, handshakeStallMs, handshakes, handshakeTimeoutMs } from '../../limits.ts';
 import { Link } from '../link.ts';
 import { handoffOf, type TlsAcceptor } from '../tls/tls-server.ts';
-import { Places } from './places.ts';
+import { HandshakeLimiter } from './handshake-limiter.ts';
 import { handshakeFailed } from './refusal.ts';
 import { Silent } from './silent.ts';
 
@@ -22,18 +23,18 @@ export class UnidentifiedSockets {
   readonly #silent = new Silent<Link>(handshakes.default, (link) =>
     refuse(link, `more than ${handshakes.default} connections have sent nothing yet`, handshakeGraceMs),
   );
-  /** Those with which TLS has begun or is to begin. */
-  readonly #securing = new Places<Link>(handshakes.default, {
+  /** Connections whose TLS handshake has begun or waits to begin. */
+  readonly #securing = new HandshakeLimiter<Link>(handshakes.default, {
     awaitedMs: (link) => link.awaitedMs,
     steps: (link) => link.steps,
     rank: () => 0,
-    sendAway: (link) => link.close(`nothing came for ${handshakeStallMs} ms, and others wait for TLS`),
+    evict: (link) => link.close(`nothing came for ${handshakeStallMs} ms, and others wait for TLS`),
   });
 
   /**
-   * `then`: gets each sideband connection, with nothing read from it; one of TLS when keys are agreed. `tls`:
-   * TCP connections must have it. `log`: gets a line of each that ends before, the address that it comes
-   * from, and whether it was refused.
+   * `then` receives each sideband connection with nothing read from it; a TLS connection when its handshake
+   * is complete. With `tls`, TCP connections must use TLS. `log` gets a line for each connection that ends
+   * before, its address, and whether it was refused.
    */
   constructor(
     then: (socket: Socket, peer: string) => void,
@@ -45,14 +46,14 @@ export class UnidentifiedSockets {
     this.#log = log;
   }
 
-  /** Connections that are waited for. */
+  /** Number of unidentified connections. */
   get count(): number {
     return this.#open.size;
   }
 
-  /** `peer`: where the connection comes from, for people. */
+  /** Adds a connection. `peer` names its origin, for logs. */
   add(socket: Socket, peer: string): void {
-    // A closed socket does not know it any more.
+    // Read the address now: a closed socket no longer has it.
     const { remoteAddress = '' } = socket;
     const turn = (): Promise<void> | undefined => {
       this.#silent.delete(link);
@@ -78,7 +79,7 @@ export class UnidentifiedSockets {
     };
   }
 
-  /** The group ends: no connection is waited for any more. */
+  /** Closes all of them when the group ends. */
   close(): void {
     for (const link of [...this.#open.keys()]) {
       link.onEnd = undefined;
@@ -95,7 +96,10 @@ export class UnidentifiedSockets {
   }
 }
 
-/** As a server does it. `retryMs`: when to come again, for one of a crowd. */
+/**
+ * Refuses a connection as a server does. `retryMs` tells a client that is refused because of overload when to
+ * retry.
+ */
 function refuse(link: Link, message: string, retryMs?: number): void {
   const when = retryMs === undefined ? {} : { retryMs };
   link.close(message, { type: 'refusal', code: Status.RESOURCE_EXHAUSTED, message, ...when });

@@ -1,6 +1,6 @@
 /**
- * The addresses that users type, `host:port` or `unix:/path`: the place of the sideband socket. Used by
- * server and channel.
+ * The addresses that users type, `host:port` or `unix:/path`: where the sideband socket is. Used by server
+ * and channel.
  */
 import { type AddressInfo, isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 export type TcpAddress = { readonly kind: 'tcp'; readonly host: string; readonly port: number };
 export type Address = TcpAddress | { readonly kind: 'unix'; readonly path: string };
 
-/** sockaddr_un holds 108 bytes with the final zero. */
+/** sockaddr_un holds 108 bytes including the final zero. */
 export const unixPathBytes = 107;
 
 function bad(text: unknown, why: string): TypeError {
@@ -16,7 +16,9 @@ function bad(text: unknown, why: string): TypeError {
   return new TypeError(`address ${shown}: ${why}; use 'host:port', '[ipv6]:port' or 'unix:/path'`);
 }
 
-/** Throws a TypeError that says what is wrong with the address. Port 0 is allowed (for listening). */
+/**
+ * Parses an address. Throws a TypeError that says what is wrong with it. Port 0 is allowed (for listening).
+ */
 export function parseAddress(text: string): Address {
   if (typeof text !== 'string') throw bad(text, 'not a string');
   if (text.startsWith('unix:')) {
@@ -41,47 +43,50 @@ export function formatAddress(address: Address): string {
 }
 
 /**
- * What a listening socket is bound to, in the form that a client connects to. `asked`: the host that it was
- * to listen on.
+ * Returns the address of a listening socket in the form that a client connects to. `asked` is the host that
+ * was passed to listen().
  */
 export function boundAddress(bound: AddressInfo | string | null, asked = ''): string {
   if (bound === null) throw new Error('the socket is not listening');
   if (typeof bound === 'string') return formatAddress({ kind: 'unix', path: bound });
-  // Node leaves the zone out, without which nobody reaches a link-local address.
+  // Node omits the zone, without which a link-local address cannot be reached.
   const zone = bound.address.includes('%') ? '' : (/%.*$/.exec(asked)?.[0] ?? '');
   return formatAddress({ kind: 'tcp', host: bound.address + zone, port: bound.port });
 }
 
-/** Of addresses as sockets have them. */
+/** Returns whether an address, in the form that sockets report, is a loopback address. */
 const isLoopback = (address: string): boolean => address.startsWith('127.') || address === '::1';
 
-/** Without the prefix of IPv4 in IPv6. */
+/** Returns the address without the prefix of IPv4-mapped IPv6 addresses. */
 export function unmapped(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/, '');
 }
 
-/** The same, and without the zone. */
+/** Does the same, and removes the zone. */
 function plainAddress(address: string | undefined): string | undefined {
   return address === undefined ? undefined : unmapped(address).replace(/%.*$/, '');
 }
 
 /**
- * The IP address of the other end of a sideband connection; empty for a unix socket, or one that is closed
- * already.
+ * Returns the IP address of the other end of a sideband connection; '' for a unix socket or a closed
+ * connection.
  */
 export function peerAddress(duplex: Duplex): string {
   return plainAddress((duplex as Partial<Socket>).remoteAddress) ?? '';
 }
 
-/** Where a sideband connection leads, in numbers; undefined when it is none of TCP, or closed already. */
-export function peerPlace(duplex: Duplex): { host: string; port: number } | undefined {
+/**
+ * Returns the numeric address and port of the other end of a TCP sideband connection; undefined for other
+ * connections, and for closed ones.
+ */
+export function peerEndpoint(duplex: Duplex): { host: string; port: number } | undefined {
   const { remoteAddress: host, remotePort: port } = duplex as Partial<Socket>;
   return host === undefined || port === undefined ? undefined : { host, port };
 }
 
 /**
- * The IP address of this end of a sideband connection; undefined when it says nothing about the network: a
- * unix socket, loopback.
+ * Returns the IP address of this end of a sideband connection; undefined for unix sockets and loopback, which
+ * say nothing about the network.
  */
 export function ownAddress(duplex: Duplex): string | undefined {
   const address = plainAddress((duplex as Partial<Socket>).localAddress);

@@ -7,12 +7,12 @@ import type { TlsDial } from '../tls/tls-client.ts';
 import type { Address, TcpAddress } from './address.ts';
 import { dialUnix } from './unix-socket.ts';
 
-/** Opens a connection; gives up when the signal fires. */
+/** Opens a connection, until the signal aborts the attempt. */
 export type Dial = (signal: AbortSignal) => Promise<Duplex>;
 
 /**
- * Who may not write to the file of a unix socket, or pass a folder on the way to it, may not connect. Node's
- * own message says only that.
+ * Adds to Node's bare error why the connection is denied: connecting needs write permission for the socket
+ * file, and search permission for the folders above it.
  */
 function explained(error: NodeJS.ErrnoException, path: string): NodeJS.ErrnoException {
   if (error.code !== 'EACCES') return error;
@@ -20,7 +20,7 @@ function explained(error: NodeJS.ErrnoException, path: string): NodeJS.ErrnoExce
   return Object.assign(new Error(text, { cause: error }), { code: error.code });
 }
 
-/** As dialUnix(), whose errors are explained. */
+/** Calls dialUnix() with explained errors. */
 function dialledUnix(path: string): Socket | undefined {
   try {
     return dialUnix(path);
@@ -31,14 +31,14 @@ function dialledUnix(path: string): Socket | undefined {
 
 const paths = new WeakMap<Duplex, string>();
 
-/** Where a connection leads that was dialled as a unix socket; undefined for others. */
+/** Returns the path of a connection that was dialled as a unix socket; undefined for others. */
 export function dialledPath(duplex: Duplex): string | undefined {
   return paths.get(duplex);
 }
 
 function opened(address: Address, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    // One that has fired already would not be heard below.
+    // A signal that is already aborted fires no event.
     signal.throwIfAborted();
     const dialled = (socket: Socket): void => {
       // An idle channel does not keep the process alive; calls in flight do
@@ -75,7 +75,7 @@ function opened(address: Address, signal: AbortSignal): Promise<Socket> {
   });
 }
 
-/** What the promise does, unless the signal fires first. */
+/** Settles as the promise does, unless the signal is aborted first. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = (): void => reject(signal.reason);
@@ -86,21 +86,25 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> 
 }
 
 async function openedSecure(address: TcpAddress, tls: TlsDial, signal: AbortSignal): Promise<Duplex> {
-  // First, since it may be a function of the application: no server waits meanwhile.
+  // Prepare TLS first, since it may call a function of the application: no server must wait meanwhile.
   const secure = await unlessAborted(tls.ready(), signal);
   signal.throwIfAborted();
   return secure(address, signal);
 }
 
-/** `tls`: for TCP; on a unix socket the kernel says who is there. */
+/**
+ * Returns the dial function of an address. `tls` is used for TCP only; on a unix socket the kernel identifies
+ * the peer.
+ */
 export function socketDial(address: Address, tls?: TlsDial): Dial {
   if (tls === undefined || address.kind === 'unix') return (signal) => opened(address, signal);
   return (signal) => openedSecure(address, tls, signal);
 }
 
 /**
- * Tries again, until it is given up, while those who wait to be accepted are too many: of a unix socket the
- * system says so at once, where TCP tries again by itself. So a crowd at the door is no error of a call.
+ * Repeats attempts, until they are aborted, while the listen queue of a unix socket is full. The system
+ * reports that at once for unix sockets, whereas TCP retries by itself. So an overloaded listener does not
+ * fail a call.
  */
 export function patient(dial: Dial): Dial {
   return async (signal) => {

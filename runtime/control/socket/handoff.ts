@@ -1,35 +1,35 @@
 /**
- * The way in for connections of the tcp fabric, and of shared memory by descriptors. They come to the address
- * that the user has typed, as sideband connections do, since a proxy, a tunnel or a service passes nothing
- * else on, and another container has nothing else; they are told from those by their first bytes (WIRE, "The
- * tcp fabric"). Used by a server's links.
+ * Hands over connections of the tcp fabric and of shared memory by descriptors. They arrive at the same
+ * address as sideband connections, since proxies, tunnels and Kubernetes services pass on only that address,
+ * and other containers can reach only that one. Their first bytes tell them from sideband connections
+ * (docs/wire/fabrics.md §9). Used by a server's links.
  */
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { FabricRow } from '../../fabrics.ts';
 import { loadNative } from '../../native/native.ts';
 
-export const greetingBytes = 40;
-/** As a length it would be that of a control frame far beyond all limits. */
-export const greetingMagic = 0x706d6452;
+export const connectMessageBytes = 40;
+/** Read as the length of a control frame, this magic exceeds the limit. */
+export const connectMessageMagic = 0x706d6452;
 
-/** What to do where two containers of one host meet at a host:port. */
+/** What to do when two containers of one host connect over host:port. */
 export const onlyUnix =
   'memory is shared with other users and containers of one host by a unix socket only: listen on unix:/path, in a directory or volume that both have';
 
-/** A handle of libuv has it; in other JS runtimes, and once it is closed, there is none. */
+/** Returns the descriptor from the libuv handle; undefined in other JS runtimes, and for closed sockets. */
 export function descriptorOf(duplex: Duplex): number | undefined {
   const fd = (duplex as { _handle?: { fd?: unknown } })._handle?.fd;
   return typeof fd === 'number' && fd >= 0 ? fd : undefined;
 }
 
 /**
- * By what a fabric dials (fabrics.ts): why clients that come by one connection cannot use it; '' when they
+ * For each kind of dialling (fabrics.ts): why a client of one connection cannot use such fabrics; '' when it
  * can.
  */
 export type HandoffRefusals = Readonly<Record<FabricRow['dials'], string>>;
 
-/** A stream from another thread says so itself. */
+/** Returns the refusals of a connection. A stream from another thread carries its own. */
 export function handoffRefusals(duplex: Duplex): HandoffRefusals {
   const { handoffRefusals: known } = duplex as { handoffRefusals?: HandoffRefusals };
   if (known !== undefined) return known;
@@ -46,26 +46,29 @@ export function handoffRefusals(duplex: Duplex): HandoffRefusals {
     : { nothing: '', hostPort: noDescriptor, path: onlyUnix };
 }
 
-/** Where a link's connection goes by its first bytes, when the link does not read all of it. */
+/** What a link does with connections that it does not read itself, as their first bytes show. */
 export interface Handoff {
-  /** As `handOff`. */
-  handOff(duplex: Duplex, greeting: Uint8Array): string;
-  /** With it connections must come by TLS, or be for a session. Rejects with why there is none. */
+  /** See `handOff`. */
+  handOff(duplex: Duplex, connectMessage: Uint8Array): string;
+  /**
+   * If present, every connection must use TLS or belong to a session. Performs the TLS handshake; rejects
+   * with the reason when that fails.
+   */
   secure?(duplex: Duplex): Promise<Duplex>;
   /**
-   * Takes a connection that begins with a frame, or that TLS has begun with, with nothing of it read. Without
-   * it the link reads the frames itself.
+   * Takes a connection that begins with a frame (within TLS, if there is TLS), with nothing read from it.
+   * Without it the link reads the frames itself.
    */
   passOn?(duplex: Duplex): void;
 }
 
 /**
- * Gives a connection that began with `greeting` to the session that it is for. Returns why not, or ''. The
- * caller destroys `duplex`, without a word.
+ * Hands the connection that began with `connectMessage` to its session. Returns '' on success, or why it was
+ * refused. The caller destroys `duplex` without sending anything.
  */
-export function handOff(duplex: Duplex, greeting: Uint8Array): string {
+export function handOff(duplex: Duplex, connectMessage: Uint8Array): string {
   const fd = descriptorOf(duplex);
   return fd === undefined
     ? 'a connection of a session: there is no descriptor of it'
-    : loadNative().handOff(fd, greeting);
+    : loadNative().handOff(fd, connectMessage);
 }

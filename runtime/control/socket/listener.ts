@@ -1,5 +1,5 @@
 /**
- * Listens for sideband connections on TCP or a unix socket, where nobody can send descriptors
+ * Listens for sideband connections on TCP, or on a unix socket over which no descriptors can be sent
  * (unix-socket.ts). Used by a server, one per address.
  */
 
@@ -21,8 +21,8 @@ function listenOn(server: Server, options: object): Promise<void> {
 }
 
 /**
- * Node 26 and on: what `--permission` leaves out is thrown behind the back of who listens on an IP address,
- * and ends the process.
+ * From Node 26 on, listening on an IP address without permission throws an error that the caller cannot catch
+ * and that ends the process; so check first.
  */
 function checkNetAllowed(text: string): void {
   const { permission } = process as { permission?: { has(scope: string): boolean } };
@@ -40,15 +40,15 @@ export class Listener {
   #path: UnixPath | undefined;
   #closed = false;
 
-  /** `file`: of a unix socket. */
+  /** `file` has mode and owner of a unix socket. */
   constructor(onConnection: (socket: Socket) => void, file: SocketFile = {}) {
     this.#onConnection = onConnection;
     this.#file = file;
   }
 
   /**
-   * Returns the address that clients connect to. A socket that a dead process left is replaced. Rejects when
-   * it is closed meanwhile.
+   * Begins to listen. Returns the address that clients connect to. Replaces a socket that a dead process has
+   * left. Rejects when it is closed meanwhile.
    */
   async listen(text: string): Promise<string> {
     const address = parseAddress(text);
@@ -56,7 +56,7 @@ export class Listener {
     const server = this.#made(address);
     this.#server = server;
     try {
-      // In the root, since its connections do not belong to the caller of this function.
+      // In the root context, since the connections do not belong to the caller of this function.
       await inRoot(this.#bind, this, server, address);
     } catch (error) {
       this.#release();
@@ -66,7 +66,7 @@ export class Listener {
       this.#release();
       throw new Error(`listen ${text}: it was shut down meanwhile`);
     }
-    // Running out of descriptors must not take the process down: the connection is lost, the server goes on.
+    // Running out of descriptors must not end the process: the connection is lost, and the server goes on.
     server.on('error', (error) => process.emitWarning(error, 'RdmaRpcWarning'));
     return address.kind === 'unix' ? formatAddress(address) : boundAddress(server.address(), address.host);
   }
@@ -75,8 +75,8 @@ export class Listener {
     if (address.kind === 'tcp') {
       const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs };
       return createServer(keepAlive, (socket) => {
-        // One that was reset before it was accepted has no address any more. It would pass for one of a unix
-        // socket, of which neither TLS nor the limits of an address are asked.
+        // Close a connection that was reset before it was accepted: it no longer has an address, and would be
+        // treated as a unix socket, to which neither TLS nor the limits per address apply.
         if (socket.remoteAddress === undefined) socket.destroy();
         else this.#onConnection(socket);
       });
@@ -94,21 +94,21 @@ export class Listener {
     } else {
       const listenAt = async (path: string): Promise<void> => {
         await listenOn(server, { path, backlog: listenBacklog });
-        // Before the path has the name that others know.
+        // Must happen before the socket gets its public path.
         guardListener(path);
       };
       this.#path = await UnixPath.take(address.path, listenAt, this.#file);
     }
   }
 
-  /** Accepts no more connections. Those accepted stay. */
+  /** Accepts no more connections. Accepted connections stay open. */
   close(): void {
     this.#closed = true;
     this.#release();
   }
 
   #release(): void {
-    // The path first: whoever finds it must find somebody who listens.
+    // Remove the path first: a client that finds the path must find a listening socket.
     this.#path?.release();
     this.#path = undefined;
     if (this.#server?.listening === true) this.#server.close();

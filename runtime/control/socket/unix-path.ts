@@ -1,7 +1,7 @@
 /**
- * A path of the file system that a server listens on. It removes nothing but a socket whose owner is dead
- * and, in the end, what it has made itself; a lock beside the path decides between servers that begin at
- * once. Used by listener.ts.
+ * The path of a unix socket on which a server listens. The only files that this class removes are a socket
+ * whose owner is dead and, in the end, its own files. A lock file beside the path decides between servers
+ * that start at the same time. Used by listener.ts.
  */
 import cluster from 'node:cluster';
 import { randomBytes } from 'node:crypto';
@@ -24,13 +24,11 @@ import { type FileLock, loadNative } from '../../native/native.ts';
 import { unixPathBytes } from './address.ts';
 import { socketDial } from './dial.ts';
 
-/** Rights and owner of the file; who may write to it may connect. */
+/** Permissions and owner of the socket file. A process that may write to the file may connect. */
 export interface SocketFile {
   /** Such as `0o660`. */
   mode?: number;
-  /**
-   * Owner and group, by number. Another owner takes the rights of root; a group must be one of this process.
-   */
+  /** Numeric owner and group. Setting another owner requires root; the group must be one of this process. */
   uid?: number;
   gid?: number;
 }
@@ -42,8 +40,8 @@ export const socketRules: OptionRules = {
 };
 
 /**
- * The lock, the file and its rights belong to one server; Node would share the socket among workers only
- * under the name that it is bound to, which is a temporary one.
+ * The lock, the file and its permissions belong to one server. Node would share the socket among workers only
+ * under the path that it is bound to, which is a temporary one.
  */
 const clusterHint =
   '. Workers of node:cluster (PM2) cannot share a unix path: listen on host:port, give each worker a path of its own, or use serveWorkers of rdma-rpc/workers instead of processes';
@@ -67,7 +65,7 @@ function kindOf(file: Stats): string {
   return file.isSymbolicLink() ? 'a symbolic link' : 'no socket';
 }
 
-/** Who holds the lock, as its text says. */
+/** Returns the holder of the lock, as the lock file says. */
 function holderOf(lockPath: string): string {
   try {
     return /^rdma-rpc (process \d+)\n$/.exec(readFileSync(lockPath, 'latin1'))?.[1] ?? 'another process';
@@ -107,9 +105,9 @@ function lock(path: string): FileLock {
 }
 
 /**
- * Whether a socket is bound at the path, by the text of /proc/net/unix. Such a one refuses connections as
- * long as its owner does not listen, just as one does that nobody has any more. A relative path is taken for
- * ours when the name is the same.
+ * Returns whether a socket is bound at the path, according to the text of /proc/net/unix. A bound socket
+ * whose owner does not listen refuses connections just as an abandoned one does, so this tells them apart. A
+ * relative path in the table counts as this one when the file name is the same.
  */
 export function isBound(path: string, table: string): boolean {
   const whole = resolve(path);
@@ -128,7 +126,7 @@ function boundSockets(): string {
   }
 }
 
-/** Empty when the socket's owner is dead, else why it is not known to be. */
+/** Returns '' when the socket's owner is dead, otherwise why that is not certain. */
 async function whyNotDead(path: string): Promise<string> {
   try {
     const probe = await socketDial({ kind: 'unix', path })(new AbortController().signal);
@@ -142,7 +140,7 @@ async function whyNotDead(path: string): Promise<string> {
   }
 }
 
-/** Frees the path of a socket that nobody has any more. Throws when something else is there. */
+/** Removes an abandoned socket from the path. Throws when something else is there. */
 async function clear(path: string): Promise<void> {
   const file = fileAt(path);
   if (file === undefined) return;
@@ -155,11 +153,15 @@ async function clear(path: string): Promise<void> {
   }
   const why = await whyNotDead(path);
   if (why !== '') throw failed('EADDRINUSE', path, why);
-  // At once after the look: what has come there meanwhile stays, and makes the link fail.
+  // Remove the file right after the check; a file that has been created meanwhile stays, and makes the link
+  // fail.
   if (isSame(fileAt(path), file)) unlinkSync(path);
 }
 
-/** Beside the path and named for it, as far as a socket's name may be long: `more` bytes will follow. */
+/**
+ * Returns a temporary name beside the path and similar to it, short enough for a socket path when `more`
+ * bytes are added.
+ */
 function temporary(path: string, more: number): string {
   const folder = dirname(path);
   const random = `.${randomBytes(4).toString('hex')}`;
@@ -171,14 +173,14 @@ function temporary(path: string, more: number): string {
   throw failed('ENAMETOOLONG', path, `its folder has a name longer than ${rest} bytes; take a shorter one`);
 }
 
-/** Gives a bound socket its name. One that is taken meanwhile stays with whoever has it. */
+/** Gives a bound socket its public path. Never replaces a file that has been created there meanwhile. */
 function rename(from: string, to: string): void {
   try {
     linkSync(from, to);
   } catch (error) {
     const { code } = error as SystemError;
     if (code === 'EEXIST') throw failed('EADDRINUSE', to, 'another process has just made a file there');
-    // A file system without links.
+    // This file system does not support links.
     if (fileAt(to) !== undefined) throw error;
     renameSync(from, to);
     return;
@@ -186,11 +188,11 @@ function rename(from: string, to: string): void {
   unlinkSync(from);
 }
 
-/** Sets what was asked for. -1: as it is. */
+/** Sets owner and permissions as requested. -1 leaves an owner unchanged. */
 function own(path: string, shown: string, { mode, uid = -1, gid = -1 }: SocketFile): void {
   try {
     if (uid !== -1 || gid !== -1) chownSync(path, uid, gid);
-    // Behind that, which may take rights away.
+    // After chown, which may remove permission bits.
     if (mode !== undefined) chmodSync(path, mode);
   } catch (error) {
     const { code = 'EIO' } = error as SystemError;
@@ -203,8 +205,8 @@ function own(path: string, shown: string, { mode, uid = -1, gid = -1 }: SocketFi
 }
 
 /**
- * Listens in a folder that only this user can enter, so that nobody connects before the socket's rights are
- * what they shall be.
+ * Listens in a folder that only this user can enter, so that nobody connects before the permissions of the
+ * socket are set.
  */
 async function listenHidden(
   path: string,
@@ -212,11 +214,11 @@ async function listenHidden(
   file: SocketFile,
   then: (bound: string) => void,
 ): Promise<void> {
-  // A name that no other listener of the process has.
+  // A name that is unique among the listeners of this process.
   const name = randomBytes(4).toString('hex');
   const folder = temporary(path, name.length + 1);
   mkdirSync(folder, 0o700);
-  // A umask may have taken this user's own rights.
+  // The umask may have removed this user's own permissions.
   chmodSync(folder, 0o700);
   const bound = join(folder, name);
   try {
@@ -240,9 +242,10 @@ export class UnixPath {
   }
 
   /**
-   * `listenAt` listens on the path that it is given. That is another one first: whoever closes a socket
-   * removes what lies at the path that it was bound to, whoever made it. Throws with the code EADDRINUSE, or
-   * another, and the reason; everything is as it was then.
+   * Takes the path. `listenAt` must listen on the path that it is given, which is a temporary one: closing a
+   * socket removes whatever file lies at the path that it was bound to, and that must not be another server's
+   * socket. Throws an error with the code EADDRINUSE, or another code, and the reason; all files are then as
+   * before.
    */
   static async take(
     path: string,
@@ -270,14 +273,17 @@ export class UnixPath {
     return taken;
   }
 
-  /** Removes the socket and the lock, if they are those that were made. Nothing the second time. */
+  /**
+   * Removes the socket and the lock, if they are still the ones that this object created. Does nothing the
+   * second time.
+   */
   release(): void {
     const made = this.#made;
     this.#made = undefined;
     try {
       if (isSame(fileAt(this.#path), made)) unlinkSync(this.#path);
     } catch {
-      // A folder that may not be written any more: the next server finds a socket that nobody has.
+      // The folder is no longer writable. The next server will find an abandoned socket.
     }
     loadNative().unlockFile(this.#lock);
   }

@@ -1,8 +1,8 @@
 /**
- * Unix sockets whose peers can send bytes and nothing else. Descriptors can come with any byte, and the
- * kernel closes those that nobody takes in the thread that reads: the last close of some lasts as long as
- * their sender likes. The kernel refuses them where it can (Linux 6.16); elsewhere a thread of native code
- * stands between. Used by what listens at and dials unix sockets.
+ * Unix sockets over which peers can send only bytes. Descriptors can be sent with any byte, and the kernel
+ * closes unclaimed descriptors in the thread that reads: closing some of them takes as long as their sender
+ * likes. Linux 6.16 and later can refuse descriptors; on older kernels a native thread reads for the socket.
+ * Used by the code that listens at and dials unix sockets.
  */
 import { Socket } from 'node:net';
 import { basename } from 'node:path';
@@ -13,22 +13,22 @@ import { verifiedOf } from '../peer-identity.ts';
 import { vouch } from '../tls/certificate.ts';
 import { descriptorOf } from './handoff.ts';
 
-/** Only Node makes a socket of a descriptor, and tells the descriptor of a socket. */
+/** Only Node can create a socket from a descriptor, and expose the descriptor of a socket. */
 const isNode = !('bun' in process.versions || 'deno' in process.versions);
 
 /**
- * Whether connections that a listener at a unix socket accepts must be relayed(): nothing may be read from
+ * Returns whether accepted connections of a unix socket must be passed to relayed(). Nothing may be read from
  * them before.
  */
 export function mustRelay(): boolean {
   return isNode && !loadNative().refusesRights;
 }
 
-/** `path`: where it listens, which nobody knows yet. */
+/** Makes the socket that listens at `path` refuse descriptors. Clients must not know the path yet. */
 export function guardListener(path: string): void {
   const native = loadNative();
   if (!native.refusesRights || native.guardListener(basename(path))) return;
-  // The main process of `node:cluster` has it, for one.
+  // The socket may belong to the main process of `node:cluster`, for example.
   processWarning(
     'a unix socket of this server is not one of this process: who connects to it can stop the event loop by descriptors (SECURITY.md)',
   );
@@ -46,13 +46,16 @@ function failed(errno: number, path: string): NodeJS.ErrnoException {
 
 const socketOf = (fd: number): Socket => new Socket({ fd, readable: true, writable: true });
 
-/** What was accepted, by way of native code. Undefined: the system refuses, and the connection is over. */
+/**
+ * Returns the accepted connection behind the native relay thread. Returns undefined when the system refuses
+ * that; the connection is closed then.
+ */
 export function relayed(socket: Socket): Socket | undefined {
   const fd = descriptorOf(socket);
-  // What comes out of native code is another socket, whose other end is this process.
+  // The relayed socket is another one, whose other end is this process, so keep the identity.
   const verified = verifiedOf(socket);
   const end = fd === undefined ? -1 : loadNative().relayBytes(fd);
-  // Its connection is a duplicate's by now.
+  // The relay has duplicated the connection.
   socket.destroy();
   if (end < 0) return undefined;
   const safe = socketOf(end);
@@ -60,14 +63,17 @@ export function relayed(socket: Socket): Socket | undefined {
   return safe;
 }
 
-/** Undefined: not in this JS runtime, where Node's own way has to do. Throws as Node's way would fail. */
+/**
+ * Dials a unix socket without receiving descriptors. Returns undefined in JS runtimes that must use Node's
+ * own API instead. Throws the errors that Node's API would report.
+ */
 export function dialUnix(path: string): Socket | undefined {
   if (!isNode) return undefined;
   const native = loadNative();
   const fd = native.dialUnix(path, !native.refusesRights);
   if (fd < 0) throw failed(fd, path);
   const socket = socketOf(fd);
-  // The other end of one that is relayed is this process, which says nothing of the server.
+  // The other end of a relayed socket is this process, which says nothing about the server.
   if (!native.refusesRights) vouch(socket, { transport: 'unix' });
   return socket;
 }

@@ -1,6 +1,6 @@
 /**
- * Who a certificate is for, by the names in it. Used for the peers of both sides, when TLS has found the
- * certificate to be trusted.
+ * Determines the identity that a certificate names. Used for peers on both sides, after TLS has verified the
+ * certificate.
  */
 import { X509Certificate } from 'node:crypto';
 import { isIP, SocketAddress } from 'node:net';
@@ -9,12 +9,12 @@ import { promiseOf, textOf } from '../../core/foreign.ts';
 import { hasControl, oneLine, quoted } from '../../core/log.ts';
 import type { Verified } from '../../core/peer.ts';
 
-/** Kinds of identity that are not URIs: a URI that looks like one of them is none. */
+/** Prefixes of identities that are not URIs. A URI that looks like one of them is rejected. */
 const ownSchemes = /^(uid|dns|subject|ip|psk):/i;
 
 /**
- * Of a leaf, by the standards SPIFFE-ID 2 and X509-SVID 3: it has a path, none of whose segments is empty,
- * `.` or `..`.
+ * A SPIFFE id of a leaf certificate, by the standards SPIFFE-ID 2 and X509-SVID 3: it has a path, and no
+ * segment of the path is empty, `.` or `..`.
  */
 const spiffeId = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)+$/;
 const spiffeIdMax = 2048;
@@ -33,13 +33,13 @@ function alternatives(text: string): [kind: string, value: string][] | undefined
   return found;
 }
 
-/** What an identity is made of. */
+/** The parts of a certificate from which the identity is derived. */
 type Names = Pick<X509Certificate, 'subject' | 'subjectAltName' | 'ca'>;
 
 /**
- * The certificate of the other end as TLS has read it. An X509Certificate takes eight times as long, and the
- * one that getPeerX509Certificate() gives costs memory for good: Node 20 never frees the certificates that
- * were sent behind it. So one is made only where it is needed.
+ * The certificate of the other end as TLS has parsed it. An X509Certificate takes eight times as long to
+ * create, and the one from getPeerX509Certificate() leaks memory: Node 20 never frees the intermediate
+ * certificates that were sent with it. So it is created only where it is needed.
  */
 export class SeenCertificate implements Names {
   readonly #seen: PeerCertificate;
@@ -48,9 +48,9 @@ export class SeenCertificate implements Names {
     this.#seen = seen;
   }
 
-  /** Undefined: there is none. */
+  /** Returns undefined when there is no certificate. */
   static of(seen: PeerCertificate): SeenCertificate | undefined {
-    // Node gives an empty object, too.
+    // Node may return an empty object.
     return (seen as Partial<PeerCertificate>)?.raw === undefined ? undefined : new SeenCertificate(seen);
   }
 
@@ -66,17 +66,17 @@ export class SeenCertificate implements Names {
     return this.#seen.ca ?? new X509Certificate(this.raw).ca;
   }
 
-  /** As a text it is only in an X509Certificate. */
+  /** Only an X509Certificate has the subject as a text. */
   get subject(): string {
     return new X509Certificate(this.raw).subject;
   }
 }
 
 /**
- * The URI in it, else `dns:NAME` of the first name, else `subject:CN=…`, else `ip:ADDRESS` of the first
- * address. Undefined when it is not clear: several URIs, one that looks like another kind of identity, a
- * SPIFFE id that is none by its standard or stands in the certificate of an authority, names that cannot be
- * read, control characters.
+ * Returns the URI in the certificate; without one, `dns:NAME` of the first name, then `subject:CN=…`, then
+ * `ip:ADDRESS` of the first address. Returns undefined when the identity is ambiguous or invalid: several
+ * URIs, a URI that looks like another kind of identity, a SPIFFE id that violates its standard or is in the
+ * certificate of an authority, unreadable names, or control characters.
  */
 export function identityOf(certificate: Names): string | undefined {
   const found = nameIn(certificate);
@@ -99,16 +99,16 @@ function nameIn(certificate: Names): string | undefined {
   const name = firstOf('DNS');
   if (name !== undefined) return `dns:${name}`;
   const { subject } = certificate;
-  // Several parts come on lines of their own.
+  // The parts of the subject are on separate lines.
   if (subject) return `subject:${subject.trim().replaceAll('\n', ', ')}`;
   const address = firstOf('IP Address');
-  // OpenSSL writes IPv6 at full length.
+  // OpenSSL writes IPv6 addresses at full length.
   const family = address === undefined ? 0 : isIP(address);
   if (address === undefined || family === 0) return undefined;
   return `ip:${family === 6 ? new SocketAddress({ address, family: 'ipv6' }).address : address}`;
 }
 
-/** What is in a certificate that is not trusted, for the log. Anybody can write anything there. */
+/** Describes an untrusted certificate for the log. It may contain any text. */
 function shownBy(certificate: SeenCertificate): string {
   const name = identityOf(certificate) ?? 'nobody that it names clearly';
   const { issuer, serialNumber } = new X509Certificate(certificate.raw);
@@ -118,12 +118,12 @@ function shownBy(certificate: SeenCertificate): string {
 
 const verdicts = new WeakMap<object, Verified>();
 
-/** Notes what is known of the other end of a connection. */
+/** Records what is known about the other end of a connection. */
 export function vouch(duplex: object, verified: Verified): void {
   verdicts.set(duplex, verified);
 }
 
-/** Undefined when nobody has noted anything. */
+/** Returns what was recorded, or undefined. */
 export function verdictOf(duplex: object): Verified | undefined {
   return verdicts.get(duplex);
 }
@@ -131,17 +131,17 @@ export function verdictOf(duplex: object): Verified | undefined {
 type Check = (certificate: X509Certificate) => unknown;
 
 /**
- * What the application has against a certificate; undefined for nothing. It is called where an error would be
- * nobody's.
+ * Returns why the application rejects a certificate; undefined when it does not. Catches errors of `check`,
+ * since nobody would handle them where this is called.
  */
 function faultIn(socket: TLSSocket, check: Check): string | undefined {
   try {
-    // With those behind it that were sent.
+    // This includes the intermediate certificates that were sent.
     const certificate = socket.getPeerX509Certificate();
     const found = certificate === undefined ? 'it is gone' : check(certificate);
     if (found === undefined || found === null) return undefined;
     promiseOf(found)?.catch(() => undefined);
-    // An error without words is an error.
+    // An error without a text is still a rejection.
     return oneLine(textOf(found)) || 'checkClientIdentity refuses it';
   } catch (error) {
     return `checkClientIdentity has failed: ${oneLine(textOf(error))}`;
@@ -149,8 +149,8 @@ function faultIn(socket: TLSSocket, check: Check): string | undefined {
 }
 
 /**
- * What TLS knows of the other end. `required`: it may not go on without a certificate that is trusted;
- * `check`: what else has to be so.
+ * Returns what TLS knows about the other end. With `required`, a peer without a trusted certificate is
+ * refused. `check` is an additional check by the application.
  */
 export function certified(socket: TLSSocket, required: boolean, check?: Check): Verified {
   const certificate = SeenCertificate.of(socket.getPeerCertificate());
@@ -163,9 +163,9 @@ export function certified(socket: TLSSocket, required: boolean, check?: Check): 
   }
   if (!required) return { transport: 'tls' };
   if (certificate === undefined) return { transport: 'tls', refused: 'no certificate' };
-  // Node has the code of OpenSSL there, whatever its type says.
+  // Node stores OpenSSL's code here, contrary to its type.
   const code = String(socket.authorizationError);
-  // A list that is too old or of somebody else: no certificate is good enough for that.
+  // The revocation list is outdated or of another authority, so no certificate can be verified with it.
   const unchecked = /(^|_)CRL(_|$)/.test(code);
   const why = unchecked ? `its own option tls: crl is of no use: ${code}` : code;
   return { transport: 'tls', unchecked, refused: `${why}: ${shownBy(certificate)}` };

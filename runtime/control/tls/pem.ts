@@ -1,11 +1,11 @@
 /**
- * PEM in the options of TLS, and plain words for what is wrong with it: OpenSSL names no option, and takes
- * authorities that it cannot read for none at all. Used by tls-options.ts.
+ * Checks the PEM texts in the TLS options, and explains what is wrong with them: OpenSSL does not name the
+ * option, and silently ignores authorities that it cannot read. Used by tls-options.ts.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { oneLine } from '../../core/log.ts';
 
-/** PEM: text or bytes. */
+/** PEM as text or bytes. */
 export type Pem = string | Uint8Array;
 
 export interface PemOptions {
@@ -17,7 +17,7 @@ export interface PemOptions {
 }
 type Name = Exclude<keyof PemOptions, 'passphrase'>;
 
-/** How an error calls an option: by its name, or with the file that it was read from. */
+/** Returns how errors name an option: by its name, or with the file that it was read from. */
 export type Called = (name: Name) => string;
 
 export const bufferOf = (pem: Pem): string | Buffer =>
@@ -25,7 +25,7 @@ export const bufferOf = (pem: Pem): string | Buffer =>
 export const buffersOf = (pems: Pem | readonly Pem[]): (string | Buffer)[] =>
   ([pems].flat() as Pem[]).map(bufferOf);
 
-/** What is in a block of PEM, by its label. */
+/** The kinds of PEM blocks by their labels. */
 const kinds = [
   ['certificate', /CERTIFICATE$/],
   ['private key', /PRIVATE KEY$/],
@@ -39,12 +39,11 @@ const wanted: Readonly<Record<Name, (typeof kinds)[number][0]>> = {
 };
 
 const kindOf = (label: string): string => kinds.find(([, labels]) => labels.test(label))?.[0] ?? label;
-/** Nobody's words are in the error: it may be a key. */
+/** The error must not contain the text itself, which may be a key. */
 const isPathLike = (text: string): boolean => /^[^\n]{1,4096}$/.test(text) && /[/\\]|\.\w+$/.test(text);
 
 /**
- * Throws a TypeError for a text in which there is not what the option takes, and for authorities that cannot
- * be read.
+ * Throws a TypeError for a text that does not contain what the option needs, and for unreadable authorities.
  */
 export function checkPem(options: PemOptions, called: Called): void {
   for (const name of Object.keys(wanted) as Name[])
@@ -63,7 +62,7 @@ function checkText(name: Name, where: string, text: string): void {
   if (name === 'ca') checkAuthorities(where, text);
 }
 
-/** OpenSSL leaves out one that it cannot read, with all behind it, and says nothing. */
+/** OpenSSL silently ignores an unreadable authority and all that follow it, so check each of them. */
 function checkAuthorities(where: string, text: string): void {
   const begins = [...text.matchAll(/-----BEGIN [^\n-]*CERTIFICATE-----/g)];
   for (const [at, { index }] of begins.entries()) {
@@ -78,7 +77,10 @@ function checkAuthorities(where: string, text: string): void {
 
 const saidBy = (error: unknown): string => oneLine((error as Error).message);
 
-/** What OpenSSL has against options whose texts are in order, by the option that it is about. */
+/**
+ * Returns the error for options whose PEM texts are well-formed but which OpenSSL rejects, and names the
+ * option.
+ */
 export function pemFault(error: unknown, options: PemOptions, called: Called): Error {
   const fault = (name: Name, text: string, cause = error): Error =>
     new TypeError(`${called(name)}: ${text}`, { cause });

@@ -1,21 +1,24 @@
 /**
- * Secrets that both sides share, where nobody issues certificates: external pre-shared keys of TLS 1.3 (RFC
- * 8446), with an ephemeral key exchange beside them, so that who learns a key later reads nothing of before.
- * Used by both sides of TLS. No error names a key.
+ * Pre-shared keys instead of certificates: external PSKs of TLS 1.3 (RFC 8446), combined with an ephemeral
+ * key exchange, so that a key that leaks later does not reveal earlier traffic. Used by both sides of TLS. No
+ * error text contains a key.
  */
 import { randomBytes } from 'node:crypto';
 import type { ConnectionOptions, TLSSocket, TlsOptions } from 'node:tls';
 import { quoted } from '../../core/log.ts';
 import type { Verified } from '../../core/peer.ts';
 
-/** Keys by their names: bytes, or a text in hex. A channel has one. */
+/** Keys by their names, as bytes or as hex text. A channel has exactly one. */
 export type PskKeys = Readonly<Record<string, string | Uint8Array>>;
 
-/** A key is random: who meets a client that uses one can try words at leisure. */
+/**
+ * The minimum length of a key. Keys must be random: an attacker who has met a client can test guesses
+ * offline.
+ */
 const bytesMin = 16;
 const bytesMax = 256;
 const nameBytesMax = 128;
-/** Those with SHA-256, the hash that OpenSSL takes for such keys. */
+/** The cipher suites with SHA-256, the hash that OpenSSL uses for such keys. */
 const ciphers = 'TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256';
 
 type Keys = ReadonlyMap<string, Uint8Array>;
@@ -31,7 +34,7 @@ function keyOf(name: string, given: unknown): Uint8Array {
   return key;
 }
 
-/** Throws for what is no such table. */
+/** Returns the keys as bytes. Throws for an invalid table. */
 function keysOf(given: PskKeys): Keys {
   const keys = new Map<string, Uint8Array>();
   for (const [name, key] of Object.entries(given)) {
@@ -43,10 +46,7 @@ function keysOf(given: PskKeys): Keys {
   return keys;
 }
 
-/**
- * Throws when there are options beside the keys that have no meaning then, all but `psk` and those that are
- * not given.
- */
+/** Throws when options are given that have no meaning together with `psk`. */
 export function checkPskAlone(options: object): void {
   for (const [name, value] of Object.entries(options)) {
     if (name === 'psk' || value === undefined || value === '') continue;
@@ -54,7 +54,7 @@ export function checkPskAlone(options: object): void {
   }
 }
 
-/** The table in a file, of lines `NAME:HEX` as GnuTLS and stunnel have them. */
+/** Parses a file of keys with lines `NAME:HEX`, the format of GnuTLS and stunnel. */
 export function readPsk(text: string): PskKeys {
   const entries = new Map<string, string>();
   for (const [at, line] of text.split('\n').entries()) {
@@ -69,7 +69,7 @@ export function readPsk(text: string): PskKeys {
   return keys;
 }
 
-/** The server's side: which key each connection has chosen, by its name. */
+/** The server's side. Records by name which key each connection has used. */
 export class PskServer {
   readonly #keys: Keys;
   readonly #names = new WeakMap<TLSSocket, string>();
@@ -83,13 +83,13 @@ export class PskServer {
       ciphers,
       pskCallback: (socket, name) => {
         this.#names.set(socket, name);
-        // A name that nobody has fails as a wrong key does: nobody learns which there are.
+        // An unknown name fails as a wrong key does, so that peers cannot find out which names exist.
         return (this.#keys.get(name) ?? randomBytes(32)) as Buffer;
       },
     };
   }
 
-  /** What a client that is refused has shown, for the log; '' when that is nothing. */
+  /** Describes for the log which key a refused client has used; '' when it has used none. */
   shownBy(socket: TLSSocket): string {
     const name = this.#names.get(socket);
     if (name === undefined) return '';
@@ -97,14 +97,14 @@ export class PskServer {
     return `${found} ${quoted(name)}`;
   }
 
-  /** Who it is. Undefined: TLS has come up without a key. */
+  /** Returns the identity of the client; undefined when no key was used. */
   verified(socket: TLSSocket): Verified | undefined {
     const name = this.#names.get(socket);
     return name === undefined ? undefined : verifiedBy(socket, name);
   }
 }
 
-/** The channel's side. */
+/** The client's side. */
 export class PskClient {
   readonly #name: string;
   readonly options: ConnectionOptions;
@@ -116,13 +116,16 @@ export class PskClient {
     this.options = { ciphers, pskCallback: () => ({ psk, identity: name }) };
   }
 
-  /** Undefined: the server has not shown that it has the key, whatever else it has shown. */
+  /**
+   * Returns undefined when the server has not proved that it has the key, even if it has shown something
+   * else.
+   */
   verified(socket: TLSSocket): Verified | undefined {
     return verifiedBy(socket, this.#name);
   }
 }
 
-/** OpenSSL says "reused" of connections whose key was agreed before; others are never resumed here. */
+/** OpenSSL reports PSK connections as "reused". No other connections are resumed here. */
 function verifiedBy(socket: TLSSocket, name: string): Verified | undefined {
   return socket.isSessionReused() ? { transport: 'tls', identity: `psk:${name}` } : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * The client's side of TLS on sideband connections: who the server must be, and what it says of one that is
- * somebody else. Used when a channel dials.
+ * The client's side of TLS on sideband connections: verifies the identity of the server, and explains
+ * failures. Used when a channel dials.
  */
 import { isIP } from 'node:net';
 import {
@@ -34,7 +34,7 @@ import {
 
 type CheckServer = NonNullable<ConnectionOptions['checkServerIdentity']>;
 
-/** Anything else than nothing is a refusal: Node takes it for an error, and asks it for its message. */
+/** Any result other than undefined is a rejection: Node treats it as an error and reads its message. */
 function faultIn(found: unknown): Error | undefined {
   if (found === undefined || found === null || found instanceof Error) return found ?? undefined;
   if (typeof found === 'string') return new Error(found);
@@ -42,7 +42,7 @@ function faultIn(found: unknown): Error | undefined {
   return new Error('checkServerIdentity has returned neither undefined nor an Error, or not at once');
 }
 
-/** Node calls this where an error would be nobody's. */
+/** Wraps the check, since Node calls it where nobody would handle an error. */
 function guardedCheck(check: CheckServer): CheckServer {
   return (hostname, certificate) => {
     try {
@@ -53,7 +53,7 @@ function guardedCheck(check: CheckServer): CheckServer {
   };
 }
 
-/** What is asked for may be meant, and be written otherwise. */
+/** Returns a hint when the requested identity is only written differently. */
 function prefixHint(found: string, asked: readonly string[]): string {
   const [, prefix, name] = /^(dns|ip|subject):(.+)$/.exec(found) ?? [];
   if (name !== undefined && asked.includes(name)) return `; '${name}' lacks the prefix ${prefix}:`;
@@ -74,7 +74,10 @@ function foundIn({ cert }: Error & { readonly cert?: unknown }): string {
   return found === undefined ? `, here one of ${namesOf(seen)}` : `, here identity '${found}'`;
 }
 
-/** What looks at the server's certificate in place of Node; undefined: nothing does. */
+/**
+ * Returns the function that checks the server's certificate in place of Node's own check; undefined for
+ * Node's own check.
+ */
 export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>): CheckServer | undefined {
   if (checkServerIdentity !== undefined) return guardedCheck(checkServerIdentity);
   if (identity === undefined) return undefined;
@@ -88,9 +91,9 @@ export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>):
 }
 
 /**
- * Node gives what checks a server all authorities of its certificate as well, each read once more for that: a
- * tenth of what a connection costs a client. Only functions of the application may want them. And it reads
- * the certificate each time anew, though it is asked for when the handshake is over, and stays what it is.
+ * Avoids work of Node: for the check of a server, Node parses all authorities of its certificate again, which
+ * is a tenth of a client's cost of a connection, and needed only by functions of the application. Node also
+ * parses the certificate anew for each request, although it does not change after the handshake.
  */
 function withoutAuthorities(socket: TLSSocket): void {
   const certificate = socket.getPeerCertificate;
@@ -101,33 +104,29 @@ function withoutAuthorities(socket: TLSSocket): void {
   };
 }
 
-/** What OpenSSL and Node say when something else than TLS answers. */
+/** The codes of OpenSSL and Node for an answer that is not TLS. */
 const plainCodes = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'EPROTO']);
-/** Of the server nothing is known then: it may have no certificate that it can use, or none to give. */
+/** The server's reason is unknown: it may have no usable certificate, for example. */
 const endedText = 'the server ended the connection in the TLS handshake; its log may say why';
-/** Whether it lacks the name or has another key it does not say. */
+/** The server does not reveal whether it lacks the name or has another key. */
 const noKey = 'the server has not this key by this name (option tls: psk of the channel)';
-/**
- * The server's own word that it does not go on, in OpenSSL's spelling, which has `SSL/TLS_ALERT` for some
- * from 3.5 on.
- */
+/** A TLS alert of the server, in OpenSSL's spelling; from OpenSSL 3.5 on, some have `SSL/TLS_ALERT`. */
 const alertCode = /^ERR_SSL_[\w/]+_ALERT_/;
 const alertText =
   'the server refuses the TLS handshake: it has no certificate that this channel can use, such as with its option tls: psk; its log may say why';
-/** What the system says when nobody is there, or goes. */
+/** Error codes of the system for an unreachable or closed peer. */
 const networkCode = /^E[A-Z]+$/;
 
 const ofChannel = 'option tls of the channel';
 const authority = `${ofChannel}: ca is to hold the authority of the server's certificate`;
-/**
- * What to do next, by what OpenSSL and Node call it. The command line puts its flags in place of the options.
- */
+/** Remedies by the codes of OpenSSL and Node. The command line replaces the options by its flags. */
 const nextSteps: ReadonlyMap<string, string> = new Map([
   ['SELF_SIGNED_CERT_IN_CHAIN', authority],
   ['DEPTH_ZERO_SELF_SIGNED_CERT', authority],
   ['UNABLE_TO_GET_ISSUER_CERT', authority],
   ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', authority],
-  // It has sent its own alone: whether somebody is between the two nobody knows here.
+  // The server has sent only its own certificate; whether intermediate authorities are missing is unknown
+  // here.
   [
     'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
     `${ofChannel}: ca is to hold the authority, and the server's cert those between`,
@@ -138,8 +137,8 @@ const nextSteps: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Behind what is wrong with the server's certificate. Without a code it is what one of this side's options
- * says.
+ * Returns the remedy for a rejected server certificate. Without a code, one of this side's options has
+ * rejected it.
  */
 function nextStep(
   error: Error & { code?: string },
@@ -183,8 +182,8 @@ function madeOf(options: Checked<ChannelTls>): SecureContext | PskClient {
 type Sets = TlsSets<ChannelTls, SecureContext | PskClient>;
 
 /**
- * Of sources that are functions: to parse certificates takes as long as a handshake, and channels to many
- * servers have one source.
+ * Parsed options of sources that are functions. Parsing certificates takes as long as a handshake, and
+ * channels to many servers share one source.
  */
 const shared = new WeakMap<object, Sets>();
 
@@ -192,7 +191,7 @@ function setsOf(source: TlsSource<ChannelTls>): Sets {
   const known = shared.get(source);
   if (known !== undefined) return known;
   const sets: Sets = new TlsSets('createChannel: tls', source, channelTlsRules, madeOf);
-  // What is in an object may be changed before the next channel is made of it.
+  // Objects are not cached, since they may be changed before the next channel is created.
   if (typeof source === 'function') shared.set(source, sets);
   return sets;
 }
@@ -201,12 +200,12 @@ export class TlsDial {
   readonly #sets: Sets;
   readonly #servername: string | undefined;
   readonly #warn: Warn;
-  /** What is wrong with this side's own TLS, as it was told last. */
+  /** The last logged error of this side's own TLS options. */
   #told = '';
 
   /**
-   * Throws for options that cannot be used. `servername`: when the options have none, and the address that is
-   * dialled is not what the user typed. `log`: of the channel.
+   * Throws for invalid options. `servername` is used when the options have none and the dialled address is
+   * not the one that the user typed. `log` is the log of the channel.
    */
   constructor(source: TlsSource<ChannelTls>, servername?: string, log?: Log) {
     this.#servername = servername;
@@ -215,9 +214,9 @@ export class TlsDial {
   }
 
   /**
-   * What a connection is to be made with. Rejects when the application's function does, and with
-   * FAILED_PRECONDITION for what cannot be used: a call must not be made again for that, and who waits until
-   * it is mended finds a line in the log.
+   * Prepares the options of a connection and returns the function that connects. Rejects when the
+   * application's function does, and with FAILED_PRECONDITION for unusable options: calls must not be retried
+   * for that. The reason is also logged, for callers that wait until it is fixed.
    */
   async ready(): Promise<(address: TcpAddress, signal: AbortSignal) => Promise<TLSSocket>> {
     const set = await this.#current();
@@ -238,24 +237,24 @@ export class TlsDial {
     }
   }
 
-  /** Gives up with the signal's reason when it fires. */
+  /** Connects; rejects with the signal's reason when the signal is aborted. */
   #secure(
     { host, port }: TcpAddress,
     { options, made }: TlsSet<ChannelTls, SecureContext | PskClient>,
     signal: AbortSignal,
   ): Promise<TLSSocket> {
-    // Not the host, where that is an address of somebody with a name.
+    // Verify against the name, not the host, when the host is an address of a server with a name.
     const name = options.servername || this.#servername || host;
     const check = checkOf(options) ?? checkServerIdentity;
     const psk = made instanceof PskClient ? made : undefined;
     return new Promise((resolve, reject) => {
-      // It connects by itself: TLS on a socket that is connected already has all objects of a socket twice.
+      // Let TLS connect by itself: TLS on a connected socket would create all objects of a socket twice.
       const secured = connect({
         host,
         port,
         ...(psk === undefined ? { secureContext: made as SecureContext } : psk.options),
         minVersion: 'TLSv1.3',
-        // An address is not sent as a name.
+        // An IP address must not be sent as a server name.
         ...(isIP(name) === 0 && { servername: name }),
         rejectUnauthorized: options.rejectUnauthorized ?? true,
         checkServerIdentity: (_, certificate) => check(name, certificate),
@@ -291,7 +290,7 @@ export class TlsDial {
         }
         signal.removeEventListener('abort', giveUp);
         vouch(secured, verified);
-        // As plain ones: an idle channel does not keep the process alive.
+        // As with plain connections, an idle channel does not keep the process alive.
         secured.unref();
         resolve(secured);
       });

@@ -1,6 +1,6 @@
 /**
- * What servers and channels are told about TLS: certificates and keys, given once or by a function that is
- * asked again for each connection, and those of files. Read by tls-server.ts and tls-client.ts.
+ * The TLS options of servers and channels: certificates and keys, given once, by a function that is called
+ * for each connection, or from files. Used by tls-server.ts and tls-client.ts.
  */
 import type { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
@@ -13,24 +13,27 @@ import { checkPskAlone, type PskKeys, readPsk } from './psk.ts';
 
 export type { Pem };
 
-/** Named as in `node:tls`. */
+/** Options with the names of `node:tls`. */
 export interface TlsMaterial {
-  /** This side's certificate, and those between it and an authority that the other side trusts. */
+  /**
+   * This side's certificate, followed by the intermediate certificates up to an authority that the other side
+   * trusts.
+   */
   cert?: Pem;
   /** Its private key. */
   key?: Pem;
-  /** Of the key. */
+  /** Passphrase of the key. */
   passphrase?: string;
   /**
-   * The authorities that the other side's certificate may be signed by. Default on a channel: those that Node
-   * trusts.
+   * The authorities that may have signed the other side's certificate. Default on a channel: the authorities
+   * that Node trusts.
    */
   ca?: Pem | readonly Pem[];
-  /** Certificates that are revoked, as lists of their authorities. */
+  /** Certificate revocation lists of the authorities. */
   crl?: Pem | readonly Pem[];
   /**
-   * Instead of all that: secrets that both sides share, by name; of a channel the one that it uses. Never in
-   * the command line, nor in the source.
+   * Pre-shared keys by name, instead of certificates; a channel has exactly one. Never put them on the
+   * command line or in the source.
    */
   psk?: PskKeys;
 }
@@ -39,13 +42,12 @@ export interface ServerTls extends TlsMaterial {
   /** Asks clients for a certificate. Default: when there is a `ca`. */
   requestCert?: boolean;
   /**
-   * Refuses clients without a certificate that is trusted. Default: true; with false their `identity` is
-   * undefined.
+   * Refuses clients without a trusted certificate. Default: true. With false, their `identity` is undefined.
    */
   rejectUnauthorized?: boolean;
   /**
-   * Returns what is wrong with a client's certificate that is trusted otherwise, undefined for nothing.
-   * `issuerCertificate` leads to what was sent behind it.
+   * An additional check of a client's trusted certificate: returns an error to reject it, otherwise
+   * undefined. `issuerCertificate` leads to the intermediate certificates that were sent with it.
    */
   checkClientIdentity?: (certificate: X509Certificate) => Error | undefined;
 }
@@ -53,22 +55,20 @@ export interface ServerTls extends TlsMaterial {
 export interface ChannelTls extends TlsMaterial {
   /** The name that the server's certificate must have. Default: the host of the address. */
   servername?: string;
-  /**
-   * What the server's `identity` must be, one of them, instead of its having that name: such as a SPIFFE id.
-   */
+  /** The accepted identities of the server, such as a SPIFFE id, instead of its name. */
   identity?: string | readonly string[];
   /**
-   * As in `node:tls`: returns what is wrong with the server's certificate, undefined for nothing. In place of
-   * the check of its name.
+   * As in `node:tls`: replaces the check of the server's name. Returns an error to reject the certificate,
+   * otherwise undefined.
    */
   checkServerIdentity?: (hostname: string, certificate: PeerCertificate) => Error | undefined;
-  /** Default: true. With false a server may be anybody, as in `node:tls`: for tests. */
+  /** Default: true. With false any server is accepted, as in `node:tls`; for tests. */
   rejectUnauthorized?: boolean;
 }
 
 /**
- * A function is called for each connection; what it returns is read once, and used until it returns another
- * object.
+ * Options, or a function that is called for each connection. The object that it returns is read once, and
+ * used until the function returns another object.
  */
 export type TlsSource<T> = T | (() => T | Promise<T>);
 
@@ -94,7 +94,7 @@ export const channelTlsRules: OptionRules = {
   rejectUnauthorized: { kind: 'boolean' },
 };
 
-/** Refuses options that the other side has. */
+/** Refuses options that only the other side has. */
 function checkSide(what: string, given: unknown, rules: OptionRules): void {
   if (typeof given !== 'object' || given === null) return;
   const [other, side] =
@@ -110,31 +110,28 @@ export type Checked<T extends TlsMaterial> = Readonly<Omit<T, 'identity'>> & {
   readonly identity?: readonly string[];
 };
 
-/** One set of options, as it is used. */
+/** One checked set of options. */
 export interface TlsSet<T extends TlsMaterial, Made> {
   readonly options: Checked<T>;
   readonly made: Made;
 }
 
-/** How it is with files that have changed. */
+/** The state of files that have changed. */
 interface FilesState {
-  /** Why they cannot be used, and what was in them before is; '' when they can. */
+  /** Why the files cannot be used, so that their earlier content is used; '' when they can be used. */
   trouble: string;
-  /** What is known before they are read: options beside them, and whether they hold a secret. */
+  /** What is known before the files are read: the other options, and whether one of the files has a key. */
   readonly more: object;
   readonly psk: boolean;
 }
 
-/**
- * What this side is told to use cannot be used, or not be read: no attempt gets further before somebody has
- * mended it.
- */
+/** This side's own TLS options or files cannot be used: no attempt can succeed before that is fixed. */
 export class UnusableTls extends TypeError {}
 
-/** Of the functions that tlsFiles() has made. */
+/** The states of the functions that tlsFiles() has returned. */
 const ofFiles = new WeakMap<object, FilesState>();
 
-/** The newest set of a source, made anew when the source gives another object. */
+/** The newest set of a source. A new set is made when the source returns another object. */
 export class TlsSets<T extends TlsMaterial, Made> {
   readonly #what: string;
   readonly #rules: OptionRules;
@@ -142,10 +139,10 @@ export class TlsSets<T extends TlsMaterial, Made> {
   readonly #make: (options: Checked<T>) => Made;
   #given: T | undefined;
   #set: TlsSet<T, Made> | undefined;
-  /** The trouble with files that was told last. */
+  /** The problem with files that was reported last. */
   #told = '';
 
-  /** Throws for what is wrong with options that are given once. */
+  /** Throws for invalid options that are given once. */
   constructor(what: string, source: TlsSource<T>, rules: OptionRules, make: (options: Checked<T>) => Made) {
     this.#what = what;
     this.#source = source;
@@ -156,21 +153,21 @@ export class TlsSets<T extends TlsMaterial, Made> {
   }
 
   /**
-   * Reads files, so that what is wrong with them is known before the first connection. What other functions
-   * do is asked for connections only.
+   * Reads files, so that errors in them are known before the first connection. Other functions are called for
+   * connections only.
    */
   async ready(warn: Warn): Promise<void> {
     if (ofFiles.has(this.#source)) await this.current(warn);
   }
 
-  /** What is in use; undefined when the source has not been asked yet. */
+  /** The set that is in use; undefined when the source has not been read yet. */
   get newest(): TlsSet<T, Made> | undefined {
     return this.#set;
   }
 
   /**
-   * Throws or rejects when the source does, or when what it gives cannot be used. `warn`: told once of files
-   * that have changed and cannot be used, and once when they can again.
+   * Returns the current set. Throws or rejects when the source does, or when its result cannot be used.
+   * `warn` is called once when files have changed and cannot be used, and once when they can be used again.
    */
   async current(warn: Warn): Promise<TlsSet<T, Made>> {
     const source = this.#source;
@@ -180,7 +177,8 @@ export class TlsSets<T extends TlsMaterial, Made> {
       given = await source();
     } catch (error) {
       const text = `${this.#what}: ${textOf(error)}`;
-      // Another function may wait for a service that is away for a moment.
+      // Other functions may depend on a service that is unavailable for a moment, so their errors can be
+      // retried.
       throw ofFiles.has(source) ? new UnusableTls(text, { cause: error }) : new Error(text, { cause: error });
     }
     this.#tell(warn);
@@ -206,7 +204,7 @@ export class TlsSets<T extends TlsMaterial, Made> {
     return this.#set;
   }
 
-  /** A channel would find out with its first connection. */
+  /** A channel would otherwise find out with its first connection. */
   #checkBesideFiles(): void {
     const files = ofFiles.get(this.#source);
     if (files === undefined) return;
@@ -230,7 +228,7 @@ export class TlsSets<T extends TlsMaterial, Made> {
     }
   }
 
-  /** OpenSSL's own errors do not say which option they are about. */
+  /** OpenSSL's own errors do not name the option. */
   #madeOf(options: Checked<T>): Made {
     try {
       return this.#make(options);
@@ -241,7 +239,7 @@ export class TlsSets<T extends TlsMaterial, Made> {
   }
 }
 
-/** Throws what is wrong with the texts. */
+/** Creates the context. Throws an error that says what is wrong with the texts. */
 export function secureContext(options: Checked<TlsMaterial>, called: Called = (name) => name): SecureContext {
   const { cert, key, passphrase, ca, crl } = options;
   if ((cert === undefined) !== (key === undefined)) {
@@ -261,7 +259,7 @@ export function secureContext(options: Checked<TlsMaterial>, called: Called = (n
   }
 }
 
-/** Paths of PEM files. `psk`: of one with lines `NAME:HEX`. */
+/** Paths of PEM files. `psk` is the path of a file with lines `NAME:HEX`. */
 export interface TlsFiles {
   cert?: string;
   key?: string;
@@ -270,14 +268,14 @@ export interface TlsFiles {
   psk?: string;
 }
 
-/** What was in them. */
+/** The contents of these files. */
 export type ReadTls = Omit<TlsFiles, 'psk'> & Pick<TlsMaterial, 'psk'>;
 
 /**
- * A source for the option `tls` that reads PEM files, and reads them again for the first connection after one
- * of them has changed. While they cannot be read, or key and certificate do not fit each other, as in the
- * middle of a change, connections get what was read before, and the log says so. `more`: other options of
- * `tls`.
+ * Returns a source for the option `tls` that reads PEM files, and reads them again for the first connection
+ * after one of them has changed. While the files cannot be read, or key and certificate do not match (as in
+ * the middle of a change), connections use the earlier content, and the log says so. `more` has other options
+ * of `tls`.
  */
 export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): () => ReadTls & T {
   checkPaths(files);
@@ -295,7 +293,7 @@ export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): 
       now = entries.map(([name, path]) => stampOf(name, path)).join();
       if (last !== undefined && now === stamps) return last;
       const read = Object.fromEntries(entries.map(([name, path]) => [name, readAs(name, path)])) as ReadTls;
-      // A passphrase, for one, is among the other options.
+      // The other options may have a passphrase, for example.
       checkFiles(files, { ...more, ...read });
       last = { ...more, ...read } as ReadTls & T;
       state.trouble = '';
@@ -303,7 +301,7 @@ export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): 
       if (last === undefined) throw error;
       state.trouble = textOf(error);
     }
-    // Those that cannot be used are read once only, too: to parse certificates takes as long as a handshake.
+    // Unusable files are also read only once, since parsing certificates takes as long as a handshake.
     stamps = now;
     return last;
   };
@@ -323,13 +321,15 @@ function checkPaths(files: TlsFiles): void {
       );
   checkNames('tlsFiles', files, names);
   for (const [name, path] of Object.entries(files)) {
-    // An error of the file system would have the whole text, which may be a key.
+    // An error of the file system would contain the whole text, which may be a key.
     if (typeof path !== 'string' || path.includes('-----BEGIN '))
       throw new TypeError(`tlsFiles: ${name}: takes the path of a file`);
   }
 }
 
-/** Errors of the file system do not name the option, nor do all of them name the file. */
+/**
+ * Adds option and file to an error of the file system, which names the option never and the file not always.
+ */
 function ofFile<T>(name: string, path: string, read: () => T): T {
   try {
     return read();
@@ -340,14 +340,14 @@ function ofFile<T>(name: string, path: string, read: () => T): T {
 
 function readAs(name: string, path: string): string | PskKeys {
   return ofFile(name, path, () => {
-    // It may have no end.
+    // A device may be endless.
     if (statSync(path).isCharacterDevice()) throw new Error('ENODEV: it is a device');
     const text = readFileSync(path, 'utf8');
     return name === 'psk' ? readPsk(text) : text;
   });
 }
 
-/** Throws what is wrong with the texts of files, with the name of the file. */
+/** Throws an error with the name of the file when its text is invalid. */
 function checkFiles(files: TlsFiles, read: Checked<TlsMaterial>): void {
   if (files.psk !== undefined) return;
   secureContext(read, (name) => (files[name] === undefined ? name : `${name} ${files[name]}`));

@@ -1,7 +1,7 @@
 /**
- * The server's side of TLS on sideband connections. They come to the same port as connections of the tcp
- * fabric, so the first bytes have been read when one is given to this. Used by the links of a server, and by
- * a worker group for all its workers.
+ * The server's side of TLS on sideband connections. They arrive at the same port as connections of the tcp
+ * fabric, so their first bytes have already been read when a connection is passed to this class. Used by the
+ * links of a server, and by a worker group for all its workers.
  */
 import { constants, X509Certificate } from 'node:crypto';
 import { Socket } from 'node:net';
@@ -27,25 +27,25 @@ import {
 } from './tls-options.ts';
 import { tlsClosed } from './tls-records.ts';
 
-/** The two ends of a connection: no other that is open has the same. */
+/** Returns both addresses of a connection, which are unique among the open connections. */
 const placeOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
   [remoteAddress, remotePort, localAddress, localPort].join(' ');
 
 /**
- * An alert that the client has sent: its name follows, in OpenSSL's spelling. In front of it stands `TLSV1`
- * or `SSLV3`, and for some of them `SSL/TLS` from OpenSSL 3.5 on, which Node 24 has.
+ * A TLS alert of the client, whose name follows in OpenSSL's spelling. It is preceded by `TLSV1` or `SSLV3`,
+ * and for some alerts by `SSL/TLS` from OpenSSL 3.5 on (Node 24).
  */
 const alertCode = /^ERR_SSL_[\w/]+?_ALERT_(\w+)$/;
 /**
- * Those with which it says that it does not take this side's certificate (RFC 8446, 6.2). OpenSSL says
- * `decrypt error` for a wrong signature, of an authority by the same name for one.
+ * Alerts that say that the client rejects this server's certificate (RFC 8446, 6.2). OpenSSL sends `decrypt
+ * error` for a wrong signature, for example by another authority of the same name.
  */
 const certificateAlert = /^(unknown ca|decrypt error|.*certificate.*)$/;
 
-/** What went wrong, for the log: OpenSSL's own text names places in its sources. */
+/** Describes an error for the log, without the source positions in OpenSSL's own text. */
 function saidOf({ code = '', message }: NodeJS.ErrnoException): string {
   const alert = alertCode.exec(code)?.[1]?.replaceAll('_', ' ').toLowerCase();
-  // OpenSSL ends its texts with a line break.
+  // OpenSSL's texts end with a line break.
   if (alert === undefined) return oneLine(message);
   const what = certificateAlert.test(alert)
     ? "the client does not accept this server's certificate: its TLS alert is"
@@ -53,13 +53,10 @@ function saidOf({ code = '', message }: NodeJS.ErrnoException): string {
   return `${what} '${alert}'`;
 }
 
-/**
- * What OpenSSL says of a client with another key than that of the name which it gives, or with a name that
- * nobody has.
- */
+/** OpenSSL's code for a client whose key does not match its name, or whose name is unknown. */
 const wrongKey = 'ERR_SSL_BINDER_DOES_NOT_VERIFY';
 
-/** Why clients do not take a certificate now, whatever authorities they trust; '' where that is not known. */
+/** Returns why every client must reject a certificate now; '' when no such reason is known. */
 function troubleOf(cert: Pem | undefined): string {
   if (cert === undefined) return '';
   const { validFrom, validTo } = new X509Certificate(bufferOf(cert));
@@ -78,28 +75,33 @@ export class TlsAcceptor {
   readonly #sets: TlsSets<ServerTls, Server>;
   readonly #waiting = new Map<string, Waiting>();
   readonly #warn: Warn;
-  /** Who listens has been told of the certificate. */
+  /** True after `ready`, when problems of the certificate have been reported. */
   #isReady = false;
 
-  /** Throws for options that cannot be used. `warn`: told of files that have changed and cannot be used. */
+  /** Throws for invalid options. `warn` is called for changed files that cannot be used. */
   constructor(what: string, source: TlsSource<ServerTls>, warn: Warn) {
     this.#warn = warn;
     this.#what = `${what}: tls`;
     this.#sets = new TlsSets(this.#what, source, serverTlsRules, (options) => this.#serverOf(options));
   }
 
-  /** Rejects when files of certificates cannot be read or used: known when a server begins to listen. */
+  /**
+   * Reads the certificate files. Rejects when they cannot be read or used, so that a server learns this when
+   * it begins to listen.
+   */
   async ready(): Promise<void> {
     await this.#sets.ready(this.#warn);
     this.#isReady = true;
   }
 
-  /** Why clients do not take its certificate, whatever they trust; '' where that is not known. */
+  /** Why every client must reject the server's certificate; '' when no such reason is known. */
   get certTrouble(): string {
     return troubleOf(this.#sets.newest?.options.cert);
   }
 
-  /** Whether it finds out who clients are; undefined: a function says so, for connections only. */
+  /**
+   * Whether it verifies the identity of clients; undefined when a function decides that for each connection.
+   */
   get knowsClients(): boolean | undefined {
     const options = this.#sets.newest?.options;
     if (options === undefined) return undefined;
@@ -107,8 +109,9 @@ export class TlsAcceptor {
   }
 
   /**
-   * Resolves when keys have been agreed, whoever the client is: `verdictOf` tells. Rejects with why there is
-   * no TLS, which is an RpcError when the client has shown a wrong key. `socket` ends with it either way.
+   * Performs the TLS handshake on `socket`. Resolves also for clients without a trusted certificate;
+   * `verdictOf` tells who the client is. Rejects with the reason of a failure, an RpcError when the client
+   * has used a wrong key. The TLS socket owns `socket` from then on.
    */
   async secure(socket: Socket): Promise<TLSSocket> {
     const { made: server } = await this.#sets.current(this.#warn);
@@ -119,7 +122,7 @@ export class TlsAcceptor {
       }
       const place = placeOf(socket);
       const closed = (): void => {
-        // Somebody else may have come from there since.
+        // A new connection may have the same addresses by now.
         if (this.#waiting.get(place) === waiting) this.#waiting.delete(place);
         reject(new Error(tlsClosed));
       };
@@ -153,12 +156,12 @@ export class TlsAcceptor {
       throw new TypeError('requestCert needs the ca that signs the certificates of clients');
     if (checkClientIdentity !== undefined && !requestCert)
       throw new TypeError('checkClientIdentity needs the ca that signs the certificates of clients');
-    // Alone it looks as if somebody were refused.
+    // Without client certificates, `crl` would only seem to refuse somebody.
     if (crl !== undefined && !requestCert)
       throw new TypeError('crl needs the ca that signs the certificates of clients');
-    // For its errors, which name what is wrong.
+    // Called for its error texts, which name the wrong option.
     secureContext(options);
-    // Until then nobody comes, and `certTrouble` says it.
+    // Before that no client can connect, and `certTrouble` reports it.
     const trouble = this.#isReady ? troubleOf(cert) : '';
     if (trouble !== '') this.#warn(`${this.#what}: the cert ${trouble}: clients do not take it`);
     const server = createServer({
@@ -168,10 +171,10 @@ export class TlsAcceptor {
       ...(ca !== undefined && { ca: buffersOf(ca) }),
       ...(crl !== undefined && { crl: buffersOf(crl) }),
       minVersion: 'TLSv1.3',
-      // Those that are not trusted are told so, in a frame.
+      // Accept untrusted certificates here; such clients are refused later by a frame that says why.
       requestCert,
       rejectUnauthorized: false,
-      // None is resumed: a certificate is looked at each time, since it may have been revoked.
+      // Sessions are not resumed, so that each connection's certificate is checked: it may have been revoked.
       secureOptions: constants.SSL_OP_NO_TICKET,
     });
     return this.#serving(server, (secured) =>
@@ -194,7 +197,7 @@ export class TlsAcceptor {
     );
   }
 
-  /** `shownBy`: what a client has called itself with which there is no TLS, for the log. */
+  /** `shownBy` describes a refused client for the log. */
   #serving(
     server: Server,
     verifiedOf: (secured: TLSSocket) => Verified,
@@ -228,8 +231,8 @@ export class TlsAcceptor {
 }
 
 /**
- * Ways in for what is no frame, with TLS where it is asked for. `turn`: resolves when a handshake may begin,
- * and TLS with it; undefined: now.
+ * Returns the handoff of a server's links: for connections of sessions, and for TLS if it is used. `turn`
+ * returns a promise that resolves when a TLS handshake may begin, or undefined when it may begin now.
  */
 export function handoffOf(
   duplex: Duplex,

@@ -6,7 +6,7 @@
  */
 import { Any } from '../../codec/google/protobuf/any.rdma.ts';
 import { lengthOf } from '../../codec/memory/intrinsic.ts';
-import { Sink } from '../../codec/memory/sink.ts';
+import { Writer } from '../../codec/memory/writer.ts';
 import { Source } from '../../codec/memory/source.ts';
 import { readEnd, readLength, readMessage, readTag, skipField } from '../../codec/primitives/read.ts';
 import { closeLength, writeInt32, writeString } from '../../codec/primitives/write.ts';
@@ -46,17 +46,17 @@ export function encodeDetails(code: number, message: string, details: readonly E
   for (const { type, value } of details) {
     room += 3 * fieldBytes + 3 * (urlPrefix.length + type.length) + lengthOf(value);
   }
-  const sink = new Sink();
+  const writer = new Writer();
   const bytes = new Uint8Array(room);
-  sink.reset(bytes);
+  writer.reset(bytes);
   bytes[0] = codeTag;
   let at = writeInt32(bytes, 1, code, 'google.rpc.Status.code');
   bytes[at] = messageTag;
-  at = writeString(sink, at + 1, message, room, 'google.rpc.Status.message');
+  at = writeString(writer, at + 1, message, room, 'google.rpc.Status.message');
   for (const { type, value } of details) {
     bytes[at] = detailTag;
-    const end = Any.encodeTo({ typeUrl: urlPrefix + type, value }, sink, at + 2);
-    at = closeLength(sink, at + 1, sink.held, end);
+    const end = Any.encodeTo({ typeUrl: urlPrefix + type, value }, writer, at + 2);
+    at = closeLength(writer, at + 1, writer.held, end);
   }
   return bytes.slice(0, at);
 }

@@ -135,7 +135,7 @@ describe('two processes', () => {
     expect((await client.echo({ number: 1 })).number).toBe(1);
     expect((await other).number).toBe(2);
     expect(states).toEqual([]);
-    await vi.waitFor(() => expect(stats('shm').callsHeldNow).toBe(0));
+    await vi.waitFor(() => expect(stats('shm').callsPendingRelease).toBe(0));
   });
 });
 
@@ -150,7 +150,7 @@ describe('memory of the application, in a call to a stopped server', () => {
     server.child.kill('SIGSTOP');
     const error = await caught(client.fetch({ number: 50_000 }, { into, timeoutMs: 50 }));
     expect(error.message).toContain('the lease is released');
-    expect([into.released, view.length, stats('shm').callsHeldNow]).toEqual([true, 0, 1]);
+    expect([into.released, view.length, stats('shm').callsPendingRelease]).toEqual([true, 0, 1]);
     // The lease's block, and that of the request.
     expect(stats('shm').arenaLeasedBlocks).toBe(arenaLeasedBlocks + 2);
     server.child.kill('SIGCONT');
@@ -159,8 +159,8 @@ describe('memory of the application, in a call to a stopped server', () => {
     expect([next.released, next.bytes[49_999]]).toEqual([false, 50_000 & 0xff]);
     next.release();
     await vi.waitFor(() => {
-      const { callsHeldNow, arenaLeasedBlocks: leased } = stats('shm');
-      expect([callsHeldNow, leased]).toEqual([0, arenaLeasedBlocks]);
+      const { callsPendingRelease, arenaLeasedBlocks: leased } = stats('shm');
+      expect([callsPendingRelease, leased]).toEqual([0, arenaLeasedBlocks]);
     });
   });
 

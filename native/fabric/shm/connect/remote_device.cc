@@ -191,7 +191,7 @@ Copied RemoteDevice::copy(Direction direction, const RemoteRange& remote, void* 
   const ssize_t moved = direction == Direction::read ? ::process_vm_readv(pid, &here, 1, &there, 1, 0)
                                                      : ::process_vm_writev(pid, &here, 1, &there, 1, 0);
   if (moved == static_cast<ssize_t>(bytes)) return Copied::all;
-  return moved >= 0 || errno == EFAULT ? Copied::vanished : Copied::refused;
+  return moved >= 0 || errno == EFAULT ? Copied::gone : Copied::refused;
 }
 
 }  // namespace rdma_rpc::fabric::shm

@@ -27,8 +27,8 @@ struct RemoteRange {
 /// two sessions.
 inline constexpr std::uint64_t kReleasedBytesMax = std::uint64_t{12} << 20;
 enum class Direction { read, write };
-/// `vanished`: the peer has no memory there. `refused`: the kernel denies access, or the peer has ended.
-enum class Copied { all, vanished, refused };
+/// `gone`: the peer has no memory there. `refused`: the kernel denies access, or the peer has ended.
+enum class Copied { all, gone, refused };
 
 /// The pipe that wakes a completion queue of the peer. Shared by the queue pairs that connect to it.
 struct PeerPipe {

@@ -31,7 +31,7 @@ SharedMemory::SharedMemory(Device& device, UniqueFd fd, const std::shared_ptr<Ma
 
 SharedMemory::~SharedMemory() {
   for (const Part& part : parts_) {
-    if (part.slot != kNoMemory) device_.withdraw(part.slot);
+    if (part.slot != kNoMemory) device_.revoke(part.slot);
     discard(part.fd.get(), 0, part.range.bytes);
   }
 }
@@ -74,7 +74,7 @@ bool SharedMemory::move_to_new_pages(const PageRange& pages) {
   auto* address = reinterpret_cast<std::byte*>(pages.addr);
   std::memcpy(fresh.map.data(), address, pages.bytes);
   if (!fresh.map.move_over(address)) {
-    device_.withdraw(slot);
+    device_.revoke(slot);
     return false;
   }
   for (const Part& part : parts_) {
@@ -85,7 +85,7 @@ bool SharedMemory::move_to_new_pages(const PageRange& pages) {
   // Parts that are completely covered no longer need their slots. The first part names the memory and stays.
   for (std::size_t i = parts_.size(); i-- > 1;) {
     if (!pages.contains(parts_[i].range.addr, parts_[i].range.bytes)) continue;
-    device_.withdraw(parts_[i].slot);
+    device_.revoke(parts_[i].slot);
     parts_.erase(parts_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   parts_.push_back({std::move(fresh.fd), pages, slot});

@@ -102,12 +102,12 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
     std::uint32_t bytes;
     WcStatus status;
     Opcode opcode;
-    bool vanished;  ///< see Wc::vanished
+    bool memory_gone;  ///< see Wc::memory_gone
   };
   struct Outcome {
     WcStatus status = WcStatus::success;
     std::uint32_t bytes = 0;
-    bool vanished = false;
+    bool memory_gone = false;
   };
   /// A copy by the peer that must end before further completions are delivered.
   struct AwaitedRelease {

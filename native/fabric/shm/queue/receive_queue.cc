@@ -82,7 +82,7 @@ std::size_t QueuePair::poll_sends(std::span<Wc> out) {
                     .opcode = done.opcode,
                     .qp_num = qp_num_,
                     .bytes = done.bytes,
-                    .vanished = done.vanished};
+                    .memory_gone = done.memory_gone};
   }
   return count;
 }

@@ -97,7 +97,7 @@ void QueuePair::execute(const SendWr& wr) {
 
 void QueuePair::complete_send(const SendWr& wr, Outcome outcome) {
   completions_[completions_tail_++ & completion_mask_] = {wr.wr_id,       send_posted_, outcome.bytes,
-                                                          outcome.status, wr.opcode,    outcome.vanished};
+                                                          outcome.status, wr.opcode,    outcome.memory_gone};
   switch (outcome.status) {
     case WcStatus::success:
       return;

@@ -30,7 +30,7 @@ QueuePair::Outcome QueuePair::transfer(const SendWr& wr, Direction direction) {
     publish_placed(CellKind::write_with_imm, wr.imm, bytes);
     ++sent_;
   }
-  return {copied.status, bytes, copied.vanished};
+  return {copied.status, bytes, copied.memory_gone};
 }
 
 std::string QueuePair::reach(std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes) {
@@ -76,7 +76,7 @@ QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction
       const Copied copied = remote_->copy(direction, range, reinterpret_cast<void*>(sge.addr + offset), part);
       // The right is valid and the pages are gone: the peer's application has freed memory that it lent to a
       // call. That fails this call and nothing else.
-      if (copied == Copied::vanished && direction == Direction::read) return {WcStatus::success, 0, true};
+      if (copied == Copied::gone && direction == Direction::read) return {WcStatus::success, 0, true};
       if (copied != Copied::all) return {WcStatus::rem_access_err};
       if (range.mapped != nullptr) range.mapped += part;
       range.addr += part;

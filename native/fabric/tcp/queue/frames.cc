@@ -125,12 +125,12 @@ void QueuePair::data_begins() {
       header.total != slot->bytes - slot->moved) {
     return broke_protocol("an answer that does not fit the READ that is next");
   }
-  if ((header.flags & flag_vanished) != 0) slot->vanished = true;
+  if ((header.flags & flag_memory_gone) != 0) slot->memory_gone = true;
 }
 
 void QueuePair::data_ends() {
   const SendSlot* slot = sends_.reading();
-  if (slot->moved != slot->bytes && !slot->vanished) return;
+  if (slot->moved != slot->bytes && !slot->memory_gone) return;
   sends_.read_done();
   retire();
 }

@@ -65,8 +65,8 @@ void QueuePair::carry_out_local() {
   }
 }
 
-bool QueuePair::withdraw(std::uint32_t rkey) {
-  if (!device_.keys().withdraw(rkey, qp_num_)) return false;
+bool QueuePair::revoke(std::uint32_t rkey) {
+  if (!device_.keys().revoke(rkey, qp_num_)) return false;
   batch_.keep(rkey);
   return true;
 }
@@ -85,7 +85,7 @@ void QueuePair::complete_send(const SendSlot& slot, WcStatus status) {
               .opcode = slot.opcode,
               .qp_num = qp_num_,
               .bytes = slot.bytes,
-              .vanished = slot.vanished || slot.abandoned};
+              .memory_gone = slot.memory_gone || slot.abandoned};
   cq_.push({wc, this, false, sends_.retired()});
 }
 

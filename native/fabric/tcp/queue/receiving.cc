@@ -117,7 +117,7 @@ std::size_t QueuePair::landing(iovec* to) {
         refuse(incoming_.handled(), WcStatus::rem_access_err);
         return 0;
       }
-      if (device_.keys().is_withdrawn(header.key)) {
+      if (device_.keys().is_revoked(header.key)) {
         to[0] = {device_.scrap().data(), left};
         return 1;
       }

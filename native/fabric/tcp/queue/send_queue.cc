@@ -59,7 +59,7 @@ void SendQueue::post(const SendWr& wr) {
   slot.signaled = wr.signaled;
   slot.fence = wr.fence;
   slot.inlined = wr.inline_data;
-  slot.begun = slot.asked = slot.vanished = slot.abandoned = false;
+  slot.begun = slot.asked = slot.memory_gone = slot.abandoned = false;
   slot.bytes = slot.status == WcStatus::success ? static_cast<std::uint32_t>(bytes) : 0;
   if (is_write(slot.opcode)) unsent_write_bytes_ += slot.bytes;
   slot.sge_count = 0;
@@ -136,7 +136,7 @@ void SendQueue::abandon_reads(std::uint64_t addr, std::uint64_t bytes) {
 
 bool SendQueue::is_over(const SendSlot& slot) const {
   if (is_local(slot.opcode)) return true;
-  if (slot.opcode == Opcode::rdma_read && slot.bytes > 0) return slot.moved == slot.bytes || slot.vanished;
+  if (slot.opcode == Opcode::rdma_read && slot.bytes > 0) return slot.moved == slot.bytes || slot.memory_gone;
   return is_behind(slot.number);
 }
 

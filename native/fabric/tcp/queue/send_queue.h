@@ -40,9 +40,9 @@ struct SendSlot {
   Opcode opcode;
   WcStatus status;  ///< how it will fail, when that is known in advance
   bool signaled, fence, inlined, begun;
-  bool asked;      ///< an ack for earlier requests has been requested, because this one must fail behind them
-  bool vanished;   ///< READ: the memory no longer exists
-  bool abandoned;  ///< READ: its bytes are discarded when they arrive
+  bool asked;  ///< an ack for earlier requests has been requested, because this one must fail behind them
+  bool memory_gone;  ///< READ: the memory no longer exists
+  bool abandoned;    ///< READ: its bytes are discarded when they arrive
   std::uint8_t sge_count;
   union {
     std::array<Sge, kMaxSge> sges;

@@ -176,10 +176,10 @@ void QueuePair::add_answer() {
     refuse(answer.number, WcStatus::rem_access_err);
     return wants_turn();
   }
-  if (device_.keys().is_withdrawn(answer.key)) {
+  if (device_.keys().is_revoked(answer.key)) {
     peer_reads_.oldest_is_done();
     return batch_.add_frame({.op = Op::data,
-                             .flags = flag_vanished,
+                             .flags = flag_memory_gone,
                              .number = answer.number,
                              .addr = answer.moved,
                              .total = answer.left});

@@ -148,11 +148,11 @@ TEST_F(TcpTransfer, AWindowThatEndsWhileAFrameOfAnAnswerIsHalfSentGivesNoFurther
 }
 
 /// The part of the frame that the revocation has copied no longer needs the window.
-TEST_F(TcpTransfer, AFrameThatIsHalfSentWhenItsWindowIsWithdrawnAndEndsArrivesWhole) {
+TEST_F(TcpTransfer, AFrameThatIsHalfSentWhenItsWindowIsRevokedAndEndsArrivesWhole) {
   ASSERT_NO_FATAL_FAILURE(connect_narrow());
   const std::uint32_t key = bind(access_remote_read);
   read_in_part(key);
-  ASSERT_TRUE(end->qp->withdraw(key));
+  ASSERT_TRUE(end->qp->revoke(key));
   end_window();
   std::memset(end->host->data(), 0xee, end->host->size());
   EXPECT_EQ(peer->take(tcp::kFrameBytesMax), pattern);
@@ -174,7 +174,7 @@ TEST_F(TcpTransfer, AFrameThatIsHalfSentWhenItsQueuePairEndsArrivesWholeBeforeTh
   EXPECT_EQ(header.op, Op::bye);
 }
 
-TEST_F(TcpTransfer, AWindowThatIsWithdrawnDuringTheAnswerToAReadEndsTheAnswerAndNothingElse) {
+TEST_F(TcpTransfer, AWindowThatIsRevokedDuringTheAnswerToAReadEndsTheAnswerAndNothingElse) {
   ASSERT_NO_FATAL_FAILURE(connect(kMuch));
   const std::uint32_t key = bind(access_remote_read);
   std::memset(end->host->data(), 0x5a, end->host->size());
@@ -184,12 +184,12 @@ TEST_F(TcpTransfer, AWindowThatIsWithdrawnDuringTheAnswerToAReadEndsTheAnswerAnd
   std::vector<std::byte> payload;
   ASSERT_TRUE(peer->take_frame(&header, &payload));
   end->poll();
-  ASSERT_TRUE(end->qp->withdraw(key));
+  ASSERT_TRUE(end->qp->revoke(key));
   std::memset(end->host->data(), 0xee, end->host->size());
   std::size_t got = payload.size();
-  while (peer->take_frame(&header, &payload) && (header.flags & tcp::flag_vanished) == 0) {
+  while (peer->take_frame(&header, &payload) && (header.flags & tcp::flag_memory_gone) == 0) {
     for (const std::byte byte : payload)
-      ASSERT_EQ(byte, std::byte{0x5a}) << "read after the memory had been withdrawn";
+      ASSERT_EQ(byte, std::byte{0x5a}) << "read after the memory had been revoked";
     got += payload.size();
   }
   EXPECT_EQ(header.op, Op::data);
@@ -199,7 +199,7 @@ TEST_F(TcpTransfer, AWindowThatIsWithdrawnDuringTheAnswerToAReadEndsTheAnswerAnd
   again.number = 1;
   peer->send(again);
   ASSERT_TRUE(peer->take_frame(&header, &payload));
-  EXPECT_EQ(header.flags, tcp::flag_vanished);
+  EXPECT_EQ(header.flags, tcp::flag_memory_gone);
   end_window();
   EXPECT_EQ(end->qp->state(), QpState::rts);
 }

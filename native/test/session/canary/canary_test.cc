@@ -14,7 +14,8 @@ TEST(Canary, AnEndBeforeTheRevocationIsFound) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     for (int n = 0; n < 40; ++n, ++worlds) {
       Pair pair(seeded(seed));
-      const std::uint64_t id = pair.start({.request_bytes = 10, .response_bytes = 5000, .given_sink = 5000});
+      const std::uint64_t id =
+          pair.start({.request_bytes = 10, .response_bytes = 5000, .given_reply_buffer = 5000});
       for (int i = 0; i < n; ++i) pair.step();
       pair.client.cancel(id);
       const std::vector<std::string> violations = pair.finish();

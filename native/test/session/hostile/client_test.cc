@@ -1,5 +1,5 @@
-// A hostile client against a server session: requests, pieces and sinks that lie, and credits that never come
-// back.
+// A hostile client against a server session: requests, gather entries and reply buffers that lie, and credits
+// that never come back.
 #include <gtest/gtest.h>
 
 #include "session/hostile/hostile.h"
@@ -7,29 +7,29 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-FrameBytes bulk_request(std::uint32_t call, const std::vector<wire::Piece>& pieces) {
+FrameBytes bulk_request(std::uint32_t call, const std::vector<wire::GatherEntry>& gather_entries) {
   std::uint32_t total = 0;
-  for (const wire::Piece& piece : pieces) total += piece.length;
-  FrameBytes frame(header(FrameType::request, call, 7, wire::has_pieces));
-  frame.add(wire::PiecesHead{total, static_cast<std::uint32_t>(pieces.size())});
-  for (const wire::Piece& piece : pieces) frame.add(piece);
+  for (const wire::GatherEntry& gather_entry : gather_entries) total += gather_entry.length;
+  FrameBytes frame(header(FrameType::request, call, 7, wire::has_gather_list));
+  frame.add(wire::GatherListHead{total, static_cast<std::uint32_t>(gather_entries.size())});
+  for (const wire::GatherEntry& gather_entry : gather_entries) frame.add(gather_entry);
   return frame;
 }
 
-/// Grants a sink for the answer to call 0, and returns the key that this invalidates; 0: none.
+/// CreditPool a reply buffer for the answer to call 0, and returns the key that this invalidates; 0: none.
 std::uint32_t key_of_answer(Scene& s, std::uint32_t bytes) {
-  const std::uint32_t sink = s.peer.expose(4096, bytes, fabric::access_remote_write);
-  s.peer.send(FrameBytes(header(FrameType::sink, 0, 0, wire::has_sink))
-                  .add(wire::Sink{s.peer.address(4096), bytes, sink}));
+  const std::uint32_t reply_buffer = s.peer.expose(4096, bytes, fabric::access_remote_write);
+  s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0, wire::has_reply_buffer))
+                  .add(wire::ReplyBuffer{s.peer.address(4096), bytes, reply_buffer}));
   s.run();
   const auto response = s.peer.receive(FrameType::response);
   EXPECT_TRUE(response.has_value());
   return response ? response->invalidated_rkey : 0;
 }
 
-/// What stands behind the frame's list: the bytes of the pieces that it carries.
-FrameBytes carrying(const std::vector<wire::Piece>& pieces, std::size_t bytes) {
-  return bulk_request(0, pieces).pad(bytes);
+/// What stands behind the frame's list: the bytes of the gather entries that it carries.
+FrameBytes carrying(const std::vector<wire::GatherEntry>& gather_entries, std::size_t bytes) {
+  return bulk_request(0, gather_entries).pad(bytes);
 }
 
 const Trick kClientTricks[] = {
@@ -46,10 +46,10 @@ const Trick kClientTricks[] = {
        const std::uint32_t key = s.peer.expose(100, 3000, fabric::access_remote_read);
        s.peer.send(bulk_request(0, {{s.peer.address(100), 3000, key}}));
        s.run();
-       const auto ask = s.peer.receive(FrameType::sink_request);
+       const auto ask = s.peer.receive(FrameType::reply_buffer_request);
        ASSERT_TRUE(ask.has_value());
        EXPECT_EQ(ask->frame.header.method, 3000u);
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0)));  // no memory here
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0)));  // no memory here
        s.run();
        const auto response = s.peer.receive(FrameType::response);
        ASSERT_TRUE(response.has_value());
@@ -57,134 +57,135 @@ const Trick kClientTricks[] = {
        EXPECT_EQ(response->invalidated_rkey, 0u) << "a refusal names no key";
      },
      true},
-    {"ImageOfTwoPieces", "",
+    {"AlignedOfTwoGatherEntries", "",
      [](Scene& s) {
        const std::uint32_t first = s.peer.expose(100, 1000, fabric::access_remote_read);
        const std::uint32_t second = s.peer.expose(5000, 2000, fabric::access_remote_read);
        auto frame =
            bulk_request(0, {{s.peer.address(100), 1000, first}, {s.peer.address(5000), 2000, second}});
-       frame.bytes[1] |= std::byte{wire::image};
+       frame.bytes[1] |= std::byte{wire::aligned};
        s.peer.send(frame);
        s.run();
-       const auto ask = s.peer.receive(FrameType::sink_request);  // as long an answer: the second is at 1024
+       // as long an answer: the second is at 1024
+       const auto ask = s.peer.receive(FrameType::reply_buffer_request);
        ASSERT_TRUE(ask.has_value());
        EXPECT_EQ(ask->frame.header.method, 1024u + 2000u);
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0)));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0)));
      },
      true},
-    {"CarriedPieces", "",
+    {"InlineEntries", "",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(100, 3000, fabric::access_remote_read);
        s.peer.send(carrying({{0, 5, 0}, {s.peer.address(100), 3000, key}, {0, 7, 0}}, 12));
        s.run();
-       const auto ask = s.peer.receive(FrameType::sink_request);
+       const auto ask = s.peer.receive(FrameType::reply_buffer_request);
        ASSERT_TRUE(ask.has_value());
        EXPECT_EQ(ask->frame.header.method, 3012u);
        EXPECT_EQ(s.victim.context->stats().bulk_reads, 1u);
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0)));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0)));
      },
      true},
-    {"CarriedPiecesThatTheAnswerDoesNotName", "",
+    {"InlineEntriesThatTheAnswerDoesNotName", "",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(carrying({{0, 5, 0}, {s.peer.address(0), 3000, key}}, 5));
        s.run();
-       EXPECT_EQ(key_of_answer(s, 3005), key) << "of the first piece that has one";
+       EXPECT_EQ(key_of_answer(s, 3005), key) << "of the first gather entry that has one";
      },
      true},
-    {"CarriedPiecesLongerThanTheFrame", "do not add up to the frame",
+    {"InlineEntriesLongerThanTheFrame", "do not add up to the frame",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(carrying({{0, 200, 0}, {s.peer.address(0), 3000, key}}, 199));
      }},
-    {"CarriedPiecesShorterThanTheFrame", "do not add up to the frame",
+    {"InlineEntriesShorterThanTheFrame", "do not add up to the frame",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(carrying({{0, 200, 0}, {s.peer.address(0), 3000, key}}, 201));
      }},
-    {"CarriedPiecesAlone", "pieces without a key",
+    {"InlineEntriesAlone", "gather entries without a key",
      [](Scene& s) {
        s.peer.send(carrying({{0, 100, 0}, {0, 50, 0}}, 150));
      }},
-    {"CarriedPieceWithAnAddress", "address of a piece that the frame carries",
+    {"InlineEntryWithAnAddress", "address of a gather entry that the frame carries",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(carrying({{s.peer.address(0), 10, 0}, {s.peer.address(0), 3000, key}}, 10));
      }},
-    {"CarriedPiecesWhoseKeyIsForeign", "send failed",
+    {"InlineEntriesWhoseKeyIsForeign", "send failed",
      [](Scene& s) {
        s.peer.send(carrying({{0, 10, 0}, {s.peer.address(0), 3000, 0x777}, {0, 10, 0}}, 20));
      }},
-    {"ImageWithoutPieces", "image without its pieces",
-     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::request, 0, 7, wire::image)).pad(8)); }},
+    {"AlignedWithoutGatherEntries", "aligned message without its gather entries",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::request, 0, 7, wire::aligned)).pad(8)); }},
     {"RequestOnASlotInUse", "slot that is in use",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
-       s.run();  // its response waits for a sink
+       s.run();  // its response waits for a reply buffer
        s.peer.request(wire::call_word(0, 1));
      }},
     {"RequestOnASlotOutOfRange", "slot out of range",
      [](Scene& s) { s.peer.request(wire::call_word(kInflight, 0)); }},
     {"ResponseFromAClient", "response from a client", [](Scene& s) { s.peer.respond(0); }},
-    {"SinkRequestFromAClient", "sink request from a client",
-     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::sink_request, 0, 1))); }},
+    {"ReplyBufferRequestFromAClient", "reply buffer request from a client",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, 0, 1))); }},
     {"CancelOfNoCall", "",
      [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::cancel, wire::call_word(1, 9), 1))); }},
-    {"SinkForNoCall", "",
-     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::sink, wire::call_word(1, 9), 0))); }},
-    {"SinkThatNobodyAskedFor", "not asked for",
+    {"ReplyBufferForNoCall", "",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::reply_buffer, wire::call_word(1, 9), 0))); }},
+    {"ReplyBufferThatNobodyAskedFor", "not asked for",
      [](Scene& s) {
        // Its READ hangs as long as the world stands still, so the call stays as it is.
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        const memory::BlockId hog = s.victim.context->arena().alloc(8 << 20);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
        s.run();
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0)));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0)));
        s.run();
        s.victim.context->arena().release(hog);
      }},
-    {"SinkShorterThanAskedFor", "shorter than asked for",
+    {"ReplyBufferShorterThanAskedFor", "shorter than asked for",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
        s.run();
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0, wire::has_sink))
-                       .add(wire::Sink{s.peer.address(4096), 2999, 5}));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0, wire::has_reply_buffer))
+                       .add(wire::ReplyBuffer{s.peer.address(4096), 2999, 5}));
      }},
-    {"SinkWithAForeignKey", "send failed",
+    {"ReplyBufferWithAForeignKey", "send failed",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
        s.run();
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0, wire::has_sink))
-                       .add(wire::Sink{s.peer.address(4096), 3000, 0x777}));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0, wire::has_reply_buffer))
+                       .add(wire::ReplyBuffer{s.peer.address(4096), 3000, 0x777}));
      }},
-    {"SinkTwice", "",
+    {"ReplyBufferTwice", "",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
-       const std::uint32_t sink = s.peer.expose(4096, 3000, fabric::access_remote_write);
+       const std::uint32_t reply_buffer = s.peer.expose(4096, 3000, fabric::access_remote_write);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
        s.run();
        // The second one finds the call answered, as one that crossed the answer would.
        for (int i = 0; i < 2; ++i) {
-         s.peer.send(FrameBytes(header(FrameType::sink, 0, 0, wire::has_sink))
-                         .add(wire::Sink{s.peer.address(4096), 3000, sink}));
+         s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0, wire::has_reply_buffer))
+                         .add(wire::ReplyBuffer{s.peer.address(4096), 3000, reply_buffer}));
          s.run();
        }
      }},
-    {"SinkOfARequestWithAForeignKey", "send failed",
+    {"ReplyBufferOfARequestWithAForeignKey", "send failed",
      [](Scene& s) {
-       s.peer.send(FrameBytes(header(FrameType::request, 0, 7, wire::has_sink))
-                       .add(wire::Sink{s.peer.address(0), 3000, 0x777})
+       s.peer.send(FrameBytes(header(FrameType::request, 0, 7, wire::has_reply_buffer))
+                       .add(wire::ReplyBuffer{s.peer.address(0), 3000, 0x777})
                        .pad(5));
      },
      true},
-    {"PiecesWithAForeignKey", "send failed",
+    {"GatherEntriesWithAForeignKey", "send failed",
      [](Scene& s) {
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, 0x777}}));
      }},
-    {"PiecesWithAStaleKey", "send failed",
+    {"GatherEntriesWithAStaleKey", "send failed",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
@@ -193,13 +194,13 @@ const Trick kClientTricks[] = {
        s.peer.send(bulk_request(wire::call_word(0, 1), {{s.peer.address(0), 3000, key}}));
      },
      true},
-    {"PieceLongerThanItsWindow", "send failed",
+    {"GatherEntryLongerThanItsWindow", "send failed",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3001, key}}));
      },
      true},
-    {"PiecesBeyondTheMessageLimit", "",
+    {"GatherEntriesBeyondTheMessageLimit", "",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(bulk_request(0, {{s.peer.address(0), (4 << 20) + 1, key}}));

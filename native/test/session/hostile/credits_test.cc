@@ -35,7 +35,7 @@ struct Greedy {
   }
   static PairOptions options_of(const ReceiveMode& receives) {
     PairOptions options = immediate();
-    options.grants = receives.shared;
+    options.credit_pool = receives.shared;
     options.sim.capabilities.max_srq_wr = receives.shared ? 2048 : 0;
     options.sim.capabilities.peers_keep_access = receives.copied;
     return options;
@@ -99,8 +99,8 @@ TEST_P(FrameBeyondTheCredits, EndsTheSessionWhenFramesAreKept) {
   Greedy greedy(receives(), victim_is_client());
   ASSERT_TRUE(greedy.session().receives().shares());
   for (std::uint32_t i = 0; i < kInflight + kControlReceives; ++i) {
-    // Longer than what goes to the places for brief messages: the receive of such a one is posted at once.
-    greedy.send(FrameBytes(header(FrameType::segment, 0, 0)).pad(BriefMessages::kBytesMax));
+    // Longer than what goes to the places for short messages: the receive of such a one is posted at once.
+    greedy.send(FrameBytes(header(FrameType::segment, 0, 0)).pad(ShortMessages::kBytesMax));
     ASSERT_FALSE(greedy.is_down()) << i << ": " << greedy.scene.victim.why_down(greedy.scene.session);
   }
   greedy.send(FrameBytes(header(FrameType::segment, 0, 0)).pad(900));

@@ -17,33 +17,33 @@ FrameBytes random_frame(std::mt19937_64& random, std::uint32_t key, std::uint64_
   const std::uint32_t length = any(4) == 0 ? static_cast<std::uint32_t>(random()) : 1 + any(4000);
   std::uint32_t method = any(3);
   std::uint8_t flags = 0;
-  const bool pieces = type == FrameType::request && any(3) == 0;
-  const bool sink = (type == FrameType::request || type == FrameType::sink) && any(2) == 0;
+  const bool gather_entries = type == FrameType::request && any(3) == 0;
+  const bool reply_buffer = (type == FrameType::request || type == FrameType::reply_buffer) && any(2) == 0;
   const bool written = type == FrameType::response && any(3) == 0;
   if (type == FrameType::request) method = 7;
   if (type == FrameType::cancel) method = any(2) == 0 ? 1 : 4;
-  if (type == FrameType::credit || type == FrameType::sink || type == FrameType::segment) method = 0;
-  if (type == FrameType::sink_request) method = length;
-  if (pieces) flags |= wire::has_pieces;
-  if (sink) flags |= wire::has_sink;
+  if (type == FrameType::credit || type == FrameType::reply_buffer || type == FrameType::segment) method = 0;
+  if (type == FrameType::reply_buffer_request) method = length;
+  if (gather_entries) flags |= wire::has_gather_list;
+  if (reply_buffer) flags |= wire::has_reply_buffer;
   if (written) flags |= wire::written;
   if (any(60) == 0) flags ^= static_cast<std::uint8_t>(1u << any(8));
   FrameBytes frame({static_cast<std::uint8_t>(type), flags,
                     static_cast<std::uint16_t>(any(8) == 0 ? any(3) : 0),
                     type == FrameType::credit ? 0 : call, method, 0});
-  if (sink) frame.add(wire::Sink{addr, length, rkey});
-  if (pieces) {
+  if (reply_buffer) frame.add(wire::ReplyBuffer{addr, length, rkey});
+  if (gather_entries) {
     const std::uint32_t count = 1 + any(3);
-    frame.add(wire::PiecesHead{length * count + (any(10) == 0), count});
+    frame.add(wire::GatherListHead{length * count + (any(10) == 0), count});
     // One of them in the frame, often.
-    const std::uint32_t carried = any(2) == 0 ? any(count + 1) : count;
+    const std::uint32_t inlined = any(2) == 0 ? any(count + 1) : count;
     for (std::uint32_t i = 0; i < count; ++i)
-      frame.add(i == carried ? wire::Piece{any(20) == 0 ? addr : 0, length, 0}
-                             : wire::Piece{addr, length, rkey});
-    if (carried < count) frame.pad(any(10) == 0 ? any(64) : std::min(length, 500u));
+      frame.add(i == inlined ? wire::GatherEntry{any(20) == 0 ? addr : 0, length, 0}
+                             : wire::GatherEntry{addr, length, rkey});
+    if (inlined < count) frame.pad(any(10) == 0 ? any(64) : std::min(length, 500u));
   }
   if (written) frame.add(wire::Written{1 + any(9000), 0});
-  if (!pieces && !written &&
+  if (!gather_entries && !written &&
       (type == FrameType::request || type == FrameType::response || type == FrameType::segment))
     frame.pad(any(64));
   return frame;
@@ -69,7 +69,8 @@ TEST(HostileFuzz, ThousandsOfFramesHurtOnlyTheirSession) {
       for (int i = 0; i < 60 && peer.alive() && !victim.is_down(session); ++i, ++frames) {
         if (victim_is_client && random() % 3 == 0) {
           const std::uint64_t id = victim.start(
-              session, {.request_bytes = random() % 5000, .given_sink = random() % 3 == 0 ? 4096u : 0u});
+              session,
+              {.request_bytes = random() % 5000, .given_reply_buffer = random() % 3 == 0 ? 4096u : 0u});
           if (id != 0) ids.push_back(id);
         }
         if (!ids.empty() && random() % 6 == 0) victim.cancel(ids[random() % ids.size()]);

@@ -30,19 +30,20 @@ inline wire::Header header(FrameType type, std::uint32_t call, std::uint32_t met
 
 /// An honest pair, and a session of `victim` whose peer is scripted.
 struct Scene {
-  /// `grants`: the victim's receives may be shared; `seal`: it seals what it sends and opens what it gets.
-  explicit Scene(bool victim_is_client, PairOptions options = immediate(), bool grants = false,
+  /// `credit_pool`: the victim's receives may be shared; `seal`: it seals what it sends and opens what it
+  /// gets.
+  explicit Scene(bool victim_is_client, PairOptions options = immediate(), bool credit_pool = false,
                  const std::optional<SealOptions>& seal = std::nullopt)
       : pair(options),
         victim(victim_is_client ? pair.client : pair.server),
-        session(victim.open(options_of(victim_is_client, options, grants, seal))),
+        session(victim.open(options_of(victim_is_client, options, credit_pool, seal))),
         peer(pair.world, kInflight, options.context.slot_bytes) {
     peer.connect(victim.session(session));
   }
-  static SessionOptions options_of(bool is_client, const PairOptions& pair, bool grants,
+  static SessionOptions options_of(bool is_client, const PairOptions& pair, bool credit_pool,
                                    const std::optional<SealOptions>& seal) {
     SessionOptions options{is_client, kInflight, pair.max_message_bytes, pair.max_message_bytes};
-    options.grants = grants;
+    options.credit_pool = credit_pool;
     options.seal = seal;
     return options;
   }

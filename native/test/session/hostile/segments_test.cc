@@ -17,12 +17,12 @@ const Trick kClientTricks[] = {
        s.peer.send(segment(0, 1000));
        s.peer.request(0, 500);
        s.run();
-       EXPECT_EQ(s.victim.whole_messages, 1);
+       EXPECT_EQ(s.victim.reassembled_messages, 1);
        const auto ask =
-           s.peer.receive(FrameType::sink_request);  // this client has not said that it takes them
+           s.peer.receive(FrameType::reply_buffer_request);  // this client has not said that it takes them
        ASSERT_TRUE(ask.has_value());
        EXPECT_EQ(ask->frame.header.method, 2400u);
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0)));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0)));
      }},
     {"SegmentsThatEndLater", "",
      [](Scene& s) {
@@ -56,12 +56,12 @@ const Trick kClientTricks[] = {
        s.peer.send(segment(0, 100));
        s.peer.send(FrameBytes(header(FrameType::credit, 0, 0)));
      }},
-    {"SegmentsOfAMessageInPieces", "segments of a message that is elsewhere",
+    {"SegmentsOfAMessageInGatherEntries", "segments of a message that is elsewhere",
      [](Scene& s) {
        s.peer.send(segment(0, 100));
-       s.peer.send(FrameBytes(header(FrameType::request, 0, 7, wire::has_pieces))
-                       .add(wire::PiecesHead{3000, 1})
-                       .add(wire::Piece{s.peer.address(0), 3000, 1}));
+       s.peer.send(FrameBytes(header(FrameType::request, 0, 7, wire::has_gather_list))
+                       .add(wire::GatherListHead{3000, 1})
+                       .add(wire::GatherEntry{s.peer.address(0), 3000, 1}));
      }},
     {"SegmentsOfASlotOutOfRange", "slot out of range",
      [](Scene& s) { s.peer.send(segment(kInflight, 100)); }},
@@ -76,7 +76,7 @@ const Trick kServerTricks[] = {
        s.run();
        s.peer.respond(request.frame.header.call);
        s.run();
-       EXPECT_EQ(s.victim.whole_messages, 1);
+       EXPECT_EQ(s.victim.reassembled_messages, 1);
      }},
     {"AnswerInSegmentsToACallGivenUp", "",
      [](Scene& s) {
@@ -86,7 +86,7 @@ const Trick kServerTricks[] = {
        s.victim.cancel(s.id);
        s.peer.respond(request.frame.header.call);
        s.run();
-       EXPECT_EQ(s.victim.whole_messages, 0);
+       EXPECT_EQ(s.victim.reassembled_messages, 0);
      }},
     {"AnswerInSegmentsToACallWithMemory", "to a call that has exposed memory",
      [](Scene& s) {

@@ -1,5 +1,5 @@
-// A hostile server against a client session: answers that nobody waits for, keys and sinks that are not its
-// own.
+// A hostile server against a client session: answers that nobody waits for, keys and reply buffers that are
+// not its own.
 #include <gtest/gtest.h>
 
 #include "session/hostile/hostile.h"
@@ -81,7 +81,7 @@ const Trick kServerTricks[] = {
     {"KeyOfACallThatHasEnded", "receive failed",
      [](Scene& s) {
        const auto first = s.request({.request_bytes = 2000});
-       const std::uint32_t key = wire::piece_at(first.bytes.data(), first.frame, 0).rkey;
+       const std::uint32_t key = wire::gather_entry_at(first.bytes.data(), first.frame, 0).rkey;
        s.ran(s.id);
        s.peer.respond(first.frame.header.call, 0, key);
        s.run();
@@ -99,14 +99,14 @@ const Trick kServerTricks[] = {
        s.run();
        const auto request = honest.receive(FrameType::request);
        ASSERT_TRUE(request.has_value());
-       const wire::Piece piece = wire::piece_at(request->bytes.data(), request->frame, 0);
-       s.peer.respond(own.frame.header.call, 0, piece.rkey);
+       const wire::GatherEntry gather_entry = wire::gather_entry_at(request->bytes.data(), request->frame, 0);
+       s.peer.respond(own.frame.header.call, 0, gather_entry.rkey);
        s.run();
-       honest.read(piece.addr, piece.length, piece.rkey);
+       honest.read(gather_entry.addr, gather_entry.length, gather_entry.rkey);
        s.run();
        EXPECT_EQ(honest.outcome(), WcStatus::success) << "its window is as it was";
        s.ran(id);
-       honest.respond(request->frame.header.call, 0, piece.rkey);
+       honest.respond(request->frame.header.call, 0, gather_entry.rkey);
        s.run();
        EXPECT_TRUE(s.pair.call(id).answered());
        s.victim.session(session).close("the test is over");
@@ -119,57 +119,58 @@ const Trick kServerTricks[] = {
        s.peer.respond(request.frame.header.call, 0, 0x1234);
      },
      true},
-    {"WrittenWithoutASink", "sink that it was not given",
+    {"WrittenWithoutAReplyBuffer", "reply buffer that it was not given",
      [](Scene& s) {
        const auto request = s.request({});
        s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
                        .add(wire::Written{5, 0}));
      }},
-    {"WrittenWithoutASinkButPieces", "beyond its sink",
+    {"WrittenWithoutAReplyBufferButGatherEntries", "beyond its reply buffer",
      [](Scene& s) {
        const auto request = s.request({.request_bytes = 2000});
        s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
                        .add(wire::Written{5, 0}));
      }},
-    {"ImageThatWasNotWritten", "image that was not written",
+    {"AlignedThatWasNotWritten", "aligned message that was not written",
      [](Scene& s) {
-       const auto request = s.request({.given_sink = 4096});
-       s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::image)).pad(9));
-     }},
-    {"ImageBeyondTheSink", "beyond its sink",
-     [](Scene& s) {
-       const auto request = s.request({.given_sink = 4096});
+       const auto request = s.request({.given_reply_buffer = 4096});
        s.peer.send(
-           FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written | wire::image))
-               .add(wire::Written{request.frame.sink.length + 1, 0}));
+           FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::aligned)).pad(9));
      }},
-    {"WrittenBeyondTheSink", "beyond its sink",
+    {"AlignedBeyondTheReplyBuffer", "beyond its reply buffer",
      [](Scene& s) {
-       const auto request = s.request({.given_sink = 4096});
+       const auto request = s.request({.given_reply_buffer = 4096});
+       s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0,
+                                     wire::written | wire::aligned))
+                       .add(wire::Written{request.frame.reply_buffer.length + 1, 0}));
+     }},
+    {"WrittenBeyondTheReplyBuffer", "beyond its reply buffer",
+     [](Scene& s) {
+       const auto request = s.request({.given_reply_buffer = 4096});
        s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
-                       .add(wire::Written{request.frame.sink.length + 1, 0}));
+                       .add(wire::Written{request.frame.reply_buffer.length + 1, 0}));
      }},
-    {"WrittenIntoASinkThatWasReplaced", "beyond its sink",
+    {"WrittenIntoAReplyBufferThatWasReplaced", "beyond its reply buffer",
      [](Scene& s) {
-       // The arena has no room for the second sink, so the call waits with none.
+       // The arena has no room for the second reply buffer, so the call waits with none.
        const memory::BlockId hog = s.victim.context->arena().alloc(7 << 20);
-       const auto request = s.request({.given_sink = 4096});
-       s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 4 << 20)));
+       const auto request = s.request({.given_reply_buffer = 4096});
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, request.frame.header.call, 4 << 20)));
        s.run();
        s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
                        .add(wire::Written{5, 0}));
        s.run();
        s.victim.context->arena().release(hog);
      }},
-    {"WrittenIntoASinkThatWasRefused", "beyond its sink",
+    {"WrittenIntoAReplyBufferThatWasRefused", "beyond its reply buffer",
      [](Scene& s) {
-       const auto request = s.request({.given_sink = 4096});
+       const auto request = s.request({.given_reply_buffer = 4096});
        s.pair.world.fail_nth(fabric::SimResource::window, 1);
-       s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 9000)));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, request.frame.header.call, 9000)));
        s.run();
-       const auto sink = s.peer.receive(FrameType::sink);
-       ASSERT_TRUE(sink.has_value());
-       EXPECT_EQ(sink->frame.header.flags, 0);
+       const auto reply_buffer = s.peer.receive(FrameType::reply_buffer);
+       ASSERT_TRUE(reply_buffer.has_value());
+       EXPECT_EQ(reply_buffer->frame.header.flags, 0);
        s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
                        .add(wire::Written{5000, 0}));
      },
@@ -178,7 +179,8 @@ const Trick kServerTricks[] = {
      [](Scene& s) {
        const auto first = s.request({.request_bytes = 2000});
        const auto second = s.request({.request_bytes = 2000});
-       s.peer.respond(first.frame.header.call, 0, wire::piece_at(second.bytes.data(), second.frame, 0).rkey);
+       s.peer.respond(first.frame.header.call, 0,
+                      wire::gather_entry_at(second.bytes.data(), second.frame, 0).rkey);
      },
      true},
     {"KeyThatIsNone", "receive failed",
@@ -191,51 +193,55 @@ const Trick kServerTricks[] = {
      [](Scene& s) {
        const auto request = s.request({.request_bytes = 2000});
        s.peer.send(FrameBytes(header(FrameType::credit, 0, 0)),
-                   wire::piece_at(request.bytes.data(), request.frame, 0).rkey);
+                   wire::gather_entry_at(request.bytes.data(), request.frame, 0).rkey);
      },
      true},
     {"NoKeyAtAll", "",
      [](Scene& s) {
-       const auto request = s.request({.request_bytes = 5000, .request_pieces = 3, .given_sink = 4096});
+       const auto request =
+           s.request({.request_bytes = 5000, .request_gather_entries = 3, .given_reply_buffer = 4096});
        s.ran(s.id);
        s.peer.respond(request.frame.header.call);
      }},
-    {"SinkRequestTwice", "second sink request",
+    {"ReplyBufferRequestTwice", "second reply buffer request",
      [](Scene& s) {
        const auto request = s.request({});
        for (int i = 0; i < 2; ++i)
-         s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 3000)));
+         s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, request.frame.header.call, 3000)));
      }},
-    {"SinkRequestForNoCall", "",
-     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::sink_request, wire::call_word(1, 5), 3000))); }},
-    {"SinkRequestOfAbsurdSize", "",
+    {"ReplyBufferRequestForNoCall", "",
+     [](Scene& s) {
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, wire::call_word(1, 5), 3000)));
+     }},
+    {"ReplyBufferRequestOfAbsurdSize", "",
      [](Scene& s) {
        const auto request = s.request({});
-       s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 0xffffffff)));
+       s.peer.send(
+           FrameBytes(header(FrameType::reply_buffer_request, request.frame.header.call, 0xffffffff)));
        s.run();
-       const auto sink = s.peer.receive(FrameType::sink);
-       ASSERT_TRUE(sink.has_value());
-       EXPECT_EQ(sink->frame.header.flags, 0);
+       const auto reply_buffer = s.peer.receive(FrameType::reply_buffer);
+       ASSERT_TRUE(reply_buffer.has_value());
+       EXPECT_EQ(reply_buffer->frame.header.flags, 0);
        EXPECT_EQ(s.victim.context->arena().counters().blocks_leased, 0u);
      }},
-    {"SinkRequestAfterACancel", "",
+    {"ReplyBufferRequestAfterACancel", "",
      [](Scene& s) {
        const auto request = s.request({});
        s.victim.cancel(s.id);
-       s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 3000)));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, request.frame.header.call, 3000)));
      }},
-    {"NoAnswerToASinkGiven", "",
+    {"NoAnswerToAReplyBufferGiven", "",
      [](Scene& s) {
        const auto request = s.request({});
-       s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 3000)));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, request.frame.header.call, 3000)));
        s.run();
        s.victim.cancel(s.id);
      }},
     {"RequestFromAServer", "request from a server", [](Scene& s) { s.peer.request(0); }},
     {"CancelFromAServer", "cancel from a server",
      [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::cancel, 0, 1))); }},
-    {"SinkFromAServer", "sink from a server",
-     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::sink, 0, 0))); }},
+    {"ReplyBufferFromAServer", "reply buffer from a server",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0))); }},
     {"CreditsBeyondReason", "more credits than receives",
      [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::credit, 0, 0, 0, 0xffff))); }},
     {"OneCreditTooMany", "more credits than receives",
@@ -255,11 +261,11 @@ const Trick kServerTricks[] = {
     {"EmptyFrame", "shorter than its header", [](Scene& s) { s.peer.send(std::vector<std::byte>{}); }},
     {"FrameLongerThanAReceive", "receive failed",
      [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::response, 0, 0)).pad(1024 + 64)); }},
-    {"ReadBeyondAPiece", "receive failed",
+    {"ReadBeyondAGatherEntry", "receive failed",
      [](Scene& s) {
        const auto request = s.request({.request_bytes = 2000});
-       const wire::Piece piece = wire::piece_at(request.bytes.data(), request.frame, 0);
-       s.peer.read(piece.addr, piece.length + 1, piece.rkey);
+       const wire::GatherEntry gather_entry = wire::gather_entry_at(request.bytes.data(), request.frame, 0);
+       s.peer.read(gather_entry.addr, gather_entry.length + 1, gather_entry.rkey);
        s.run();
        s.peer.outcome();
        EXPECT_FALSE(s.peer.alive());
@@ -282,10 +288,10 @@ constexpr int kBeyond = static_cast<int>(kStagingChunkBytes);
 /// The memory that a call exposed, and what the peer may do to it: before the answer, and after.
 struct Exposure {
   const char* name;
-  bool sink;   ///< of the sink, else of a request piece
-  bool write;  ///< else READ
-  int shift;   ///< bytes beyond the range at its start (< 0) or its end (> 0)
-  bool after;  ///< after the call has settled
+  bool reply_buffer;  ///< of the reply buffer, else of a request gather entry
+  bool write;         ///< else READ
+  int shift;          ///< bytes beyond the range at its start (< 0) or its end (> 0)
+  bool after;         ///< after the call has settled
   WcStatus outcome;
   WcStatus staged;  ///< without windows: all staging memory of the session is open, and nothing else
 };
@@ -294,30 +300,35 @@ class HostileAccess : public testing::TestWithParam<Exposure> {};
 INSTANTIATE_TEST_SUITE_P(
     Tries, HostileAccess,
     testing::Values(
-        Exposure{"ReadOfAPiece", false, false, 0, false, WcStatus::success, WcStatus::success},
-        Exposure{"ReadBeforeAPiece", false, false, -1, false, WcStatus::rem_access_err,
+        Exposure{"ReadOfAGatherEntry", false, false, 0, false, WcStatus::success, WcStatus::success},
+        Exposure{"ReadBeforeAGatherEntry", false, false, -1, false, WcStatus::rem_access_err,
                  WcStatus::rem_access_err},
-        Exposure{"ReadBehindAPiece", false, false, 1, false, WcStatus::rem_access_err, WcStatus::success},
+        Exposure{"ReadBehindAGatherEntry", false, false, 1, false, WcStatus::rem_access_err,
+                 WcStatus::success},
         Exposure{"ReadBehindTheStagingMemory", false, false, kBeyond, false, WcStatus::rem_access_err,
                  WcStatus::rem_access_err},
-        Exposure{"WriteToAPiece", false, true, 0, false, WcStatus::rem_access_err, WcStatus::success},
-        Exposure{"WriteToASink", true, true, 0, false, WcStatus::success, WcStatus::success},
-        Exposure{"ReadOfASink", true, false, 0, false, WcStatus::rem_access_err, WcStatus::success},
-        Exposure{"WriteBehindASink", true, true, 1, false, WcStatus::rem_access_err, WcStatus::success},
+        Exposure{"WriteToAGatherEntry", false, true, 0, false, WcStatus::rem_access_err, WcStatus::success},
+        Exposure{"WriteToAReplyBuffer", true, true, 0, false, WcStatus::success, WcStatus::success},
+        Exposure{"ReadOfAReplyBuffer", true, false, 0, false, WcStatus::rem_access_err, WcStatus::success},
+        Exposure{"WriteBehindAReplyBuffer", true, true, 1, false, WcStatus::rem_access_err,
+                 WcStatus::success},
         Exposure{"WriteBehindTheStagingMemory", true, true, kBeyond, false, WcStatus::rem_access_err,
                  WcStatus::rem_access_err},
-        Exposure{"ReadOfAPieceAfterwards", false, false, 0, true, WcStatus::rem_access_err,
+        Exposure{"ReadOfAGatherEntryAfterwards", false, false, 0, true, WcStatus::rem_access_err,
                  WcStatus::success},
-        Exposure{"WriteToASinkAfterwards", true, true, 0, true, WcStatus::rem_access_err, WcStatus::success}),
+        Exposure{"WriteToAReplyBufferAfterwards", true, true, 0, true, WcStatus::rem_access_err,
+                 WcStatus::success}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(HostileAccess, ReachesWhatTheCallExposedAndNoMore) {
   const Exposure& exposure = GetParam();
   Scene scene(true);
-  const auto request = scene.request({.request_bytes = 2000, .given_sink = 4096});
-  ASSERT_TRUE(request.frame.piece_count == 1);
-  const wire::Piece piece = wire::piece_at(request.bytes.data(), request.frame, 0);
-  wire::Sink target = exposure.sink ? request.frame.sink : wire::Sink{piece.addr, piece.length, piece.rkey};
+  const auto request = scene.request({.request_bytes = 2000, .given_reply_buffer = 4096});
+  ASSERT_TRUE(request.frame.gather_entry_count == 1);
+  const wire::GatherEntry gather_entry = wire::gather_entry_at(request.bytes.data(), request.frame, 0);
+  wire::ReplyBuffer target =
+      exposure.reply_buffer ? request.frame.reply_buffer
+                            : wire::ReplyBuffer{gather_entry.addr, gather_entry.length, gather_entry.rkey};
   target.addr += static_cast<std::uint64_t>(std::int64_t{exposure.shift});
   if (exposure.after) {
     scene.ran(scene.id);
@@ -351,11 +362,11 @@ TEST(HostileServerScheduled, AnswersACallWhoseRequestIsNotSentYet) {
     std::vector<std::uint64_t> ids;
     for (int i = 0; i < 24; ++i) {
       ids.push_back(pair.client.start(
-          session, {.request_bytes = 3000, .request_pieces = 30, .request_in_arena = true}));
+          session, {.request_bytes = 3000, .request_gather_entries = 30, .request_in_arena = true}));
     }
     const std::uint32_t word = wire::call_word(pair.call(ids.back()).slot, 1);
     if (ask) {
-      peer.send(FrameBytes(header(FrameType::sink_request, word, 3000)));
+      peer.send(FrameBytes(header(FrameType::reply_buffer_request, word, 3000)));
     } else {
       peer.respond(word);
     }

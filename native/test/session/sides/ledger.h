@@ -7,8 +7,8 @@
 //  - the bytes that arrive are the bytes that were sent;
 //  - after the last event no byte of the call's memory changes: it is filled with a pattern and looked at
 //  again at the end. A handler that gets that pattern has got bytes that its caller wrote after the end;
-//  - a call that is held (Held) gets exactly one RELEASED, its SENT before that, and its own sink is taken
-//  away until then.
+//  - a call that is pending release (PendingRelease) gets exactly one RELEASED, its SENT before that, and its own reply buffer is
+//    taken away until then.
 #pragma once
 
 #include <cstdint>
@@ -32,31 +32,31 @@ enum class Answer : std::uint8_t {
 /// One call as the test wants it. A message is `bytes` bytes of the pattern of its id.
 struct CallSpec {
   std::size_t request_bytes = 32;
-  std::size_t request_pieces = 1;  ///< of a bulk request
-  bool request_in_arena = false;   ///< pieces in arena blocks, else in buffers of the application
-  /// Of every other piece of the request, from the first on; 0: all have the same length.
-  std::size_t short_piece_bytes = 0;
-  bool in_text_room = false;  ///< the short ones
+  std::size_t request_gather_entries = 1;  ///< of a bulk request
+  bool request_in_arena = false;  ///< gather entries in arena blocks, else in buffers of the application
+  /// Of every other gather entry of the request, from the first on; 0: all have the same length.
+  std::size_t short_gather_entry_bytes = 0;
+  bool in_scratch = false;  ///< the short ones
   std::size_t response_bytes = 32;
-  std::size_t response_pieces = 1;
+  std::size_t response_gather_entries = 1;
   bool response_in_arena = false;
-  bool response_bulk = false;  ///< submitted as bulk, however small
-  std::size_t given_sink = 0;  ///< bytes of the caller's own block for the answer, 0: none
+  bool response_bulk = false;          ///< submitted as bulk, however small
+  std::size_t given_reply_buffer = 0;  ///< bytes of the caller's own block for the answer, 0: none
   std::uint32_t status = 0;
   Answer answer = Answer::now;
   std::uint32_t method = 7;
   std::uint32_t timeout_us = 0;
-  bool part = false;       ///< submitted as part of a stream
-  bool image = false;      ///< what goes as bulk goes as an image, request and response
-  bool sink_only = false;  ///< what does not fit `given_sink` is refused
-  /// Of each piece in a buffer of the application, request and response: so many bytes, its last, lie on
-  /// another page than those before them. 0: wherever.
+  bool part = false;               ///< submitted as part of a stream
+  bool aligned = false;            ///< what goes as bulk goes as an aligned message, request and response
+  bool reply_buffer_only = false;  ///< what does not fit `given_reply_buffer` is refused
+  /// Of each gather entry in a buffer of the application, request and response: so many bytes, its last, lie
+  /// on another page than those before them. 0: wherever.
   std::uint8_t beyond_page = 0;
 };
 
-/// Where piece `index` of a message begins that is cut into `count`; the end of it for `count`.
-inline std::size_t piece_begin(std::size_t bytes, std::size_t count, std::size_t index,
-                               std::size_t short_bytes = 0) {
+/// Where gather entry `index` of a message begins that is cut into `count`; the end of it for `count`.
+inline std::size_t gather_entry_begin(std::size_t bytes, std::size_t count, std::size_t index,
+                                      std::size_t short_bytes = 0) {
   const std::size_t shorts = (count + 1) / 2, longs = count / 2;
   if (index == count) return bytes;
   if (short_bytes == 0 || longs == 0 || shorts * short_bytes > bytes) return bytes * index / count;
@@ -67,9 +67,9 @@ inline std::size_t piece_begin(std::size_t bytes, std::size_t count, std::size_t
 struct Descriptor {
   std::uint64_t id;
   std::uint32_t request_bytes, response_bytes;
-  std::uint32_t response_pieces, status;
+  std::uint32_t response_gather_entries, status;
   std::uint8_t response_in_arena, response_bulk, later, beyond_page;
-  std::uint8_t image;
+  std::uint8_t aligned;
   std::uint8_t reserved[3];
 };
 static_assert(sizeof(Descriptor) == 32);
@@ -84,16 +84,17 @@ struct CallRecord {
   CallSpec spec;
   std::uint32_t session = 0, slot = 0;
   int last_events = 0, began = 0, sent_events = 0, released_events = 0;
-  std::int32_t held = 0;  ///< boundary::Held of its last event
+  std::int32_t held = 0;  ///< boundary::PendingRelease of its last event
   std::int32_t token = 0;
   boundary::EvKind kind{};
   boundary::Reason reason{};
   boundary::Processed processed{};
   std::uint32_t status = 0;
   std::size_t answer_bytes = 0;
-  std::uint32_t beyond_sink = 0;  ///< what the answer took when the given sink was too small for it
+  /// what the answer took when the given reply buffer was too small for it
+  std::uint32_t beyond_reply_buffer = 0;
   memory::BlockId answer_block = memory::kNoBlock, given_block = memory::kNoBlock;
-  std::vector<Watched> memory;  ///< of the request and the given sink
+  std::vector<Watched> memory;  ///< of the request and the given reply buffer
   bool ended() const { return last_events != 0; }
   bool holds() const { return held != 0 && released_events == 0; }
   bool answered() const { return ended() && kind == boundary::EvKind::settled; }

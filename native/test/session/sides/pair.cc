@@ -47,7 +47,7 @@ fabric::Capabilities tested_device() {
   return capabilities;
 }
 
-bool tested_grants() { return is_tested("shared"); }
+bool tested_credit_pool() { return is_tested("shared"); }
 
 namespace {
 ContextOptions context_of(const PairOptions& options) {
@@ -86,11 +86,11 @@ void connect(Side& client, std::uint32_t& client_session, Side& server, std::uin
                          options.max_message_bytes,
                          options.staging_bytes,
                          options.call_slots,
-                         options.grants};
+                         options.credit_pool};
 
   session.active = !options.server_is_active;
   session.peer_takes_segments = options.segmented_bytes != 0;
-  session.peer_takes_carried = options.carried;
+  session.peer_takes_inlined = options.inlined;
   if (options.sealed) {
     SealOptions& seal = session.seal.emplace();
     seal.send_frames.fill(std::byte{1});

@@ -15,7 +15,7 @@ namespace rdma_rpc::session::test {
 /// windows, so sessions are in staging mode. CTest runs them on both, and on the NIC once more with sessions
 /// that share their receives (RDMA_RPC_SIM=shared).
 fabric::Capabilities tested_device();
-bool tested_grants();
+bool tested_credit_pool();
 /// For what only makes sense with windows, or only without.
 fabric::Capabilities iwarp_device();
 inline bool has_windows() { return tested_device().windows; }
@@ -39,9 +39,9 @@ struct PairOptions {
   bool sealed = false;
   /// What is no longer goes in segments; 0: nothing does.
   std::uint32_t segmented_bytes = 0;
-  /// Short pieces of a request go in its frame.
-  bool carried = false;
-  bool grants = tested_grants();
+  /// Short gather entries of a request go in its frame.
+  bool inlined = false;
+  bool credit_pool = tested_credit_pool();
   bool connect = true;
   /// The server asks for the connection, and not the client.
   bool server_is_active = false;

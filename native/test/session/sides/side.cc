@@ -77,51 +77,53 @@ bool Side::stage_long(SubOp op, std::uint32_t session, std::uint32_t call, std::
   return true;
 }
 
-std::vector<GivenPiece> Side::make_pieces(std::size_t bytes, std::size_t count, std::size_t short_bytes,
-                                          bool in_arena, std::size_t beyond_page, std::uint64_t seed,
-                                          std::vector<memory::BlockId>& blocks, std::vector<Watched>* memory,
-                                          memory::OwnerId answer_of) {
+std::vector<GivenGatherEntry> Side::make_gather_entries(std::size_t bytes, std::size_t count,
+                                                        std::size_t short_bytes, bool in_arena,
+                                                        std::size_t beyond_page, std::uint64_t seed,
+                                                        std::vector<memory::BlockId>& blocks,
+                                                        std::vector<Watched>* memory,
+                                                        memory::OwnerId answer_of) {
   const memory::Use use = answer_of != memory::kNobody ? memory::Use::response : memory::Use::application;
   std::vector<std::byte> message(bytes);
   fill_pattern(message, seed);
-  std::vector<GivenPiece> pieces;
+  std::vector<GivenGatherEntry> gather_entries;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t from = piece_begin(bytes, count, i, short_bytes);
-    const std::size_t length = piece_begin(bytes, count, i + 1, short_bytes) - from;
-    GivenPiece piece;
-    piece.bytes = length;
+    const std::size_t from = gather_entry_begin(bytes, count, i, short_bytes);
+    const std::size_t length = gather_entry_begin(bytes, count, i + 1, short_bytes) - from;
+    GivenGatherEntry gather_entry;
+    gather_entry.bytes = length;
     const memory::BlockId block =
         in_arena ? context->arena().alloc(length, use, answer_of) : memory::kNoBlock;
     if (block != memory::kNoBlock) {
       blocks.push_back(block);
-      piece.data = context->arena().at(block).data;
+      gather_entry.data = context->arena().at(block).data;
     } else {
-      // Guard bytes around the piece: part of the buffer, not of the message.
+      // Guard bytes around the gather entry: part of the buffer, not of the message.
       const std::size_t spare = beyond_page == 0 ? 32 : 32 + fabric::kPageBytes;
       Buffer& buffer = buffers_.emplace_back(std::vector<std::byte>(length + spare), next_key_++);
-      piece.data = buffer.bytes.data() + 16;
-      const auto ends_at = reinterpret_cast<std::uintptr_t>(piece.data) + length;
-      if (beyond_page != 0) piece.data += (beyond_page - ends_at) % fabric::kPageBytes;
-      piece.key = buffer.key;
-      piece.buffer_data = buffer.bytes.data();
-      piece.buffer_bytes = buffer.bytes.size();
+      gather_entry.data = buffer.bytes.data() + 16;
+      const auto ends_at = reinterpret_cast<std::uintptr_t>(gather_entry.data) + length;
+      if (beyond_page != 0) gather_entry.data += (beyond_page - ends_at) % fabric::kPageBytes;
+      gather_entry.key = buffer.key;
+      gather_entry.buffer_data = buffer.bytes.data();
+      gather_entry.buffer_bytes = buffer.bytes.size();
     }
-    std::copy_n(message.begin() + static_cast<std::ptrdiff_t>(from), length, piece.data);
-    if (memory != nullptr) memory->push_back({piece.data, length});
-    pieces.push_back(piece);
+    std::copy_n(message.begin() + static_cast<std::ptrdiff_t>(from), length, gather_entry.data);
+    if (memory != nullptr) memory->push_back({gather_entry.data, length});
+    gather_entries.push_back(gather_entry);
   }
-  return pieces;
+  return gather_entries;
 }
 
-/// Every other piece, as far as there is room.
-void Side::move_to_text_room(std::vector<GivenPiece>& pieces) {
+/// Every other gather entry, as far as there is room.
+void Side::move_to_scratch(std::vector<GivenGatherEntry>& gather_entries) {
   std::size_t at = 0;
-  for (std::size_t i = 0; i < pieces.size(); i += 2) {
-    GivenPiece& piece = pieces[i];
-    if (piece.bytes > text_room_.size() - at) continue;
-    std::copy_n(piece.data, piece.bytes, text_room_.data() + at);
-    piece = {.data = text_room_.data() + at, .bytes = piece.bytes, .lent = false, .text = true};
-    at += piece.bytes;
+  for (std::size_t i = 0; i < gather_entries.size(); i += 2) {
+    GivenGatherEntry& gather_entry = gather_entries[i];
+    if (gather_entry.bytes > scratch_.size() - at) continue;
+    std::copy_n(gather_entry.data, gather_entry.bytes, scratch_.data() + at);
+    gather_entry = {.data = scratch_.data() + at, .bytes = gather_entry.bytes, .lent = false, .text = true};
+    at += gather_entry.bytes;
   }
 }
 
@@ -142,18 +144,18 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
   const Descriptor descriptor{id,
                               static_cast<std::uint32_t>(spec.request_bytes),
                               static_cast<std::uint32_t>(spec.response_bytes),
-                              static_cast<std::uint32_t>(spec.response_pieces),
+                              static_cast<std::uint32_t>(spec.response_gather_entries),
                               spec.status,
                               spec.response_in_arena,
                               spec.response_bulk,
                               spec.answer == Answer::later,
                               spec.beyond_page,
-                              spec.image,
+                              spec.aligned,
                               {}};
   std::byte* payload = context->slots().payload(static_cast<std::uint32_t>(slot));
   std::memcpy(payload, &descriptor, sizeof descriptor);
   const std::size_t slot_bytes = context->slots().stride() - kSlotHeadroom - kSlotTail;
-  const bool bulk = spec.given_sink != 0 || sizeof descriptor + spec.request_bytes > slot_bytes;
+  const bool bulk = spec.given_reply_buffer != 0 || sizeof descriptor + spec.request_bytes > slot_bytes;
   if (!bulk) {
     fill_pattern({payload + sizeof descriptor, spec.request_bytes}, id);
     stage(spec.part ? SubOp::part : SubOp::request, session, call.slot, spec.method,
@@ -161,7 +163,7 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
     return id;
   }
   const auto op = spec.part ? SubOp::part : SubOp::request;
-  if (spec.given_sink == 0 &&
+  if (spec.given_reply_buffer == 0 &&
       stage_long(op, session, call.slot, spec.method, std::as_bytes(std::span(&descriptor, 1)),
                  spec.request_bytes, id, spec.timeout_us)) {
     context->slots().release(static_cast<std::uint32_t>(slot));
@@ -175,23 +177,24 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
   submission.metadata_bytes = sizeof descriptor;
   submission.timeout_us = spec.timeout_us;
   auto& blocks = call_blocks_[id];
-  submission.pieces = make_pieces(spec.request_bytes, spec.request_pieces, spec.short_piece_bytes,
-                                  spec.request_in_arena, spec.beyond_page, id, blocks, &call.memory);
-  if (spec.in_text_room) move_to_text_room(submission.pieces);
-  if (spec.given_sink != 0) {
-    call.given_block = context->arena().alloc(spec.given_sink);
+  submission.gather_entries =
+      make_gather_entries(spec.request_bytes, spec.request_gather_entries, spec.short_gather_entry_bytes,
+                          spec.request_in_arena, spec.beyond_page, id, blocks, &call.memory);
+  if (spec.in_scratch) move_to_scratch(submission.gather_entries);
+  if (spec.given_reply_buffer != 0) {
+    call.given_block = context->arena().alloc(spec.given_reply_buffer);
     if (call.given_block != memory::kNoBlock) {
       blocks.push_back(call.given_block);
-      call.memory.push_back({context->arena().at(call.given_block).data, spec.given_sink});
+      call.memory.push_back({context->arena().at(call.given_block).data, spec.given_reply_buffer});
     }
-    submission.sink = call.given_block;
-    submission.sink_only = spec.sink_only;
+    submission.reply_buffer = call.given_block;
+    submission.reply_buffer_only = spec.reply_buffer_only;
   }
-  submission.image = spec.image;
+  submission.aligned = spec.aligned;
   Session* to = context->find(session);
   call.token = to == nullptr ? -static_cast<std::int32_t>(Reason::session_lost)
                              : to->submit_bulk(std::move(submission));
-  text_room_.fill(std::byte{0xee});  // the next message is encoded there
+  scratch_.fill(std::byte{0xee});  // the next message is encoded there
   if (call.token > 0) {
     tokens_[u32(call.token)] = id;
     return id;
@@ -263,10 +266,10 @@ bool Side::respond(const Pending& request) {
   submission.metadata_bytes = sizeof what.id;
   std::memcpy(payload, &what.id, sizeof what.id);
   Reply reply;
-  submission.pieces =
-      make_pieces(what.response_bytes, what.response_pieces, 0, what.response_in_arena != 0, what.beyond_page,
-                  answer_of(what.id), reply.blocks, nullptr, owned_answers ? to->owner() : memory::kNobody);
-  submission.image = what.image != 0;
+  submission.gather_entries = make_gather_entries(
+      what.response_bytes, what.response_gather_entries, 0, what.response_in_arena != 0, what.beyond_page,
+      answer_of(what.id), reply.blocks, nullptr, owned_answers ? to->owner() : memory::kNobody);
+  submission.aligned = what.aligned != 0;
   const std::int32_t token = to->submit_bulk(std::move(submission));
   if (token > 0) {
     replies_[u32(token)] = std::move(reply);

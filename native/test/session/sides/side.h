@@ -1,6 +1,6 @@
 // One end of a test: a device, a context on it, and the "JS" that reads its events and stages submissions
-// exactly as runtime/native/native.ts says. A Side can be client and server at once (one session of each kind or
-// many). On the test's thread.
+// exactly as runtime/native/native.ts says. A Side can be client and server at once (one session of each kind
+// or many). On the test's thread.
 #pragma once
 
 #include <deque>
@@ -49,8 +49,8 @@ class Side {
   std::shared_ptr<fabric::Device> device;
   std::unique_ptr<Context> context;
   int cancelled_events = 0, slots_free_events = 0;
-  int whole_messages = 0;  ///< that came in segments
-  int brief_messages = 0;  ///< that were read in a place of all sessions
+  int reassembled_messages = 0;  ///< that came in segments
+  int short_messages = 0;        ///< that were read in a place of all sessions
   /// Parts that wait until the application wants them: session and call. It does at once while it `reads`.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> held_back;
   bool reads = true;
@@ -85,7 +85,7 @@ class Side {
   void on_request(const std::int32_t* words);
   void on_last_event(const std::int32_t* words);
   void on_released(const std::int32_t* words);
-  void reclaim(std::uint64_t id, bool request, bool sink);
+  void reclaim(std::uint64_t id, bool request, bool reply_buffer);
   bool respond(const Pending& request);
   std::int32_t take_slot();
   bool stage_long(boundary::SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method,
@@ -94,11 +94,13 @@ class Side {
   void stage(boundary::SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method,
              std::uint32_t slot, std::size_t metadata_bytes, std::size_t message_bytes,
              std::uint32_t timeout_us);
-  std::vector<GivenPiece> make_pieces(std::size_t bytes, std::size_t count, std::size_t short_bytes,
-                                      bool in_arena, std::size_t beyond_page, std::uint64_t seed,
-                                      std::vector<memory::BlockId>& blocks, std::vector<Watched>* memory,
-                                      memory::OwnerId answer_of = memory::kNobody);
-  void move_to_text_room(std::vector<GivenPiece>& pieces);
+  std::vector<GivenGatherEntry> make_gather_entries(std::size_t bytes, std::size_t count,
+                                                    std::size_t short_bytes, bool in_arena,
+                                                    std::size_t beyond_page, std::uint64_t seed,
+                                                    std::vector<memory::BlockId>& blocks,
+                                                    std::vector<Watched>* memory,
+                                                    memory::OwnerId answer_of = memory::kNobody);
+  void move_to_scratch(std::vector<GivenGatherEntry>& gather_entries);
   std::span<const std::byte> message_of(const std::int32_t* words);
   const std::byte* receive_of(const std::int32_t* words);
 
@@ -110,7 +112,7 @@ class Side {
   std::unordered_map<std::uint64_t, std::vector<memory::BlockId>> call_blocks_;
   std::deque<memory::BlockId> kept_;  ///< blocks held to the end, watched
   std::list<Buffer> buffers_;
-  std::array<std::byte, boundary::kTextRoomBytes> text_room_{};
+  std::array<std::byte, boundary::kScratchBytes> scratch_{};
   std::unordered_map<std::uint32_t, std::string> down_;
   std::set<std::uint32_t> up_;
   std::uint64_t next_key_ = 1;

@@ -30,12 +30,12 @@ std::span<const std::byte> Side::message_of(const std::int32_t* words) {
   std::size_t offset = 0;
   if (region == boundary::kReceiveSlab) {
     base = receive_of(words);
-    brief_messages += BriefMessages::has(u32(words[ev::receive_slot]) - 1) ? 1 : 0;
+    short_messages += ShortMessages::has(u32(words[ev::receive_slot]) - 1) ? 1 : 0;
     offset = u32(words[ev::offset]) + u32(words[ev::metadata_bytes]);
-  } else if (region == boundary::kWholeMessage) {
-    base = context->whole_messages();
+  } else if (region == boundary::kReassembledMessage) {
+    base = context->reassembled_messages();
     offset = u32(words[ev::offset]);
-    ++whole_messages;
+    ++reassembled_messages;
   } else if (region > 0) {
     base = context->arena().at(u32(region)).data;
   }
@@ -43,28 +43,29 @@ std::span<const std::byte> Side::message_of(const std::int32_t* words) {
 }
 
 namespace {
-/// The message of an image of `count` pieces, each of which has to begin on 64 bytes of memory that does.
-/// Pieces are cut as by make_pieces(). Empty: they do not, or it has another length.
-std::vector<std::byte> message_in(std::span<const std::byte> image, std::size_t bytes, std::size_t count,
+/// The message of an aligned message of `count` gather entries, each of which has to begin on 64 bytes of
+/// memory that does. Gather entries are cut as by make_gather_entries(). Empty: they do not, or it has
+/// another length.
+std::vector<std::byte> message_in(std::span<const std::byte> aligned, std::size_t bytes, std::size_t count,
                                   std::size_t short_bytes = 0) {
   std::vector<std::byte> message;
-  if (reinterpret_cast<std::uintptr_t>(image.data()) % wire::kImageAlignment != 0) return message;
+  if (reinterpret_cast<std::uintptr_t>(aligned.data()) % wire::kAlignment != 0) return message;
   std::uint64_t at = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t length =
-        piece_begin(bytes, count, i + 1, short_bytes) - piece_begin(bytes, count, i, short_bytes);
+    const std::size_t length = gather_entry_begin(bytes, count, i + 1, short_bytes) -
+                               gather_entry_begin(bytes, count, i, short_bytes);
     if (length == 0) continue;
-    const std::uint64_t place = wire::image_place(at);
-    if (place + length > image.size()) return {};
-    message.insert(message.end(), image.begin() + static_cast<std::ptrdiff_t>(place),
-                   image.begin() + static_cast<std::ptrdiff_t>(place + length));
+    const std::uint64_t place = wire::aligned_offset(at);
+    if (place + length > aligned.size()) return {};
+    message.insert(message.end(), aligned.begin() + static_cast<std::ptrdiff_t>(place),
+                   aligned.begin() + static_cast<std::ptrdiff_t>(place + length));
     at = place + length;
   }
-  return at == image.size() ? message : std::vector<std::byte>{};
+  return at == aligned.size() ? message : std::vector<std::byte>{};
 }
 
-bool is_image(const std::int32_t* words) {
-  return words[boundary::ev::region] > 0 && words[boundary::ev::image] == 1;
+bool is_aligned(const std::int32_t* words) {
+  return words[boundary::ev::region] > 0 && words[boundary::ev::aligned] == 1;
 }
 }  // namespace
 
@@ -133,7 +134,7 @@ void Side::on_request(const std::int32_t* words) {
   if (u32(words[ev::metadata_bytes]) != sizeof request.descriptor) {
     request.descriptor = {};  // a stranger's (a scripted peer's): echoed by size alone
     request.descriptor.response_bytes = static_cast<std::uint32_t>(message.size());
-    request.descriptor.response_pieces = 1;
+    request.descriptor.response_gather_entries = 1;
   } else {
     std::memcpy(&request.descriptor, receive_of(words) + u32(words[ev::metadata_offset]),
                 sizeof request.descriptor);
@@ -144,11 +145,12 @@ void Side::on_request(const std::int32_t* words) {
       ++ledger.at(id).began;
       if ((words[ev::part] == 1) != ledger.at(id).spec.part) ledger.violation("part flag lost or made up");
       const CallSpec& spec = ledger.at(id).spec;
-      if (is_image(words)) {
-        gathered = message_in(message, spec.request_bytes, spec.request_pieces, spec.short_piece_bytes);
+      if (is_aligned(words)) {
+        gathered = message_in(message, spec.request_bytes, spec.request_gather_entries,
+                              spec.short_gather_entry_bytes);
         message = gathered;
-      } else if (spec.image && words[ev::region] > 0) {
-        ledger.violation("image that came as something else");
+      } else if (spec.aligned && words[ev::region] > 0) {
+        ledger.violation("aligned message that came as something else");
       }
       if (message.size() != request.descriptor.request_bytes || !is_pattern(message, id)) {
         ledger.violation("request " + std::to_string(id) + " arrived with other bytes");
@@ -172,7 +174,7 @@ void Side::on_last_event(const std::int32_t* words) {
   ++call.last_events;
   call.kind = static_cast<EvKind>(words[ev::kind]);
   call.processed = static_cast<Processed>(words[ev::processed]);
-  if (call.kind == EvKind::failed) call.held = words[ev::held];
+  if (call.kind == EvKind::failed) call.held = words[ev::pending_release];
   if (call.held == 0) slots[slot] = 0;
   if (call.token > 0 && call.sent_events == 0 && call.held == 0) ledger.violation("last event before SENT");
   if (call.kind == EvKind::failed) {
@@ -181,11 +183,11 @@ void Side::on_last_event(const std::int32_t* words) {
     call.status = u32(words[ev::status]);
     auto message = message_of(words);
     std::vector<std::byte> gathered;
-    if (is_image(words)) {
-      gathered = message_in(message, call.spec.response_bytes, call.spec.response_pieces);
+    if (is_aligned(words)) {
+      gathered = message_in(message, call.spec.response_bytes, call.spec.response_gather_entries);
       message = gathered;
     }
-    call.beyond_sink = u32(words[ev::beyond_sink]);
+    call.beyond_reply_buffer = u32(words[ev::beyond_reply_buffer]);
     call.answer_bytes = message.size();
     // What the session's own refusals carry is text, and they have no metadata.
     const bool ours = words[ev::metadata_bytes] != 0;
@@ -203,7 +205,7 @@ void Side::on_last_event(const std::int32_t* words) {
       }
     }
   }
-  reclaim(id, true, (call.held & boundary::held_sink) == 0);
+  reclaim(id, true, (call.held & boundary::pending_reply_buffer) == 0);
 }
 
 void Side::on_released(const std::int32_t* words) {
@@ -215,21 +217,21 @@ void Side::on_released(const std::int32_t* words) {
   CallRecord& call = ledger.at(id);
   ++call.released_events;
   if (call.token > 0 && call.sent_events == 0) ledger.violation("RELEASED before SENT");
-  if ((call.held & boundary::held_sink) != 0) reclaim(id, false, true);
+  if ((call.held & boundary::pending_reply_buffer) != 0) reclaim(id, false, true);
 }
 
 /// The application has this memory of a call again, and uses it.
-void Side::reclaim(std::uint64_t id, bool request, bool sink) {
+void Side::reclaim(std::uint64_t id, bool request, bool reply_buffer) {
   const CallRecord& call = ledger.at(id);
   const bool given = call.given_block != memory::kNoBlock;
   const std::byte* const given_data = given ? context->arena().at(call.given_block).data : nullptr;
   for (const Watched& memory : call.memory) {
-    if (memory.data == given_data ? sink : request) ledger.watch(memory);
+    if (memory.data == given_data ? reply_buffer : request) ledger.watch(memory);
   }
   if (const auto found = call_blocks_.find(id); found != call_blocks_.end()) {
     auto& blocks = found->second;
     std::erase_if(blocks, [&](memory::BlockId block) {
-      const bool back = given && block == call.given_block ? sink : request;
+      const bool back = given && block == call.given_block ? reply_buffer : request;
       if (back) kept_.push_back(block);
       return back;
     });

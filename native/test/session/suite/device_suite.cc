@@ -13,12 +13,12 @@ using boundary::Reason;
 const CallSpec kMixed[] = {
     {},
     {.request_bytes = 700, .response_bytes = 700},
-    {.request_bytes = 9000, .request_pieces = 3},
+    {.request_bytes = 9000, .request_gather_entries = 3},
     {.request_bytes = 50'000, .request_in_arena = true},
-    {.response_bytes = 50'000, .response_pieces = 3},
-    {.request_bytes = 40'000, .request_pieces = 2, .response_bytes = 40'000},
-    {.request_bytes = 20, .response_bytes = 50'000, .given_sink = 60'000},
-    {.request_bytes = 20, .response_bytes = 50'000, .given_sink = 4096},
+    {.response_bytes = 50'000, .response_gather_entries = 3},
+    {.request_bytes = 40'000, .request_gather_entries = 2, .response_bytes = 40'000},
+    {.request_bytes = 20, .response_bytes = 50'000, .given_reply_buffer = 60'000},
+    {.request_bytes = 20, .response_bytes = 50'000, .given_reply_buffer = 4096},
 };
 
 }  // namespace
@@ -42,7 +42,8 @@ TEST_P(DeviceSession, CarriesCallsOfEverySizeAndKind) {
   }
   for (const CallSpec& spec : kMixed) EXPECT_TRUE(pair.complete(link, spec).answered());
   EXPECT_TRUE(
-      pair.complete(link, {.request_bytes = 40'000, .request_pieces = 40, .response_bytes = 1}).answered());
+      pair.complete(link, {.request_bytes = 40'000, .request_gather_entries = 40, .response_bytes = 1})
+          .answered());
   EXPECT_TRUE(
       pair.complete(link, {.request_bytes = 5 * kChunkBytes / 2 + 3, .request_in_arena = true}).answered());
   EXPECT_TRUE(
@@ -63,7 +64,7 @@ TEST_P(DeviceSession, CarriesMessagesInSegments) {
     ids.push_back(pair.start(link, {.request_bytes = 1000 + 200 * i, .response_bytes = 8000 - 200 * i}));
   pair.until([&] { return pair.ledger.open() == 0; }, "the end of 32 calls");
   for (const std::uint64_t id : ids) EXPECT_TRUE(id != 0 && pair.call(id).answered());
-  EXPECT_GE(pair.server.whole_messages, 5);
+  EXPECT_GE(pair.server.reassembled_messages, 5);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
@@ -79,7 +80,7 @@ TEST_P(DeviceSession, CarriesShortMessagesThatCrossAPage) {
       EXPECT_TRUE(pair.complete(link, {.request_bytes = bytes,
                                        .response_bytes = bytes,
                                        .response_bulk = true,
-                                       .given_sink = 4096,
+                                       .given_reply_buffer = 4096,
                                        .beyond_page = beyond})
                       .answered());
     }
@@ -116,10 +117,10 @@ namespace {
 const CallSpec kToGiveUp[] = {
     {},
     {.request_bytes = 700, .answer = Answer::later},
-    {.request_bytes = 200'000, .request_pieces = 3},
+    {.request_bytes = 200'000, .request_gather_entries = 3},
     {.request_bytes = 3000, .answer = Answer::later},
     {.response_bytes = 200'000},
-    {.request_bytes = 20, .response_bytes = 50'000, .given_sink = 60'000},
+    {.request_bytes = 20, .response_bytes = 50'000, .given_reply_buffer = 60'000},
 };
 }  // namespace
 

@@ -49,7 +49,7 @@ ContextOptions small_context(Exposure exposure) {
 
 SessionOptions small_session(bool client, std::uint32_t inflight_max) {
   SessionOptions options{client, inflight_max, 16u << 20, 16u << 20};
-  options.grants = true;
+  options.credit_pool = true;
   return options;
 }
 
@@ -99,7 +99,7 @@ Link Ends::connect(std::uint32_t inflight_max, std::uint32_t call_slots, bool se
   SessionOptions options = small_session(true, inflight_max);
   options.call_slots = call_slots;
   options.peer_takes_segments = segments;
-  options.grants = !segments;
+  options.credit_pool = !segments;
   Link link;
   link.client = client.open(options);
   options.client = false;
@@ -157,11 +157,11 @@ std::vector<CallSpec> mixed_calls() {
   return {
       {},
       {.request_bytes = 700, .response_bytes = 700},
-      {.request_bytes = 9000, .request_pieces = 3},
+      {.request_bytes = 9000, .request_gather_entries = 3},
       {.request_bytes = 300'000, .request_in_arena = true},
-      {.response_bytes = 200'000, .response_pieces = 3},
-      {.request_bytes = 100'000, .request_pieces = 2, .response_bytes = 100'000},
-      {.request_bytes = 20, .response_bytes = 50'000, .given_sink = 60'000},
+      {.response_bytes = 200'000, .response_gather_entries = 3},
+      {.request_bytes = 100'000, .request_gather_entries = 2, .response_bytes = 100'000},
+      {.request_bytes = 20, .response_bytes = 50'000, .given_reply_buffer = 60'000},
   };
 }
 

@@ -50,7 +50,7 @@ bool is_after(Phase phase, const fabric::SendWr& wr) {
     case Phase::read_under_way:
       return wr.opcode == Opcode::rdma_read;
     case Phase::asking:
-      return frame_of(wr) == static_cast<int>(wire::FrameType::sink_request);
+      return frame_of(wr) == static_cast<int>(wire::FrameType::reply_buffer_request);
     case Phase::write_under_way:
       return wr.opcode == Opcode::rdma_write;
     case Phase::revoking:

@@ -255,7 +255,7 @@ TEST_F(WatchdogOfOneDevice, RingsTwiceAtMostAndLaterBehindALongWrite) {
   const auto behind_short = looks_with_a_ring({}, false);
   ASSERT_EQ(behind_short.size(), 3u) << testing::PrintToString(behind_short);
   EXPECT_LT(behind_short.back(), kHalfOfTheLimit);
-  const CallSpec long_write{.response_bytes = 50'000, .given_sink = 60'000, .answer = Answer::later};
+  const CallSpec long_write{.response_bytes = 50'000, .given_reply_buffer = 60'000, .answer = Answer::later};
   const auto behind_long = looks_with_a_ring(long_write, true);
   ASSERT_EQ(behind_long.size(), 2u) << testing::PrintToString(behind_long);
   EXPECT_GE(behind_long.front(), kHalfOfTheLimit);

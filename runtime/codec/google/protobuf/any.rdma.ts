@@ -31,18 +31,18 @@ function $create_Any({ typeUrl = '', value = $.noBytes }: AnyInit = {}): Any {
   return { typeUrl, value };
 }
 
-function $bound_Any(m: AnyInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_Any(m: AnyInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 2 +
     $sizeString(m.typeUrl) +
-    $sizeBytes(m.value, sink);
+    $sizeBytes(m.value, writer);
 }
 
-function $encodeTo_Any(m: AnyInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Any') {
-  if ($noEntry(m, sink, at + 2, limit, depth, field)) return at;
+function $encodeTo_Any(m: AnyInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.Any') {
+  if ($noEntry(m, writer, at + 2, limit, depth, field)) return at;
   const { typeUrl = '', value } = m;
-  if (typeUrl !== '') at = $writeStringField(sink, at, 10, typeUrl, limit - 1, 'google.protobuf.Any.type_url');
-  if (value !== undefined && $hasBytes(value, 'google.protobuf.Any.value')) at = $writeBytesField(sink, at, 18, value, limit, 'google.protobuf.Any.value');
+  if (typeUrl !== '') at = $writeStringField(writer, at, 10, typeUrl, limit - 1, 'google.protobuf.Any.type_url');
+  if (value !== undefined && $hasBytes(value, 'google.protobuf.Any.value')) at = $writeBytesField(writer, at, 18, value, limit, 'google.protobuf.Any.value');
   return at;
 }
 
@@ -65,7 +65,7 @@ function $decodeFrom_Any(source: $Source, at: number, end: number, depth = 0, m:
 export const Any: $MessageType<Any, AnyInit> = /* @__PURE__ */ $generatedType('google.protobuf.Any', $create_Any, $bound_Any, $encodeTo_Any, $decodeFrom_Any, 'type_url:string value:bytes');
 
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Sink = $.Sink;
+type $Writer = $.Writer;
 type $Source = $.Source;
 
 const $enterMessage = $.enterMessage;

@@ -31,14 +31,14 @@ function $create_Duration({ seconds = 0n, nanos = 0 }: DurationInit = {}): Durat
   return { seconds, nanos };
 }
 
-function $bound_Duration(m: DurationInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_Duration(m: DurationInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 22;
 }
 
-function $encodeTo_Duration(m: DurationInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Duration') {
-  if ($noEntry(m, sink, at + 22, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_Duration(m: DurationInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.Duration') {
+  if ($noEntry(m, writer, at + 22, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { seconds, nanos = 0 } = m;
   if (seconds !== undefined && seconds !== 0n) at = $writeInt64Field(bytes, at, 8, seconds, 'google.protobuf.Duration.seconds');
   if (nanos !== 0) at = $writeInt32Field(bytes, at, 16, nanos, 'google.protobuf.Duration.nanos');
@@ -64,7 +64,7 @@ function $decodeFrom_Duration(source: $Source, at: number, end: number, depth = 
 export const Duration: $MessageType<Duration, DurationInit> = /* @__PURE__ */ $generatedType('google.protobuf.Duration', $create_Duration, $bound_Duration, $encodeTo_Duration, $decodeFrom_Duration, 'seconds:int64 nanos:int32');
 
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Sink = $.Sink;
+type $Writer = $.Writer;
 type $Source = $.Source;
 
 const $enterMessage = $.enterMessage;

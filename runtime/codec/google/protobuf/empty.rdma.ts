@@ -23,13 +23,13 @@ function $create_Empty(_init: EmptyInit = {}): Empty {
   return {};
 }
 
-function $bound_Empty(m: EmptyInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_Empty(m: EmptyInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 0;
 }
 
-function $encodeTo_Empty(m: EmptyInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Empty') {
-  if ($noEntry(m, sink, at, limit, depth, field)) return at;
+function $encodeTo_Empty(m: EmptyInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.Empty') {
+  if ($noEntry(m, writer, at, limit, depth, field)) return at;
   
   return at;
 }
@@ -49,7 +49,7 @@ function $decodeFrom_Empty(source: $Source, at: number, end: number, depth = 0, 
 export const Empty: $MessageType<Empty, EmptyInit> = /* @__PURE__ */ $generatedType('google.protobuf.Empty', $create_Empty, $bound_Empty, $encodeTo_Empty, $decodeFrom_Empty, '');
 
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Sink = $.Sink;
+type $Writer = $.Writer;
 type $Source = $.Source;
 
 const $enterMessage = $.enterMessage;

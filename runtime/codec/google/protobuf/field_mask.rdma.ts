@@ -27,16 +27,16 @@ function $create_FieldMask({ paths }: FieldMaskInit = {}): FieldMask {
   return { paths: $copyList(paths) };
 }
 
-function $bound_FieldMask(m: FieldMaskInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_FieldMask(m: FieldMaskInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 1 +
     $sizeStrings(m.paths, 1);
 }
 
-function $encodeTo_FieldMask(m: FieldMaskInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FieldMask') {
-  if ($noEntry(m, sink, at + 1, limit, depth, field)) return at;
+function $encodeTo_FieldMask(m: FieldMaskInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.FieldMask') {
+  if ($noEntry(m, writer, at + 1, limit, depth, field)) return at;
   const { paths } = m;
-  at = $writeStringsField(sink, at, 10, paths, limit - 1, 'google.protobuf.FieldMask.paths');
+  at = $writeStringsField(writer, at, 10, paths, limit - 1, 'google.protobuf.FieldMask.paths');
   return at;
 }
 
@@ -58,7 +58,7 @@ function $decodeFrom_FieldMask(source: $Source, at: number, end: number, depth =
 export const FieldMask: $MessageType<FieldMask, FieldMaskInit> = /* @__PURE__ */ $generatedType('google.protobuf.FieldMask', $create_FieldMask, $bound_FieldMask, $encodeTo_FieldMask, $decodeFrom_FieldMask, 'paths:string:repeated');
 
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Sink = $.Sink;
+type $Writer = $.Writer;
 type $Source = $.Source;
 
 const $copyList = $.copyList;

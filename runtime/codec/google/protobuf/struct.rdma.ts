@@ -38,18 +38,18 @@ function $create_Struct({ fields }: StructInit = {}): Struct {
   return { fields: $copyMap(fields, $create_Value) };
 }
 
-function $bound_Struct(m: StructInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_Struct(m: StructInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   let n = 13;
   n += $sizeKeys(m.fields, 13);
-  for (const each of $valuesOf(m.fields)) n += $bound_Value(each, sink, depth + 1);
+  for (const each of $valuesOf(m.fields)) n += $bound_Value(each, writer, depth + 1);
   return n;
 }
 
-function $encodeTo_Struct(m: StructInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Struct') {
-  if ($noEntry(m, sink, at + 13, limit, depth, field)) return at;
+function $encodeTo_Struct(m: StructInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.Struct') {
+  if ($noEntry(m, writer, at + 13, limit, depth, field)) return at;
   const { fields } = m;
-  at = $encodeMap_string_Value(sink, at, 10, limit - 17, 'google.protobuf.Struct.fields', depth, fields);
+  at = $encodeMap_string_Value(writer, at, 10, limit - 17, 'google.protobuf.Struct.fields', depth, fields);
   return at;
 }
 
@@ -86,29 +86,29 @@ function $create_Value({ kind = $unset }: ValueInit = {}): Value {
   };
 }
 
-function $bound_Value(m: ValueInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_Value(m: ValueInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   let n = 11;
   switch (m.kind?.case) {
     case 'stringValue': n += $sizeString(m.kind.value); break;
-    case 'structValue': n += $bound_Struct(m.kind.value!, sink, depth + 1); break;
-    case 'listValue': n += $bound_ListValue(m.kind.value!, sink, depth + 1); break;
+    case 'structValue': n += $bound_Struct(m.kind.value!, writer, depth + 1); break;
+    case 'listValue': n += $bound_ListValue(m.kind.value!, writer, depth + 1); break;
   }
   return n;
 }
 
-function $encodeTo_Value(m: ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Value') {
-  if ($noEntry(m, sink, at + 11, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_Value(m: ValueInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.Value') {
+  if ($noEntry(m, writer, at + 11, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { kind } = m;
   switch (kind?.case) {
     case undefined: default: $noCase(kind, 'google.protobuf.Value.kind'); break;
     case 'nullValue': at = $writeEnumField(bytes, at, 8, kind.value, 'google.protobuf.Value.null_value'); break;
-    case 'numberValue': at = $writeDoubleField(sink, at, 17, kind.value, 'google.protobuf.Value.number_value'); break;
-    case 'stringValue': at = $writeStringField(sink, at, 26, kind.value, limit, 'google.protobuf.Value.string_value'); break;
+    case 'numberValue': at = $writeDoubleField(writer, at, 17, kind.value, 'google.protobuf.Value.number_value'); break;
+    case 'stringValue': at = $writeStringField(writer, at, 26, kind.value, limit, 'google.protobuf.Value.string_value'); break;
     case 'boolValue': at = $writeBoolField(bytes, at, 32, kind.value, 'google.protobuf.Value.bool_value'); break;
-    case 'structValue': at = $closeSolidField(bytes, at, 42, $encodeTo_Struct(kind.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.struct_value')); break;
-    case 'listValue': at = $closeSolidField(bytes, at, 50, $encodeTo_ListValue(kind.value, sink, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.list_value')); break;
+    case 'structValue': at = $closeSolidField(bytes, at, 42, $encodeTo_Struct(kind.value, writer, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.struct_value')); break;
+    case 'listValue': at = $closeSolidField(bytes, at, 50, $encodeTo_ListValue(kind.value, writer, at + 2, limit - 4, depth + 1, 'google.protobuf.Value.list_value')); break;
   }
   return at;
 }
@@ -149,22 +149,22 @@ function $create_ListValue({ values }: ListValueInit = {}): ListValue {
   return { values: values === undefined ? [] : values.map((value) => $create_Value(value)) };
 }
 
-function $bound_ListValue(m: ListValueInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_ListValue(m: ListValueInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   let n = 6;
-  for (const each of $itemsOf(m.values)) n += 6 + $bound_Value(each, sink, depth + 1);
+  for (const each of $itemsOf(m.values)) n += 6 + $bound_Value(each, writer, depth + 1);
   return n;
 }
 
-function $encodeTo_ListValue(m: ListValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.ListValue') {
-  if ($noEntry(m, sink, at + 6, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_ListValue(m: ListValueInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.ListValue') {
+  if ($noEntry(m, writer, at + 6, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { values } = m;
   if (values !== undefined) {
     $checkList(values, 'google.protobuf.ListValue.values');
-    for (let i = 0, wide = 0; i < values.length && !sink.full; i++) {
+    for (let i = 0, wide = 0; i < values.length && !writer.full; i++) {
       bytes[at] = 10; const start = at + 1;
-      at = $closeSolid(bytes, start, $encodeTo_Value(values[i]!, sink, start + 1 + wide, limit - 10 + wide, depth + 1, 'google.protobuf.ListValue.values'), wide);
+      at = $closeSolid(bytes, start, $encodeTo_Value(values[i]!, writer, start + 1 + wide, limit - 10 + wide, depth + 1, 'google.protobuf.ListValue.values'), wide);
       wide = bytes[start]! >> 7;
     }
   }
@@ -190,7 +190,7 @@ export const ListValue: $MessageType<ListValue, ListValueInit> = /* @__PURE__ */
 
 type $Case<K extends string, V> = $.Case<K, V>;
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Sink = $.Sink;
+type $Writer = $.Writer;
 type $Source = $.Source;
 type $Unset = $.Unset;
 
@@ -229,23 +229,23 @@ const $writeEnumField = $.writeEnumField;
 const $writeString = $.writeString;
 const $writeStringField = $.writeStringField;
 
-function $encodeEntry_string_Value(sink: $.Sink, at: number, tag: number, limit: number, field: string, depth: number, key: string, value: ValueInit): number {
-  const bytes = sink.bytes;
+function $encodeEntry_string_Value(writer: $.Writer, at: number, tag: number, limit: number, field: string, depth: number, key: string, value: ValueInit): number {
+  const bytes = writer.bytes;
   bytes[at] = tag; const start = at + 1;
   at = start + 1;
-  bytes[at] = 10; at = $writeString(sink, at + 1, key, limit - 6, field);
-  bytes[at] = 18; at = $closeSolid(bytes, at + 1, $encodeTo_Value(value, sink, at + 2, limit - 4, depth + 1, field));
+  bytes[at] = 10; at = $writeString(writer, at + 1, key, limit - 6, field);
+  bytes[at] = 18; at = $closeSolid(bytes, at + 1, $encodeTo_Value(value, writer, at + 2, limit - 4, depth + 1, field));
   at = $closeSolid(bytes, start, at);
   return at;
 }
 
-function $encodeMap_string_Value(sink: $.Sink, at: number, tag: number, limit: number, field: string, depth: number, map: Readonly<Record<string, ValueInit>> | undefined): number {
+function $encodeMap_string_Value(writer: $.Writer, at: number, tag: number, limit: number, field: string, depth: number, map: Readonly<Record<string, ValueInit>> | undefined): number {
   if (map === undefined) return at;
   if ($checkMap(map, field)) {
-    for (const key in map) { if (sink.full) break; at = $encodeEntry_string_Value(sink, at, tag, limit, field, depth, key, map[key]!); }
+    for (const key in map) { if (writer.full) break; at = $encodeEntry_string_Value(writer, at, tag, limit, field, depth, key, map[key]!); }
   } else {
     const keys = $mapKeys(map, field);
-    for (let i = 0; i < keys.length && !sink.full; i++) { const key = keys[i]!; at = $encodeEntry_string_Value(sink, at, tag, limit, field, depth, key, map[key]!); }
+    for (let i = 0; i < keys.length && !writer.full; i++) { const key = keys[i]!; at = $encodeEntry_string_Value(writer, at, tag, limit, field, depth, key, map[key]!); }
   }
   return at;
 }

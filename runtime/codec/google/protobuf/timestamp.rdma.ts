@@ -31,14 +31,14 @@ function $create_Timestamp({ seconds = 0n, nanos = 0 }: TimestampInit = {}): Tim
   return { seconds, nanos };
 }
 
-function $bound_Timestamp(m: TimestampInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_Timestamp(m: TimestampInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 22;
 }
 
-function $encodeTo_Timestamp(m: TimestampInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Timestamp') {
-  if ($noEntry(m, sink, at + 22, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_Timestamp(m: TimestampInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.Timestamp') {
+  if ($noEntry(m, writer, at + 22, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { seconds, nanos = 0 } = m;
   if (seconds !== undefined && seconds !== 0n) at = $writeInt64Field(bytes, at, 8, seconds, 'google.protobuf.Timestamp.seconds');
   if (nanos !== 0) at = $writeInt32Field(bytes, at, 16, nanos, 'google.protobuf.Timestamp.nanos');
@@ -64,7 +64,7 @@ function $decodeFrom_Timestamp(source: $Source, at: number, end: number, depth =
 export const Timestamp: $MessageType<Timestamp, TimestampInit> = /* @__PURE__ */ $generatedType('google.protobuf.Timestamp', $create_Timestamp, $bound_Timestamp, $encodeTo_Timestamp, $decodeFrom_Timestamp, 'seconds:int64 nanos:int32');
 
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Sink = $.Sink;
+type $Writer = $.Writer;
 type $Source = $.Source;
 
 const $enterMessage = $.enterMessage;

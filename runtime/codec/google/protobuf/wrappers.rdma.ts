@@ -25,15 +25,15 @@ function $create_DoubleValue({ value = 0 }: DoubleValueInit = {}): DoubleValue {
   return { value };
 }
 
-function $bound_DoubleValue(m: DoubleValueInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_DoubleValue(m: DoubleValueInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 9;
 }
 
-function $encodeTo_DoubleValue(m: DoubleValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.DoubleValue') {
-  if ($noEntry(m, sink, at + 9, limit, depth, field)) return at;
+function $encodeTo_DoubleValue(m: DoubleValueInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.DoubleValue') {
+  if ($noEntry(m, writer, at + 9, limit, depth, field)) return at;
   const { value } = m;
-  if (value !== undefined && (value !== 0 || 1 / value < 0)) at = $writeDoubleField(sink, at, 9, value, 'google.protobuf.DoubleValue.value');
+  if (value !== undefined && (value !== 0 || 1 / value < 0)) at = $writeDoubleField(writer, at, 9, value, 'google.protobuf.DoubleValue.value');
   return at;
 }
 
@@ -68,15 +68,15 @@ function $create_FloatValue({ value = 0 }: FloatValueInit = {}): FloatValue {
   return { value };
 }
 
-function $bound_FloatValue(m: FloatValueInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_FloatValue(m: FloatValueInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 5;
 }
 
-function $encodeTo_FloatValue(m: FloatValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.FloatValue') {
-  if ($noEntry(m, sink, at + 5, limit, depth, field)) return at;
+function $encodeTo_FloatValue(m: FloatValueInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.FloatValue') {
+  if ($noEntry(m, writer, at + 5, limit, depth, field)) return at;
   const { value } = m;
-  if (value !== undefined && (value !== 0 || 1 / value < 0)) at = $writeFloatField(sink, at, 13, value, 'google.protobuf.FloatValue.value');
+  if (value !== undefined && (value !== 0 || 1 / value < 0)) at = $writeFloatField(writer, at, 13, value, 'google.protobuf.FloatValue.value');
   return at;
 }
 
@@ -111,14 +111,14 @@ function $create_Int64Value({ value = 0n }: Int64ValueInit = {}): Int64Value {
   return { value };
 }
 
-function $bound_Int64Value(m: Int64ValueInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_Int64Value(m: Int64ValueInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 11;
 }
 
-function $encodeTo_Int64Value(m: Int64ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int64Value') {
-  if ($noEntry(m, sink, at + 11, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_Int64Value(m: Int64ValueInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.Int64Value') {
+  if ($noEntry(m, writer, at + 11, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { value } = m;
   if (value !== undefined && value !== 0n) at = $writeInt64Field(bytes, at, 8, value, 'google.protobuf.Int64Value.value');
   return at;
@@ -155,14 +155,14 @@ function $create_UInt64Value({ value = 0n }: UInt64ValueInit = {}): UInt64Value 
   return { value };
 }
 
-function $bound_UInt64Value(m: UInt64ValueInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_UInt64Value(m: UInt64ValueInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 11;
 }
 
-function $encodeTo_UInt64Value(m: UInt64ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt64Value') {
-  if ($noEntry(m, sink, at + 11, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_UInt64Value(m: UInt64ValueInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.UInt64Value') {
+  if ($noEntry(m, writer, at + 11, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { value } = m;
   if (value !== undefined && value !== 0n) at = $writeUint64Field(bytes, at, 8, value, 'google.protobuf.UInt64Value.value');
   return at;
@@ -199,14 +199,14 @@ function $create_Int32Value({ value = 0 }: Int32ValueInit = {}): Int32Value {
   return { value };
 }
 
-function $bound_Int32Value(m: Int32ValueInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_Int32Value(m: Int32ValueInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 11;
 }
 
-function $encodeTo_Int32Value(m: Int32ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.Int32Value') {
-  if ($noEntry(m, sink, at + 11, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_Int32Value(m: Int32ValueInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.Int32Value') {
+  if ($noEntry(m, writer, at + 11, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { value = 0 } = m;
   if (value !== 0) at = $writeInt32Field(bytes, at, 8, value, 'google.protobuf.Int32Value.value');
   return at;
@@ -243,14 +243,14 @@ function $create_UInt32Value({ value = 0 }: UInt32ValueInit = {}): UInt32Value {
   return { value };
 }
 
-function $bound_UInt32Value(m: UInt32ValueInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_UInt32Value(m: UInt32ValueInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 6;
 }
 
-function $encodeTo_UInt32Value(m: UInt32ValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.UInt32Value') {
-  if ($noEntry(m, sink, at + 6, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_UInt32Value(m: UInt32ValueInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.UInt32Value') {
+  if ($noEntry(m, writer, at + 6, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { value = 0 } = m;
   if (value !== 0) at = $writeUint32Field(bytes, at, 8, value, 'google.protobuf.UInt32Value.value');
   return at;
@@ -287,14 +287,14 @@ function $create_BoolValue({ value = false }: BoolValueInit = {}): BoolValue {
   return { value };
 }
 
-function $bound_BoolValue(m: BoolValueInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_BoolValue(m: BoolValueInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 2;
 }
 
-function $encodeTo_BoolValue(m: BoolValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BoolValue') {
-  if ($noEntry(m, sink, at + 2, limit, depth, field)) return at;
-  const { bytes } = sink;
+function $encodeTo_BoolValue(m: BoolValueInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.BoolValue') {
+  if ($noEntry(m, writer, at + 2, limit, depth, field)) return at;
+  const { bytes } = writer;
   const { value = false } = m;
   if (value !== false) at = $writeBoolField(bytes, at, 8, value, 'google.protobuf.BoolValue.value');
   return at;
@@ -331,16 +331,16 @@ function $create_StringValue({ value = '' }: StringValueInit = {}): StringValue 
   return { value };
 }
 
-function $bound_StringValue(m: StringValueInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_StringValue(m: StringValueInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 1 +
     $sizeString(m.value);
 }
 
-function $encodeTo_StringValue(m: StringValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.StringValue') {
-  if ($noEntry(m, sink, at + 1, limit, depth, field)) return at;
+function $encodeTo_StringValue(m: StringValueInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.StringValue') {
+  if ($noEntry(m, writer, at + 1, limit, depth, field)) return at;
   const { value = '' } = m;
-  if (value !== '') at = $writeStringField(sink, at, 10, value, limit, 'google.protobuf.StringValue.value');
+  if (value !== '') at = $writeStringField(writer, at, 10, value, limit, 'google.protobuf.StringValue.value');
   return at;
 }
 
@@ -375,16 +375,16 @@ function $create_BytesValue({ value = $.noBytes }: BytesValueInit = {}): BytesVa
   return { value };
 }
 
-function $bound_BytesValue(m: BytesValueInit, sink: $Sink, depth = 0): number {
-  if ($sizeless(m, sink, depth)) return 0;
+function $bound_BytesValue(m: BytesValueInit, writer: $Writer, depth = 0): number {
+  if ($sizeless(m, writer, depth)) return 0;
   return 1 +
-    $sizeBytes(m.value, sink);
+    $sizeBytes(m.value, writer);
 }
 
-function $encodeTo_BytesValue(m: BytesValueInit, sink: $Sink, at: number, limit = sink.bytes.length, depth = 0, field = 'google.protobuf.BytesValue') {
-  if ($noEntry(m, sink, at + 1, limit, depth, field)) return at;
+function $encodeTo_BytesValue(m: BytesValueInit, writer: $Writer, at: number, limit = writer.bytes.length, depth = 0, field = 'google.protobuf.BytesValue') {
+  if ($noEntry(m, writer, at + 1, limit, depth, field)) return at;
   const { value } = m;
-  if (value !== undefined && $hasBytes(value, 'google.protobuf.BytesValue.value')) at = $writeBytesField(sink, at, 10, value, limit, 'google.protobuf.BytesValue.value');
+  if (value !== undefined && $hasBytes(value, 'google.protobuf.BytesValue.value')) at = $writeBytesField(writer, at, 10, value, limit, 'google.protobuf.BytesValue.value');
   return at;
 }
 
@@ -406,7 +406,7 @@ function $decodeFrom_BytesValue(source: $Source, at: number, end: number, depth 
 export const BytesValue: $MessageType<BytesValue, BytesValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.BytesValue', $create_BytesValue, $bound_BytesValue, $encodeTo_BytesValue, $decodeFrom_BytesValue, 'value:bytes');
 
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Sink = $.Sink;
+type $Writer = $.Writer;
 type $Source = $.Source;
 
 const $enterMessage = $.enterMessage;

@@ -13,7 +13,7 @@
 
 namespace rdma_rpc::session {
 
-class Grants {
+class CreditPool {
  public:
   struct Account {
     std::uint32_t certain = 0, most = 0;
@@ -47,10 +47,10 @@ class Grants {
     wanted = std::min(wanted, account.most - account.held);
     const std::uint32_t certain = std::min(wanted, account.certain - std::min(account.held, account.certain));
     account.held += certain;
-    const std::uint32_t limit = kGrantShare * left(), beyond = account.beyond();
+    const std::uint32_t limit = kCreditShare * left(), beyond = account.beyond();
     // What it then has is no more than its share of what is then left.
     const std::uint32_t more =
-        limit <= beyond ? 0 : std::min(wanted - certain, (limit - beyond) / (1 + kGrantShare));
+        limit <= beyond ? 0 : std::min(wanted - certain, (limit - beyond) / (1 + kCreditShare));
     account.held += more;
     committed_ += more;
     return certain + more;

@@ -1,21 +1,21 @@
 /**
- * The writer of encoders: memory that the caller owns, and a list of out-of-line `bytes` values. The place of
- * an out-of-line value in the memory is called a hole. runtime/boundary reuses a sink for one message after
- * another; generated encoders fill it. It allocates nothing after construction, except one DataView per
- * memory when a message has floats.
+ * The writer of encoders: memory that the caller owns, and a list of out-of-line `bytes` values, which are
+ * not copied into that memory. runtime/boundary reuses a writer for one message after another; generated
+ * encoders fill it. It allocates nothing after construction, except one DataView per memory when a message
+ * has floats.
  */
 
 /**
  * Limit of the out-of-line `bytes` values of one message; further ones are copied. In the aligned layout each
  * needs two segments and their lengths.
  */
-export const holesMax = 32_767;
-/** Number of holes that have memory from the start. */
-const holesUsual = 30;
+export const outOfLineMax = 32_767;
+/** Number of out-of-line values that have memory from the start. */
+const outOfLineUsual = 30;
 
 const nothing = new Uint8Array(0);
 
-export class Sink {
+export class Writer {
   /** The memory. Positions (`at`) count from its start. */
   bytes: Uint8Array = nothing;
   private floats: DataView | undefined;
@@ -38,24 +38,24 @@ export class Sink {
   /** Total length of all out-of-line values planned by `bound`. */
   gathered = 0;
   /**
-   * Number of holes planned by `bound`; in a sink without out-of-line values, the number of values whose
-   * field asks for one.
+   * Number of out-of-line values planned by `bound`; in a writer without out-of-line values, the number of
+   * values whose field asks for one.
    */
   planned = 0;
   /** `bound` has found messages nested too deeply; its result is meaningless then. */
   tooDeep = false;
   /**
-   * Number of holes recorded by `encodeTo`: `holeAt[0 .. holes)` is ascending, each with its value in
-   * `holeValue`.
+   * Number of out-of-line values recorded by `encodeTo`: `outOfLineAt[0 .. outOfLine)` is ascending, each
+   * with its value in `outOfLineValue`.
    */
-  holes = 0;
-  /** Total length of the values of the recorded holes. */
+  outOfLine = 0;
+  /** Total length of the recorded out-of-line values. */
   held = 0;
-  /** Position of each hole: its value belongs in front of the byte at that position. */
-  readonly holeAt: number[] = new Array<number>(holesUsual).fill(0);
+  /** Position of each out-of-line value: it belongs in front of the byte at that position. */
+  readonly outOfLineAt: number[] = new Array<number>(outOfLineUsual).fill(0);
   /** Whether the value is out of line only for its alignment. */
-  readonly holeCopied: boolean[] = new Array<boolean>(holesUsual).fill(false);
-  readonly holeValue: Uint8Array[] = new Array<Uint8Array>(holesUsual).fill(nothing);
+  readonly outOfLineCopied: boolean[] = new Array<boolean>(outOfLineUsual).fill(false);
+  readonly outOfLineValue: Uint8Array[] = new Array<Uint8Array>(outOfLineUsual).fill(nothing);
 
   /** `encodeTo` had no room for something. Everything it has written is meaningless then. */
   full = false;
@@ -87,24 +87,24 @@ export class Sink {
     this.planned = 0;
     this.tooDeep = false;
     this.held = 0;
-    // Drops the references, since a sink lives as long as its channel and the values should not.
-    for (let i = 0; i < this.holes; i++) this.holeValue[i] = nothing;
-    this.holes = 0;
+    // Drops the references, since a writer lives as long as its channel and the values should not.
+    for (let i = 0; i < this.outOfLine; i++) this.outOfLineValue[i] = nothing;
+    this.outOfLine = 0;
     this.full = false;
   }
 
   /** Records that `value` belongs at `at`. */
-  hole(at: number, value: Uint8Array): void {
-    this.holeAt[this.holes] = at;
-    this.holeValue[this.holes] = value;
-    this.holeCopied[this.holes] = value.length < this.apartBytes;
-    this.holes++;
+  addOutOfLine(at: number, value: Uint8Array): void {
+    this.outOfLineAt[this.outOfLine] = at;
+    this.outOfLineValue[this.outOfLine] = value;
+    this.outOfLineCopied[this.outOfLine] = value.length < this.apartBytes;
+    this.outOfLine++;
     this.held += value.length;
   }
 }
 
 /** Records that the memory behind `at` is too small. Returns `at`, for the writer that has noticed it. */
-export function noRoom(sink: Sink, at: number): number {
-  sink.full = true;
+export function noRoom(writer: Writer, at: number): number {
+  writer.full = true;
   return at;
 }

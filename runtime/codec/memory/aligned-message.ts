@@ -1,32 +1,32 @@
 /**
- * Images: received messages in the aligned layout (docs/wire/frames.md §2.4). The memory begins with a table
- * of segment lengths, and each segment begins on a multiple of 64 bytes, so that large `bytes` values can be
- * used in place. Decoders do not know of it: positions count as if the segments were contiguous, and the
- * Source changes its `bytes` when it comes to the next segment. Used by Source; runtime/boundary creates
- * images from received memory.
+ * Aligned messages: received messages in the aligned layout (docs/wire/frames.md §2.4). The memory begins
+ * with a table of segment lengths, and each segment begins on a multiple of 64 bytes, so that large `bytes`
+ * values can be used in place. Decoders do not know of it: positions count as if the segments were
+ * contiguous, and the Source changes its `bytes` when it comes to the next segment. Used by Source;
+ * runtime/boundary creates aligned messages from received memory.
  */
 
 import { readWord } from './word.ts';
 
 /** Each segment begins on a multiple of this, counted from the start of the memory. */
-export const imageAlignment = 64;
+export const alignmentBytes = 64;
 
 /** Returns where a segment behind `at` begins. */
-export function imagePlace(at: number): number {
-  return Math.ceil(at / imageAlignment) * imageAlignment;
+export function alignedOffset(at: number): number {
+  return Math.ceil(at / alignmentBytes) * alignmentBytes;
 }
 
 /** Returns the size of a table with this number of segments, including the gap behind it. */
-export function imageTableBytes(segments: number): number {
-  return imagePlace(4 + 4 * segments);
+export function alignedTableBytes(segments: number): number {
+  return alignedOffset(4 + 4 * segments);
 }
 
-/** Returns the size limit of the image of a message with at most `messageBytes`. */
-export function imageBytesMax(messageBytes: number): number {
+/** Returns the size limit of the aligned message of a message with at most `messageBytes`. */
+export function alignedBytesMax(messageBytes: number): number {
   return messageBytes + Math.floor(messageBytes / 8) + 4096;
 }
 
-/** What an image is read through: a Source. */
+/** What an aligned message is read through: a Source. */
 export interface SegmentReader {
   readonly bytes: Uint8Array;
   /** End of the visible segment. */
@@ -37,10 +37,10 @@ export interface SegmentReader {
 
 const noBuffer = new ArrayBuffer(0);
 const nothing = new Uint8Array(noBuffer);
-/** Table size that is kept allocated for the next image. */
+/** Table size that is kept allocated for the next aligned message. */
 const lengthsKept = 64;
 
-export class Image {
+export class AlignedMessage {
   /** Length of the message without table and gaps. */
   bytes = 0;
   #memory: Uint8Array = nothing;
@@ -62,16 +62,16 @@ export class Image {
   #place = 0;
 
   /**
-   * Returns the image in `memory`, which begins on a multiple of 64 bytes and ends where the image ends, or a
-   * text that says why it is invalid. `image` is an unused object to be reused for it, `buffer` the
-   * ArrayBuffer of the memory.
+   * Returns the aligned message in `memory`, which begins on a multiple of 64 bytes and ends where the
+   * aligned message ends, or a text that says why it is invalid. `aligned` is an unused object to be reused
+   * for it, `buffer` the ArrayBuffer of the memory.
    */
   static of(
     memory: Uint8Array,
-    image: Image = new Image(),
+    aligned: AlignedMessage = new AlignedMessage(),
     buffer: ArrayBufferLike = memory.buffer,
-  ): Image | string {
-    return image.#open(memory, buffer) ?? image;
+  ): AlignedMessage | string {
+    return aligned.#open(memory, buffer) ?? aligned;
   }
 
   /** Releases the memory. */
@@ -82,20 +82,20 @@ export class Image {
   }
 
   #open(memory: Uint8Array, buffer: ArrayBufferLike): string | undefined {
-    if (memory.length < 4) return 'an image without its table';
+    if (memory.length < 4) return 'an aligned message without its table';
     const count = readWord(memory, 0);
-    if (count === 0 || 4 + 4 * count > memory.length) return 'an image that ends in its table';
+    if (count === 0 || 4 + 4 * count > memory.length) return 'an aligned message that ends in its table';
     if (count > this.#lengths.length) this.#lengths = new Uint32Array(count);
     const lengths = this.#lengths;
     let bytes = 0;
-    let end = imageTableBytes(count);
+    let end = alignedTableBytes(count);
     for (let i = 0; i < count; i++) {
       const length = readWord(memory, 4 + 4 * i);
       lengths[i] = length;
       bytes += length;
-      if (length !== 0) end = imagePlace(end) + length;
+      if (length !== 0) end = alignedOffset(end) + length;
     }
-    if (end > memory.length && bytes !== 0) return 'an image that ends in a segment';
+    if (end > memory.length && bytes !== 0) return 'an aligned message that ends in a segment';
     this.#memory = memory;
     this.#buffer = buffer;
     this.#offset = memory.byteOffset;
@@ -108,7 +108,7 @@ export class Image {
   enter(source: SegmentReader): void {
     this.#segment = 0;
     this.#first = 0;
-    this.#place = imageTableBytes(this.#count);
+    this.#place = alignedTableBytes(this.#count);
     this.moveTo(source, 0);
   }
 
@@ -133,7 +133,7 @@ export class Image {
     while (at < this.#first) {
       const length = this.#lengths[--this.#segment] as number;
       this.#first -= length;
-      this.#place -= imagePlace(length);
+      this.#place -= alignedOffset(length);
     }
     this.moveTo(source, at);
   }
@@ -157,7 +157,7 @@ export class Image {
   #step(): void {
     const length = this.#lengths[this.#segment++] as number;
     this.#first += length;
-    this.#place = imagePlace(this.#place + length);
+    this.#place = alignedOffset(this.#place + length);
   }
 
   /** Shows the source memory that begins where position 0 would lie if this segment were the only one. */

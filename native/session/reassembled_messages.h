@@ -13,14 +13,14 @@
 
 namespace rdma_rpc::session {
 
-class WholeMessages {
+class ReassembledMessages {
  public:
-  WholeMessages() {
-    for (std::uint32_t i = kWholeMessages; i > 0; --i) free_.give(i - 1);
+  ReassembledMessages() {
+    for (std::uint32_t i = kReassembledMessages; i > 0; --i) free_.give(i - 1);
   }
   /// Null: the system has no addresses for it.
   std::byte* data() const { return memory_.data(); }
-  static constexpr std::size_t bytes() { return std::size_t{kWholeMessages} * kStride; }
+  static constexpr std::size_t bytes() { return std::size_t{kReassembledMessages} * kStride; }
 
   std::uint32_t free() const { return static_cast<std::uint32_t>(free_.size()); }
   /// Returns the offset of a place. The context takes no more completions than there are places for, so that

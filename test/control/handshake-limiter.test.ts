@@ -6,18 +6,18 @@
 import { duplexPair } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
-import { Places } from '../../runtime/control/handshake/places.ts';
+import { HandshakeLimiter } from '../../runtime/control/handshake/handshake-limiter.ts';
 import { Silent } from '../../runtime/control/handshake/silent.ts';
 import { Link } from '../../runtime/control/link.ts';
 import { pushback } from '../../runtime/core/errors/pushback.ts';
 import type { RpcError } from '../../runtime/core/errors/rpc-error.ts';
 import {
-  comeAgainMsMax,
   handshakeGraceMs,
+  handshakeQueueFactor,
   handshakeStallMs,
-  handshakesCrowd,
   handshakeWaitMs,
   handshakeYieldMs,
+  retryAfterMsMax,
 } from '../../runtime/limits.ts';
 import { turn } from '../outcomes.ts';
 
@@ -30,17 +30,17 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Places for numbers; those in `stalled` are waited for all the time. */
+/** HandshakeLimiter for numbers; those in `stalled` are waited for all the time. */
 function places(max: number) {
   const gone: number[] = [];
   const stalled = new Set<number>();
   const steps = new Map<number, number>();
   const ranks = new Map<number, number>();
-  const all = new Places<number>(max, {
+  const all = new HandshakeLimiter<number>(max, {
     awaitedMs: (one) => (stalled.has(one) ? Number.POSITIVE_INFINITY : 0),
     steps: (one) => steps.get(one) ?? 0,
     rank: (one) => ranks.get(one) ?? 0,
-    sendAway: (one) => {
+    evict: (one) => {
       gone.push(one);
       all.leave(one);
     },
@@ -116,9 +116,9 @@ describe('places', () => {
   });
 
   /** Peers that have all gone silent, as many as go on without a place; and one that wants a place then. */
-  async function crowded(max: number, steps: (one: number) => number) {
+  async function overloaded(max: number, steps: (one: number) => number) {
     const all = places(max);
-    const count = max * (1 + handshakesCrowd);
+    const count = max * (1 + handshakeQueueFactor);
     for (let one = 0; one < count; ++one) {
       all.stalled.add(one);
       all.steps.set(one, steps(one));
@@ -131,7 +131,7 @@ describe('places', () => {
   }
 
   test('send away the longest silent when many go on without a place, and after its time only', async () => {
-    const { gone, stalled, served, enter, count } = await crowded(1, () => 0);
+    const { gone, stalled, served, enter, count } = await overloaded(1, () => 0);
     enter(count);
     await vi.advanceTimersByTimeAsync(handshakeYieldMs);
     await turn();
@@ -144,7 +144,7 @@ describe('places', () => {
   });
 
   test('send away those who have got least far, however long others have been waited for', async () => {
-    const { gone, enter, count } = await crowded(1, (one) => (one === 3 ? 1 : 2));
+    const { gone, enter, count } = await overloaded(1, (one) => (one === 3 ? 1 : 2));
     enter(count);
     await vi.advanceTimersByTimeAsync(handshakeYieldMs);
     await turn();
@@ -161,7 +161,7 @@ describe('places', () => {
     stalled.add(next);
     enter(next++);
     await vi.advanceTimersByTimeAsync(handshakeYieldMs);
-    while (all.size < 1 + handshakesCrowd) {
+    while (all.size < 1 + handshakeQueueFactor) {
       stalled.add(next);
       enter(next++);
     }
@@ -216,7 +216,7 @@ describe('places', () => {
       ranks.set(one, 2);
       if (enter(one) !== undefined) ++told;
     }
-    expect(told).toBe(100 - 4 - 4 * handshakesCrowd);
+    expect(told).toBe(100 - 4 - 4 * handshakeQueueFactor);
     // Whoever is new waits, in the place of the suspect that has waited for longest.
     expect(enter(100)).toBeUndefined();
     expect(enter(101)).toBeUndefined();
@@ -229,10 +229,10 @@ describe('places', () => {
     for (const one of [0, 1]) enter(one);
     stalled.add(1);
     vi.advanceTimersByTime(handshakeYieldMs - 1);
-    expect(all.sendAwaySilent(() => true)).toBeUndefined();
+    expect(all.evictSilent(() => true)).toBeUndefined();
     vi.advanceTimersByTime(1);
-    expect(all.sendAwaySilent((one) => one === 0)).toBeUndefined();
-    expect([all.sendAwaySilent(() => true), gone]).toEqual([1, [1]]);
+    expect(all.evictSilent((one) => one === 0)).toBeUndefined();
+    expect([all.evictSilent(() => true), gone]).toEqual([1, [1]]);
   });
 
   test('of a crowd are few: the rest is told when to come again, one after the other', () => {
@@ -242,7 +242,7 @@ describe('places', () => {
       const error = enter(one);
       if (error !== undefined) told.push(pushback(error) as number);
     }
-    expect(told).toHaveLength(100 - 4 - 4 * handshakesCrowd);
+    expect(told).toHaveLength(100 - 4 - 4 * handshakeQueueFactor);
     expect(told).toEqual(told.toSorted((a, b) => a - b));
     expect(new Set(told).size).toBeGreaterThan(told.length / 2);
   });
@@ -250,7 +250,7 @@ describe('places', () => {
   test('of a crowd whose appointments are not kept are soon to be had', () => {
     const { all, enter } = places(4);
     const told = (one: number): number => pushback(enter(one)!) as number;
-    for (let one = 0; one < 4 + 4 * handshakesCrowd; ++one) enter(one);
+    for (let one = 0; one < 4 + 4 * handshakeQueueFactor; ++one) enter(one);
     const first = told(-1);
     let last = 0;
     for (let one = 1000; one < 11_000; ++one) last = told(one);
@@ -287,7 +287,7 @@ describe('places', () => {
       const error = enter(one);
       if (error !== undefined) latest = Math.max(latest, pushback(error) as number);
     }
-    expect(latest).toBe(comeAgainMsMax);
+    expect(latest).toBe(retryAfterMsMax);
   });
 });
 
@@ -318,7 +318,7 @@ describe('connections that have said nothing', () => {
   test('are never more than a crowd: then the oldest goes at once', () => {
     const gone: number[] = [];
     const silent = new Silent<number>(4, (one) => gone.push(one));
-    for (let one = 0; one < 4 * handshakesCrowd + 3; ++one) silent.add(one);
+    for (let one = 0; one < 4 * handshakeQueueFactor + 3; ++one) silent.add(one);
     expect(gone).toEqual([0, 1, 2]);
   });
 });

@@ -8,7 +8,7 @@ import { Handshakes } from '../../runtime/control/handshake/handshakes.ts';
 import { Link } from '../../runtime/control/link.ts';
 import { pushback } from '../../runtime/core/errors/pushback.ts';
 import type { RpcError } from '../../runtime/core/errors/rpc-error.ts';
-import { handshakesCrowd } from '../../runtime/limits.ts';
+import { handshakeQueueFactor } from '../../runtime/limits.ts';
 
 const handshakesMax = 4;
 beforeEach(() => {
@@ -21,7 +21,7 @@ afterEach(() => {
 });
 
 /** A server's handshakes, with as many under way and waiting as there may be. */
-function crowded() {
+function overloaded() {
   const handshakes = new Handshakes(
     { handshakesMax, sessionsPerPeerMax: 64, handshakeTimeoutMs: 5_000 },
     () => false,
@@ -41,7 +41,7 @@ function crowded() {
       return pushback(error as RpcError) as number;
     }
   };
-  for (let i = 0; i < handshakesMax * (1 + handshakesCrowd); ++i)
+  for (let i = 0; i < handshakesMax * (1 + handshakeQueueFactor); ++i)
     expect(comes(`one that is served ${i}`)).toBeUndefined();
   return comes;
 }
@@ -49,7 +49,7 @@ function crowded() {
 const strangers = Array.from({ length: 2_000 }, (_, i) => `stranger ${i}`);
 
 test('strangers who come again at once leave their appointments to a new client', () => {
-  const comes = crowded();
+  const comes = overloaded();
   const first = comes('the first')!;
   for (const each of strangers) comes(each);
   expect(comes('one behind them')).toBeGreaterThan(10 * first);
@@ -58,7 +58,7 @@ test('strangers who come again at once leave their appointments to a new client'
 });
 
 test('clients that wait are told times one after the other, whatever one stranger does', () => {
-  const comes = crowded();
+  const comes = overloaded();
   const first = comes('the first')!;
   for (const each of strangers) comes(each);
   for (let i = 0; i < 2_000; ++i) comes('one stranger, again and again');

@@ -1,6 +1,6 @@
 // Short messages that come apart from their receives: JS reads them in a few places that all sessions of the
 // context share. Nobody keeps one for long, and whoever does, or ends with one, leaves the others enough.
-#include "session/brief_messages.h"
+#include "session/short_messages.h"
 
 #include <gtest/gtest.h>
 
@@ -20,27 +20,27 @@ PairOptions copying(std::uint32_t inflight) {
   return options;
 }
 
-std::uint32_t taken(const Side& side) { return kBriefMessages - side.context->brief_messages_free(); }
+std::uint32_t taken(const Side& side) { return kShortMessages - side.context->short_messages_free(); }
 
-TEST(BriefMessages, APlaceIsFreeOnceJsHasReadIt) {
+TEST(ShortMessages, APlaceIsFreeOnceJsHasReadIt) {
   Pair pair(copying(8));
   for (int i = 0; i < 1000; ++i)
     EXPECT_TRUE(pair.complete({.request_bytes = 20, .response_bytes = 20}).answered());
-  EXPECT_EQ(pair.server.brief_messages, 1000);
-  EXPECT_EQ(pair.client.brief_messages, 1000);
+  EXPECT_EQ(pair.server.short_messages, 1000);
+  EXPECT_EQ(pair.client.short_messages, 1000);
   EXPECT_EQ(taken(pair.server), 0u);
   EXPECT_EQ(taken(pair.client), 0u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(BriefMessages, LongerOnesAreInTheSessionsOwnMemory) {
+TEST(ShortMessages, LongerOnesAreInTheSessionsOwnMemory) {
   Pair pair(copying(8));
   for (const std::size_t bytes : {0u, 1u, 200u, 201u, 232u, 233u, 256u, 257u, 900u, 5000u})
     EXPECT_TRUE(pair.complete({.request_bytes = bytes, .response_bytes = bytes}).answered()) << bytes;
-  const int before = pair.server.brief_messages;
+  const int before = pair.server.short_messages;
   EXPECT_GT(before, 0);
   EXPECT_TRUE(pair.complete({.request_bytes = 900}).answered());
-  EXPECT_EQ(pair.server.brief_messages, before);
+  EXPECT_EQ(pair.server.short_messages, before);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
@@ -50,14 +50,14 @@ void step_until_taken(Pair& pair, std::uint32_t places) {
   ASSERT_GE(taken(pair.server), places);
 }
 
-TEST(BriefMessages, WhenAllAreTakenASessionUsesItsOwnMemory) {
-  constexpr std::uint32_t kLarge = kBriefMessages + 20;
+TEST(ShortMessages, WhenAllAreTakenASessionUsesItsOwnMemory) {
+  constexpr std::uint32_t kLarge = kShortMessages + 20;
   PairOptions options = copying(kLarge + 4);
   options.context.read_bytes_max = 1;  // one at a time
   Pair pair(options);
   std::vector<std::uint64_t> large;
   for (std::uint32_t i = 0; i < kLarge; ++i) large.push_back(pair.start({.request_bytes = 2000}));
-  step_until_taken(pair, kBriefMessages);
+  step_until_taken(pair, kShortMessages);
   const std::uint64_t small = pair.start({.request_bytes = 20, .response_bytes = 20});
   pair.run();
   for (const std::uint64_t id : large) EXPECT_TRUE(pair.call(id).answered());
@@ -66,7 +66,7 @@ TEST(BriefMessages, WhenAllAreTakenASessionUsesItsOwnMemory) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(BriefMessages, ASessionThatEndsLeavesWhatItHasKept) {
+TEST(ShortMessages, ASessionThatEndsLeavesWhatItHasKept) {
   Pair pair(copying(8));
   for (int i = 0; i < 8; ++i) pair.start({.request_bytes = 2000});
   step_until_taken(pair, 1);
@@ -76,23 +76,23 @@ TEST(BriefMessages, ASessionThatEndsLeavesWhatItHasKept) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(BriefMessages, PlacesAreGivenBackOnceByWhoseTheyAre) {
-  auto places = std::make_unique<BriefMessages>();
+TEST(ShortMessages, PlacesAreGivenBackOnceByWhoseTheyAre) {
+  auto places = std::make_unique<ShortMessages>();
   std::vector<std::uint32_t> slots;
-  for (std::uint32_t i = 0; i < kBriefMessages; ++i) slots.push_back(places->take(i % 2, 10).value());
+  for (std::uint32_t i = 0; i < kShortMessages; ++i) slots.push_back(places->take(i % 2, 10).value());
   EXPECT_FALSE(places->take(0, 10).has_value());
-  EXPECT_EQ(places->kept_by(0), kBriefMessages / 2);
+  EXPECT_EQ(places->kept_by(0), kShortMessages / 2);
   places->leave(0);
-  EXPECT_EQ(places->free(), kBriefMessages / 2);
+  EXPECT_EQ(places->free(), kShortMessages / 2);
   const std::uint32_t again = places->take(7, 10).value();
   for (const std::uint32_t slot : slots) places->release(slot, 0);  // they are free, or another's
-  EXPECT_EQ(places->free(), kBriefMessages / 2 - 1);
+  EXPECT_EQ(places->free(), kShortMessages / 2 - 1);
   for (const std::uint32_t slot : slots) places->release(slot, 1);
   places->release(again, 7);
   places->release(again, 7);
-  EXPECT_EQ(places->free(), kBriefMessages);
-  EXPECT_FALSE(places->take(0, BriefMessages::kBytesMax + 1).has_value());
-  EXPECT_TRUE(places->take(0, BriefMessages::kBytesMax).has_value());
+  EXPECT_EQ(places->free(), kShortMessages);
+  EXPECT_FALSE(places->take(0, ShortMessages::kBytesMax + 1).has_value());
+  EXPECT_TRUE(places->take(0, ShortMessages::kBytesMax).has_value());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Sinks that the server asks for: memory of the arena, at once or queued for it. The large messages of
-// streams get memory ahead of their reader only within a small share of the arena; others are announced to
+// Reply buffers that the server asks for: memory of the arena, at once or queued for it. The large messages
+// of streams get memory ahead of their reader only within a small share of the arena; others are announced to
 // JS, which asks for them when the reader has come to them, so slow readers hold no memory that others need.
 // Owned by ClientEndpoint, on the context's thread.
 #pragma once
@@ -14,9 +14,9 @@
 
 namespace rdma_rpc::session {
 
-class Sinks {
+class ReplyBuffers {
  public:
-  Sinks(Link& link, CallTable<ClientCall>& calls, CallMemory& memory)
+  ReplyBuffers(Link& link, CallTable<ClientCall>& calls, CallMemory& memory)
       : link_(link), shared_(link.shared()), calls_(calls), memory_(memory) {}
 
   /// The server asks for one.
@@ -29,9 +29,9 @@ class Sinks {
   bool lacks_arena(std::uint32_t call);
   std::uint32_t awaited_bytes(std::uint32_t slot);
 
-  /// Sinks wait for staging memory.
+  /// Reply buffers wait for staging memory.
   bool waits() const { return !deferred_.empty(); }
-  /// Grants these in order, as far as there is some.
+  /// CreditPool these in order, as far as there is some.
   void start_deferred();
   /// The session ends.
   void clear() { deferred_.clear(); }

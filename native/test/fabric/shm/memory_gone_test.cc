@@ -1,4 +1,4 @@
-// Memory that a peer has lent to a call and then freed: the READ reports that it has vanished, and the
+// Memory that a peer has lent to a call and then freed: the READ reports that it is gone, and the
 // connection goes on.
 #include <sys/mman.h>
 
@@ -7,7 +7,7 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-TEST(ShmVanished, AReadOfReleasedMemoryEndsNoQueuePair) {
+TEST(ShmMemoryGone, AReadOfReleasedMemoryEndsNoQueuePair) {
   ShmEnd owner, reader;
   ASSERT_EQ(owner.qp->connect(reader.qp->local_address()), "");
   ASSERT_EQ(reader.qp->connect(owner.qp->local_address()), "");
@@ -26,12 +26,12 @@ TEST(ShmVanished, AReadOfReleasedMemoryEndsNoQueuePair) {
     EXPECT_TRUE(reader.post(Opcode::rdma_read, 1, {&into, 1}, lent->addr(), owner.window->rkey()));
     return reader.next();
   };
-  EXPECT_FALSE(read().vanished);
+  EXPECT_FALSE(read().memory_gone);
   ASSERT_EQ(::munmap(static_cast<std::byte*>(data) + kBytes / 2, kBytes / 2), 0);
-  EXPECT_TRUE(read().vanished) << "the second half";
+  EXPECT_TRUE(read().memory_gone) << "the second half";
   ASSERT_EQ(::munmap(data, kBytes / 2), 0);
   const Wc all = read();
-  EXPECT_TRUE(all.vanished);
+  EXPECT_TRUE(all.memory_gone);
   EXPECT_EQ(all.status, WcStatus::success);
   EXPECT_EQ(reader.qp->state(), QpState::rts);
   EXPECT_EQ(owner.qp->state(), QpState::rts);

@@ -45,7 +45,7 @@ describe('a client that', () => {
     await link.receive();
     const silent = Array.from({ length: 1000 }, dial);
     await until(() => silent.filter(({ ended }) => ended !== undefined).length >= 984);
-    const own = prepareSession(side, 'sim', limits, limits, ownFeatures, { guard: 'none' });
+    const own = prepareSession(side, 'sim', limits, limits, ownFeatures, { protection: 'none' });
     link.send({
       type: 'attach',
       fabric: 'sim',
@@ -98,7 +98,7 @@ describe('a client that', () => {
     const link = new Link(near);
     link.send(hello());
     await link.receive();
-    const own = prepareSession(side, 'sim', limits, limits, ownFeatures, { guard: 'none' });
+    const own = prepareSession(side, 'sim', limits, limits, ownFeatures, { protection: 'none' });
     const address = own.context.native.sessionAddress(own.target.session);
     link.send({ type: 'attach', fabric: 'sim', address });
     expect(await link.receive()).toMatchObject({ type: 'attached' });
@@ -128,7 +128,7 @@ describe('a client that', () => {
   test('attaches and goes no further keeps nobody out: neither by sessions nor by places', async () => {
     const dial = open({ handshakesMax: 2, sessionsMax: 2 });
     const own = [1, 2, 3].map(() =>
-      prepareSession(side, 'sim', limits, limits, ownFeatures, { guard: 'none' }),
+      prepareSession(side, 'sim', limits, limits, ownFeatures, { protection: 'none' }),
     );
     const links = await welcomed(dial, 3);
     for (const [i, link] of links.entries()) {

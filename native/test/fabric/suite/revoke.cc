@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint64_t kBytes = 4 << 20;
 }
 
-TEST_P(FabricSuite, AWindowWhoseMemoryIsWithdrawnGivesReadsNoByteAndTheQueuePairGoesOn) {
+TEST_P(FabricSuite, AWindowWhoseMemoryIsRevokedGivesReadsNoByteAndTheQueuePairGoesOn) {
   RDMA_RPC_NEEDS(windows);
   connect();
   Memory& exposed = memory(client_, kBytes, kBindable);
@@ -16,14 +16,14 @@ TEST_P(FabricSuite, AWindowWhoseMemoryIsWithdrawnGivesReadsNoByteAndTheQueuePair
   MemoryWindow& mw = window(client_);
   exposed.fill(0, kBytes, 3);
   bind(client_, mw, exposed, 0, kBytes, access_remote_read);
-  EXPECT_FALSE(server_.qp->withdraw(mw.rkey())) << "another queue pair's window";
-  EXPECT_FALSE(client_.qp->withdraw(exposed.region->lkey())) << "no window";
-  ASSERT_EQ(client_.qp->withdraw(mw.rkey()), caps().reads_memory_late);
+  EXPECT_FALSE(server_.qp->revoke(mw.rkey())) << "another queue pair's window";
+  EXPECT_FALSE(client_.qp->revoke(exposed.region->lkey())) << "no window";
+  ASSERT_EQ(client_.qp->revoke(mw.rkey()), caps().reads_memory_late);
   const Sge sge = local.sge(0, kBytes);
   for (std::uint64_t id = 1; id < 4; ++id) {
     local.paint(0xcc);
     post(server_, request(Opcode::rdma_read, id, {&sge, 1}, exposed.addr(), mw.rkey()));
-    EXPECT_EQ(expect(server_, id).vanished, caps().reads_memory_late);
+    EXPECT_EQ(expect(server_, id).memory_gone, caps().reads_memory_late);
     EXPECT_TRUE(caps().reads_memory_late ? local.untouched(0xcc) : local.holds(0, kBytes, 3));
   }
   // It stays bound until it is invalidated, and is valid again after the next bind.
@@ -33,12 +33,12 @@ TEST_P(FabricSuite, AWindowWhoseMemoryIsWithdrawnGivesReadsNoByteAndTheQueuePair
   expect(client_, 4);
   bind(client_, mw, exposed, 0, kBytes, access_remote_read);
   post(server_, request(Opcode::rdma_read, 5, {&sge, 1}, exposed.addr(), mw.rkey()));
-  EXPECT_FALSE(expect(server_, 5).vanished);
+  EXPECT_FALSE(expect(server_, 5).memory_gone);
   EXPECT_TRUE(local.holds(0, kBytes, 3));
   expect_quiet();
 }
 
-TEST_P(FabricSuite, NoByteIsReadBehindTheWithdrawalThoughReadsAreUnderWay) {
+TEST_P(FabricSuite, NoByteIsReadBehindTheRevocationThoughReadsAreUnderWay) {
   RDMA_RPC_NEEDS(reads_memory_late);
   connect();
   Memory& exposed = memory(client_, kBytes, kBindable);
@@ -57,11 +57,11 @@ TEST_P(FabricSuite, NoByteIsReadBehindTheWithdrawalThoughReadsAreUnderWay) {
       settle_without_polling();
       EXPECT_EQ(client_.cq->poll({&wc, 1}), 0u);
     }
-    ASSERT_TRUE(client_.qp->withdraw(mw.rkey()));
+    ASSERT_TRUE(client_.qp->revoke(mw.rkey()));
     exposed.paint(0xee);
     for (const std::uint64_t id : {1u, 2u}) {
-      const bool vanished = expect(server_, id).vanished;
-      EXPECT_TRUE(vanished || local.all((id - 1) * kBytes / 2, kBytes / 2, 0x5a));
+      const bool memory_gone = expect(server_, id).memory_gone;
+      EXPECT_TRUE(memory_gone || local.all((id - 1) * kBytes / 2, kBytes / 2, 0x5a));
     }
     EXPECT_EQ(std::memchr(local.data(), 0xee, kBytes), nullptr);
     SendWr invalidate = request(Opcode::local_inv, 3, {});
@@ -72,7 +72,7 @@ TEST_P(FabricSuite, NoByteIsReadBehindTheWithdrawalThoughReadsAreUnderWay) {
   expect_quiet();
 }
 
-TEST_P(FabricSuite, AWindowWhoseMemoryIsWithdrawnTakesWritesThatTouchNothing) {
+TEST_P(FabricSuite, AWindowWhoseMemoryIsRevokedTakesWritesThatTouchNothing) {
   RDMA_RPC_NEEDS(reads_memory_late);
   connect();
   Memory& exposed = memory(client_, kBytes, kBindable);
@@ -90,7 +90,7 @@ TEST_P(FabricSuite, AWindowWhoseMemoryIsWithdrawnTakesWritesThatTouchNothing) {
       settle_without_polling();
       EXPECT_EQ(client_.cq->poll({&wc, 1}), 0u);
     }
-    ASSERT_TRUE(client_.qp->withdraw(mw.rkey()));
+    ASSERT_TRUE(client_.qp->revoke(mw.rkey()));
     exposed.paint(0xee);
     for (const std::uint64_t id : {1u, 2u}) expect(server_, id);
     EXPECT_TRUE(exposed.untouched(0xee));
@@ -99,7 +99,7 @@ TEST_P(FabricSuite, AWindowWhoseMemoryIsWithdrawnTakesWritesThatTouchNothing) {
     post(client_, invalidate);
     expect(client_, 3);
   }
-  // A key that was not withdrawn is as good as ever, and one with a range that is too long is still refused.
+  // A key that was not revoked is as good as ever, and one with a range that is too long is still refused.
   bind(client_, mw, exposed, 0, kBytes, access_remote_write);
   const Sge all = local.sge(0, kBytes);
   post(server_, request(Opcode::rdma_write, 4, {&all, 1}, exposed.addr(), mw.rkey()));
@@ -108,7 +108,7 @@ TEST_P(FabricSuite, AWindowWhoseMemoryIsWithdrawnTakesWritesThatTouchNothing) {
   expect_quiet();
 }
 
-TEST_P(FabricSuite, TheMemoryOfAWindowThatIsWithdrawnMayGo) {
+TEST_P(FabricSuite, TheMemoryOfAWindowThatIsRevokedMayGo) {
   RDMA_RPC_NEEDS(reads_memory_late);
   connect();
   auto lent = client_.device->alloc_memory(kBytes, "test");
@@ -123,13 +123,13 @@ TEST_P(FabricSuite, TheMemoryOfAWindowThatIsWithdrawnMayGo) {
   post(client_, bind_wr(written, *region, addr, kBytes, access_remote_write));
   next(client_), next(client_);
   post(client_, bind_wr(unbound, *region, addr, kBytes, access_remote_write));
-  for (MemoryWindow* each : {&read, &written, &unbound}) ASSERT_TRUE(client_.qp->withdraw(each->rkey()));
+  for (MemoryWindow* each : {&read, &written, &unbound}) ASSERT_TRUE(client_.qp->revoke(each->rkey()));
   region.reset();
   lent.reset();
   next(client_);
   const Sge sge = local.sge(0, kBytes);
   post(server_, request(Opcode::rdma_read, 1, {&sge, 1}, addr, read.rkey()));
-  EXPECT_TRUE(expect(server_, 1).vanished);
+  EXPECT_TRUE(expect(server_, 1).memory_gone);
   post(server_, request(Opcode::rdma_write, 2, {&sge, 1}, addr, written.rkey()));
   expect(server_, 2);
   post(server_, request(Opcode::rdma_write, 3, {&sge, 1}, addr, unbound.rkey()));
@@ -143,7 +143,7 @@ TEST_P(FabricSuite, TheMemoryOfAWindowThatIsWithdrawnMayGo) {
   expect_quiet();
 }
 
-TEST_P(FabricSuite, AWindowMayBeWithdrawnBeforeItsBindIsCarriedOut) {
+TEST_P(FabricSuite, AWindowMayBeRevokedBeforeItsBindIsCarriedOut) {
   RDMA_RPC_NEEDS(reads_memory_late);
   connect();
   Memory& exposed = memory(client_, 4096, kBindable);
@@ -151,11 +151,11 @@ TEST_P(FabricSuite, AWindowMayBeWithdrawnBeforeItsBindIsCarriedOut) {
   MemoryWindow& mw = window(client_);
   local.paint(0xcc);
   post(client_, bind_wr(mw, *exposed.region, exposed.addr(), 4096, access_remote_read));
-  ASSERT_TRUE(client_.qp->withdraw(mw.rkey()));
+  ASSERT_TRUE(client_.qp->revoke(mw.rkey()));
   next(client_);
   const Sge sge = local.sge(0, 4096);
   post(server_, request(Opcode::rdma_read, 1, {&sge, 1}, exposed.addr(), mw.rkey()));
-  EXPECT_TRUE(expect(server_, 1).vanished);
+  EXPECT_TRUE(expect(server_, 1).memory_gone);
   EXPECT_TRUE(local.untouched(0xcc));
   expect_quiet();
 }
@@ -181,13 +181,13 @@ TEST_P(FabricSuite, ReadsThatAreAbandonedWriteNoByteMoreAndTheQueuePairGoesOn) {
     // Only the first of the two.
     ASSERT_TRUE(server_.qp->abandon_reads(sges[0].addr, sges[0].length));
     std::memset(local.data(), 0xcc, kBytes / 2);
-    abandoned += expect(server_, 0).vanished ? 1 : 0;
-    EXPECT_FALSE(expect(server_, 1).vanished);
+    abandoned += expect(server_, 0).memory_gone ? 1 : 0;
+    EXPECT_FALSE(expect(server_, 1).memory_gone);
     EXPECT_TRUE(local.all(0, kBytes / 2, 0xcc));
     EXPECT_EQ(std::memcmp(local.data() + kBytes / 2, exposed.data() + kBytes / 2, kBytes / 2), 0);
     // The memory can be used like any other.
     post(server_, request(Opcode::rdma_read, 2, {&sges[0], 1}, exposed.addr(), exposed.region->rkey()));
-    EXPECT_FALSE(expect(server_, 2).vanished);
+    EXPECT_FALSE(expect(server_, 2).memory_gone);
     EXPECT_TRUE(local.holds(0, kBytes, 3));
   }
   EXPECT_GT(abandoned, 0);
@@ -208,7 +208,7 @@ TEST_P(FabricSuite, TheMemoryOfReadsThatAreAbandonedMayGo) {
   ASSERT_TRUE(server_.qp->abandon_reads(sge.addr, sge.length));
   region.reset();
   target.reset();
-  EXPECT_TRUE(expect(server_, 1).vanished);
+  EXPECT_TRUE(expect(server_, 1).memory_gone);
   expect_quiet();
 }
 

@@ -1,57 +1,64 @@
 /**
- * Limits concurrent handshakes. Others queue in order. When others wait, a handshake whose peer has been
- * silent for a moment gives its place to the next one. It goes on beside it, and is evicted only when there
- * are many of its kind and its peer has been silent for long; those that have got least far go first, so a
- * client far away is not taken for one of many strangers who have said hello and no more. Those of
- * suspect addresses (suspects.ts) wait behind the others. A client that would wait too long is told when to
- * come again: such appointments are as far apart as places have come free of late, so that a crowd comes back
- * as it can be served. Used by servers and worker groups.
+ * Limits concurrent handshakes. Others queue in order. While handshakes wait, one whose peer has been silent
+ * for a moment yields its slot to the next one and goes on without a slot. It is evicted only when many have
+ * yielded and its peer has been silent for long. Those that have made the least progress are evicted first,
+ * so that a client far away is not mistaken for one of many unauthenticated peers that only send a hello.
+ * Handshakes from suspect addresses (suspects.ts) wait behind the others. A client that would wait too long
+ * is told when to retry. The retry-after times are spaced at the rate at which slots have recently become
+ * free, so that clients return as fast as they can be served. Used by servers and worker groups.
  */
 import { clockMs } from '../../clock.ts';
 import { comeAgainIn } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import {
-  comeAgainMsMax,
+  handshakeQueueFactor,
   handshakeStallMs,
-  handshakesCrowd,
   handshakeWaitMs,
   handshakeYieldMs,
+  retryAfterMsMax,
 } from '../../limits.ts';
 import { suspectRanks } from './suspects.ts';
 
 /**
- * More appointments than are likely to be kept, so that a server which has become faster has enough to do.
+ * Hand out retry-after times at a higher rate than slots become free, so that a server which becomes faster
+ * has enough to do.
  */
 const hurry = 1.25;
 
-export interface PlacesOwner<T> {
+export interface HandshakeLimiterOwner<T> {
   /**
-   * How long this one has been waited for by now, ms, for each round trip that its next message takes; 0
-   * while this side is at work.
+   * Returns for how long the server has waited for this peer, in milliseconds per round trip that its next
+   * message takes; 0 while the server is at work.
    */
   awaitedMs(one: T): number;
-  /** Messages that have come from it. */
+  /** Returns the number of handshake steps that the peer has completed. */
   steps(one: T): number;
-  /** Those with a higher one wait behind it: 0 to `suspectRanks - 1`. */
+  /**
+   * Returns the rank, 0 to `suspectRanks - 1`. Handshakes with a higher rank wait behind those with a lower
+   * one.
+   */
   rank(one: T): number;
-  /** It has kept others waiting. Calls `leave`. */
-  sendAway(one: T): void;
+  /** Closes a handshake for which others wait. It must call `leave`. */
+  evict(one: T): void;
 }
 
-/** One place of so many goes to the last rank that waits: an address may be shared with strangers. */
+/**
+ * Every fourth slot goes to the highest waiting rank, since a client may share its address with
+ * unauthenticated peers.
+ */
 const lastRankEvery = 4;
 
-/** How fast places come free while others wait for them. */
+/** Measures the rate at which slots become free while handshakes wait. */
 class Pace {
-  /** A guess until there has been a crowd. */
+  /** A guess until the first overload. */
   perMs = 0.5;
   #freed = 0;
   #sinceMs = 0;
 
-  freed(crowded: boolean): void {
+  freed(overloaded: boolean): void {
     const nowMs = clockMs();
-    if (!crowded) this.#freed = 0;
+    if (!overloaded) this.#freed = 0;
     else if (this.#freed++ === 0) this.#sinceMs = nowMs;
     else if (nowMs - this.#sinceMs >= handshakeStallMs) {
       this.perMs = (this.perMs + (this.#freed - 1) / (nowMs - this.#sinceMs)) / 2;
@@ -60,13 +67,13 @@ class Pace {
   }
 }
 
-/** One, and for how long it has been waited for. */
+/** A handshake, and for how long the server has waited for its peer. */
 interface Silent<T> {
   readonly one: T;
   readonly ms: number;
 }
 
-/** In how many ms the first of these will have been silent for `ms`. */
+/** Returns in how many milliseconds the first of these will have been silent for `ms`. */
 function untilAny<T>(those: readonly Silent<T>[], ms: number): number {
   return Math.max(1, ms - those.reduce((longest, each) => Math.max(longest, each.ms), 0));
 }
@@ -76,24 +83,24 @@ interface Waiter {
   reject(error: RpcError): void;
 }
 
-export class Places<T> {
+export class HandshakeLimiter<T> {
   readonly #max: number;
-  readonly #owner: PlacesOwner<T>;
-  /** When each has got its place. */
+  readonly #owner: HandshakeLimiterOwner<T>;
+  /** The time at which each handshake got its slot. */
   readonly #served = new Map<T, number>();
-  /** Those that have given their place to another and go on without one; when they got it. */
+  /** Handshakes that have yielded their slot and go on without one, with the time at which they got it. */
   readonly #yielded = new Map<T, number>();
-  /** The handshakes that wait for a place, by the rank of their address. */
+  /** The handshakes that wait for a slot, by the rank of their address. */
   readonly #waiting = Array.from({ length: suspectRanks }, () => new Map<T, Waiter>());
   readonly #pace = new Pace();
   #timer: NodeJS.Timeout | undefined;
   #reading = false;
-  /** Places that others waited for. */
+  /** Number of slots given to handshakes that had waited. */
   #given = 0;
-  /** The last appointment of each rank. */
-  readonly #appointmentMs = Array.from({ length: suspectRanks }, () => 0);
+  /** The last retry-after time of each rank. */
+  readonly #retryAtMs = Array.from({ length: suspectRanks }, () => 0);
 
-  constructor(max: number, owner: PlacesOwner<T>) {
+  constructor(max: number, owner: HandshakeLimiterOwner<T>) {
     this.#max = max;
     this.#owner = owner;
   }
@@ -102,7 +109,7 @@ export class Places<T> {
     return this.#served.size + this.#yielded.size + this.#waits();
   }
 
-  /** Those that wait, up to this rank. */
+  /** Returns how many handshakes wait, up to this rank. */
   #waits(rank = suspectRanks): number {
     let waits = 0;
     for (const queue of this.#waiting.slice(0, rank + 1)) waits += queue.size;
@@ -110,8 +117,8 @@ export class Places<T> {
   }
 
   /**
-   * Resolves when it has a place; undefined: it has one. Never when it leaves before. Throws or rejects when
-   * too many wait.
+   * Returns undefined when the handshake has a slot, otherwise a promise that resolves when it gets one, and
+   * never settles when it leaves before. Throws or rejects when too many wait.
    */
   enter(one: T): Promise<void> | undefined {
     if (this.#served.has(one) || this.#yielded.has(one)) return undefined;
@@ -120,27 +127,27 @@ export class Places<T> {
       return undefined;
     }
     const rank = this.#owner.rank(one);
-    const ahead = this.#waits(rank);
-    if (this.#isCrowd(ahead)) throw this.#comeAgain(ahead, rank);
+    const before = this.#waits(rank);
+    if (this.#isOverload(before)) throw this.#retryAfter(before, rank);
     return new Promise((resolve, reject) => {
       this.#waiting[rank]!.set(one, { resolve, reject });
       this.#trimLast();
-      // For this one there may be room sooner.
+      // There may be room for this handshake earlier than the timer fires.
       if (rank === 0) clearTimeout(this.#timer);
       if ((rank === 0 || this.#timer === undefined) && !this.#reading) this.#makeRoom(false);
     });
   }
 
   /**
-   * One of this rank that was told to come again does not keep to it: those who are told next come that much
-   * sooner. Else strangers, who come again at once, would leave the client that comes behind 10,000 of them
-   * the last of as many appointments.
+   * Called when a peer of this rank does not keep its retry-after time: the next ones get earlier times.
+   * Otherwise 10,000 unauthenticated peers that retry at once would push the time of the next client behind
+   * theirs.
    */
   lapse(rank: number): void {
-    this.#appointmentMs[rank]! -= this.#apartMs;
+    this.#retryAtMs[rank]! -= this.#apartMs;
   }
 
-  /** It is done, or has gone. */
+  /** Removes a handshake that has ended. */
   leave(one: T): void {
     for (const queue of this.#waiting) queue.delete(one);
     this.#yielded.delete(one);
@@ -148,23 +155,23 @@ export class Places<T> {
   }
 
   /**
-   * Sends away one that `of` picks and whose peer has been silent for a moment, and returns it: one of those
-   * that have come first. Returns undefined when there is none.
+   * Evicts the oldest handshake that `of` selects and whose peer has been silent for a moment. Returns it, or
+   * undefined when there is none.
    */
-  sendAwaySilent(of: (one: T) => boolean): T | undefined {
+  evictSilent(of: (one: T) => boolean): T | undefined {
     const nowMs = clockMs();
     for (const those of [this.#yielded, this.#served]) {
       for (const [one, sinceMs] of those) {
         const ms = Math.min(nowMs - sinceMs, this.#owner.awaitedMs(one));
         if (ms < handshakeYieldMs || !of(one)) continue;
-        this.#owner.sendAway(one);
+        this.#owner.evict(one);
         return one;
       }
     }
     return undefined;
   }
 
-  /** A place has come free. */
+  /** Gives a free slot to the next handshake. */
   #giveNext(): void {
     const waits = this.#waits() > 0;
     this.#pace.freed(waits);
@@ -177,52 +184,54 @@ export class Places<T> {
     resolve();
   }
 
-  #isCrowd(ahead: number): boolean {
-    return ahead / this.#pace.perMs >= handshakeWaitMs || ahead >= this.#max * handshakesCrowd;
+  #isOverload(before: number): boolean {
+    return before / this.#pace.perMs >= handshakeWaitMs || before >= this.#max * handshakeQueueFactor;
   }
 
-  /** The last rank is the first to be too many. */
+  /** When too many wait, refuses those of the highest rank. */
   #trimLast(): void {
     const waits = this.#waits();
-    if (waits <= this.#max * handshakesCrowd) return;
+    if (waits <= this.#max * handshakeQueueFactor) return;
     const rank = this.#waiting.findLastIndex((queue) => queue.size > 0);
     const queue = this.#waiting[rank]!;
     const [[last, { reject }]] = queue as unknown as [[T, Waiter]];
     queue.delete(last);
-    reject(this.#comeAgain(waits, rank));
+    reject(this.#retryAfter(waits, rank));
   }
 
-  /** Between two appointments. */
+  /** Milliseconds between two retry-after times. */
   get #apartMs(): number {
     return 1 / (hurry * this.#pace.perMs);
   }
 
-  #comeAgain(ahead: number, rank: number): RpcError {
+  #retryAfter(before: number, rank: number): RpcError {
     const { perMs } = this.#pace;
-    const waitMs = ahead / perMs;
+    const waitMs = before / perMs;
     const nowMs = clockMs();
-    const nextMs = Math.max(this.#appointmentMs[rank]!, nowMs + waitMs) + this.#apartMs;
-    // Past the longest they begin anew: those who never come must not send the others into the far future.
-    this.#appointmentMs[rank] = nextMs - nowMs > comeAgainMsMax ? nowMs : nextMs;
-    const retryMs = Math.ceil(Math.min(nextMs - nowMs, comeAgainMsMax));
+    const nextMs = Math.max(this.#retryAtMs[rank]!, nowMs + waitMs) + this.#apartMs;
+    // Start again when the limit is reached: peers that never return must not push the times of others far
+    // into the future.
+    this.#retryAtMs[rank] = nextMs - nowMs > retryAfterMsMax ? nowMs : nextMs;
+    const retryMs = Math.ceil(Math.min(nextMs - nowMs, retryAfterMsMax));
     return new RpcError(
       Status.RESOURCE_EXHAUSTED,
-      `${ahead} handshakes wait for their turn (option handshakesMax of the server); come again in ${retryMs} ms`,
+      `too many handshakes in progress (server option handshakesMax); retry after ${retryMs} ms`,
       { processed: 'no', trailer: comeAgainIn(retryMs) },
     );
   }
 
-  /** `read`: what has come by now has been read. */
+  /** `read` tells that everything which has arrived by now has been read. */
   #makeRoom(read: boolean): void {
     this.#timer = undefined;
     while (this.#waits() > 0) {
-      // Suspects are worth no hurry: most of them come to nothing, and each costs the others time.
+      // Wait longer before making room for suspects: most of their handshakes fail, and each one takes time
+      // from the others.
       const yieldMs = this.#waits(0) > 0 ? handshakeYieldMs : handshakeStallMs;
       const quiet = this.#silent([this.#served]);
       const ripe = quiet.filter(({ ms }) => ms >= yieldMs);
       if (ripe.length > 0 && !read) {
-        // This side may have been at work all that time, and the answer be there already. Timers come before
-        // sockets.
+        // Read the sockets first: this thread may have been busy all that time, and the answer may have
+        // arrived already, since timers run before sockets are read.
         this.#reading = true;
         setImmediate(() => {
           this.#reading = false;
@@ -239,12 +248,12 @@ export class Places<T> {
   }
 
   /**
-   * Takes as many places as are needed from `ripe`. Returns 0, or in how many ms there may be room for their
-   * handshakes when there is none now.
+   * Takes the needed number of slots from the handshakes in `ripe`. Returns 0, or when there is no room for
+   * handshakes without a slot, in how many milliseconds there may be.
    */
   #yield(ripe: Silent<T>[]): number {
     const needed = Math.min(ripe.length, this.#waits(0) > 0 ? this.#waits(0) : this.#waits());
-    const room = this.#max * handshakesCrowd - this.#yielded.size;
+    const room = this.#max * handshakeQueueFactor - this.#yielded.size;
     const evicted = room < needed ? this.#evict(needed - room) : [];
     ripe.sort((a, b) => b.ms - a.ms);
     const places = Math.min(needed, room + evicted.length);
@@ -260,18 +269,18 @@ export class Places<T> {
   }
 
   /**
-   * Sends away this number of those that have been silent for long: the ones that have got least far, and of
-   * several the longest. Returns those that it has found.
+   * Evicts up to this number of handshakes that have been silent for long: first those with the least
+   * progress, and among equals those silent for longest. Returns the evicted ones.
    */
   #evict(count: number): Silent<T>[] {
     const stalled = this.#silent([this.#served, this.#yielded]).filter(({ ms }) => ms >= handshakeStallMs);
     const steps = ({ one }: Silent<T>): number => this.#owner.steps(one);
     const going = stalled.sort((a, b) => steps(a) - steps(b) || b.ms - a.ms).slice(0, count);
-    for (const { one } of going) this.#owner.sendAway(one);
+    for (const { one } of going) this.#owner.evict(one);
     return going;
   }
 
-  /** For how long each of `those` has been waited for. */
+  /** Returns for how long the server has waited for each of `those`. */
   #silent(those: readonly ReadonlyMap<T, number>[]): Silent<T>[] {
     const nowMs = clockMs();
     const all: Silent<T>[] = [];

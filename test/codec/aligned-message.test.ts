@@ -5,11 +5,15 @@
  * claims about its segments.
  */
 import fc from 'fast-check';
-import { CodecError, Sink, Source } from 'rdma-rpc/codec';
+import { CodecError, Source, Writer } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
-import { ImageLayout, planImage } from '../../runtime/boundary/outgoing/image-layout.ts';
+import { AlignedLayout, planAligned } from '../../runtime/boundary/outgoing/aligned-layout.ts';
 import { encodeMeasured } from '../../runtime/codec/measured.ts';
-import { Image, imagePlace, imageTableBytes } from '../../runtime/codec/memory/image.ts';
+import {
+  AlignedMessage,
+  alignedOffset,
+  alignedTableBytes,
+} from '../../runtime/codec/memory/aligned-message.ts';
 import { msgpackType } from '../../runtime/msgpack/index.ts';
 import { Extendable, Everything as Proto2 } from '../codegen/gen/proto2.rdma.ts';
 import { runs } from '../extent.ts';
@@ -24,40 +28,40 @@ const noLimit = 2 ** 31;
  * has no out-of-line value.
  */
 /** One object is reused for all, as in a context. */
-const layout = new ImageLayout();
+const layout = new AlignedLayout();
 
-function imageOf(
+function alignedOf(
   type: AnyType,
   message: AnyMessage,
   gatherBytes: number,
   alignBytes: number,
   gap = 0xee,
 ): Uint8Array | undefined {
-  const sink = new Sink();
-  sink.plan(gatherBytes, alignBytes);
-  sink.reset(new Uint8Array(0));
-  const room = type.bound(message, sink);
-  const plan = planImage(sink.planned, noLimit, room, sink.copied, noLimit);
+  const writer = new Writer();
+  writer.plan(gatherBytes, alignBytes);
+  writer.reset(new Uint8Array(0));
+  const room = type.bound(message, writer);
+  const plan = planAligned(writer.planned, noLimit, room, writer.copied, noLimit);
   if (plan === undefined) return undefined;
   const memory = new Uint8Array(plan.roomBytes).fill(0xdd);
-  sink.reset(memory);
-  const end = encodeMeasured(type, message, sink, plan.tableBytes);
-  layout.fill(sink, plan, memory, end);
-  const image: Uint8Array[] = [];
+  writer.reset(memory);
+  const end = encodeMeasured(type, message, writer, plan.tableBytes);
+  layout.fill(writer, plan, memory, end);
+  const aligned: Uint8Array[] = [];
   let at = 0;
   const put = (piece: Uint8Array) => {
     if (piece.length === 0) return;
-    image.push(new Uint8Array(imagePlace(at) - at).fill(gap), piece.slice());
-    at = imagePlace(at) + piece.length;
+    aligned.push(new Uint8Array(alignedOffset(at) - at).fill(gap), piece.slice());
+    at = alignedOffset(at) + piece.length;
   };
   for (let i = 0; i < layout.stretches; i++) {
     put(memory.subarray(layout.from[i], layout.to[i]));
     const value = layout.value[i];
     if (value !== undefined) put(value);
   }
-  expect(layout.pieces).toBe(image.length / 2);
+  expect(layout.gatherEntries).toBe(aligned.length / 2);
   layout.empty();
-  return new Uint8Array(Buffer.concat(image));
+  return new Uint8Array(Buffer.concat(aligned));
 }
 
 interface Decoded {
@@ -66,12 +70,12 @@ interface Decoded {
 }
 
 /** Decodes from memory that continues behind the aligned layout. */
-function decode(type: AnyType, image: Uint8Array, leaseBytes = 1): Decoded {
-  const memory = new Uint8Array(image.length + 256).fill(0xcc);
-  memory.set(image);
+function decode(type: AnyType, aligned: Uint8Array, leaseBytes = 1): Decoded {
+  const memory = new Uint8Array(aligned.length + 256).fill(0xcc);
+  memory.set(aligned);
   const source = new Source();
   source.leaseBytes = leaseBytes;
-  const opened = Image.of(memory.subarray(0, image.length));
+  const opened = AlignedMessage.of(memory.subarray(0, aligned.length));
   if (typeof opened === 'string') throw new CodecError(type.typeName, opened, 0);
   source.open(opened);
   const message = type.decodeFrom(source, 0, opened.bytes);
@@ -90,18 +94,18 @@ function* bytesIn(value: unknown): Generator<Uint8Array> {
 function cut(bytes: Uint8Array, cuts: readonly number[], gap: number): Uint8Array {
   const places = [0, ...cuts, bytes.length];
   const count = places.length - 1;
-  const image = new Uint8Array(imageTableBytes(count) + bytes.length + 64 * (count + 1)).fill(gap);
-  const view = new DataView(image.buffer);
+  const aligned = new Uint8Array(alignedTableBytes(count) + bytes.length + 64 * (count + 1)).fill(gap);
+  const view = new DataView(aligned.buffer);
   view.setUint32(0, count, true);
-  let at = imageTableBytes(count);
+  let at = alignedTableBytes(count);
   for (let i = 0; i < count; i++) {
     const piece = bytes.subarray(places[i], places[i + 1]);
     view.setUint32(4 + 4 * i, piece.length, true);
     if (piece.length === 0) continue;
-    image.set(piece, imagePlace(at));
-    at = imagePlace(at) + piece.length;
+    aligned.set(piece, alignedOffset(at));
+    at = alignedOffset(at) + piece.length;
   }
-  return image.subarray(0, at);
+  return aligned.subarray(0, at);
 }
 
 const withBytes = corpus.filter((pair) =>
@@ -112,9 +116,9 @@ describe.each(withBytes.map((pair) => [pair.name, pair] as const))('%s', (_name,
   test('is decoded from its aligned layout at every threshold', () => {
     const threshold = fc.constantFrom(1, 2, 8, 61, 127, 200, Number.POSITIVE_INFINITY);
     const property = fc.property(initOf(theirs), threshold, threshold, (init, gather, align) => {
-      const image = imageOf(ours, init, gather, align);
-      if (image === undefined) return;
-      const { message } = decode(ours, image, Math.min(gather, align));
+      const aligned = alignedOf(ours, init, gather, align);
+      if (aligned === undefined) return;
+      const { message } = decode(ours, aligned, Math.min(gather, align));
       expect(message).toEqual(ours.decode(ours.encode(init)));
       for (const value of bytesIn(message)) {
         if (value.length >= Math.min(gather, align)) expect(value.byteOffset % 64).toBe(0);
@@ -165,8 +169,8 @@ test.each(cases)('%s: each value on 64 bytes, as a view', (_name, type, message)
     [200, 60],
     [1, 1],
   ] as const) {
-    const image = imageOf(type, message, gather, align)!;
-    const decoded = decode(type, image, align);
+    const aligned = alignedOf(type, message, gather, align)!;
+    const decoded = decode(type, aligned, align);
     expect(Buffer.compare(type.encode(decoded.message as AnyMessage), type.encode(message))).toBe(0);
     const large = [...bytesIn(decoded.message)].filter((value) => value.length >= align);
     expect(decoded.leases).toBe(large.length);
@@ -176,8 +180,8 @@ test.each(cases)('%s: each value on 64 bytes, as a view', (_name, type, message)
 
 describe('fields that the receiver does not know', () => {
   test('are skipped, whatever they contain', () => {
-    const image = imageOf(any(Tree), trees, 60, 60)!;
-    expect(decode(any(Empty), image).message).toEqual({});
+    const aligned = alignedOf(any(Tree), trees, 60, 60)!;
+    expect(decode(any(Empty), aligned).message).toEqual({});
   });
 
   test('are kept, whichever segments they lie in', () => {
@@ -217,8 +221,8 @@ describe('fields that the receiver does not know', () => {
       raw: payload(200),
       item: [{ amount: 5 }],
     };
-    const image = imageOf(any(Proto2), message, 100, 100)!;
-    const decoded = decode(any(Proto2), image, 100);
+    const aligned = alignedOf(any(Proto2), message, 100, 100)!;
+    const decoded = decode(any(Proto2), aligned, 100);
     expect(decoded.message).toEqual(Proto2.decode(Proto2.encode(message)));
     expect(
       [...bytesIn(decoded.message)].filter((each) => each.length > 100).map((each) => each.byteOffset % 64),
@@ -228,9 +232,9 @@ describe('fields that the receiver does not know', () => {
 });
 
 describe('claims of a peer about its segments', () => {
-  const outcome = (type: AnyType, image: Uint8Array): unknown => {
+  const outcome = (type: AnyType, aligned: Uint8Array): unknown => {
     try {
-      return decode(type, image, 8).message;
+      return decode(type, aligned, 8).message;
     } catch (error) {
       if (!(error instanceof CodecError)) throw error;
       return 'refused';
@@ -294,13 +298,13 @@ describe('claims of a peer about its segments', () => {
   test.each([
     ['nothing', new Uint8Array(0)],
     ['half of a count', new Uint8Array(3)],
-    ['no pieces', table(0)],
-    ['a table beyond the image', table(100, 1)],
+    ['no chunks', table(0)],
+    ['a table beyond the aligned message', table(100, 1)],
     ['a table beyond all memory', table(0xffff_ffff, 1)],
-    ['a piece beyond the image', table(1, 1)],
+    ['a chunk beyond the aligned message', table(1, 1)],
     ['lengths that wrap around', table(3, 0xffff_ffff, 0xffff_ffff, 2)],
-    ['a last piece beyond the image', new Uint8Array([...cut(payload(100), [50], 0)].slice(0, -1))],
-  ])('%s: refused', (_name, image) => {
-    expect(typeof Image.of(image)).toBe('string');
+    ['a last chunk beyond the aligned message', new Uint8Array([...cut(payload(100), [50], 0)].slice(0, -1))],
+  ])('%s: refused', (_name, aligned) => {
+    expect(typeof AlignedMessage.of(aligned)).toBe('string');
   });
 });

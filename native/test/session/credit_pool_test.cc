@@ -5,49 +5,49 @@
 #include <random>
 #include <vector>
 
-#include "session/link/grants.h"
+#include "session/link/credit_pool.h"
 
 namespace rdma_rpc::session::test {
 namespace {
 
-TEST(Grants, NeverExceedWhatIsThereAndLeaveEverybodyWhatIsCertain) {
+TEST(CreditPool, NeverExceedWhatIsThereAndLeaveEverybodyWhatIsCertain) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    Grants grants;
-    grants.grow(static_cast<std::uint32_t>(random() % 2000));
-    std::vector<Grants::Account> accounts;
+    CreditPool pool;
+    pool.grow(static_cast<std::uint32_t>(random() % 2000));
+    std::vector<CreditPool::Account> accounts;
     for (int i = 0; i < 2000; ++i) {
-      Grants::Account* any = accounts.empty() ? nullptr : &accounts[random() % accounts.size()];
+      CreditPool::Account* any = accounts.empty() ? nullptr : &accounts[random() % accounts.size()];
       switch (random() % 8) {
         case 0: {
-          Grants::Account account;
+          CreditPool::Account account;
           const auto certain = static_cast<std::uint32_t>(1 + random() % 40);
-          const std::uint32_t left = grants.left();
+          const std::uint32_t left = pool.left();
           const bool opened =
-              grants.open(account, certain, certain + static_cast<std::uint32_t>(random() % 300));
+              pool.open(account, certain, certain + static_cast<std::uint32_t>(random() % 300));
           EXPECT_EQ(opened, left >= certain);
           if (opened) accounts.push_back(account);
           break;
         }
         case 1:
           if (any == nullptr) break;
-          grants.close(*any);
+          pool.close(*any);
           *any = accounts.back();
           accounts.pop_back();
           break;
         case 2:
-          if (random() % 16 == 0) grants.grow(static_cast<std::uint32_t>(random() % 100));
+          if (random() % 16 == 0) pool.grow(static_cast<std::uint32_t>(random() % 100));
           break;
         case 3:
         case 4:
-          if (any != nullptr) grants.give_back(*any, static_cast<std::uint32_t>(random() % (any->held + 1)));
+          if (any != nullptr) pool.give_back(*any, static_cast<std::uint32_t>(random() % (any->held + 1)));
           break;
         default: {
           if (any == nullptr) break;
-          const Grants::Account before = *any;
+          const CreditPool::Account before = *any;
           const auto wanted = static_cast<std::uint32_t>(random() % 400);
-          const std::uint32_t got = grants.take(*any, wanted);
+          const std::uint32_t got = pool.take(*any, wanted);
           EXPECT_EQ(any->held, before.held + got);
           EXPECT_LE(got, wanted);
           EXPECT_LE(any->held, any->most);
@@ -55,41 +55,41 @@ TEST(Grants, NeverExceedWhatIsThereAndLeaveEverybodyWhatIsCertain) {
           EXPECT_GE(any->held, std::min(any->certain, before.held + wanted));
           // ... and what is beyond leaves the next one its share.
           if (any->beyond() > before.beyond()) {
-            EXPECT_LE(any->beyond(), kGrantShare * grants.left());
+            EXPECT_LE(any->beyond(), kCreditShare * pool.left());
           }
         }
       }
       std::uint64_t held = 0, promised = 0;
-      for (const Grants::Account& account : accounts) {
+      for (const CreditPool::Account& account : accounts) {
         held += account.held;
         promised += std::max(account.held, account.certain);
       }
-      ASSERT_LE(held, grants.receives());
-      ASSERT_EQ(promised + grants.left(), grants.receives());
+      ASSERT_LE(held, pool.receives());
+      ASSERT_EQ(promised + pool.left(), pool.receives());
     }
-    for (Grants::Account& account : accounts) grants.close(account);
-    EXPECT_EQ(grants.left(), grants.receives());
+    for (CreditPool::Account& account : accounts) pool.close(account);
+    EXPECT_EQ(pool.left(), pool.receives());
   }
 }
 
-TEST(Grants, OfWhoTakesAllThatItCanLeaveSomeToTheNext) {
-  Grants grants;
-  grants.grow(1000);
-  std::vector<Grants::Account> accounts(4);
-  for (Grants::Account& account : accounts) ASSERT_TRUE(grants.open(account, 10, 900));
+TEST(CreditPool, OfWhoTakesAllThatItCanLeaveSomeToTheNext) {
+  CreditPool pool;
+  pool.grow(1000);
+  std::vector<CreditPool::Account> accounts(4);
+  for (CreditPool::Account& account : accounts) ASSERT_TRUE(pool.open(account, 10, 900));
   std::uint32_t before = 1000;
-  for (Grants::Account& account : accounts) {
-    while (grants.take(account, 1000) != 0) {
+  for (CreditPool::Account& account : accounts) {
+    while (pool.take(account, 1000) != 0) {
     }
     EXPECT_GT(account.beyond(), 0u);
     EXPECT_LT(account.beyond(), before);
     before = account.beyond();
   }
   // Those who had most are given no more of what they give back, until all have the same.
-  Grants::Account& first = accounts.front();
+  CreditPool::Account& first = accounts.front();
   const std::uint32_t most = first.beyond();
-  grants.give_back(first, 1);
-  EXPECT_EQ(grants.take(first, 1), 0u);
+  pool.give_back(first, 1);
+  EXPECT_EQ(pool.take(first, 1), 0u);
   EXPECT_LT(first.beyond(), most);
 }
 

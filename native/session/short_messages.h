@@ -1,7 +1,7 @@
 // Where JS reads short messages that a queue pair gives apart from their receives (Wc::apart): places of one
 // size, the same few for all sessions, so that a thousand of them that take turns share lines which are in
-// the cache, in JS as here. A place counts as a receive slot of its session from kBriefSlots on, until that
-// is recycled; its receive is posted again at once. Owned by the context, on its thread.
+// the cache, in JS as here. A place counts as a receive slot of its session from kShortMessageSlots on, until
+// that is recycled; its receive is posted again at once. Owned by the context, on its thread.
 #pragma once
 
 #include <array>
@@ -14,33 +14,33 @@
 
 namespace rdma_rpc::session {
 
-class BriefMessages {
+class ShortMessages {
  public:
   /// Longest message of a place.
   static constexpr std::uint32_t kBytesMax = 256;
-  static constexpr std::size_t kBytes = std::size_t{kBriefMessages} * kBytesMax;
+  static constexpr std::size_t kBytes = std::size_t{kShortMessages} * kBytesMax;
 
-  BriefMessages() {
-    for (std::uint32_t place = 0; place < kBriefMessages; ++place) give(kBriefMessages - 1 - place);
+  ShortMessages() {
+    for (std::uint32_t place = 0; place < kShortMessages; ++place) give(kShortMessages - 1 - place);
   }
 
-  static bool has(std::uint32_t receive_slot) { return receive_slot >= boundary::kBriefSlots; }
+  static bool has(std::uint32_t receive_slot) { return receive_slot >= boundary::kShortMessageSlots; }
   /// A receive slot for a message of that session. None: it is too long, or all places are taken; its session
   /// has memory of its own for it.
   std::optional<std::uint32_t> take(std::uint32_t session, std::uint32_t bytes) {
     if (free_count_ == 0 || bytes > kBytesMax) return std::nullopt;
     const std::uint32_t place = free_[--free_count_];
     owners_[place] = session;
-    return boundary::kBriefSlots + place;
+    return boundary::kShortMessageSlots + place;
   }
   /// Nothing, unless it is still that session's.
   void release(std::uint32_t receive_slot, std::uint32_t session) {
-    const std::uint32_t place = receive_slot - boundary::kBriefSlots;
+    const std::uint32_t place = receive_slot - boundary::kShortMessageSlots;
     if (owners_[place] == session) give(place);
   }
   /// The session is gone, with whatever it had kept.
   void leave(std::uint32_t session) {
-    for (std::uint32_t place = 0; place < kBriefMessages; ++place) {
+    for (std::uint32_t place = 0; place < kShortMessages; ++place) {
       if (owners_[place] == session) give(place);
     }
   }
@@ -54,7 +54,7 @@ class BriefMessages {
   /// Of all places.
   std::byte* data() { return memory_.data(); }
   static std::uint32_t offset_of(std::uint32_t receive_slot) {
-    return (receive_slot - boundary::kBriefSlots) * kBytesMax;
+    return (receive_slot - boundary::kShortMessageSlots) * kBytesMax;
   }
 
  private:
@@ -65,7 +65,7 @@ class BriefMessages {
   }
 
   alignas(64) std::array<std::byte, kBytes> memory_;
-  std::array<std::uint32_t, kBriefMessages> owners_, free_;
+  std::array<std::uint32_t, kShortMessages> owners_, free_;
   std::uint32_t free_count_ = 0;
 };
 

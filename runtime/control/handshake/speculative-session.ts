@@ -1,0 +1,36 @@
+/**
+ * A session that the server creates speculatively, while the client of a handshake is at work, so that it is
+ * ready when the client asks for it. Done only when no other handshake is in progress: otherwise there is
+ * other work to do meanwhile, and an overload of clients that only send a hello would hold sessions. Used by
+ * server-handshake.ts.
+ */
+import { type FabricName, fabricRow } from '../../fabrics.ts';
+import { discardSession, isAlone, type LocalSide, type Prepared } from './session-setup.ts';
+
+export class SpeculativeSession {
+  #made: { readonly fabric: string; readonly prepared: Prepared } | undefined;
+
+  /** Creates the session. If `prepare` throws, no session is kept, and a later attempt reports the error. */
+  make(side: LocalSide, fabric: FabricName | undefined, prepare: (fabric: FabricName) => Prepared): void {
+    // Only for fabrics within the host: others may have to open a device first, and over a network creating
+    // the session is not what takes long.
+    if (fabric === undefined || fabricRow(fabric).reach !== 'host' || isAlone(side, fabric)) return;
+    try {
+      this.#made = { fabric, prepared: prepare(fabric) };
+    } catch {}
+  }
+
+  /** Returns the session if it was created for this fabric; only once. */
+  take(fabric: FabricName): Prepared | undefined {
+    const made = this.#made;
+    if (made?.fabric !== fabric) return undefined;
+    this.#made = undefined;
+    return made.prepared;
+  }
+
+  /** Discards the session, if it was not taken. */
+  drop(): void {
+    if (this.#made !== undefined) discardSession(this.#made.prepared, 'it was not needed');
+    this.#made = undefined;
+  }
+}
