@@ -10,8 +10,8 @@
  */
 import { parseArgs } from 'node:util';
 import { copyValue } from '../runtime/boundary/incoming/value-memory.ts';
-import { Writer } from '../runtime/codec/memory/writer.ts';
 import { Source } from '../runtime/codec/memory/source.ts';
+import { Writer } from '../runtime/codec/memory/writer.ts';
 import { Msg as MsgType } from './gen/bench.rdma.ts';
 import { endsRight, fillPayload, handlers } from './handlers.ts';
 import { inlineMax, readMsg, slotBytes, writeMsg } from './limit/slot.ts';

@@ -2,7 +2,7 @@
  * The measured candidates: each codec on each message, after a check that the codecs agree. Used by
  * contender.ts, which runs one codec per process.
  */
-import { type MessageType, Writer, Source } from 'rdma-rpc/codec';
+import { type MessageType, Source, Writer } from 'rdma-rpc/codec';
 import { loopCharsMax, readUtf8, writeShort, writeUtf8 } from '../../runtime/codec/primitives/text.ts';
 import { gatherBytes, leaseBytes } from '../../runtime/limits.ts';
 import { type Peer, protobufEs, protobufjsStatic } from './peers.ts';

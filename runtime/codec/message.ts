@@ -6,8 +6,8 @@
 import { disown } from './disown.ts';
 import { fieldEntries } from './fields.ts';
 import { encodeMeasured } from './measured.ts';
-import { Writer } from './memory/writer.ts';
 import { Source } from './memory/source.ts';
+import { Writer } from './memory/writer.ts';
 import type { MessageType } from './types.ts';
 
 /** Messages up to this bound are encoded in shared scratch memory and then copied at their real length. */

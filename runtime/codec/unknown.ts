@@ -3,8 +3,8 @@
  * received bytes. Generated code calls this only if the generator was asked to keep them.
  */
 import { lengthOf } from './memory/intrinsic.ts';
-import { noRoom, type Writer } from './memory/writer.ts';
 import type { Source } from './memory/source.ts';
+import { noRoom, type Writer } from './memory/writer.ts';
 import { checkBytes } from './primitives/check.ts';
 
 /**

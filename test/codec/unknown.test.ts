@@ -1,5 +1,5 @@
 /** Unknown fields that are kept as bytes: the runtime's part of what the generator emits on request. */
-import { Writer, Source } from 'rdma-rpc/codec';
+import { Source, Writer } from 'rdma-rpc/codec';
 import { boundUnknown, keepUnknown, type UnknownFields, writeUnknown } from 'rdma-rpc/generated/v1';
 import { describe, expect, test } from 'vitest';
 

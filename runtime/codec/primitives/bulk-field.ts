@@ -31,7 +31,8 @@ export function leave(writer: Writer, usual: number): void {
 
 export function note(writer: Writer, value: ArrayBufferView, threshold: number): void {
   const length = byteLengthOf(value);
-  if (writer.gatherBytes === Number.POSITIVE_INFINITY && length >= threshold && length !== 0) writer.planned++;
+  if (writer.gatherBytes === Number.POSITIVE_INFINITY && length >= threshold && length !== 0)
+    writer.planned++;
 }
 
 export function writeBulk(

@@ -6,8 +6,8 @@
 export { type Extendable, type Extension, extension } from '../extension.ts';
 export { fieldEntries } from '../fields.ts';
 export { type FileDescriptor, fileDescriptor } from '../file-descriptor.ts';
-export { noRoom, type Writer } from '../memory/writer.ts';
 export type { Source } from '../memory/source.ts';
+export { noRoom, type Writer } from '../memory/writer.ts';
 export * from '../message.ts';
 export { Method } from '../service/method.ts';
 export {

@@ -6,8 +6,8 @@
  */
 import { Any } from '../../codec/google/protobuf/any.rdma.ts';
 import { lengthOf } from '../../codec/memory/intrinsic.ts';
-import { Writer } from '../../codec/memory/writer.ts';
 import { Source } from '../../codec/memory/source.ts';
+import { Writer } from '../../codec/memory/writer.ts';
 import { readEnd, readLength, readMessage, readTag, skipField } from '../../codec/primitives/read.ts';
 import { closeLength, writeInt32, writeString } from '../../codec/primitives/write.ts';
 import type { MessageType } from '../../codec/types.ts';
