@@ -91,7 +91,7 @@ export const fabrics = {
     needsAddon: true,
     slots: 'registered',
     isAlone: false,
-    grants: false,
+    creditPool: false,
     opens: 'late',
   },
   /** The same where the addon cannot be loaded (runtime/loopback). */

@@ -5,13 +5,13 @@
  * addon. There is no wire, so nothing is registered or shown to anybody, and credits have no use. Made by
  * boundary/contexts.ts, used on its JS thread.
  */
-import { flushEvery, piecesMax, sessionPlaces, slotHeadBytes } from '../limits.ts';
+import { flushEvery, gatherEntriesMax, sessionPlaces, slotHeadBytes } from '../limits.ts';
 import {
   Ctl,
   EvKind,
   type NativeContext,
   type NativeOptions,
-  Piece,
+  GatherEntry,
   type SessionInfo,
   type SessionOptions,
   Slots,
@@ -29,13 +29,13 @@ import { SessionTable } from './session-table.ts';
 
 /** Submissions that fit before a flush, which is due after `flushEvery`. */
 const submissionsMax = 4 * flushEvery;
-const textRoomBytes = 16 * 1024;
+const scratchBytes = 16 * 1024;
 
 /** Nothing is registered, pinned or shown to anybody. */
 const capabilities: VerbsCapabilities = {
   maxInline: 0,
-  maxSge: piecesMax,
-  maxSgeRead: piecesMax,
+  maxSge: gatherEntriesMax,
+  maxSgeRead: gatherEntriesMax,
   maxQpWr: 0,
   maxSrqWr: 0,
   maxRdAtomic: 0,
@@ -58,15 +58,15 @@ export class LoopbackContext implements NativeContext, SessionHost, MessageHost,
   readonly control = new Int32Array(Ctl.words);
   readonly submissions = new Int32Array(submissionsMax * Sub.words);
   readonly sessionSlots = new Int32Array((sessionPlaces + 1) * Slots.words);
-  readonly pieces = new Int32Array(piecesMax * Piece.words);
-  readonly textRoom = new ArrayBuffer(textRoomBytes);
+  readonly gatherEntries = new Int32Array(gatherEntriesMax * GatherEntry.words);
+  readonly scratch = new ArrayBuffer(scratchBytes);
   readonly events: Int32Array;
   readonly clock: Float64Array;
   readonly freeSlots: Int32Array;
   readonly sendSlab: ArrayBuffer;
   /** A message is read where its sender has encoded it. */
-  readonly briefMessages: ArrayBuffer;
-  readonly wholeMessages = new ArrayBuffer(0);
+  readonly shortMessages: ArrayBuffer;
+  readonly reassembledMessages = new ArrayBuffer(0);
   readonly slotStride: number;
   readonly slotPayloadOffset = slotHeadBytes;
   readonly longSlotStride = 0;
@@ -86,7 +86,7 @@ export class LoopbackContext implements NativeContext, SessionHost, MessageHost,
     this.slots = new SendSlots(this.control, sendSlots, slotBytes);
     this.freeSlots = this.slots.free;
     this.sendSlab = this.slots.slab;
-    this.briefMessages = this.slots.slab;
+    this.shortMessages = this.slots.slab;
     this.slotStride = this.slots.stride;
     this.arenaBytes = arenaBytes;
     this.#queue = new EventQueue(this.control, this.slots, this);
@@ -158,14 +158,14 @@ export class LoopbackContext implements NativeContext, SessionHost, MessageHost,
     slot: number,
     metadataBytes: number,
     timeoutUs: number,
-    pieces: readonly Uint8Array[] | number,
+    gatherEntries: readonly Uint8Array[] | number,
     keys: readonly number[] | number,
-    sink: number,
+    replyBuffer: number,
     _use: number,
     flags: number,
   ): number {
     const submitted = { op, call, method, timeoutUs, slot, metadataBytes };
-    return this.#messages.submitBulk(session, submitted, pieces, keys, sink, flags);
+    return this.#messages.submitBulk(session, submitted, gatherEntries, keys, replyBuffer, flags);
   }
 
   cancel(session: number, call: number, reason: number): number {
@@ -187,7 +187,7 @@ export class LoopbackContext implements NativeContext, SessionHost, MessageHost,
   releaseLongSlot(): void {}
 
   receiveWindow(): ArrayBuffer {
-    return this.briefMessages;
+    return this.shortMessages;
   }
 
   // --- events

@@ -2,7 +2,7 @@
  * Events of a loopback context that JS has not had yet, and how they are written as the words of native.ts.
  * Used by LoopbackContext, on its JS thread.
  */
-import { briefSlots, Ev, EvKind, receiveSlab } from '../native/native.ts';
+import { shortMessageSlots, Ev, EvKind, receiveSlab } from '../native/native.ts';
 
 /** What a message is in: nothing, a send slot, or a block whose reference goes to JS with the event. */
 export interface Place {
@@ -10,12 +10,12 @@ export interface Place {
   readonly metadataBytes: number;
   /** 0: the message lies in the slot, behind the metadata. */
   readonly block: number;
-  readonly image: boolean;
+  readonly aligned: boolean;
   readonly messageBytes: number;
 }
 
 export const noSlot = -1;
-export const nowhere: Place = { slot: noSlot, metadataBytes: 0, block: 0, image: false, messageBytes: 0 };
+export const nowhere: Place = { slot: noSlot, metadataBytes: 0, block: 0, aligned: false, messageBytes: 0 };
 
 export interface LoopbackEvent {
   /** 0: withdrawn before JS had it. */
@@ -26,7 +26,7 @@ export interface LoopbackEvent {
   /** Of its kind: the method, the status, `held`, or the high word of a key. */
   readonly method: number;
   readonly place: Place;
-  /** Of its kind: the time left, the reason, or what did not fit the sink. */
+  /** Of its kind: the time left, the reason, or what did not fit the reply buffer. */
   readonly time: number;
   /** Of its kind: `processed`, or whether it is a part. */
   readonly processed: number;
@@ -51,17 +51,17 @@ export function failedEvent(session: number, call: number, reason: number, proce
  * message out of the sender's slot, which is free when the batch has been handled.
  */
 export function writeEvent(words: Int32Array, at: number, event: LoopbackEvent, slotAt: number): void {
-  const { slot, metadataBytes, block, image, messageBytes } = event.place;
+  const { slot, metadataBytes, block, aligned, messageBytes } = event.place;
   words[at + Ev.kind] = event.kind;
   words[at + Ev.session] = event.session;
   words[at + Ev.call] = event.call;
   words[at + Ev.method] = event.method;
   words[at + Ev.region] = block === 0 ? receiveSlab : block;
-  words[at + Ev.offset] = block === 0 ? slotAt : Number(image);
+  words[at + Ev.offset] = block === 0 ? slotAt : Number(aligned);
   words[at + Ev.metadataBytes] = metadataBytes;
   words[at + Ev.messageBytes] = messageBytes;
   words[at + Ev.timeoutUs] = event.time;
   words[at + Ev.metadataOffset] = slotAt;
   words[at + Ev.processed] = event.processed;
-  words[at + Ev.receiveSlot] = slot === noSlot ? 0 : briefSlots + 1 + slot;
+  words[at + Ev.receiveSlot] = slot === noSlot ? 0 : shortMessageSlots + 1 + slot;
 }

@@ -12,8 +12,8 @@ import {
   type Stats,
   Sub,
   SubOp,
-  submitImage,
-  submitSinkOnly,
+  submitAligned,
+  submitReplyBufferOnly,
 } from '../native/native.ts';
 import type { Blocks } from './blocks.ts';
 import { eventOf, failedEvent, type LoopbackEvent, nowhere, type Place } from './events.ts';
@@ -32,7 +32,7 @@ const numbersMax = 0x7fff_ffff;
 
 /** What a context shares with its messages. */
 export interface MessageHost
-  extends Pick<NativeContext, 'control' | 'submissions' | 'pieces' | 'textRoom' | 'arenaBytes'> {
+  extends Pick<NativeContext, 'control' | 'submissions' | 'gatherEntries' | 'scratch' | 'arenaBytes'> {
   readonly slots: SendSlots;
   readonly blocks: Blocks;
   readonly sessions: SessionTable;
@@ -42,7 +42,7 @@ export interface MessageHost
 }
 
 /** What a request asks for besides being carried over. */
-type Request = Pick<LoopbackCall, 'slot' | 'confirmed' | 'sink' | 'sinkOnly'>;
+type Request = Pick<LoopbackCall, 'slot' | 'confirmed' | 'replyBuffer' | 'replyBufferOnly'>;
 
 /** The words of a submission that both kinds of submissions have. */
 interface Submitted {
@@ -98,7 +98,7 @@ export class Messages {
     }
     const method = words[at + Sub.method]!;
     const timeoutUs = words[at + Sub.timeoutUs]!;
-    const request = { slot: call, confirmed: false, sink: 0, sinkOnly: false };
+    const request = { slot: call, confirmed: false, replyBuffer: 0, replyBufferOnly: false };
     this.#begin(own, server, { op, call, method, timeoutUs, place }, request);
   }
 
@@ -106,9 +106,9 @@ export class Messages {
   submitBulk(
     session: number,
     submitted: Omit<Submitted, 'place'> & Pick<Place, 'slot' | 'metadataBytes'>,
-    pieces: readonly Uint8Array[] | number,
+    gatherEntries: readonly Uint8Array[] | number,
     keys: readonly number[] | number,
-    sink: number,
+    replyBuffer: number,
     flags: number,
   ): number {
     const { sessions, blocks } = this.#host;
@@ -116,28 +116,28 @@ export class Messages {
     const peer = own?.other;
     if (own === undefined || peer === undefined) return -Reason.sessionLost;
     const { op, call, slot, metadataBytes } = submitted;
-    const segments = typeof pieces === 'number' ? segmentsIn(this.#host, blocks, pieces) : pieces;
+    const segments = typeof gatherEntries === 'number' ? segmentsIn(this.#host, blocks, gatherEntries) : gatherEntries;
     // Memory of the application that has been transferred is empty.
     if (segments.some(({ byteLength }) => byteLength === 0)) return -Reason.detached;
-    const image = (flags & submitImage) !== 0;
+    const aligned = (flags & submitAligned) !== 0;
     const answered = op === SubOp.response ? own.calls.get(call) : undefined;
-    const messageBytes = extentOf(segments, image);
+    const messageBytes = extentOf(segments, aligned);
     const block = messageBytes === 0 ? 0 : this.#blockFor(answered, messageBytes);
     if (block < 0) return block;
-    if (block !== 0) copySegments(segments, image, blocks.memoryOf(block));
+    if (block !== 0) copySegments(segments, aligned, blocks.memoryOf(block));
     if (typeof keys === 'number' && keys !== 0) blocks.release(keys);
     const token = this.#nextToken();
     this.#host.emit(eventOf(EvKind.sent, session, { call: token }));
-    const place = { slot, metadataBytes, block, image, messageBytes };
+    const place = { slot, metadataBytes, block, aligned, messageBytes };
     if (op === SubOp.response) {
       ++this.stats.bulkResponses;
-      const isBeyond = answered?.sinkOnly === true && block !== 0 && block !== answered.sink;
-      if (isBeyond) this.#refuseBeyondSink(own, answered, place);
+      const isBeyond = answered?.replyBufferOnly === true && block !== 0 && block !== answered.replyBuffer;
+      if (isBeyond) this.#refuseBeyondReplyBuffer(own, answered, place);
       else this.#answer(own, call, submitted.method, place);
     } else {
       ++this.stats.bulkRequests;
-      const sinkOnly = (flags & submitSinkOnly) !== 0;
-      this.#begin(own, peer, { ...submitted, place }, { slot: call, confirmed: true, sink, sinkOnly });
+      const replyBufferOnly = (flags & submitReplyBufferOnly) !== 0;
+      this.#begin(own, peer, { ...submitted, place }, { slot: call, confirmed: true, replyBuffer, replyBufferOnly });
     }
     return token;
   }
@@ -145,10 +145,10 @@ export class Messages {
   /** The caller's block for the answer if that is large enough, or a new one; a Reason, negated, for none. */
   #blockFor(answered: LoopbackCall | undefined, bytes: number): number {
     const { blocks, control, arenaBytes } = this.#host;
-    const sink = answered?.sink ?? 0;
-    if (sink !== 0 && blocks.memoryOf(sink).byteLength >= bytes) {
-      blocks.addReference(sink);
-      return sink;
+    const replyBuffer = answered?.replyBuffer ?? 0;
+    if (replyBuffer !== 0 && blocks.memoryOf(replyBuffer).byteLength >= bytes) {
+      blocks.addReference(replyBuffer);
+      return replyBuffer;
     }
     if (bytes <= arenaBytes) return blocks.alloc(bytes);
     control[Ctl.shortBytes] = bytes | 0;
@@ -184,7 +184,7 @@ export class Messages {
   }
 
   /** The caller takes the answer into its own memory or not at all, and that is too small. */
-  #refuseBeyondSink(server: LoopbackSession, call: LoopbackCall, place: Place): void {
+  #refuseBeyondReplyBuffer(server: LoopbackSession, call: LoopbackCall, place: Place): void {
     this.#host.drop(place);
     const words = { method: resourceExhausted, time: place.messageBytes, processed: Processed.yes };
     server.answer(call, words);

@@ -21,9 +21,9 @@ export interface LoopbackCall {
   readonly handle: number;
   /** Its client is told only when the server has let go of it (docs/internals/decisions/calls.md). */
   readonly confirmed: boolean;
-  /** Block for the answer, or 0; `sinkOnly`: what does not fit it is refused. */
-  readonly sink: number;
-  readonly sinkOnly: boolean;
+  /** Block for the answer, or 0; `replyBufferOnly`: what does not fit it is refused. */
+  readonly replyBuffer: number;
+  readonly replyBufferOnly: boolean;
   /** It is a stream or a call, and no part of one. */
   readonly counts: boolean;
   /** The event that brings it to the server, until JS has had that. */
