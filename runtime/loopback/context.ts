@@ -9,9 +9,9 @@ import { flushEvery, gatherEntriesMax, sessionPlaces, slotHeadBytes } from '../l
 import {
   Ctl,
   EvKind,
+  GatherEntry,
   type NativeContext,
   type NativeOptions,
-  GatherEntry,
   type SessionInfo,
   type SessionOptions,
   Slots,

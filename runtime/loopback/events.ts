@@ -2,7 +2,7 @@
  * Events of a loopback context that JS has not had yet, and how they are written as the words of native.ts.
  * Used by LoopbackContext, on its JS thread.
  */
-import { shortMessageSlots, Ev, EvKind, receiveSlab } from '../native/native.ts';
+import { Ev, EvKind, receiveSlab, shortMessageSlots } from '../native/native.ts';
 
 /** What a message is in: nothing, a send slot, or a block whose reference goes to JS with the event. */
 export interface Place {

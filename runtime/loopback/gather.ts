@@ -2,7 +2,7 @@
  * Messages that fit no slot: their segments, which lie in the arena, in the encode scratch buffer or in
  * memory of the application, copied into one block. Used by LoopbackContext, on its JS thread.
  */
-import { type NativeContext, GatherEntry } from '../native/native.ts';
+import { GatherEntry, type NativeContext } from '../native/native.ts';
 import type { Blocks } from './blocks.ts';
 
 /** Each segment of an aligned message begins on a multiple of this (docs/wire/frames.md §2.4). */
@@ -21,7 +21,11 @@ export function segmentsIn(
     const at = index * GatherEntry.words;
     const block = gatherEntries[at + GatherEntry.block]!;
     const memory = block === 0 ? scratch : blocks.memoryOf(block);
-    return new Uint8Array(memory, gatherEntries[at + GatherEntry.offset]! >>> 0, gatherEntries[at + GatherEntry.bytes]! >>> 0);
+    return new Uint8Array(
+      memory,
+      gatherEntries[at + GatherEntry.offset]! >>> 0,
+      gatherEntries[at + GatherEntry.bytes]! >>> 0,
+    );
   });
 }
 

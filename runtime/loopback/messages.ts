@@ -116,7 +116,8 @@ export class Messages {
     const peer = own?.other;
     if (own === undefined || peer === undefined) return -Reason.sessionLost;
     const { op, call, slot, metadataBytes } = submitted;
-    const segments = typeof gatherEntries === 'number' ? segmentsIn(this.#host, blocks, gatherEntries) : gatherEntries;
+    const segments =
+      typeof gatherEntries === 'number' ? segmentsIn(this.#host, blocks, gatherEntries) : gatherEntries;
     // Memory of the application that has been transferred is empty.
     if (segments.some(({ byteLength }) => byteLength === 0)) return -Reason.detached;
     const aligned = (flags & submitAligned) !== 0;
@@ -137,7 +138,12 @@ export class Messages {
     } else {
       ++this.stats.bulkRequests;
       const replyBufferOnly = (flags & submitReplyBufferOnly) !== 0;
-      this.#begin(own, peer, { ...submitted, place }, { slot: call, confirmed: true, replyBuffer, replyBufferOnly });
+      this.#begin(
+        own,
+        peer,
+        { ...submitted, place },
+        { slot: call, confirmed: true, replyBuffer, replyBufferOnly },
+      );
     }
     return token;
   }

@@ -285,7 +285,8 @@ async function buildAddon(app, tarball) {
 
 async function onMusl(app) {
   const suite = 'portable: musl, with Bun';
-  if (process.arch !== 'x64' || process.getuid() !== 0) return record(suite, { whyNot: ['it needs root on x64'] });
+  if (process.arch !== 'x64' || process.getuid() !== 0)
+    return record(suite, { whyNot: ['it needs root on x64'] });
   return checks(suite, muslChecks(work, app));
 }
 

@@ -43,7 +43,15 @@ async function muslRoot(work, app) {
   await run(['gcc', '-O1', '-fPIC', '-shared', '-nostdlib', '-o', join(folder, 'lib/libshim.so'), shim]);
   cpSync(app, join(folder, 'app'), { recursive: true });
   // The loader outside of the root says that it has no such library.
-  const inside = ['env', '-i', 'PATH=/usr/bin', 'HOME=/tmp', 'LD_PRELOAD=/lib/libshim.so', '/usr/sbin/chroot', folder];
+  const inside = [
+    'env',
+    '-i',
+    'PATH=/usr/bin',
+    'HOME=/tmp',
+    'LD_PRELOAD=/lib/libshim.so',
+    '/usr/sbin/chroot',
+    folder,
+  ];
   return (...command) => run([...inside, '/usr/bin/bun', ...command], { limitMs: LIMIT_MS });
 }
 
