@@ -21,7 +21,7 @@ const alias = Object.entries(exports).flatMap(([entry, conditions]) => {
   const path = typeof conditions === 'string' ? undefined : conditions['rdma-rpc-source'];
   return path === undefined
     ? []
-    : [{ find: new RegExp(`^${name}${entry.slice(1)}$`), replacement: source(path) }];
+    : [{ find: new RegExp(`^${name}${entry.slice(1).replace('*', '.+')}$`), replacement: source(path) }];
 });
 
 // They need devices, or minutes: npm run test:rdma, npm run test:quickstart.

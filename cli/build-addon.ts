@@ -1,9 +1,11 @@
 /**
  * `rdma-rpc build-addon`: compiles the addon of the installed package, for systems on which its binaries do
- * not load. The result is in build/Release of the package, where runtime/native/native.ts looks first.
+ * not load. The result is in build/Release of the package, where runtime/native/native.ts looks first, and of
+ * the package rdma-rpc, where that is another one.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, rmSync } from 'node:fs';
+import { accessSync, constants, cpSync, existsSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from '#commander';
@@ -63,6 +65,15 @@ function cmake(folder: string, args: readonly string[]): void {
   );
 }
 
+/** The folder of the package rdma-rpc that the caller's programs import; undefined where there is none. */
+function runtimeRoot(): string | undefined {
+  try {
+    return dirname(createRequire(join(process.cwd(), 'package.json')).resolve('rdma-rpc/package.json'));
+  } catch {
+    return undefined;
+  }
+}
+
 /** Returns the path of the addon; throws an error about missing programs or with the compiler's output. */
 function buildAddon(): string {
   const packages = lacking();
@@ -82,7 +93,11 @@ function buildAddon(): string {
   const script = `require(${JSON.stringify(product)}).boundary()`;
   const tried = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' });
   if (tried.status !== 0) throw new Error(`the compiled addon does not load:\n${tried.stderr.trim()}`);
-  return product;
+  const user = runtimeRoot();
+  if (user === undefined || user === folder) return product;
+  const release = join('build', 'Release');
+  cpSync(join(folder, release), join(user, release), { recursive: true });
+  return join(user, release, 'rdma_rpc.node');
 }
 
 export function addBuildAddonCommand(program: Command): void {

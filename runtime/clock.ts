@@ -12,8 +12,9 @@ import { performance } from 'node:perf_hooks';
 /** A point of time on the clock of `clockMs()`. As a deadline, 0 means that there is none. */
 export type ClockMs = number;
 
-// The function behind the one that fake timers replace, also where they were there first.
-const { now } = Object.getPrototypeOf(performance) as typeof performance;
+// The function behind the one that fake timers replace, also where they were there first. Bun has none behind
+// it.
+const { now = performance.now } = Object.getPrototypeOf(performance) as Partial<typeof performance>;
 const { hrtime } = process;
 const { now: dateNow } = Date;
 

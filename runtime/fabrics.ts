@@ -17,6 +17,8 @@ export interface FabricRow {
   readonly dials: 'nothing' | 'hostPort' | 'path';
   /** It is opened on an RDMA device, which the option `verbs` chooses. */
   readonly hasDevice: boolean;
+  /** Native code carries it. */
+  readonly needsAddon: boolean;
   /**
    * Whose default size of a slot it has: that of shared memory, or that of what has to be registered
    * (limits.ts).
@@ -45,6 +47,7 @@ export const fabrics = {
     reach: 'host',
     dials: 'nothing',
     hasDevice: false,
+    needsAddon: true,
     slots: 'shared',
     isAlone: false,
     creditPool: false,
@@ -54,6 +57,7 @@ export const fabrics = {
     reach: 'kernel',
     dials: 'path',
     hasDevice: false,
+    needsAddon: true,
     slots: 'shared',
     isAlone: true,
     creditPool: false,
@@ -63,6 +67,7 @@ export const fabrics = {
     reach: 'network',
     dials: 'nothing',
     hasDevice: true,
+    needsAddon: true,
     slots: 'registered',
     isAlone: false,
     creditPool: true,
@@ -72,6 +77,7 @@ export const fabrics = {
     reach: 'network',
     dials: 'hostPort',
     hasDevice: false,
+    needsAddon: true,
     slots: 'registered',
     isAlone: false,
     creditPool: false,
@@ -82,6 +88,18 @@ export const fabrics = {
     reach: 'process',
     dials: 'nothing',
     hasDevice: false,
+    needsAddon: true,
+    slots: 'registered',
+    isAlone: false,
+    creditPool: false,
+    opens: 'late',
+  },
+  /** The same where the addon cannot be loaded (runtime/loopback). */
+  loopback: {
+    reach: 'process',
+    dials: 'nothing',
+    hasDevice: false,
+    needsAddon: false,
     slots: 'registered',
     isAlone: false,
     creditPool: false,
@@ -92,7 +110,7 @@ export const fabrics = {
 export type FabricName = keyof typeof fabrics;
 
 /** Those that can be asked for: all that reach beyond their process. */
-export type Fabric = Exclude<FabricName, 'sim'>;
+export type Fabric = Exclude<FabricName, 'sim' | 'loopback'>;
 
 /** The row of a fabric, whose values the compiler does not know beforehand. */
 export const fabricRow = (name: FabricName): FabricRow => fabrics[name];

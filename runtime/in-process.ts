@@ -1,6 +1,7 @@
 /**
- * Client and server in one process without sockets, on the simulated fabric: messages are encoded, sent and
- * decoded by the same code as between processes. Meant for tests of services and clients.
+ * Client and server in one process without sockets: messages are encoded, sent and decoded by the same code
+ * as between processes, on the simulated device of the addon, or, where that cannot be loaded, in TypeScript
+ * (runtime/loopback). Meant for tests of services and clients.
  */
 import { duplexPair } from 'node:stream';
 import { ClientChannel } from './client/channel.ts';
@@ -10,11 +11,14 @@ import { Turns } from './client/connections/turns.ts';
 import { type FabricOptions, fabricRules } from './control/fabric-options.ts';
 import { ownIdentity, type Vouched } from './control/peer-identity.ts';
 import { checkNames } from './core/options.ts';
+import { nativeIfLoads } from './native/native.ts';
 import { RpcServer } from './server/server.ts';
 import { type ServerOptions, serverRules } from './server/server-options.ts';
 import type { Server } from './server/server-type.ts';
 
-/** The fabric is the simulated one. */
+type InProcessFabric = 'sim' | 'loopback';
+
+/** The fabric is chosen by the channel. */
 export type InProcessOptions = Omit<ServerOptions & ChannelOptions, keyof FabricOptions>;
 
 /** The server of an in-process channel. It has no address: clients reach it over that channel alone. */
@@ -43,6 +47,15 @@ export function createInProcessChannel(
   register: (server: InProcessServer) => void,
   options: InProcessOptions = {},
 ): Channel {
+  return inProcessChannel(register, options, nativeIfLoads() === undefined ? 'loopback' : 'sim');
+}
+
+/** The same on a fabric that the caller names: tests run on both. */
+export function inProcessChannel(
+  register: (server: InProcessServer) => void,
+  options: InProcessOptions,
+  fabric: InProcessFabric,
+): Channel {
   checkNames('createInProcessChannel', options, [
     ...new Set(
       [...Object.keys(serverRules), ...Object.keys(channelRules)].filter((name) => !(name in fabricRules)),
@@ -52,14 +65,14 @@ export function createInProcessChannel(
     throw new TypeError(
       'createInProcessChannel: takes a function, which adds services to the server that it gets',
     );
-  const server = new ServerWithoutAddress(subset(options, serverRules), ['sim']);
+  const server = new ServerWithoutAddress(subset(options, serverRules), [fabric]);
   register(server);
   const address = 'in-process';
   return new ClientChannel(
     {
       address,
       turns: new Turns(),
-      fabrics: ['sim'],
+      fabrics: [fabric],
       dial: () => {
         const [near, far] = duplexPair();
         // The other end is this process itself.

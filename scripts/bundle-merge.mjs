@@ -130,7 +130,7 @@ class Parts {
  * Each of these entry points needs a part of what `rdma-rpc` imports without the rest, by itself or through
  * an application's bundler: generated code and adapters to gRPC should be small, commands should start fast.
  */
-const SHARED_WITH = { codec: 'generated-v1.js', core: 'grpc.js', commands: 'cli.js' };
+const SHARED_WITH = { codec: 'generated-v1.js', core: 'grpc-server.js', commands: 'cli.js' };
 
 /** `entries`: names of the files that package.json names. */
 export async function mergeParts(folder, entries) {

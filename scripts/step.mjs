@@ -10,6 +10,8 @@ import { CommandFailed, excerpt, root } from './command.mjs';
 const stamps = join(root, 'build', '.stamps');
 const SKIPPED = new Set(['node_modules', 'dist', 'build', '.git']);
 const TICK_MS = 1000;
+/** In a pipe or a log each sign of life is a line of its own. */
+const LINE_MS = 10_000;
 
 function* filesUnder(path, ignore) {
   const stat = statSync(join(root, path), { throwIfNoEntry: false });
@@ -39,14 +41,17 @@ export function fingerprint(paths, { ignore = [], salt = '' } = {}) {
   return hash.digest('hex');
 }
 
-/** Runs `action` under a line that shows what is being done and, on a terminal, for how long. */
+/**
+ * Runs `action` under a line that shows what is being done and for how long: on a terminal the line changes,
+ * elsewhere another one follows every ten seconds.
+ */
 export async function progress(title, action) {
   const begin = performance.now();
   const seconds = () => `${((performance.now() - begin) / 1000).toFixed(1)} s`;
   const terminal = process.stdout.isTTY === true;
-  const timer = terminal
-    ? setInterval(() => process.stdout.write(`\r  ${title} … ${seconds()} `), TICK_MS)
-    : undefined;
+  const tick = () =>
+    process.stdout.write(terminal ? `\r  ${title} … ${seconds()} ` : `  ${title} … ${seconds()}\n`);
+  const timer = setInterval(tick, terminal ? TICK_MS : LINE_MS);
   process.stdout.write(terminal ? `  ${title} …` : `  ${title} …\n`);
   const end = (line) => {
     clearInterval(timer);

@@ -7,7 +7,13 @@ import { kernelDevices, type Machine, numberIn } from './machine.ts';
 export function checkAddon(_: Machine, { whyNoAddon }: Facts): Finding[] {
   return whyNoAddon === ''
     ? [ok('addon', 'the native addon loads')]
-    : [problem('addon', whyNoAddon, 'nothing works without it: reinstall, or npx rdma-rpc build-addon')];
+    : [
+        problem(
+          'addon',
+          whyNoAddon,
+          'reinstall, or npx rdma-rpc build-addon; channels within one process work without it',
+        ),
+      ];
 }
 
 export function checkFabrics(_: Machine, { fabrics }: Facts): Finding[] {

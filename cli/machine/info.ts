@@ -135,7 +135,7 @@ export function infoText(info: Info): string {
       ? 'cannot be sealed: this process has no libcrypto'
       : `can be sealed with ${ciphers.join(' or ')}`;
   const system = `rdma-rpc ${info.version}, Node ${info.node}, Linux ${info.kernel} ${info.arch}, ${info.cpus} processors`;
-  if (info.whyNoAddon !== '') return `${system}\n\nnothing works: ${info.whyNoAddon}`;
+  if (info.whyNoAddon !== '') return `${system}\n\nno connections: ${info.whyNoAddon}`;
   const kernel = info.kernelDevices.flatMap(fileLines);
   return [
     system,

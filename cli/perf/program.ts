@@ -3,14 +3,17 @@
  * one per line, and results come from its stdout. It ends when this process closes its stdin, or dies.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
 import { addonPath } from '../../runtime/native/addon-path.ts';
 import { PerfError } from './control.ts';
 import type { PerfAddress, PerfLimits, PerfOptions, PerfOutcome, PerfStep } from './step.ts';
 
 /** Version of the line format (native/perf/program/side.h). */
 const lines = 1;
+const file = 'rdma_rpc_perf';
 /** Time in ms for the program to end; after that it is killed, and a slow device is left to the system. */
 const endMs = 5000;
 
@@ -18,6 +21,13 @@ const remedies: Readonly<Record<string, string>> = {
   ENOENT: 'it belongs beside the addon: reinstall the package, or `rdma-rpc build-addon`',
   EACCES: 'it must be allowed to be executed, and so must the files of its file system (noexec)',
 };
+
+/** In rdma-rpc-cli the program is in the package of the commands, otherwise beside the addon. */
+function programPath(addonFolder: string): string {
+  const platform = `${process.platform}-${process.arch}`;
+  const own = fileURLToPath(new URL(`../../prebuilds/${platform}/${file}`, import.meta.url));
+  return existsSync(own) ? own : join(addonFolder, file);
+}
 
 /** A line: its first word, and its fields. */
 interface Said {
@@ -64,8 +74,9 @@ export class Program {
   #error: PerfError | undefined;
   #opened: Said | undefined;
 
-  private constructor(path: string) {
-    this.#child = spawn(path, { stdio: ['pipe', 'pipe', 'inherit'] });
+  private constructor(path: string, plugins: string) {
+    const env = { ...process.env, RDMA_RPC_PLUGINS: plugins };
+    this.#child = spawn(path, { stdio: ['pipe', 'pipe', 'inherit'], env });
     this.#child.stdout.on('data', (chunk: Buffer) => this.#take(chunk));
     // A write error shows as the end of the program.
     this.#child.stdin.on('error', () => undefined);
@@ -83,13 +94,13 @@ export class Program {
 
   /** Throws a PerfError when this machine or its device cannot run the test. */
   static async open(options: PerfOptions): Promise<Program> {
-    let path: string;
+    let plugins: string;
     try {
-      path = join(dirname(addonPath()), 'rdma_rpc_perf');
+      plugins = dirname(addonPath());
     } catch (error) {
       throw new PerfError((error as Error).message.replace(/^rdma-rpc: /, ''));
     }
-    const program = new Program(path);
+    const program = new Program(programPath(plugins), plugins);
     try {
       program.#opened = await program.#ask('opened', lineOf('open', { lines, ...options }));
     } catch (error) {

@@ -4,11 +4,16 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 namespace rdma_rpc::fabric {
 namespace {
 
-/// Returns the path of the plug-in, which lies beside the binary that contains this code.
+/// Returns the path of the plug-in: in the folder that is named, where the program for `rdma-rpc perf` is in
+/// another package than the plug-in (cli/perf/program.ts), else beside the binary that contains this code.
 std::string plugin_path() {
+  const char* folder = std::getenv("RDMA_RPC_PLUGINS");
+  if (folder != nullptr && *folder != '\0') return std::string(folder) + "/" + kVerbsPlugin;
   Dl_info info{};
   static const char anchor = 0;
   if (::dladdr(&anchor, &info) == 0 || info.dli_fname == nullptr) return kVerbsPlugin;

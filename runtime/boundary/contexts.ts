@@ -5,11 +5,13 @@
  */
 import { type FabricName, fabrics } from '../fabrics.ts';
 import * as limits from '../limits.ts';
+import { LoopbackContext } from '../loopback/context.ts';
 import {
   addStats,
   Ctl,
   loadNative,
   type NativeOptions,
+  noStats,
   type Stats,
   type VerbsOptions,
 } from '../native/native.ts';
@@ -125,7 +127,8 @@ function openEntry(key: string, choice: FabricChoice, sendSlots: number, own = f
   closeLingering();
   const { fabric, verbs } = choice;
   const given = fabrics[fabric].hasDevice && verbs !== undefined ? { verbs } : {};
-  const native = loadNative().createContext({ ...nativeOptions(fabric), sendSlots, ...given });
+  const made = { ...nativeOptions(fabric), sendSlots, ...given };
+  const native = fabrics[fabric].needsAddon ? loadNative().createContext(made) : new LoopbackContext(made);
   const context = new FabricContext(fabric, native, options.traceFolder);
   const stopNaming = onMethodNames((id, name) => context.native.nameMethod(id, name));
   const entry: Entry = {
@@ -262,55 +265,6 @@ function close(entry: Entry): void {
   entry.context.native.close();
 }
 
-const zero: Stats = {
-  calls: 0,
-  requests: 0,
-  streamMessagesSent: 0,
-  streamMessagesReceived: 0,
-  inlineSends: 0,
-  eagerSends: 0,
-  segmentedMessages: 0,
-  bulkReads: 0,
-  bulkReadBytes: 0,
-  bulkWrites: 0,
-  bulkWriteBytes: 0,
-  bulkRequests: 0,
-  bulkResponses: 0,
-  replyBuffersPredicted: 0,
-  replyBuffersAsked: 0,
-  sentBytes: 0,
-  receivedBytes: 0,
-  retries: 0,
-  completions: 0,
-  stalls: 0,
-  stalledMs: 0,
-  creditFrames: 0,
-  protocolErrors: 0,
-  lateResponses: 0,
-  callsReleasedLate: 0,
-  callsPendingRelease: 0,
-  mrHits: 0,
-  mrMisses: 0,
-  mrEvictions: 0,
-  mrBackground: 0,
-  mrBytes: 0,
-  arenaBytes: 0,
-  arenaLeasedBytes: 0,
-  arenaLeasedBlocks: 0,
-  sendSlotsFree: 0,
-  memoryWaiters: 0,
-  sessions: 0,
-  queuePairs: 0,
-  memoryRegions: 0,
-  memoryBytes: 0,
-  memoryWindows: 0,
-  openFds: 0,
-  turns: 0,
-  batches: 0,
-  sleeps: 0,
-  loopLagMaxUs: 0,
-};
-
 /**
  * Counts an attempt at a call beyond its first. The counter belongs to the thread, so any one of its contexts
  * keeps it.
@@ -325,7 +279,7 @@ export function countRetry(): void {
  * when no context is open.
  */
 export function contextStats(fabric?: FabricName): Stats {
-  const sum = { ...zero };
+  const sum = { ...noStats };
   for (const { context } of open) {
     if (fabric !== undefined && context.fabric !== fabric) continue;
     addStats(sum, context.native.stats());

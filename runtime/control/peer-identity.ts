@@ -48,8 +48,10 @@ export function knownOf({ pid, uid, gid }: PeerCredentials): Verified {
 
 /** Returns the identity of this process, for connections to itself. */
 export function ownIdentity(): Verified {
-  const { pid } = process;
-  return { ...knownOf({ pid, uid: process.geteuid!(), gid: process.getegid!() }), transport: 'process' };
+  const { pid, geteuid, getegid } = process;
+  // Windows has no numbers for users and groups.
+  const known = geteuid === undefined ? { pid } : knownOf({ pid, uid: geteuid(), gid: getegid!() });
+  return { ...known, transport: 'process' };
 }
 
 /**

@@ -9,7 +9,7 @@
  * handlers, in the root, which has no stores.
  */
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
-import { loadNative } from '../native/native.ts';
+import { nativeIfLoads } from '../native/native.ts';
 
 /** The stores that were current when it was created. */
 export class Scope extends AsyncResource {
@@ -85,13 +85,9 @@ function keepsStores(scope: Scope): boolean {
 
 function newRoot(): Scope {
   strays = [];
-  let made = atImport;
-  try {
-    // Also works inside a call of the application, whose stores are current then.
-    if (process.versions.bun === undefined) made = loadNative().runInRoot(() => new Scope());
-  } catch {
-    // A missing addon is reported by the code that needs it.
-  }
+  // Also works inside a call of the application, whose stores are current then.
+  const native = process.versions.bun === undefined ? nativeIfLoads() : undefined;
+  const made = native?.runInRoot(() => new Scope()) ?? atImport;
   if (made === atImport || !keepsStores(made)) return made;
   // Deletes all properties except its ids, which are numbers: a store whose property already exists would not
   // be noticed. The properties that Node itself reads in each run stay, too, since they would be looked up in

@@ -3,11 +3,14 @@
  * file. Called once, by native.ts.
  */
 import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { glibcVersion, whyNoAddon } from './remedy.ts';
+import { glibcVersion, whyNoAddon, worksWithoutAddon } from './remedy.ts';
 
 const file = 'rdma_rpc.node';
+/** The packages that this code is in. */
+const packages = ['rdma-rpc', 'rdma-rpc-cli'];
 const recipe =
   'this code is in a bundle: leave rdma-rpc out of it ("external"), or copy rdma_rpc.node and rdma_rpc_verbs.so from ' +
   `the package's folder prebuilds/${process.platform}-${process.arch} beside the bundle, or name the copy in RDMA_RPC_ADDON ` +
@@ -34,16 +37,24 @@ function packageIn(dir: string): string | undefined {
   const manifest = join(dir, 'package.json');
   if (!existsSync(manifest)) return undefined;
   const { name } = JSON.parse(readFileSync(manifest, 'utf8')) as { name?: string };
-  return name === 'rdma-rpc' ? dir : undefined;
+  return name !== undefined && packages.includes(name) ? dir : undefined;
 }
 
-/** A local build comes first, then the binary that the package contains. */
-const binariesIn = (root: string): string[] => [
-  join(root, 'build', 'Release', file),
-  join(root, 'prebuilds', `${process.platform}-${process.arch}`, file),
-];
+/**
+ * A local build comes first, then the binary of a package that was made for this machine, then the package
+ * with the binary for this platform, which package managers install beside this one.
+ */
+function binariesIn(root: string): string[] {
+  const platform = `${process.platform}-${process.arch}`;
+  const own = [join(root, 'build', 'Release', file), join(root, 'prebuilds', platform, file)];
+  try {
+    return [...own, createRequire(join(root, 'package.json')).resolve(`@rdma-rpc/${platform}/${file}`)];
+  } catch {
+    return own;
+  }
+}
 
-/** Returns the path of the addon that the environment names. */
+/** Returns the path of the addon that the environment names; `none` means that no addon is to be used. */
 export function namedAddon(): string | undefined {
   const named = process.env.RDMA_RPC_ADDON;
   return named === '' ? undefined : named;
@@ -52,6 +63,8 @@ export function namedAddon(): string | undefined {
 /** Returns the path of the addon. Throws an error that lists the searched paths and says what to do. */
 export function addonPath(): string {
   const named = namedAddon();
+  if (named === 'none')
+    throw new Error(`rdma-rpc: there is no addon, as RDMA_RPC_ADDON is none; ${worksWithoutAddon}`);
   if (named !== undefined) {
     // Make the path absolute, since dlopen searches the libraries of the system for a bare name.
     if (existsSync(named)) return resolve(named);

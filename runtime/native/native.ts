@@ -21,7 +21,7 @@ import type { VerbsCapabilities, VerbsReport } from './verbs-report.ts';
 
 export type { NativeOptions, Polling, SessionInfo, SessionOptions, VerbsOptions } from './options.ts';
 export type { FileLock } from './sockets.ts';
-export { addStats, type Stats } from './stats.ts';
+export { addStats, noStats, type Stats } from './stats.ts';
 export type { VerbsCapabilities, VerbsDevice, VerbsGid, VerbsPort, VerbsReport } from './verbs-report.ts';
 export {
   Ctl,
@@ -308,6 +308,7 @@ export interface NativeModule extends NativeSockets {
 }
 
 let loaded: NativeModule | undefined;
+let isMissing = false;
 
 /** Loads the addon. Throws an error when there is none, or when this JS runtime cannot use it. */
 export function loadNative(): NativeModule {
@@ -333,4 +334,18 @@ export function loadNative(): NativeModule {
     createContext: (options) => addon.createContext({ ...needs, clock: clockMs, collectYoung, ...options }),
   };
   return loaded;
+}
+
+/**
+ * The addon, or undefined where it cannot be loaded, for code that then does without it. That is not tried
+ * again. Whoever needs the addon calls `loadNative()`, which says why there is none.
+ */
+export function nativeIfLoads(): NativeModule | undefined {
+  if (isMissing) return undefined;
+  try {
+    return loadNative();
+  } catch {
+    isMissing = true;
+    return undefined;
+  }
 }

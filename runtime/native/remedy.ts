@@ -3,19 +3,31 @@
  * failure.
  */
 
-/**
- * Returns why no addon can be loaded, and what to do. `glibc` is the version of this process's C library,
- * undefined when that is not glibc.
- */
-export function whyNoAddon(what: string, { glibc }: { readonly glibc: string | undefined }): string {
-  const forbidden = whoForbids();
-  const remedy =
-    forbidden !== undefined
-      ? forbidden
-      : glibc === undefined && process.platform === 'linux'
-        ? 'This Node runs on musl (Alpine Linux), and rdma-rpc needs glibc: use a system or an image with glibc, such as node:22-slim.'
-        : 'Build it here with: npx rdma-rpc build-addon';
-  return `rdma-rpc: ${what}. ${remedy}`;
+/** What a program without the addon can still do (docs/guides/testing.md). */
+export const worksWithoutAddon = 'messages, JSON, the generator and createInProcessChannel() work without it';
+
+/** Where the process runs. */
+export interface Host {
+  /** Version of glibc, undefined where the C library is another one. */
+  readonly glibc: string | undefined;
+  readonly platform?: NodeJS.Platform;
+  readonly arch?: NodeJS.Architecture;
+}
+
+/** Why there is no addon that loads, what to do, and what works without it. */
+export function whyNoAddon(what: string, host: Host): string {
+  return `rdma-rpc: ${what}; ${whoForbids() ?? remedyOn(host)}; ${worksWithoutAddon}`;
+}
+
+function remedyOn({ glibc, platform = process.platform, arch = process.arch }: Host): string {
+  if (platform !== 'linux' || !['x64', 'arm64'].includes(arch))
+    return 'connections between processes need it, and it is made for Linux with glibc on x64 and arm64';
+  if (glibc === undefined)
+    return 'this Node runs on musl (Alpine Linux), and connections between processes need glibc: use a system or an image with glibc, such as node:22-slim';
+  return (
+    `install @rdma-rpc/linux-${arch}, which package managers leave out with --omit=optional, ` +
+    'or build it here with: npx rdma-rpc build-addon'
+  );
 }
 
 /**

@@ -35,9 +35,9 @@ const classes = {
   codecs: [
     './codec Writer',
     './codec Source',
-    './generated/v1 Method',
-    './generated/v1 Writer',
-    './generated/v1 Source',
+    './generated/*1 Method',
+    './generated/*1 Writer',
+    './generated/*1 Source',
   ],
 };
 

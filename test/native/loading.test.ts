@@ -9,18 +9,44 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { lacking } from '../../cli/build-addon.ts';
-import { whyNoAddon } from '../../runtime/native/remedy.ts';
+import { whyNoAddon, worksWithoutAddon } from '../../runtime/native/remedy.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-test('with glibc the remedy is to build it; with musl it is not available', () => {
-  expect(whyNoAddon('no native addon', { glibc: '2.17' })).toBe(
-    'rdma-rpc: no native addon. Build it here with: npx rdma-rpc build-addon',
-  );
-  expect(whyNoAddon('no native addon', { glibc: undefined })).toBe(
-    'rdma-rpc: no native addon. This Node runs on musl (Alpine Linux), and rdma-rpc needs glibc: ' +
-      'use a system or an aligned message with glibc, such as node:22-slim.',
-  );
+test.each([
+  [
+    'linux',
+    'x64',
+    '2.17',
+    'install @rdma-rpc/linux-x64, which package managers leave out with --omit=optional, or build it here with: npx rdma-rpc build-addon',
+  ],
+  [
+    'linux',
+    'arm64',
+    undefined,
+    'this Node runs on musl (Alpine Linux), and connections between processes need glibc: use a system or an image with glibc, such as node:22-slim',
+  ],
+  [
+    'linux',
+    'riscv64',
+    '2.41',
+    'connections between processes need it, and it is made for Linux with glibc on x64 and arm64',
+  ],
+  [
+    'darwin',
+    'arm64',
+    undefined,
+    'connections between processes need it, and it is made for Linux with glibc on x64 and arm64',
+  ],
+  [
+    'win32',
+    'x64',
+    undefined,
+    'connections between processes need it, and it is made for Linux with glibc on x64 and arm64',
+  ],
+] as const)('what to do on %s %s with glibc %s, and what works', (platform, arch, glibc, remedy) => {
+  const text = `rdma-rpc: no native addon; ${remedy}; ${worksWithoutAddon}`;
+  expect(whyNoAddon('no native addon', { platform, arch, glibc })).toBe(text);
 });
 
 test('an invalid file that is named as the addon: the error names the variable, not the build', () => {

@@ -27,8 +27,8 @@ import {
 } from 'rdma-rpc';
 import { createConnectTransport } from 'rdma-rpc/connect';
 import { BadRequest } from 'rdma-rpc/details';
-import { toGrpcJsHandlers } from 'rdma-rpc/grpc';
-import { createGrpcClient } from 'rdma-rpc/grpc-client';
+import { createGrpcClient } from 'rdma-rpc/grpc/client';
+import { toGrpcJsHandlers } from 'rdma-rpc/grpc/server';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest';
 import type { FileDescriptor } from '../../runtime/codec/file-descriptor.ts';
 import { type ItemInit, StreamsDefinition } from '../stream/gen/stream.rdma.ts';

@@ -3,7 +3,7 @@ import { Server as GrpcJsServer, ServerCredentials } from '@grpc/grpc-js';
 import { createServer as createNiceGrpcServer } from 'nice-grpc';
 import { type Handlers, RpcError, Status } from 'rdma-rpc';
 import { BadRequest } from 'rdma-rpc/details';
-import { type GrpcHandlerOptions, toGrpcJsHandlers, toNiceGrpcHandlers } from 'rdma-rpc/grpc';
+import { type GrpcHandlerOptions, toGrpcJsHandlers, toNiceGrpcHandlers } from 'rdma-rpc/grpc/server';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
 export type TestHandlers = Partial<Handlers<typeof StreamsDefinition>>;

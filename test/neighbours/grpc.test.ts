@@ -18,7 +18,7 @@ import {
 } from 'nice-grpc';
 import { RpcError, Status } from 'rdma-rpc';
 import { BadRequest } from 'rdma-rpc/details';
-import { toGrpcJsHandlers, toNiceGrpcHandlers } from 'rdma-rpc/grpc';
+import { toGrpcJsHandlers, toNiceGrpcHandlers } from 'rdma-rpc/grpc/server';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Status as RpcStatus } from '../../runtime/details/gen/google/rpc/status.rdma.ts';
 import { type Item, StreamsDefinition } from '../stream/gen/stream.rdma.ts';

@@ -13,7 +13,7 @@ const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   exports: Record<string, string | { default: string }>;
 };
 const bundled = Object.entries(exports).flatMap(([name, entry]) =>
-  typeof entry === 'object' && !name.includes('*') && /\/bundle\/.*\.js$/.test(entry.default)
+  typeof entry === 'object' && !name.endsWith('*') && /\/bundle\/.*\.js$/.test(entry.default)
     ? [[name, entry.default] as const]
     : [],
 );

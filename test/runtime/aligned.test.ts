@@ -80,7 +80,8 @@ const trees: [string, TreeInit][] = [
   ],
 ];
 
-describe.each(pairWays)('over %s', (way) => {
+// Without native code nobody sees where memory begins: loopback has what V8 gives.
+describe.each(pairWays.filter((way) => way !== 'loopback'))('over %s', (way) => {
   let pair: Pair;
   let seen: [number, number][] = [];
   let all: [number, number][] = [];

@@ -12,8 +12,8 @@ import {
   RpcError,
   Status,
 } from 'rdma-rpc';
-import { toGrpcJsHandlers } from 'rdma-rpc/grpc';
-import { createGrpcClient } from 'rdma-rpc/grpc-client';
+import { createGrpcClient } from 'rdma-rpc/grpc/client';
+import { toGrpcJsHandlers } from 'rdma-rpc/grpc/server';
 import { peersOf, serveReverse } from 'rdma-rpc/reverse';
 import { createWorkload } from 'rdma-rpc/spiffe';
 import { afterEach, expect, test, vi } from 'vitest';

@@ -15,7 +15,7 @@ import {
 import { afterEach, describe, expect, test } from 'vitest';
 import { caught } from '../outcomes.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
-import { fabricOf, openWorld, type World, ways } from './world.ts';
+import { fabricOf, inProcessWays, isInProcess, openWorld, type World, ways } from './world.ts';
 
 const pattern = (bytes: number, seed = 1): Uint8Array => {
   const memory = new Uint8Array(bytes);
@@ -48,7 +48,7 @@ describe.each(ways)('%s', (way) => {
       parts: [],
     });
     expect(world!.channel.state).toBe('ready');
-    expect(world!.channel.fabric).toBe(way === 'in process' ? 'sim' : fabricOf(way).fabric);
+    expect(world!.channel.fabric).toBe(isInProcess(way) ? inProcessWays[way] : fabricOf(way).fabric);
   });
 
   test.each([0, 1, 200, 4000, 8100, 8192, 8193, 20_000, 65_536, 1 << 20, 9_000_001])(
@@ -249,7 +249,7 @@ describe.each(ways)('%s', (way) => {
   test('a request that the server is too small for names its option', async () => {
     const client = await open(
       { messageMaxBytes: 100_000 },
-      way === 'in process' ? { messageMaxBytes: 100_000 } : {},
+      isInProcess(way) ? { messageMaxBytes: 100_000 } : {},
     );
     expect(await caught(client.echo({ payload: pattern(200_000) }))).toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,
@@ -260,7 +260,7 @@ describe.each(ways)('%s', (way) => {
   });
 
   test('a response that the client is too small for names its option', async () => {
-    const client = await open(way === 'in process' ? { messageMaxBytes: 100_000 } : {}, {
+    const client = await open(isInProcess(way) ? { messageMaxBytes: 100_000 } : {}, {
       messageMaxBytes: 100_000,
     });
     expect(await caught(client.fetch({ number: 200_000 }))).toMatchObject({

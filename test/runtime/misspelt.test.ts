@@ -12,8 +12,8 @@ import {
   type Server,
   Status,
 } from 'rdma-rpc';
-import { toGrpcJsHandlers } from 'rdma-rpc/grpc';
-import { createGrpcClient } from 'rdma-rpc/grpc-client';
+import { createGrpcClient } from 'rdma-rpc/grpc/client';
+import { toGrpcJsHandlers } from 'rdma-rpc/grpc/server';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';

@@ -6,15 +6,15 @@ import {
   type Channel,
   type ChannelOptions,
   createChannel,
-  createInProcessChannel,
   createServer,
   type Server,
   type ServerOptions,
 } from 'rdma-rpc';
+import { inProcessChannel } from '../../runtime/in-process.ts';
 import { socketPath } from './world.ts';
 
-export type PairWay = 'sim' | 'shm' | 'shm-fd' | 'tcp';
-export const pairWays: readonly PairWay[] = ['sim', 'shm', 'shm-fd', 'tcp'];
+export type PairWay = 'sim' | 'loopback' | 'shm' | 'shm-fd' | 'tcp';
+export const pairWays: readonly PairWay[] = ['sim', 'loopback', 'shm', 'shm-fd', 'tcp'];
 
 export interface Pair {
   readonly channel: Channel;
@@ -27,9 +27,9 @@ export async function openPair(
   serverOptions: ServerOptions = {},
   channelOptions: ChannelOptions = {},
 ): Promise<Pair> {
-  if (way === 'sim') {
+  if (way === 'sim' || way === 'loopback') {
     const options = { ...serverOptions, ...channelOptions };
-    const channel = createInProcessChannel((server) => void register(server as Server), options);
+    const channel = inProcessChannel((server) => void register(server as Server), options, way);
     return { channel, close: () => channel.close() };
   }
   const server = createServer({ fabric: way, ...serverOptions });

@@ -2,14 +2,8 @@
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  type Channel,
-  type ChannelOptions,
-  createChannel,
-  createInProcessChannel,
-  createServer,
-  type ServerOptions,
-} from 'rdma-rpc';
+import { type Channel, type ChannelOptions, createChannel, createServer, type ServerOptions } from 'rdma-rpc';
+import { inProcessChannel } from '../../runtime/in-process.ts';
 import { type EchoLog, echoHandlers } from './echo-service.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
@@ -19,8 +13,20 @@ export interface World {
   close(): Promise<void>;
 }
 
-export type Way = 'in process' | 'shm over tcp' | 'shm over unix' | 'shm-fd' | 'tcp';
-export const ways: readonly Way[] = ['in process', 'shm over tcp', 'shm over unix', 'shm-fd', 'tcp'];
+/** Those within one process: with the addon, and without. */
+export const inProcessWays = { 'in process': 'sim', 'in process, loopback': 'loopback' } as const;
+export type InProcessWay = keyof typeof inProcessWays;
+export const isInProcess = (way: Way): way is InProcessWay => way in inProcessWays;
+
+export type Way = InProcessWay | 'shm over tcp' | 'shm over unix' | 'shm-fd' | 'tcp';
+export const ways: readonly Way[] = [
+  'in process',
+  'in process, loopback',
+  'shm over tcp',
+  'shm over unix',
+  'shm-fd',
+  'tcp',
+];
 
 /** The fabric of a way, as servers and channels have it as an option. */
 export const fabricOf = (way: Way): ChannelOptions => ({
@@ -42,11 +48,12 @@ export async function openWorld(
   channel: ChannelOptions = {},
 ): Promise<World> {
   const log: EchoLog = { started: 0, aborted: [] };
-  if (way === 'in process') {
-    const local = createInProcessChannel((s) => s.add(EchoDefinition, echoHandlers(log)), {
-      ...server,
-      ...channel,
-    });
+  if (isInProcess(way)) {
+    const local = inProcessChannel(
+      (s) => s.add(EchoDefinition, echoHandlers(log)),
+      { ...server, ...channel },
+      inProcessWays[way],
+    );
     return { channel: local, log, close: () => local.close() };
   }
   const path = socketPath();

@@ -50,6 +50,22 @@ describe('a step', () => {
     rmSync(folder, { recursive: true });
   });
 
+  test('says every ten seconds that it moves, in a pipe too', async () => {
+    vi.useFakeTimers();
+    try {
+      const ran = run({
+        title: 'a long step',
+        action: () => new Promise((resolve) => setTimeout(resolve, 25_000)),
+      });
+      await vi.advanceTimersByTimeAsync(25_000);
+      await ran.catch(() => undefined);
+    } finally {
+      vi.useRealTimers();
+    }
+    const lines = vi.mocked(process.stdout.write).mock.calls.map(([text]) => String(text));
+    expect(lines.filter((line) => line.startsWith('  a long step …')).length).toBeGreaterThanOrEqual(3);
+  });
+
   test('runs once while nothing changes', async () => {
     expect(await run()).toBe(true);
     expect(await run()).toBe(false);

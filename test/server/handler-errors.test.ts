@@ -16,7 +16,7 @@ import {
   Status,
 } from 'rdma-rpc';
 import { detail, ErrorInfo } from 'rdma-rpc/details';
-import { toNiceGrpcHandlers } from 'rdma-rpc/grpc';
+import { toNiceGrpcHandlers } from 'rdma-rpc/grpc/server';
 import { peersOf, serveReverse } from 'rdma-rpc/reverse';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { HandlerErrors } from '../../runtime/core/warnings.ts';

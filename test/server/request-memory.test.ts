@@ -264,7 +264,7 @@ describe('the memory of a request', () => {
   });
 });
 
-describe.each<Way>(['in process', 'shm over unix', 'tcp'])('%s', (way) => {
+describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'])('%s', (way) => {
   let world: World;
   afterEach(() => world.close());
 

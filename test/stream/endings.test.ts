@@ -1,7 +1,7 @@
 /** How streams end when they do not end by themselves: left, cancelled, timed out, failed, drained, lost. */
 import { type Client, createChannel, createClient, leaseOf, RpcError, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { socketPath, type Way } from '../runtime/world.ts';
+import { isInProcess, socketPath, type Way } from '../runtime/world.ts';
 import { type ItemInit, StreamsDefinition } from './gen/stream.rdma.ts';
 import { caught, collect, openStreams, type StreamWorld } from './stream-world.ts';
 
@@ -36,7 +36,7 @@ async function atRest(client: TestClient, count: () => number): Promise<void> {
   }
 }
 
-describe.each<Way>(['in process', 'shm over unix', 'tcp'])('%s', (way) => {
+describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'])('%s', (way) => {
   let world: StreamWorld;
   afterEach(async () => {
     await world.close();
@@ -167,16 +167,16 @@ describe.each<Way>(['in process', 'shm over unix', 'tcp'])('%s', (way) => {
     ['on the way there', { messageMaxBytes: 50_000 }, {}, 'the server accepts 50000'],
     ['on the way back', {}, { messageMaxBytes: 50_000 }, 'the client accepts 50000'],
   ])('a message that is too large %s', async (_, server, channel, text) => {
-    if (way === 'in process') server = channel = { messageMaxBytes: 50_000 };
+    if (isInProcess(way)) server = channel = { messageMaxBytes: 50_000 };
     const client = await open(server, channel);
     const payload = new Uint8Array(60_000);
     const error = await caught(() =>
-      text.includes('server') || way === 'in process'
+      text.includes('server') || isInProcess(way)
         ? collect(client.echo([{ number: 1 }, { payload }]))
         : collect(client.count({ count: 3, bytes: 60_000 })),
     );
     expect(error.code).toBe(Status.RESOURCE_EXHAUSTED);
-    expect(error.rawMessage).toContain(way === 'in process' ? 'accepts 50000' : text);
+    expect(error.rawMessage).toContain(isInProcess(way) ? 'accepts 50000' : text);
     expect(await client.unary({ count: 1 })).toMatchObject({ number: 1 });
   });
 

@@ -84,34 +84,38 @@ describe('a server that is a process of its own, as they are', { timeout: 240_00
   });
 });
 
-describe.each<Way>(['in process', 'shm over unix'])('%s', { timeout: 120_000 }, (way) => {
-  test.each([1, 2, 3])('sizes of all kinds, seed %i', async (seed) => {
-    world = await openStreams(way, { streamsMax: 32 }, { streamsMax: 32 });
-    const client = createClient(StreamsDefinition, world.channel);
-    const next = random(seed);
-    const all = Array.from({ length: 24 }, (_each, stream) => {
-      const sizes = Array.from({ length: 6 }, () => Math.floor(2 ** (10 + next() * 11)));
-      return echoed(client, stream, sizes, stream % 2 === 0);
+describe.each<Way>(['in process', 'in process, loopback', 'shm over unix'])(
+  '%s',
+  { timeout: 120_000 },
+  (way) => {
+    test.each([1, 2, 3])('sizes of all kinds, seed %i', async (seed) => {
+      world = await openStreams(way, { streamsMax: 32 }, { streamsMax: 32 });
+      const client = createClient(StreamsDefinition, world.channel);
+      const next = random(seed);
+      const all = Array.from({ length: 24 }, (_each, stream) => {
+        const sizes = Array.from({ length: 6 }, () => Math.floor(2 ** (10 + next() * 11)));
+        return echoed(client, stream, sizes, stream % 2 === 0);
+      });
+      expect(await Promise.all(all)).toEqual(all.map(() => 6));
     });
-    expect(await Promise.all(all)).toEqual(all.map(() => 6));
-  });
 
-  test('while there is room, messages stay where they came', async () => {
-    // What tests before this one have not released is no room.
-    await until(() => {
-      collect();
-      return stats().arenaLeasedBytes === 0;
+    test('while there is room, messages stay where they came', async () => {
+      // What tests before this one have not released is no room.
+      await until(() => {
+        collect();
+        return stats().arenaLeasedBytes === 0;
+      });
+      world = await openStreams(way);
+      const client = createClient(StreamsDefinition, world.channel);
+      let leases = 0;
+      for await (const item of client.echo(messages(1, new Array<number>(20).fill(128 * KiB)))) {
+        if (leaseOf(item) !== undefined) ++leases;
+        leaseOf(item)?.release();
+      }
+      expect(leases).toBe(20);
     });
-    world = await openStreams(way);
-    const client = createClient(StreamsDefinition, world.channel);
-    let leases = 0;
-    for await (const item of client.echo(messages(1, new Array<number>(20).fill(128 * KiB)))) {
-      if (leaseOf(item) !== undefined) ++leases;
-      leaseOf(item)?.release();
-    }
-    expect(leases).toBe(20);
-  });
-});
+  },
+);
 
 test('what streams hold beside the arena has a bound, and comes back', () => {
   let arenaLeasedBytes = 0;

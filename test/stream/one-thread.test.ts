@@ -23,25 +23,29 @@ async function* messages(count: number, bytes: number) {
     yield { number, payload: new Uint8Array(bytes).fill(number + 1) };
 }
 
-describe.each<Way>(['in process', 'shm over unix', 'tcp'])('%s', { timeout: 60_000 }, (way) => {
-  test.each([
-    [1, 4],
-    [2, 4],
-    [4, 4],
-    [16, 16],
-  ])('%i streams of messages of 1/%i of the arena', async (streams, share) => {
-    world = await openStreams(way);
-    const client = createClient(StreamsDefinition, world.channel);
-    const all = Array.from({ length: streams }, async () => {
-      let next = 0;
-      for await (const item of client.echo(messages(6, arenaBytes / share - 16 * KiB))) {
-        expect([item.number, item.payload[0], item.payload.at(-1)]).toEqual([next, next + 1, next + 1]);
-        leaseOf(item)?.release();
-        ++next;
-      }
-      return next;
+describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'])(
+  '%s',
+  { timeout: 60_000 },
+  (way) => {
+    test.each([
+      [1, 4],
+      [2, 4],
+      [4, 4],
+      [16, 16],
+    ])('%i streams of messages of 1/%i of the arena', async (streams, share) => {
+      world = await openStreams(way);
+      const client = createClient(StreamsDefinition, world.channel);
+      const all = Array.from({ length: streams }, async () => {
+        let next = 0;
+        for await (const item of client.echo(messages(6, arenaBytes / share - 16 * KiB))) {
+          expect([item.number, item.payload[0], item.payload.at(-1)]).toEqual([next, next + 1, next + 1]);
+          leaseOf(item)?.release();
+          ++next;
+        }
+        return next;
+      });
+      // Who waited for the arena would be refused after 10 s.
+      expect(await Promise.all(all)).toEqual(all.map(() => 6));
     });
-    // Who waited for the arena would be refused after 10 s.
-    expect(await Promise.all(all)).toEqual(all.map(() => 6));
-  });
-});
+  },
+);

@@ -4,14 +4,14 @@ import {
   type Channel,
   type ChannelOptions,
   createChannel,
-  createInProcessChannel,
   createServer,
   type RpcError,
   type Server,
   type ServerOptions,
 } from 'rdma-rpc';
+import { inProcessChannel } from '../../runtime/in-process.ts';
 import { comes } from '../outcomes.ts';
-import { fabricOf, placeOf, socketPath, type Way } from '../runtime/world.ts';
+import { fabricOf, inProcessWays, isInProcess, placeOf, socketPath, type Way } from '../runtime/world.ts';
 import { StreamsDefinition } from './gen/stream.rdma.ts';
 import { newLog, type StreamLog, streamHandlers } from './streams-service.ts';
 
@@ -30,11 +30,12 @@ export async function openStreams(
 ): Promise<StreamWorld> {
   const log = newLog();
   const handlers = streamHandlers(log);
-  if (way === 'in process') {
-    const local = createInProcessChannel((s) => s.add(StreamsDefinition, handlers), {
-      ...server,
-      ...channel,
-    });
+  if (isInProcess(way)) {
+    const local = inProcessChannel(
+      (s) => s.add(StreamsDefinition, handlers),
+      { ...server, ...channel },
+      inProcessWays[way],
+    );
     return { channel: local, log, server: undefined, close: () => local.close() };
   }
   const path = socketPath();

@@ -8,7 +8,7 @@
 import { clockMs } from '../../clock.ts';
 import { collectPauseMs } from '../../limits.ts';
 import { type Collector, collector } from '../../native/collector.ts';
-import { loadNative } from '../../native/native.ts';
+import { nativeIfLoads } from '../../native/native.ts';
 
 type Messages = AsyncGenerator<unknown, void, undefined>;
 
@@ -60,15 +60,6 @@ export function endedWhenDropped(messages: Messages): AsyncIterable<unknown> {
   return held;
 }
 
-function collectorFor(): Collector | undefined {
-  try {
-    loadNative(); // without the addon no stream exists, and look() must not report that it is missing
-    return collector();
-  } catch {
-    return undefined;
-  }
-}
-
 let collect: Collector | undefined | 'not looked up' = 'not looked up';
 let timer: NodeJS.Timeout | undefined;
 let nextMs = 0;
@@ -85,7 +76,7 @@ export function findDropped(places: StreamPlaces): void {
 }
 
 function schedule(places: StreamPlaces): void {
-  if (collect === 'not looked up') collect = collectorFor();
+  if (collect === 'not looked up') collect = collector();
   if (timer !== undefined || collect === undefined) return;
   timer = setTimeout(look, Math.max(1, nextMs - clockMs()), places, collect).unref();
 }
@@ -95,14 +86,15 @@ function look(places: StreamPlaces, now: Collector): void {
   if (places.streams.size === 0 || open === 0) return;
   const began = clockMs();
   // A collection triggered for another reason finds dropped streams, too.
-  const waitMs = loadNative().collectionWaitMs();
+  const native = nativeIfLoads();
+  const waitMs = native?.collectionWaitMs() ?? 0;
   if (waitMs > 0) nextMs = began + waitMs;
   else {
     pauseMs = found > 0 ? collectPauseMs.first : Math.min(collectPauseMs.max, 2 * pauseMs);
     found = 0;
     now('all');
     const ended = clockMs();
-    loadNative().collectionDone(ended - began);
+    native?.collectionDone(ended - began);
     nextMs = ended + pauseMs;
   }
   schedule(places);

@@ -1,5 +1,5 @@
 /**
- * `rdma-rpc/grpc-client`: the generated client over gRPC, for services whose server does not use RDMA, yet or
+ * `rdma-rpc/grpc/client`: the generated client over gRPC, for services whose server does not use RDMA, yet or
  * any more. Code written for `createClient` works unchanged with `createGrpcClient`. Needs `@grpc/grpc-js`,
  * an optional peer dependency, whose client it is given: addresses, TLS and connections are managed by that
  * client.

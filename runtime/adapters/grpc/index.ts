@@ -1,5 +1,5 @@
 /**
- * `rdma-rpc/grpc`: handlers of this package on real gRPC, with servers of grpc-js and nice-grpc (optional
+ * `rdma-rpc/grpc/server`: handlers of this package on real gRPC, with servers of grpc-js and nice-grpc (optional
  * peer dependencies). For servers with clients of both kinds, and for migrating between the two. Definitions
  * need no adapter: generated ones already are those of grpc-js and nice-grpc.
  */

@@ -6,20 +6,22 @@
  */
 import { markAsUntransferable } from 'node:worker_threads';
 import { alignedOffset, alignmentBytes } from '../../codec/memory/aligned-message.ts';
-import { loadNative } from '../../native/native.ts';
+import { nativeIfLoads } from '../../native/native.ts';
 
 /** A shorter value gets memory of its own, which V8 keeps in its own heap. */
 const sharedMin = 64;
 
 /**
  * Returns memory of `bytes` bytes that begins on a multiple of 64. V8 aligns to 16 only, and only native code
- * can see the address. The memory is not filled with zeros, as `new ArrayBuffer` would do, since that takes
+ * can see the address, so without the addon it begins where V8 places it. The memory is not filled with zeros, as `new ArrayBuffer` would do, since that takes
  * nearly as long as the copy: the values overwrite it before it is handed out, except for the gaps between
  * them.
  */
 function aligned(bytes: number): Uint8Array<ArrayBuffer> {
+  const native = nativeIfLoads();
+  if (native === undefined) return new Uint8Array(bytes);
   const { buffer } = Buffer.allocUnsafeSlow(bytes + alignmentBytes);
-  const beyond = loadNative().address(buffer) % alignmentBytes;
+  const beyond = native.address(buffer) % alignmentBytes;
   return new Uint8Array(buffer, beyond === 0 ? 0 : alignmentBytes - beyond, bytes);
 }
 
@@ -49,7 +51,7 @@ class Chunks {
     if (bytes > this.#chunk.length - this.#used) {
       // This is called here and not earlier, so that a process with small messages does not keep more memory
       // than it needs.
-      if (this.#chunk.length === 0) loadNative().keepFreedMemory();
+      if (this.#chunk.length === 0) nativeIfLoads()?.keepFreedMemory();
       this.#chunk = aligned(this.#chunkBytes);
       // The chunk cannot be transferred: transferring one value to another thread would take the others with
       // it.

@@ -20,7 +20,7 @@ import { Status } from '../../core/errors/status.ts';
 import { textOf } from '../../core/foreign.ts';
 import { KnownPeer } from '../../core/peer.ts';
 import { type FabricName, type FabricRow, fabricRow } from '../../fabrics.ts';
-import { loadNative } from '../../native/native.ts';
+import { loadNative, nativeIfLoads } from '../../native/native.ts';
 import {
   controlText,
   type Frame,
@@ -134,7 +134,7 @@ export class ClientHandshake {
     const side = this.#side;
     const offer = bindingOffer(link.duplex);
     const { features, secret } = offer;
-    const { ciphers } = loadNative();
+    const ciphers = nativeIfLoads()?.ciphers ?? [];
     const hello: Hello = {
       type: 'hello',
       magic,
@@ -306,6 +306,8 @@ export async function openConnection(
   server: string,
   signal: AbortSignal,
 ): Promise<Opened> {
+  // Says that there is none before a peer hears anything.
+  if (side.fabrics.some((name) => fabricRow(name).needsAddon)) loadNative();
   const duplex = await dial(signal);
   const link = new Link(duplex);
   const giveUp = (): void => {

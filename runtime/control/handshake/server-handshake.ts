@@ -18,7 +18,7 @@ import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import { textOf } from '../../core/foreign.ts';
 import { type FabricName, fabricRow } from '../../fabrics.ts';
-import { loadNative } from '../../native/native.ts';
+import { nativeIfLoads } from '../../native/native.ts';
 import {
   controlText,
   type Frame,
@@ -205,7 +205,7 @@ export class ServerHandshake {
     const offer = bindingOffer(duplex);
     const bound = bothBind(offer, hello, offer);
     const seals = bound && (hello.seals === true || side.require === 'sealed');
-    const cipher = seals ? commonCipher(loadNative().ciphers, hello.ciphers ?? []) : undefined;
+    const cipher = seals ? commonCipher(nativeIfLoads()?.ciphers ?? [], hello.ciphers ?? []) : undefined;
     const protection: Protection = cipher !== undefined ? 'sealed' : bound ? 'bound' : 'none';
     // The identity of the client has been checked before.
     if (side.require !== 'peer') checkLevel('server', side.require, protection);

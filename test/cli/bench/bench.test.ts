@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Server as GrpcServer, ServerCredentials, type ServerDuplexStream } from '@grpc/grpc-js';
 import { createServer, RpcError, type Server, Status } from 'rdma-rpc';
-import { toGrpcJsHandlers } from 'rdma-rpc/grpc';
+import { toGrpcJsHandlers } from 'rdma-rpc/grpc/server';
 import { addReflection } from 'rdma-rpc/reflection';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { HistogramLogReader } from '#hdr-histogram';

@@ -4,7 +4,7 @@ import { createServer as createListener, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
-import { toGrpcJsHandlers } from 'rdma-rpc/grpc';
+import { toGrpcJsHandlers } from 'rdma-rpc/grpc/server';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { root } from '../../house/tree.ts';
 import { EchoDefinition } from '../../runtime/gen/echo.rdma.ts';

@@ -1,0 +1,97 @@
+/**
+ * The arena of a loopback context: an ArrayBuffer for each block. Only what the application allocates counts
+ * against `arenaBytes`. Messages take what they need: both sides share one heap here, and no peer has to be
+ * kept from using it up. Used by LoopbackContext, on its JS thread.
+ */
+interface Block {
+  readonly bytes: number;
+  references: number;
+  /** While this side needs it, whoever else has it. */
+  held: ArrayBuffer | undefined;
+  /** Of one that the application has: it ends with its last view. */
+  lent: WeakRef<ArrayBuffer> | undefined;
+}
+
+export class Blocks {
+  leasedBytes = 0;
+
+  readonly #blocks = new Map<number, Block>();
+  readonly #numbers = new WeakMap<ArrayBuffer, number>();
+  readonly #collected = new FinalizationRegistry<number>((block) => this.#end(block));
+  #last = 0;
+
+  get count(): number {
+    return this.#blocks.size;
+  }
+
+  /** Returns the number of a block with one reference. */
+  alloc(bytes: number): number {
+    const buffer = new ArrayBuffer(bytes);
+    const block = this.#nextNumber();
+    this.#blocks.set(block, { bytes, references: 1, held: buffer, lent: undefined });
+    this.#numbers.set(buffer, block);
+    this.leasedBytes += bytes;
+    return block;
+  }
+
+  /** The block's memory, which this side keeps until the block is released. */
+  memoryOf(block: number): ArrayBuffer {
+    const known = this.#blocks.get(block);
+    const buffer = known?.held ?? known?.lent?.deref();
+    if (buffer === undefined) throw new Error(`loopback: block ${block} has been released`);
+    return buffer;
+  }
+
+  /** The same memory, which is released with the last view of it unless it is released before. */
+  lend(block: number): ArrayBuffer {
+    const buffer = this.memoryOf(block);
+    const known = this.#blocks.get(block)!;
+    known.held = undefined;
+    if (known.lent === undefined) {
+      known.lent = new WeakRef(buffer);
+      this.#collected.register(buffer, block, known);
+    }
+    return buffer;
+  }
+
+  /** The number of the block with this memory, or 0. */
+  numberOf(buffer: ArrayBuffer): number {
+    return this.#numbers.get(buffer) ?? 0;
+  }
+
+  addReference(block: number): void {
+    const known = this.#blocks.get(block);
+    if (known === undefined) return;
+    ++known.references;
+    // Until JS has seen the event that brings it.
+    known.held = this.memoryOf(block);
+  }
+
+  release(block: number): void {
+    const known = this.#blocks.get(block);
+    if (known === undefined || --known.references > 0) return;
+    this.#end(block);
+  }
+
+  /** Releases it, and detaches its memory: views of it are empty from now on. */
+  take(block: number): void {
+    const buffer = this.#blocks.has(block) ? this.memoryOf(block) : undefined;
+    if (buffer !== undefined && buffer.byteLength > 0) structuredClone(null, { transfer: [buffer] });
+    this.release(block);
+  }
+
+  #end(block: number): void {
+    const known = this.#blocks.get(block);
+    if (known === undefined) return;
+    this.#blocks.delete(block);
+    this.#collected.unregister(known);
+    this.leasedBytes -= known.bytes;
+  }
+
+  /** A number is a word of 32 bits with a sign, and not 0. */
+  #nextNumber(): number {
+    do this.#last = (this.#last + 1) & 0x7fff_ffff;
+    while (this.#last === 0 || this.#blocks.has(this.#last));
+    return this.#last;
+  }
+}

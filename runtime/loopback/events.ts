@@ -1,0 +1,67 @@
+/**
+ * Events of a loopback context that JS has not had yet, and how they are written as the words of native.ts.
+ * Used by LoopbackContext, on its JS thread.
+ */
+import { Ev, EvKind, receiveSlab, shortMessageSlots } from '../native/native.ts';
+
+/** What a message is in: nothing, a send slot, or a block whose reference goes to JS with the event. */
+export interface Place {
+  readonly slot: number;
+  readonly metadataBytes: number;
+  /** 0: the message lies in the slot, behind the metadata. */
+  readonly block: number;
+  readonly aligned: boolean;
+  readonly messageBytes: number;
+}
+
+export const noSlot = -1;
+export const nowhere: Place = { slot: noSlot, metadataBytes: 0, block: 0, aligned: false, messageBytes: 0 };
+
+export interface LoopbackEvent {
+  /** 0: withdrawn before JS had it. */
+  kind: number;
+  readonly session: number;
+  /** Of its kind: the call slot, the handle, the token, or the low word of a key. */
+  readonly call: number;
+  /** Of its kind: the method, the status, `held`, or the high word of a key. */
+  readonly method: number;
+  readonly place: Place;
+  /** Of its kind: the time left, the reason, or what did not fit the reply buffer. */
+  readonly time: number;
+  /** Of its kind: `processed`, or whether it is a part. */
+  readonly processed: number;
+}
+
+/** An event with what it does not name empty. */
+export function eventOf(
+  kind: number,
+  session: number,
+  rest: Partial<Omit<LoopbackEvent, 'kind' | 'session'>> = {},
+): LoopbackEvent {
+  return { kind, session, call: 0, method: 0, place: nowhere, time: 0, processed: 0, ...rest };
+}
+
+/** The end of a call without an answer. */
+export function failedEvent(session: number, call: number, reason: number, processed: number): LoopbackEvent {
+  return eventOf(EvKind.failed, session, { call, time: reason, processed });
+}
+
+/**
+ * Writes the words of an event at `at`. `slotAt`: where the payload of its slot begins. A receiver reads the
+ * message out of the sender's slot, which is free when the batch has been handled.
+ */
+export function writeEvent(words: Int32Array, at: number, event: LoopbackEvent, slotAt: number): void {
+  const { slot, metadataBytes, block, aligned, messageBytes } = event.place;
+  words[at + Ev.kind] = event.kind;
+  words[at + Ev.session] = event.session;
+  words[at + Ev.call] = event.call;
+  words[at + Ev.method] = event.method;
+  words[at + Ev.region] = block === 0 ? receiveSlab : block;
+  words[at + Ev.offset] = block === 0 ? slotAt : Number(aligned);
+  words[at + Ev.metadataBytes] = metadataBytes;
+  words[at + Ev.messageBytes] = messageBytes;
+  words[at + Ev.timeoutUs] = event.time;
+  words[at + Ev.metadataOffset] = slotAt;
+  words[at + Ev.processed] = event.processed;
+  words[at + Ev.receiveSlot] = slot === noSlot ? 0 : shortMessageSlots + 1 + slot;
+}

@@ -1,0 +1,47 @@
+/**
+ * Messages that fit no slot: their segments, which lie in the arena, in the encode scratch buffer or in
+ * memory of the application, copied into one block. Used by LoopbackContext, on its JS thread.
+ */
+import { GatherEntry, type NativeContext } from '../native/native.ts';
+import type { Blocks } from './blocks.ts';
+
+/** Each segment of an aligned message begins on a multiple of this (docs/wire/frames.md §2.4). */
+const alignmentBytes = 64;
+
+const segmentPlace = (at: number): number => Math.ceil(at / alignmentBytes) * alignmentBytes;
+
+/** The segments that the words of `native.gatherEntries` name. */
+export function segmentsIn(
+  native: Pick<NativeContext, 'gatherEntries' | 'scratch'>,
+  blocks: Blocks,
+  count: number,
+): Uint8Array[] {
+  const { gatherEntries, scratch } = native;
+  return Array.from({ length: count }, (_, index) => {
+    const at = index * GatherEntry.words;
+    const block = gatherEntries[at + GatherEntry.block]!;
+    const memory = block === 0 ? scratch : blocks.memoryOf(block);
+    return new Uint8Array(
+      memory,
+      gatherEntries[at + GatherEntry.offset]! >>> 0,
+      gatherEntries[at + GatherEntry.bytes]! >>> 0,
+    );
+  });
+}
+
+/** Bytes that the segments take one behind the other, with the gaps of an aligned message if they are one. */
+export function extentOf(segments: readonly Uint8Array[], aligned: boolean): number {
+  let end = 0;
+  for (const { byteLength } of segments) end = (aligned ? segmentPlace(end) : end) + byteLength;
+  return end;
+}
+
+export function copySegments(segments: readonly Uint8Array[], aligned: boolean, to: ArrayBuffer): void {
+  const memory = new Uint8Array(to);
+  let at = 0;
+  for (const segment of segments) {
+    if (aligned) at = segmentPlace(at);
+    memory.set(segment, at);
+    at += segment.byteLength;
+  }
+}

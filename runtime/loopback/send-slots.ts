@@ -1,0 +1,42 @@
+/**
+ * The send slots of a loopback context: numbers of free ones on the stack that JS pops them from, and the
+ * memory that they are in. A message stays in its slot until its receiver has read it. Used by
+ * LoopbackContext, on its JS thread.
+ */
+import { slotHeadBytes } from '../limits.ts';
+import { Ctl } from '../native/native.ts';
+import { noSlot, type Place } from './events.ts';
+
+export class SendSlots {
+  readonly free: Int32Array;
+  readonly slab: ArrayBuffer;
+  readonly stride: number;
+  readonly memory: Uint8Array;
+  readonly #control: Int32Array;
+
+  constructor(control: Int32Array, count: number, slotBytes: number) {
+    this.#control = control;
+    this.stride = slotHeadBytes + slotBytes;
+    this.slab = new ArrayBuffer(count * this.stride);
+    this.memory = new Uint8Array(this.slab);
+    this.free = Int32Array.from({ length: count }, (_, index) => count - 1 - index);
+    control[Ctl.freeSlots] = count;
+  }
+
+  /** Where the payload of a slot begins; 0 for none. */
+  payloadOf(slot: number): number {
+    return slot === noSlot ? 0 : slot * this.stride + slotHeadBytes;
+  }
+
+  /** A byte of the metadata that lies in the slot; 0 when it has none there. */
+  metadataByte({ slot, metadataBytes }: Place, at: number): number {
+    return metadataBytes <= at ? 0 : this.memory[this.payloadOf(slot) + at]!;
+  }
+
+  release(slot: number): void {
+    if (slot === noSlot) return;
+    const free = this.#control[Ctl.freeSlots]!;
+    this.free[free] = slot;
+    this.#control[Ctl.freeSlots] = free + 1;
+  }
+}

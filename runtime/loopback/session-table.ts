@@ -1,0 +1,46 @@
+/**
+ * The numbers of the sessions of a loopback context: the low bits say which place of the table a session has,
+ * the others how often that has been used before. Used by LoopbackContext, on its JS thread.
+ */
+import { sessionPlaces } from '../limits.ts';
+import type { LoopbackSession } from './session.ts';
+
+const placeBits = 14;
+const generationMask = 0x1_ffff;
+
+export class SessionTable {
+  #count = 0;
+  readonly #sessions: (LoopbackSession | undefined)[] = [];
+  readonly #generations: number[] = [];
+  readonly #free: number[] = [];
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Adds the session that `make` returns for a number. Throws when all places are taken. */
+  add(make: (number: number) => LoopbackSession): LoopbackSession {
+    const place = this.#free.pop() ?? this.#sessions.length;
+    if (place > sessionPlaces)
+      throw new Error(`fabric loopback: ${sessionPlaces + 1} sessions are open already; close some channels`);
+    const generation = ((this.#generations[place] ?? 0) + 1) & generationMask;
+    this.#generations[place] = generation;
+    const session = make(generation * 2 ** placeBits + place);
+    this.#sessions[place] = session;
+    ++this.#count;
+    return session;
+  }
+
+  find(number: number): LoopbackSession | undefined {
+    const session = this.#sessions[number & sessionPlaces];
+    return session?.number === number ? session : undefined;
+  }
+
+  delete(number: number): void {
+    if (this.find(number) === undefined) return;
+    const place = number & sessionPlaces;
+    this.#sessions[place] = undefined;
+    this.#free.push(place);
+    --this.#count;
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * What must hold before a release goes out: a list of checks, each of which returns what is wrong. Used by
+ * scripts/release.mjs; test/scripts/release-checks.test.ts breaks a package for each.
+ */
+import { execFileSync } from 'node:child_process';
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { root } from '../command.mjs';
+import { tooMuch } from '../symbols.mjs';
+import { filesUnder, importsOf } from './closure.mjs';
+
+const MB = 1e6;
+/** Bytes that a package may have unpacked. Each is what it has today and a tenth more. */
+const UNPACKED_MAX = {
+  'rdma-rpc': 4.5 * MB,
+  'rdma-rpc-cli': 9 * MB,
+  '@rdma-rpc/linux-x64': 6 * MB,
+  '@rdma-rpc/linux-arm64': 6 * MB,
+};
+
+const git = (...args) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
+const manifestOf = (folder) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+const isExecutable = (path) => {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** Every version that a package names is that of the release. */
+function versions({ folder }, version) {
+  const manifest = manifestOf(folder);
+  const own = Object.entries({ ...manifest.optionalDependencies, ...manifest.peerDependencies }).filter(
+    ([name]) => name.startsWith('@rdma-rpc/') || name === 'rdma-rpc-cli',
+  );
+  return [['version', manifest.version], ...own]
+    .filter(([, found]) => found !== version)
+    .map(([what, found]) => `${what} is ${found}, not ${version}`);
+}
+
+function licences({ folder }) {
+  const needed = ['LICENSE'];
+  if (existsSync(join(folder, 'dist/vendor'))) needed.push('dist/vendor/NOTICES');
+  return needed.filter((file) => !existsSync(join(folder, file))).map((file) => `${file} is missing`);
+}
+
+function size({ name, folder }) {
+  const bytes = filesUnder(folder, '.').reduce(
+    (sum, file) => sum + readFileSync(join(folder, file)).length,
+    0,
+  );
+  const most = UNPACKED_MAX[name];
+  return bytes <= most ? [] : [`${bytes} bytes, and may have ${most}`];
+}
+
+/** A debugger would ask for files that nobody has. */
+function sourceMaps({ folder }) {
+  return filesUnder(folder, '.')
+    .filter((file) => /\.(js|d\.ts)$/.test(file))
+    .flatMap((file) => {
+      const [, map] = /\/\/# sourceMappingURL=(\S+)\s*$/.exec(readFileSync(join(folder, file), 'utf8')) ?? [];
+      if (map === undefined || map.startsWith('data:')) return [];
+      return existsSync(join(folder, dirname(file), map))
+        ? []
+        : [`${file} names the source map ${map}, which is not there`];
+    });
+}
+
+/** Everything that package.json names is a file of the package. */
+function entries({ folder }) {
+  const { exports = {}, bin = {}, imports = {} } = manifestOf(folder);
+  const named = [...Object.values(exports), ...Object.values(imports)]
+    .flatMap((target) => (typeof target === 'string' ? [target] : Object.values(target)))
+    .filter((path) => path.startsWith('./'));
+  return [
+    ...[...named, ...Object.values(bin)]
+      .filter((path) => !existsSync(join(folder, path)))
+      .map((path) => `${path} is missing`),
+    ...Object.values(bin)
+      .filter((path) => existsSync(join(folder, path)) && !isExecutable(join(folder, path)))
+      .map((path) => `${path} may not be executed`),
+  ];
+}
+
+/** What a declaration imports: `from './a.ts'`, `import('./a.ts')`; the compiler reads those as `./a.d.ts`. */
+const declarationAt = (path) => path.replace(/\.[jt]s$/, '.d.ts');
+
+/** Modules and declarations find what they import, in the package or among what it depends on. */
+function imported({ folder }) {
+  const { imports = {}, dependencies, optionalDependencies, peerDependencies, name } = manifestOf(folder);
+  const others = new Set([
+    name,
+    ...Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies }),
+  ]);
+  const files = filesUnder(folder, '.').filter((file) => /^dist\/(?!vendor\/).*\.(js|d\.ts)$/.test(file));
+  return files.flatMap((file) => {
+    const isDeclaration = file.endsWith('.d.ts');
+    const lost = importsOf(folder, file)
+      .map((path) => (isDeclaration ? declarationAt(path) : path))
+      .filter((path) => !existsSync(join(folder, path)));
+    const text = readFileSync(join(folder, file), 'utf8');
+    const bare = [...text.matchAll(/^(?:import|export)\b[^;'"]*?from ["']([^."'][^"']*)["']/gm)].map(
+      ([, each]) => each,
+    );
+    const unknown = bare.filter((each) => {
+      if (each.startsWith('node:')) return false;
+      if (each.startsWith('#')) return !(each in imports);
+      return !others.has(
+        each
+          .split('/')
+          .slice(0, each.startsWith('@') ? 2 : 1)
+          .join('/'),
+      );
+    });
+    return [
+      ...lost.map((path) => `${file} imports ${normalize(path)}, which is not there`),
+      ...unknown.map((each) => `${file} imports ${each}, which package.json does not name`),
+    ];
+  });
+}
+
+/** Native code is for the processor that the package names, and loads with the oldest glibc. */
+const MACHINES = { x64: 62, arm64: 183 };
+function binaries({ folder }) {
+  const { cpu: [arch] = [] } = manifestOf(folder);
+  return filesUnder(folder, '.')
+    .filter((file) => /\.(node|so)$|rdma_rpc_perf$/.test(file))
+    .flatMap((file) => {
+      const path = join(folder, file);
+      const wanted = MACHINES[arch ?? (file.includes('arm64') ? 'arm64' : 'x64')];
+      const machine = readFileSync(path).readUInt16LE(18);
+      return machine === wanted
+        ? tooMuch(path).map((much) => `${file} needs ${much}`)
+        : [`${file} is for another processor`];
+    });
+}
+
+/** Of each package. */
+export const packageChecks = {
+  'one version everywhere': versions,
+  licences,
+  size,
+  'no source map to nowhere': sourceMaps,
+  'exports, imports and commands are there': entries,
+  'modules and types find what they import': imported,
+};
+/** Only of binaries that were linked with an older Debian: this machine's own build needs its glibc. */
+export const binaryChecks = { 'binaries load where they say': binaries };
+
+/** Of the repository. `version` is that of package.json. */
+export const repositoryChecks = {
+  'package-lock.json has the version': (version) => {
+    const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+    const found = [lock.version, lock.packages[''].version];
+    return found.every((each) => each === version) ? [] : [`it has ${found.join(' and ')}`];
+  },
+  'CHANGELOG.md has the version': (version) => {
+    const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8');
+    return changelog.includes(`\n## [${version}]`) ? [] : [`there is no heading "## [${version}]"`];
+  },
+  'everything is committed': () => {
+    const changes = git('status', '--porcelain');
+    return changes === '' ? [] : changes.split('\n');
+  },
+  'the commit has the tag': (version) => {
+    const tags = git('tag', '--points-at', 'HEAD').split('\n');
+    return tags.includes(`v${version}`) ? [] : [`git tag v${version}`];
+  },
+};

@@ -1,0 +1,80 @@
+/**
+ * What an editor offers for an import of the package: the entry points for people, and nothing that only
+ * generated files or this repository import.
+ */
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import ts from 'typescript';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { root } from './pack.ts';
+
+const work = mkdtempSync(join(tmpdir(), 'rdma-rpc-completion-'));
+
+beforeAll(() => {
+  const installed = join(work, 'node_modules/rdma-rpc');
+  mkdirSync(installed, { recursive: true });
+  cpSync(join(root, 'package.json'), join(installed, 'package.json'));
+  symlinkSync(join(root, 'dist'), join(installed, 'dist'));
+  writeFileSync(join(work, 'package.json'), '{ "type": "module", "dependencies": { "rdma-rpc": "*" } }');
+});
+afterAll(() => rmSync(work, { recursive: true }));
+
+/** The names that the compiler offers at `|` of a program. */
+function offered(program: string): string[] {
+  const file = join(work, 'main.ts');
+  writeFileSync(file, program.replace('|', ''));
+  const options: ts.CompilerOptions = {
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+  };
+  const service = ts.createLanguageService({
+    getCompilationSettings: () => options,
+    getScriptFileNames: () => [file],
+    getScriptVersion: () => '1',
+    getScriptSnapshot: (path) => {
+      const text = ts.sys.readFile(path);
+      return text === undefined ? undefined : ts.ScriptSnapshot.fromString(text);
+    },
+    getCurrentDirectory: () => work,
+    getDefaultLibFileName: ts.getDefaultLibFilePath,
+    fileExists: ts.sys.fileExists,
+    readFile: ts.sys.readFile,
+    readDirectory: ts.sys.readDirectory,
+    directoryExists: ts.sys.directoryExists,
+    getDirectories: ts.sys.getDirectories,
+    realpath: (path) => ts.sys.realpath?.(path) ?? path,
+  });
+  const found = service.getCompletionsAtPosition(file, program.indexOf('|'), {});
+  return (found?.entries ?? []).map(({ name }) => name);
+}
+
+test('a path: each entry point for people, and no other', () => {
+  const names = offered("import {} from 'rdma-rpc/|';");
+  expect(names).toEqual(expect.arrayContaining(['codec', 'json', 'grpc/server', 'grpc/client', 'health']));
+  expect(names.filter((name) => /^gen|^details\/|internal|source|modules/.test(name))).toEqual([]);
+});
+
+test('what generated files import is not offered where somebody looks for it', () => {
+  expect(offered("import {} from 'rdma-rpc/gen|';")).toEqual([]);
+  expect(offered("import {} from 'rdma-rpc/generated/|';")).toEqual([]);
+});
+
+test('generated files find what they import all the same', () => {
+  const file = join(work, 'generated.ts');
+  writeFileSync(
+    file,
+    "import { Sink } from 'rdma-rpc/generated/v1';\nexport const made: object = new Sink();\n",
+  );
+  const program = ts.createProgram([file], {
+    module: ts.ModuleKind.NodeNext,
+    noEmit: true,
+    skipLibCheck: true,
+    preserveSymlinks: true,
+    types: [],
+  });
+  const text = ts
+    .getPreEmitDiagnostics(program)
+    .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' '));
+  expect(text.filter((each) => each.includes('rdma-rpc/generated'))).toEqual([]);
+});
