@@ -6,6 +6,11 @@
 
 export interface FabricRow {
   /**
+   * What two queue pairs exchange below the frames of their sessions has this version
+   * (native/fabric/versions.h). Sides with different ones do not connect by this fabric.
+   */
+  readonly version: number;
+  /**
    * What the two sides of a session must share: one process; one host, as processes that may open each
    * other's memory through /proc; one kernel, as containers and other users do; or nothing but a network.
    */
@@ -44,6 +49,7 @@ export interface FabricRow {
 /** In the order of `auto`. */
 export const fabrics = {
   shm: {
+    version: 3,
     reach: 'host',
     dials: 'nothing',
     hasDevice: false,
@@ -54,6 +60,7 @@ export const fabrics = {
     opens: 'early',
   },
   'shm-fd': {
+    version: 3,
     reach: 'kernel',
     dials: 'path',
     hasDevice: false,
@@ -64,6 +71,7 @@ export const fabrics = {
     opens: 'late',
   },
   verbs: {
+    version: 1,
     reach: 'network',
     dials: 'nothing',
     hasDevice: true,
@@ -74,6 +82,7 @@ export const fabrics = {
     opens: 'late',
   },
   tcp: {
+    version: 1,
     reach: 'network',
     dials: 'hostPort',
     hasDevice: false,
@@ -85,6 +94,7 @@ export const fabrics = {
   },
   /** Between the two sides of createInProcessChannel(), which names it itself. */
   sim: {
+    version: 1,
     reach: 'process',
     dials: 'nothing',
     hasDevice: false,

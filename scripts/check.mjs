@@ -78,7 +78,8 @@ const REQUIRED = [
 ];
 const rdma = (link, ...flags) => program('rdma', '--link', link, ...flags);
 /**
- * About twenty minutes each. The first of them differs from commit to commit, so that all have their turn.
+ * About twenty minutes each, but for upgrade. The first of them differs from commit to commit, so that all
+ * have their turn.
  */
 const TURNS = [
   // An emulated guest keeps little more than one core busy, and its time limits allow for a slow host. Each
@@ -93,6 +94,8 @@ const TURNS = [
     [[suite('Nodes', ...script('node-tests', '--except', MAIN_NODE))]],
     [[suite('quick start', ...program('quickstart'))]],
   ],
+  // In a fresh clone five minutes of it build the package of the commit before.
+  [[[suite('upgrade', ...program('upgrade'))]]],
   [
     [
       [suite('RDMA rxe: Node', ...rdma('rxe', '--only', 'node'))],

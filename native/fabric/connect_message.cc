@@ -4,12 +4,9 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include "fabric/versions.h"
+
 namespace rdma_rpc::fabric {
-namespace {
-
-constexpr std::uint8_t kVersion = 1;
-
-}  // namespace
 
 bool same(const Token& a, const Token& b) {
   std::byte differ{};
@@ -22,12 +19,12 @@ bool make_token(Token* token) {
 }
 
 ConnectMessage make_connect_message(ConnectKind kind, const Token& to, const Token& from) {
-  return {kConnectMagic, kVersion, kind, 0, to, from};
+  return {kConnectMagic, kConnectVersion, kind, 0, to, from};
 }
 
 const char* why_not_connect_message(const ConnectMessage& message) {
   if (message.magic != kConnectMagic) return "the received bytes are not a connect message of this fabric";
-  if (message.version != kVersion) return "the connect message has another version";
+  if (message.version != kConnectVersion) return "the connect message has another version than this side's";
   if (message.reserved != 0) return "the reserved bytes of the connect message are not 0";
   return nullptr;
 }

@@ -1,7 +1,7 @@
 // The frames that two sessions exchange by SEND: docs/wire/frames.md is the law, this file its C++ form,
 // test/native/wire.ts the TypeScript one, and test/golden/frames.txt the bytes that both are tested with. A
-// change here breaks peers: bump kVersion, never reuse a number. Called by the session on the context's
-// thread.
+// change here breaks peers: add a bit to `feature` in runtime/control/frames.ts, or give `version` there its
+// next value; never reuse a number. Called by the session on the context's thread.
 #pragma once
 
 #include <bit>
@@ -12,8 +12,6 @@
 namespace rdma_rpc::session::wire {
 
 static_assert(std::endian::native == std::endian::little, "frames are little-endian and written in place");
-
-inline constexpr std::uint8_t kVersion = 1;
 
 enum class FrameType : std::uint8_t {
   request = 1,

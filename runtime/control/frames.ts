@@ -18,7 +18,9 @@ import {
 } from '../limits.ts';
 
 export const magic = 'rdma-rpc';
+/** The newest wire version that this side speaks, and the oldest. docs/deploy/upgrading.md has the rules. */
 export const version = 1;
+export const versionMin = 1;
 /** Bits of `features`: optional abilities of a side. */
 export const feature = {
   /** Answers pings. */
@@ -68,6 +70,8 @@ export interface FabricOffer {
   readonly name: string;
   /** host.ts */
   readonly host: string;
+  /** Of the fabric (fabrics.ts). Builds of before 0.1.0 do not say it. */
+  readonly version?: number;
 }
 
 export interface FabricReason {
@@ -78,7 +82,10 @@ export interface FabricReason {
 export type Hello = {
   readonly type: 'hello';
   readonly magic: string;
+  /** The oldest wire version that the client speaks. */
   readonly version: number;
+  /** The newest. Without: `version` is the only one. */
+  readonly versionMax?: number;
   /** Bits of `feature`. */
   readonly features: number;
   readonly limits: PeerLimits;
@@ -95,6 +102,7 @@ export type Hello = {
 };
 export type Welcome = {
   readonly type: 'welcome';
+  /** The one that both sides speak from now on. */
   readonly version: number;
   readonly features: number;
   /** `inflightMax` and `streamsMax` are the agreed ones. */
@@ -252,10 +260,7 @@ const record =
     return undefined;
   };
 
-const spoken: Check = (value) =>
-  value === version
-    ? undefined
-    : `${Number(value)}, but this side speaks ${version}; use the same rdma-rpc release on both sides`;
+const anyVersion = integer(1, 0xffff);
 const features = integer(0, 0xffff_ffff);
 const count = integer(0, Number.MAX_SAFE_INTEGER);
 const limits = record({
@@ -269,10 +274,11 @@ const limits = record({
 const checks: Readonly<Record<FrameType, Check>> = {
   hello: record({
     magic: exactly(magic),
-    version: spoken,
+    version: anyVersion,
+    versionMax: optional(anyVersion),
     features,
     limits,
-    fabrics: list(record({ name: text, host: text })),
+    fabrics: list(record({ name: text, host: text, version: optional(anyVersion) })),
     identity: text,
     metadata: optional(metadata),
     secret: optional(bytes(bindingSecretBytes)),
@@ -280,7 +286,7 @@ const checks: Readonly<Record<FrameType, Check>> = {
     seals: optional(flag),
   }),
   welcome: record({
-    version: spoken,
+    version: anyVersion,
     features,
     limits,
     fabrics: list(text),
@@ -304,6 +310,34 @@ const checks: Readonly<Record<FrameType, Check>> = {
   ping: record({}),
   pong: record({}),
 };
+
+/** Fields of a hello or welcome that have the same meaning in every wire version. */
+const versioned: Readonly<Partial<Record<string, Check>>> = {
+  hello: record({ magic: exactly(magic), version: anyVersion, versionMax: optional(anyVersion) }),
+  welcome: record({ version: anyVersion }),
+};
+const range = (min: number, max: number): string =>
+  max > min ? `wire versions ${min} to ${max}` : `wire version ${min}`;
+
+/** The newest version that both sides speak; undefined when there is none. */
+export function commonVersion(peer: Pick<Hello, 'version' | 'versionMax'>): number | undefined {
+  const common = Math.min(version, peer.versionMax ?? peer.version);
+  return common >= Math.max(versionMin, peer.version) ? common : undefined;
+}
+
+/**
+ * What a hello or welcome is when its sender speaks no wire version of this side; undefined for all other
+ * values. Comes before checkFrame(): other versions may have other fields.
+ */
+export function otherVersion(value: unknown): string | undefined {
+  const { type } = Object(value) as { type?: unknown };
+  const check = typeof type === 'string' && Object.hasOwn(versioned, type) ? versioned[type] : undefined;
+  if (check === undefined || check(value) !== undefined) return undefined;
+  const peer = value as Pick<Hello, 'version' | 'versionMax'>;
+  if (commonVersion(peer) !== undefined) return undefined;
+  const side = type === 'hello' ? 'server' : 'client';
+  return `a ${type} of ${range(peer.version, peer.versionMax ?? peer.version)}, but the ${side} speaks ${range(versionMin, version)}; use the same rdma-rpc release on both sides`;
+}
 
 /**
  * Returns the checked frame, or a text that names the field for which it is refused. Unknown fields are

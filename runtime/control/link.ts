@@ -10,7 +10,7 @@ import { comeAgainIn } from '../core/errors/pushback.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { errorCode, Status } from '../core/errors/status.ts';
 import { closeTimeoutMs, controlFrameBytes } from '../limits.ts';
-import { checkFrame, controlText, type Frame, type Refusal } from './frames.ts';
+import { checkFrame, controlText, type Frame, otherVersion, type Refusal } from './frames.ts';
 import { connectMessageBytes, connectMessageMagic, type Handoff } from './socket/handoff.ts';
 import { isTls, plainRefused, tlsClosed, tlsRefused } from './tls/tls-records.ts';
 
@@ -41,15 +41,18 @@ export function encodeFrame(frame: Frame): Buffer {
   return bytes;
 }
 
-/** Decodes the frame in `body`. Returns the frame, or why it is malformed. */
+/** Decodes the frame in `body`. Returns the frame, or what was received instead of one. */
 export function decodeFrame(body: Uint8Array): Frame | string {
   let value: unknown;
   try {
     value = unpackr.unpack(body);
   } catch {
-    return 'not MessagePack';
+    return 'bad frame: not MessagePack';
   }
-  return checkFrame(value);
+  const other = otherVersion(value);
+  if (other !== undefined) return other;
+  const frame = checkFrame(value);
+  return typeof frame === 'string' ? `bad frame: ${frame}` : frame;
 }
 
 export class Link {
@@ -225,7 +228,7 @@ export class Link {
       const body = this.#pending.subarray(prefixBytes, prefixBytes + bodyBytes);
       const frame = decodeFrame(body);
       this.#pending = this.#pending.subarray(prefixBytes + bodyBytes);
-      if (typeof frame === 'string') this.#refuse(`bad frame: ${frame}`);
+      if (typeof frame === 'string') this.#refuse(frame);
       else {
         this.#spoke = true;
         ++this.#steps;

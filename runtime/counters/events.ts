@@ -79,6 +79,6 @@ export function readEvents(pid: number): RecordedProcess {
   const contexts = pages
     .map((path) => orNone(() => withPage(path, recordedIn)))
     .filter((context) => context !== undefined);
-  if (contexts.length === 0) throw new Error(whyNoPage(pid));
+  if (contexts.length === 0) throw new Error(whyNoPage(pid, pages));
   return { pid, command, contexts };
 }

@@ -63,7 +63,10 @@ export interface ContextCounters {
 }
 
 const magic = 'rdmacntr';
-const version = 1;
+/** Of the pages that contextIn() and eventsOf() can read. */
+export const pageVersion = 1;
+/** Bytes that are enough for versionOf(). */
+export const pageHeadBytes = 12;
 const threadAt = 16;
 const textAt = 64;
 /** A page that claims to be larger is invalid. */
@@ -247,13 +250,19 @@ function methodsIn(words: Words, table: MethodTable): MethodCounters[] {
   }));
 }
 
+/** The version of a counters page; undefined when the bytes are none, or one that is not ready. */
+export function versionOf(bytes: Uint8Array): number | undefined {
+  const words = new Words(bytes);
+  return words.text(0, magic.length) === magic ? words.u32(magic.length) : undefined;
+}
+
 /**
  * Reads the description of a page. Returns undefined, or throws, when the bytes are not a counters page, or
  * one that is not ready.
  */
 function pageIn(bytes: Uint8Array): { readonly words: Words; readonly layout: Layout } | undefined {
+  if (versionOf(bytes) !== pageVersion) return undefined;
   const words = new Words(bytes);
-  if (words.text(0, magic.length) !== magic || words.u32(magic.length) !== version) return undefined;
   const textBytes = words.u32(magic.length + 4);
   if (textBytes > textBytesMax) return undefined;
   const layout = JSON.parse(words.text(textAt, textBytes)) as Layout;

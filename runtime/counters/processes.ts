@@ -14,7 +14,15 @@ import {
   readSync,
 } from 'node:fs';
 import { systemNs } from '../clock.ts';
-import { type ContextCounters, contextIn, frontBytesMax, pageBytesMax } from './page.ts';
+import {
+  type ContextCounters,
+  contextIn,
+  frontBytesMax,
+  pageBytesMax,
+  pageHeadBytes,
+  pageVersion,
+  versionOf,
+} from './page.ts';
 
 export interface ProcessCounters {
   readonly pid: number;
@@ -123,7 +131,13 @@ export function pagesAndCommand(pid: number): { readonly pages: string[]; readon
   }
 }
 
-export function whyNoPage(pid: number): string {
+/** Why none of these pages of a process can be read. */
+export function whyNoPage(pid: number, pages: readonly string[]): string {
+  const other = pages
+    .map((path) => orNone(() => withPage(path, ({ read }) => versionOf(read(0, pageHeadBytes)))))
+    .find((version) => version !== undefined && version !== pageVersion);
+  if (other !== undefined)
+    return `process ${pid} has counters of version ${other}, and this rdma-rpc reads version ${pageVersion}; use the release of rdma-rpc that the process uses`;
   return `process ${pid} has no counters of rdma-rpc: it has no connection and no server now, hides them (countersPage), or is another program`;
 }
 
@@ -135,7 +149,7 @@ export function readCounters(pid: number): ProcessCounters {
     .filter((context) => context !== undefined);
   const stat = orNone(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
   if (stat === undefined) throw new Error(`process ${pid} does not exist`);
-  if (contexts.length === 0) throw new Error(whyNoPage(pid));
+  if (contexts.length === 0) throw new Error(whyNoPage(pid, pages));
   // The name in parentheses may contain anything.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const status = orNone(() => readFileSync(`/proc/${pid}/status`, 'utf8')) ?? '';

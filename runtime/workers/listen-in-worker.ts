@@ -7,7 +7,14 @@ import { processWarning } from '../core/warnings.ts';
 import { rpcServer } from '../server/server.ts';
 import type { Server } from '../server/server-type.ts';
 import { workerDrainedMs } from './limits.ts';
-import { portKey, type ToMain, type ToWorker } from './messages.ts';
+import {
+  handoverVersion,
+  otherHandover,
+  portKey,
+  type ToMain,
+  type ToWorker,
+  versionKey,
+} from './messages.ts';
 import { PortDuplex } from './port-duplex.ts';
 
 /** Options of listenInWorker(). */
@@ -36,8 +43,13 @@ const rules: OptionRules = {
 };
 
 function controlPort(): MessagePort {
-  const port: unknown = isMainThread ? undefined : (workerData as Record<string, unknown> | null)?.[portKey];
-  if (port instanceof MessagePort) return port;
+  const given = isMainThread ? null : (workerData as Record<string, unknown> | null);
+  const port = given?.[portKey];
+  if (port instanceof MessagePort) {
+    const why = otherHandover(given?.[versionKey], handoverVersion);
+    if (why !== '') throw new Error(`listenInWorker: ${why}`);
+    return port;
+  }
   throw new Error(
     'listenInWorker: this thread was not started by serveWorkers(); use server.listen(address)',
   );
@@ -79,7 +91,7 @@ export function listenInWorker(given: Server, options: WorkerOptions = {}): void
       })
       .finally(() => port.close());
   });
-  send({ type: 'ready' });
+  send({ type: 'ready', version: handoverVersion });
 }
 
 /** Never rejects. A registry is the application's: it may fail, and give what cannot be sent to a thread. */

@@ -23,9 +23,24 @@ export type ToWorker =
  * its server has been shut down. The worker closes the port when its `onDrained` is done as well.
  */
 export type ToMain =
-  | { readonly type: 'ready' | 'here' | 'stopping' | 'drained' }
+  /** The version of the worker. Builds of before 0.1.0 say none. */
+  | { readonly type: 'ready'; readonly version?: number }
+  | { readonly type: 'here' | 'stopping' | 'drained' }
   /** Answers `metrics`; undefined when the worker has no registry, or cannot read it. */
   | { readonly type: 'metrics'; readonly metrics: readonly object[] | undefined };
 
-/** Key in workerData. */
+/** Keys in workerData: the port, and the version of the main thread. */
 export const portKey = 'rdmaRpcPort';
+export const versionKey = 'rdmaRpcHandover';
+
+/**
+ * The version of these messages. The file of a worker can import another installation of the package than
+ * the main thread. Give it its next value when an older side would misread a newer one.
+ */
+export const handoverVersion = 1;
+
+/** Returns why main thread and worker cannot work together; '' when they can. One that says no version has 0. */
+export function otherHandover(main: unknown = 0, worker: unknown = 0): string {
+  if (main === worker) return '';
+  return `serveWorkers() hands connections over in version ${String(main)}, and the worker takes them in version ${String(worker)}; let both import the same installation of rdma-rpc`;
+}

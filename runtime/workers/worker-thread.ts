@@ -10,7 +10,14 @@ import { verifiedOf } from '../control/peer-identity.ts';
 import { handoffRefusals } from '../control/socket/handoff.ts';
 import { closeTimeoutMs } from '../limits.ts';
 import { workerDrainedMs, workerMetricsMs, workerRestartMs, workerStartTimeoutMs } from './limits.ts';
-import { portKey, type ToMain, type ToWorker } from './messages.ts';
+import {
+  handoverVersion,
+  otherHandover,
+  portKey,
+  type ToMain,
+  type ToWorker,
+  versionKey,
+} from './messages.ts';
 import { PortDuplex } from './port-duplex.ts';
 import type { Place } from './unplaced.ts';
 
@@ -79,7 +86,7 @@ export class WorkerThread implements Place {
     let worker: Worker;
     try {
       worker = new Worker(this.#owner.file, {
-        workerData: { ...this.#owner.workerData, [portKey]: port2 },
+        workerData: { ...this.#owner.workerData, [portKey]: port2, [versionKey]: handoverVersion },
         transferList: [port2],
       });
     } catch (error) {
@@ -119,6 +126,12 @@ export class WorkerThread implements Place {
         else if (message.type === 'metrics') this.#reading?.done(message.metrics);
         else if (message.type === 'drained') this.#onDrained?.();
         if (message.type !== 'ready' && message.type !== 'stopping') return;
+        const why = message.type === 'ready' ? otherHandover(handoverVersion, message.version) : '';
+        if (why !== '') {
+          failure ??= new Error(`${this.#owner.file.href}: ${why}`);
+          void worker.terminate();
+          return;
+        }
         this.#setUp(message.type === 'ready');
         if (!this.#up) return;
         clearTimeout(timer);

@@ -2,11 +2,23 @@
  * Counters pages: what this process writes and any process of this user can read, and how invalid bytes are
  * handled.
  */
-import { closeSync, fstatSync, openSync, readFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fstatSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createClient } from 'rdma-rpc';
 import { bucketsSince, percentile, processesWithCounters, readCounters } from 'rdma-rpc/counters';
 import { afterEach, describe, expect, test } from 'vitest';
 import { contextIn } from '../../runtime/counters/page.ts';
+import { whyNoPage } from '../../runtime/counters/processes.ts';
 import { caught, until } from '../outcomes.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { type Pair, pairWays } from '../runtime/pair.ts';
@@ -79,6 +91,21 @@ describe('access rights', () => {
       closeSync(page);
     }
     expect(processesWithCounters()).toContain(process.pid);
+  });
+  test('pages of another version are told from none', async () => {
+    const bytes = await ownPage();
+    new DataView(bytes.buffer, bytes.byteOffset).setUint32(8, 2, true);
+    expect(contextIn(bytes, 1)).toBeUndefined();
+    const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-page-'));
+    try {
+      const file = join(folder, 'page');
+      writeFileSync(file, bytes);
+      expect(whyNoPage(7, [file])).toBe(
+        'process 7 has counters of version 2, and this rdma-rpc reads version 1; use the release of rdma-rpc that the process uses',
+      );
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
   test.each([
     [2 ** 30, /process \d+ does not exist/],

@@ -3,6 +3,7 @@
  * addon was compiled with.
  */
 import { expect, test } from 'vitest';
+import { fabrics } from '../../runtime/fabrics.ts';
 import {
   callSlots,
   gatherEntriesMax,
@@ -62,6 +63,8 @@ test('both sides of the boundary have the same constants and limits', () => {
     sealChunkBytes,
     sealTagBytes,
   };
+  const { sim: _, ...between } = fabrics;
+  const Versions = Object.fromEntries(Object.entries(between).map(([name, { version }]) => [name, version]));
   expect(loadNative().boundary()).toEqual({
     Slots,
     Sub,
@@ -74,6 +77,7 @@ test('both sides of the boundary have the same constants and limits', () => {
     PendingRelease,
     GatherEntry,
     Flags,
+    Versions,
     Limits,
   });
 });

@@ -6,6 +6,22 @@ const program = 'fabric_test';
 
 export const fabricBugs = [
   {
+    name: 'tables of shared memory with another layout are read when their token is right',
+    file: 'fabric/shm/connect/compatibility.cc',
+    from: '  if (magic == kMagic && version != kShmVersion) return other_version(version);\n',
+    to: '',
+    program,
+    caughtBy: 'ShmConnect.RefusesTablesWithAnotherLayout',
+  },
+  {
+    name: 'an address of shared memory is taken for one of this version when it has the right size',
+    file: 'fabric/shm/connect/compatibility.cc',
+    from: 'return first.version == kShmVersion ? "" :',
+    to: 'return address.size() == sizeof(AddressBlob) ? "" :',
+    program,
+    caughtBy: 'ShmConnect.AnswersAWrongAddressWithTheReason',
+  },
+  {
     name: 'messages that wait for more are forgotten when their user goes to sleep',
     file: 'fabric/tcp/queue/posting.cc',
     from: '  coalesced_ = messages;\n  wants_turn();',

@@ -4,6 +4,7 @@
 
 #include <napi.h>
 
+#include "fabric/versions.h"
 #include "memory/arena.h"
 #include "session/boundary.h"
 #include "session/limits.h"
@@ -117,6 +118,10 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                   {"reassembledMessage", boundary::kReassembledMessage},
                   {"shortMessageSlots", static_cast<int>(boundary::kShortMessageSlots)},
                   {"firstWindowBits", static_cast<int>(boundary::kFirstWindowBits)}});
+  group("Versions", {{"shm", fabric::kShmVersion},
+                     {"shm-fd", fabric::kShmVersion},
+                     {"verbs", fabric::kVerbsVersion},
+                     {"tcp", fabric::kTcpVersion}});
   group("Limits", {{"callSlots", session::kCallSlotsMax},
                    {"sessionPlaces", session::kSessionPlaces - 1},
                    {"slotShare", session::kSlotShare},

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "fabric/shm/connect/compatibility.h"
 #include "fabric/shm/memory/regions.h"
 #include "fabric/shm/queue/completion_queue.h"
 #include "fabric/shm/queue/queue_pair.h"
@@ -88,10 +89,10 @@ Device::Device(const ShmOptions& options, Segment segment, Segment announcements
       process_(this_process()),
       table_(shared().keys, first_generation(token)),
       pollers_used_(kPollersMax) {
-  shared().header = {kMagic, kLayoutVersion, token_};
+  shared().header = {kMagic, kShmVersion, token_, kShape};
   counters_.open_fds = 1;
   if (announcements_segment_.map) {
-    this->announcements()->header = {kMagic, kLayoutVersion, token_};
+    this->announcements()->header = {kMagic, kShmVersion, token_, kShape};
     ++counters_.open_fds;
   }
 }
@@ -317,6 +318,11 @@ constexpr std::size_t kPathBytesMax = 107;
 
 std::vector<std::byte> shm_address_via(std::span<const std::byte> address, const std::string& path,
                                        std::string* error) {
+  const std::string other = shm::why_not_read(address);
+  if (!other.empty()) {
+    if (error != nullptr) *error = other;
+    return {};
+  }
   shm::AddressBlob blob;
   const bool good = address.size() == sizeof blob && !path.empty() && path.size() <= kPathBytesMax;
   if (good) std::memcpy(&blob, address.data(), sizeof blob);

@@ -8,6 +8,10 @@
 //  - QpSegment, one per queue pair, owned by the receiving side and written by its one peer: a ring of
 //    64-byte cells that carries messages, the list of posted receives, and the peer's in-use marker.
 //
+// Two processes can have different builds of this package. Each segment therefore begins with a magic number
+// and kShmVersion, at the same place in every version: a reader that has another version looks at nothing
+// else. The static_assert at the end of this file fails when a size or an offset has changed.
+//
 // The owner of a segment keeps private copies of what it wrote and never reads that back. Values that the
 // peer writes are read once and checked.
 #pragma once
@@ -15,14 +19,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 
 #include "fabric/connect_message.h"
 #include "fabric/shm/shared_words.h"
+#include "fabric/versions.h"
 
 namespace rdma_rpc::fabric::shm {
 
 inline constexpr std::uint32_t kMagic = 0x6d687372;  // "rshm"
-inline constexpr std::uint32_t kLayoutVersion = 3;
 inline constexpr std::size_t kCacheLine = 64;
 
 using Word = SharedWord<std::uint32_t>;
@@ -34,6 +39,8 @@ struct Header {
   std::uint32_t magic;
   std::uint32_t version;
   Token token;  ///< random; repeated in the address blob
+  /// kShape of the writer; connect/compatibility.h reads it
+  std::uint32_t shape;
 };
 
 // ---- DeviceSegment ----
@@ -249,5 +256,89 @@ constexpr std::uint32_t cells_for(std::uint32_t receive_slots) { return receive_
 constexpr std::size_t qp_segment_bytes(std::uint32_t receive_slots) {
   return cells_offset(receive_slots) + std::size_t{cells_for(receive_slots)} * sizeof(Cell);
 }
+
+// ---- The shape ----
+
+/// All sizes and offsets above, and the limits that positions depend on, as one number (FNV-1a).
+constexpr std::uint32_t shape_of(std::initializer_list<std::size_t> numbers) {
+  std::uint32_t sum = 0x811c9dc5;
+  for (const std::size_t number : numbers) sum = (sum ^ static_cast<std::uint32_t>(number)) * 0x01000193;
+  return sum;
+}
+inline constexpr std::uint32_t kShape = shape_of({
+    sizeof(Poller),
+    offsetof(Poller, sleeping),
+    offsetof(Poller, cpu),
+    sizeof(TableMemory),
+    offsetof(TableMemory, serial),
+    offsetof(TableMemory, addr),
+    offsetof(TableMemory, bytes),
+    offsetof(TableMemory, fd),
+    sizeof(TableKey),
+    offsetof(TableKey, key),
+    offsetof(TableKey, qp_num),
+    offsetof(TableKey, access),
+    offsetof(TableKey, memory),
+    offsetof(TableKey, addr),
+    offsetof(TableKey, length),
+    sizeof(DeviceSegment),
+    offsetof(DeviceSegment, pollers),
+    offsetof(DeviceSegment, memories),
+    offsetof(DeviceSegment, keys),
+    kPollersMax,
+    kMemoriesMax,
+    kKeyGenerationBits,
+    sizeof(Announcements),
+    offsetof(Announcements, groups),
+    offsetof(Announcements, queue_pairs),
+    kBitsPerWord,
+    kQueuePairsMax,
+    sizeof(AddressBlob),
+    offsetof(AddressBlob, pid),
+    offsetof(AddressBlob, qp_num),
+    offsetof(AddressBlob, start_ticks),
+    offsetof(AddressBlob, device_token),
+    offsetof(AddressBlob, qp_token),
+    offsetof(AddressBlob, token_addr),
+    offsetof(AddressBlob, device_fd),
+    offsetof(AddressBlob, qp_fd),
+    offsetof(AddressBlob, pipe_fd),
+    offsetof(AddressBlob, pipe_serial),
+    offsetof(AddressBlob, poller),
+    offsetof(AddressBlob, announcements_fd),
+    offsetof(AddressBlob, index),
+    offsetof(AddressBlob, receive_slots),
+    offsetof(AddressBlob, epoch_cells),
+    offsetof(AddressBlob, by_descriptors),
+    sizeof(Cell),
+    offsetof(Cell, data),
+    sizeof(CellHeader),
+    offsetof(CellHeader, bytes),
+    kCellNumberBytes,
+    kFirstCellBytes,
+    kNextCellBytes,
+    kCellsPerMessageMax,
+    sizeof(PostedReceive),
+    offsetof(PostedReceive, length),
+    offsetof(PostedReceive, memory),
+    sizeof(QpSegment),
+    offsetof(QpSegment, state),
+    offsetof(QpSegment, announce),
+    offsetof(QpSegment, posted),
+    offsetof(QpSegment, shortest_receive),
+    offsetof(QpSegment, consumed),
+    offsetof(QpSegment, in_use),
+    offsetof(QpSegment, in_use_receive),
+    offsetof(QpSegment, claimed),
+    kReceiveSlotsMax,
+    kFirstNumber,
+});
+#ifndef RDMA_RPC_SHARED_WORDS
+static_assert(kShape == 0x1a632de5,
+              "the layout has changed: give kShmVersion its next value, and put kShape here");
+#endif
+// In every version: what a reader of another version looks at.
+static_assert(offsetof(Header, magic) == 0 && offsetof(Header, version) == 4 && offsetof(Header, token) == 8);
+static_assert(offsetof(AddressBlob, magic) == 0 && offsetof(AddressBlob, version) == 4);
 
 }  // namespace rdma_rpc::fabric::shm

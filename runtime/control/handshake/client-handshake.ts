@@ -30,6 +30,7 @@ import {
   magic,
   ownFeatures,
   version,
+  versionMin,
   type Welcome,
 } from '../frames.ts';
 import { hostIdentity } from '../host.ts';
@@ -138,10 +139,15 @@ export class ClientHandshake {
     const hello: Hello = {
       type: 'hello',
       magic,
-      version,
+      version: versionMin,
+      versionMax: version,
       features: ownFeatures | features,
       limits: localLimits(side),
-      fabrics: side.fabrics.map((name) => ({ name, host: hostIdentity() })),
+      fabrics: side.fabrics.map((name) => ({
+        name,
+        host: hostIdentity(),
+        version: fabricRow(name).version,
+      })),
       identity: side.identity,
       ...(metadata !== undefined && { metadata }),
       ...(secret !== undefined && { secret }),

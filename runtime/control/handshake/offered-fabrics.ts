@@ -3,19 +3,27 @@
  * reasons why not the others. Used by server-handshake.ts.
  */
 import { type FabricName, fabricRow } from '../../fabrics.ts';
-import type { FabricReason, Hello } from '../frames.ts';
+import type { FabricOffer, FabricReason, Hello } from '../frames.ts';
 import { hostIdentity, whyNotReached } from '../host.ts';
 import type { HandoffRefusals } from '../socket/handoff.ts';
 import type { FabricReasons } from './fabric-reasons.ts';
 import type { LocalSide } from './session-setup.ts';
 
+/** Why a client with this version of a fabric cannot use it; '' when it may. Builds of before 0.1.0 say none. */
+function otherFabricVersion(name: FabricName, client: number | undefined): string {
+  const { version, dials } = fabricRow(name);
+  if (client === undefined || client === version) return '';
+  const elsewhere = dials === 'hostPort' ? '' : ', or the fabric tcp at a host:port';
+  return `the client has version ${client} of it, the server version ${version}; use the same rdma-rpc release on both sides${elsewhere}`;
+}
+
 /**
- * Returns why a client on that host cannot use this fabric over this connection, as far as that is known
+ * Returns why a client with this offer cannot use this fabric over this connection, as far as that is known
  * beforehand; '' when it may be possible.
  */
-function whyNot(name: FabricName, host: string, refusals: HandoffRefusals): string {
+function whyNot(name: FabricName, { host, version }: FabricOffer, refusals: HandoffRefusals): string {
   const { reach, dials } = fabricRow(name);
-  return whyNotReached(reach, host, hostIdentity()) || refusals[dials];
+  return whyNotReached(reach, host, hostIdentity()) || refusals[dials] || otherFabricVersion(name, version);
 }
 
 /**
@@ -40,7 +48,7 @@ export function common(
 ): FabricName[] {
   return side.fabrics.filter((name) => {
     const offer = hello.fabrics.find((each) => each.name === name);
-    const why = offer === undefined ? notOffered(name, refusals) : whyNot(name, offer.host, refusals);
+    const why = offer === undefined ? notOffered(name, refusals) : whyNot(name, offer, refusals);
     if (why !== '') reasons.add([{ name, reason: why }]);
     return why === '';
   });

@@ -20,13 +20,13 @@ import { textOf } from '../../core/foreign.ts';
 import { type FabricName, fabricRow } from '../../fabrics.ts';
 import { nativeIfLoads } from '../../native/native.ts';
 import {
+  commonVersion,
   controlText,
   type Frame,
   type FrameType,
   type Hello,
   ownFeatures,
   type PeerLimits,
-  version,
   type Welcome,
 } from '../frames.ts';
 import type { Link } from '../link.ts';
@@ -211,7 +211,8 @@ export class ServerHandshake {
     if (side.require !== 'peer') checkLevel('server', side.require, protection);
     const welcome: Welcome = {
       type: 'welcome',
-      version,
+      // There is one: the link has refused other hellos.
+      version: commonVersion(hello)!,
       features: ownFeatures | offer.features,
       limits,
       fabrics,

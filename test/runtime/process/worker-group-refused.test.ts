@@ -1,10 +1,13 @@
 /** What `serveWorkers` refuses, and the reason that it gives; a worker that never listens is one of them. */
+import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { pathToFileURL } from 'node:url';
+import { MessageChannel, Worker } from 'node:worker_threads';
 import { createServer as createRpcServer } from 'rdma-rpc';
 import { listenInWorker, serveWorkers, type WorkerGroup, type WorkersOptions } from 'rdma-rpc/workers';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { workerStartTimeoutMs } from '../../../runtime/workers/limits.ts';
+import { portKey, versionKey } from '../../../runtime/workers/messages.ts';
 import { caught } from '../../outcomes.ts';
 import { compiled } from './processes.ts';
 
@@ -57,6 +60,51 @@ describe('serveWorkers rejects', () => {
     expect(await started).toMatchObject({
       message: expect.stringMatching(/no listenInWorker\(\) within 30000 ms/),
     });
+  });
+});
+
+/** The file of a worker imports an installation of the package of its own. */
+describe('a worker with another version of the handover', () => {
+  /** Speaks to the main thread by itself. */
+  const script = (ready: object): URL =>
+    new URL(
+      `data:text/javascript,${encodeURIComponent(`
+        import { workerData } from 'node:worker_threads';
+        const port = workerData.${portKey};
+        port.on('message', ({ type }) => type === 'shutdown' && port.close());
+        port.postMessage(${JSON.stringify({ type: 'ready', ...ready })});
+      `)}`,
+    );
+
+  test('is refused by the main thread, with both versions', async () => {
+    const started = serveWorkers(script({ version: 2 }), { address: '127.0.0.1:0', workers: 1 });
+    await expect(started).rejects.toThrow(
+      /hands connections over in version 1, and the worker takes them in version 2; let both import the same installation/,
+    );
+  });
+
+  test('that says none, as builds before 0.1.0, is refused too', async () => {
+    const started = serveWorkers(script({}), { address: '127.0.0.1:0', workers: 1 });
+    await expect(started).rejects.toThrow(/in version 1, and the worker takes them in version 0;/);
+  });
+
+  test('that has the same one serves', async () => {
+    const group = await serveWorkers(script({ version: 1 }), { address: '127.0.0.1:0', workers: 1 });
+    expect(group.workers).toMatchObject([{ up: true }]);
+    await group.shutdown();
+  });
+
+  test('refuses the main thread, too', async () => {
+    const { port1, port2 } = new MessageChannel();
+    const worker = new Worker(file, {
+      workerData: { [portKey]: port2, [versionKey]: 2 },
+      transferList: [port2],
+    });
+    const [error] = (await once(worker, 'error')) as [Error];
+    port1.close();
+    expect(error.message).toMatch(
+      /^listenInWorker: serveWorkers\(\) hands connections over in version 2, and the worker takes them in version 1;/,
+    );
   });
 });
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "fabric/shm/connect/compatibility.h"
 #include "fabric/system_limit.h"
 
 namespace rdma_rpc::fabric::shm {
@@ -39,11 +40,9 @@ std::shared_ptr<RemoteDevice> RemoteDevice::open(const AddressBlob& address, boo
   device->announcements_map_ =
       map_peer_memfd(process, address.announcements_fd, sizeof(Announcements), PeerMay::write, error);
   if (!device->announcements_map_) return nullptr;
-  const Header& header = device->announcements()->header;
-  if (header.magic != kMagic || header.version != kLayoutVersion || header.token != address.device_token) {
-    *error = "shm: the peer's announcements do not belong to the device that its address names";
-    return nullptr;
-  }
+  *error = why_not_read(device->announcements()->header, address,
+                        "shm: the peer's announcements do not belong to the device that its address names");
+  if (!error->empty()) return nullptr;
   if (use_process_vm) {
     Token seen{};
     device->reaches_any_memory_ = device->copy(Direction::read, {nullptr, address.token_addr}, seen.data(),
@@ -75,12 +74,9 @@ std::shared_ptr<const PeerPipe> RemoteDevice::pipe(const AddressBlob& address, D
 }
 
 bool RemoteDevice::is_named(const AddressBlob& address, std::string* error) const {
-  const Header& header = segment().header;
-  if (header.magic == kMagic && header.version == kLayoutVersion && header.token == address.device_token) {
-    return true;
-  }
-  *error = "shm: the peer's device segment is not the one that its address names";
-  return false;
+  *error = why_not_read(segment().header, address,
+                        "shm: the peer's device segment is not the one that its address names");
+  return error->empty();
 }
 
 bool RemoteDevice::take_memory(std::uint32_t slot, std::uint64_t serial, std::uint64_t addr, Mapping map) {

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "fabric/shm/connect/compatibility.h"
 #include "fabric/shm/queue/announcements.h"
 
 namespace rdma_rpc::fabric::shm {
@@ -50,7 +51,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
   completion_mask_ = std::bit_ceil(options.send_wr_max) - 1;
   AddressBlob& address = own_->address;
   address.magic = kMagic;
-  address.version = kLayoutVersion;
+  address.version = kShmVersion;
   address.qp_num = qp_num_;
   address.device_token = device_.token();
   address.qp_token = token;
@@ -99,6 +100,7 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
   const bool dials = device_.options().by_descriptors && options_.active;
   if (state_ != QpState::init) {
     reason = std::string("shm: connect needs a queue pair in INIT, this one is in ") + to_string(state_);
+  } else if (reason = why_not_read(remote_address); !reason.empty()) {
   } else if (remote_address.size() < sizeof address || (remote_address.size() != sizeof address && !dials)) {
     reason = "shm: the peer's address has " + std::to_string(remote_address.size()) + " bytes, not " +
              std::to_string(sizeof address);
@@ -119,11 +121,6 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
 }
 
 std::string QueuePair::check(const AddressBlob& address) const {
-  if (address.magic != kMagic) return "shm: the peer's address is not an shm address";
-  if (address.version != kLayoutVersion) {
-    return "shm: the peer speaks layout version " + std::to_string(address.version) + ", this side " +
-           std::to_string(kLayoutVersion);
-  }
   if (!std::has_single_bit(address.receive_slots) || address.receive_slots > kReceiveSlotsMax ||
       address.epoch_cells == 0 || address.epoch_cells > cells_for(address.receive_slots) ||
       address.poller >= kPollersMax || address.index >= kQueuePairsMax || address.qp_num == 0 ||

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "fabric/tcp/tcp.h"
+#include "fabric/versions.h"
 
 namespace rdma_rpc::fabric {
 namespace tcp {
@@ -19,7 +20,8 @@ static_assert(std::endian::native == std::endian::little,
               "blobs and frames are copied as they lie in memory");
 
 constexpr std::uint32_t kMagic = 0x70637452;  // "Rtcp"
-constexpr std::uint8_t kVersion = 1;
+/// Magic and version.
+constexpr std::size_t kVersionedBytes = 5;
 constexpr std::size_t kCheckOffset = kAddressBytes - 4;
 constexpr std::uint8_t kIpv4Prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
@@ -131,7 +133,7 @@ std::vector<std::byte> encode(const Address& address) {
   std::vector<std::byte> bytes(kAddressBytes);
   std::byte* to = bytes.data();
   std::memcpy(to, &kMagic, 4);
-  to[4] = std::byte{kVersion};
+  to[4] = std::byte{kTcpVersion};
   to[5] = std::byte{address.active};
   std::memcpy(to + 6, &address.endpoint.port, 2);
   std::memcpy(to + 8, address.endpoint.ip.data(), 16);
@@ -142,20 +144,22 @@ std::vector<std::byte> encode(const Address& address) {
 }
 
 std::string decode(std::span<const std::byte> bytes, Address* address) {
+  // Magic and version come first in every version; size and checksum may differ in others.
+  std::uint32_t magic = 0, check = 0;
+  if (bytes.size() >= kVersionedBytes) std::memcpy(&magic, bytes.data(), 4);
+  if (magic == kMagic && bytes[4] != std::byte{kTcpVersion}) {
+    return "the peer has version " + std::to_string(static_cast<int>(bytes[4])) +
+           " of this fabric, this side version " + std::to_string(kTcpVersion) +
+           "; use the same rdma-rpc release on both sides";
+  }
   if (bytes.size() != kAddressBytes) {
     return "the peer's address has " + std::to_string(bytes.size()) + " bytes, not " +
            std::to_string(kAddressBytes);
   }
-  std::uint32_t magic = 0, check = 0;
-  std::memcpy(&magic, bytes.data(), 4);
   std::memcpy(&check, bytes.data() + kCheckOffset, 4);
   if (magic != kMagic) return "the peer's address is not a tcp address";
   if (check != checksum(bytes.first(kCheckOffset)))
     return "the peer's address is damaged: its checksum differs";
-  if (bytes[4] != std::byte{kVersion}) {
-    return "the peer's tcp fabric has version " + std::to_string(static_cast<int>(bytes[4])) + ", this one " +
-           std::to_string(kVersion);
-  }
   if (bytes[5] > std::byte{1}) return "the peer's address says neither active nor passive";
   address->active = bytes[5] == std::byte{1};
   std::memcpy(&address->endpoint.port, bytes.data() + 6, 2);

@@ -55,6 +55,14 @@ std::vector<std::byte> encode(const Address& a) {
 }
 
 std::string decode(std::span<const std::byte> bytes, const Address& mine, Address* address, Way* way) {
+  // Magic and version come first in every version; the size may differ in others.
+  std::uint32_t magic = 0;
+  if (bytes.size() > sizeof magic) std::memcpy(&magic, bytes.data(), sizeof magic);
+  if (magic == kMagic && bytes[sizeof magic] != std::byte{mine.version}) {
+    return "the peer has version " + std::to_string(static_cast<int>(bytes[sizeof magic])) +
+           " of this fabric, this side version " + std::to_string(mine.version) +
+           "; use the same rdma-rpc release on both sides";
+  }
   if (bytes.size() != kAddressBytes) return "not the address of a verbs queue pair: wrong length";
   const std::byte* from = bytes.data();
   const auto get = [&from](auto& value) {
@@ -62,11 +70,9 @@ std::string decode(std::span<const std::byte> bytes, const Address& mine, Addres
     from += sizeof value;
   };
   Address& a = *address;
-  std::uint32_t magic = 0;
   get(magic);
   fields(a, get);
   if (magic != kMagic) return "not the address of a verbs queue pair";
-  if (a.version != mine.version) return "the peer's verbs address has another version";
   if ((a.ways & ~(way_cm | way_sideband | way_iwarp | way_pauses)) != 0 || a.active > 1 || a.mtu < 1 ||
       a.mtu > 5)
     return "a field of the peer's verbs address is out of range";

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "fabric/versions.h"
+
 namespace rdma_rpc::fabric::verbs {
 
 /// How a queue pair can be connected (a set of flags), and the kind of its device.
@@ -23,7 +25,7 @@ enum Way : std::uint8_t {
 using Token = std::array<std::uint8_t, 16>;
 
 struct Address {
-  std::uint8_t version = 1;
+  std::uint8_t version = kVerbsVersion;
   std::uint8_t ways = 0;
   std::uint8_t active = 0;  ///< 1 on the side that requests the connection
   std::uint8_t mtu = 0;     ///< MTU of the port, as enum ibv_mtu

@@ -52,7 +52,9 @@ TEST(ShmConnect, AnswersAWrongAddressWithTheReason) {
   };
   const std::vector<Row> rows = {
       {"magic", [](auto& blob) { blob.magic ^= 1; }, "not an shm address"},
-      {"version", [](auto& blob) { ++blob.version; }, "layout version"},
+      {"a newer version", [](auto& blob) { ++blob.version; },
+       "the peer has layout version 4 of shared memory, this side version 3; use the same rdma-rpc release"},
+      {"an older version", [](auto& blob) { --blob.version; }, "layout version 2"},
       {"start time", [](auto& blob) { ++blob.start_ticks; }, "start time"},
       {"pid", [](auto& blob) { blob.pid = 0; }, "pid namespace"},
       {"slots not a power of two", [](auto& blob) { blob.receive_slots = 3; }, "out of range"},
@@ -78,6 +80,65 @@ TEST(ShmConnect, AnswersAWrongAddressWithTheReason) {
   }
   EXPECT_EQ(connect_with(good), "");
   EXPECT_NE(connect_with(good).find("connected to another"), std::string::npos) << "it has its peer already";
+}
+
+TEST(ShmConnect, AnAddressOfAnotherVersionMayHaveAnySize) {
+  const std::uint32_t words[64] = {shm::kMagic, kShmVersion + 1};
+  for (const std::size_t bytes : {std::size_t{8}, sizeof(shm::AddressBlob) - 4, sizeof words}) {
+    ShmEnd end;
+    const auto address = std::as_bytes(std::span(words)).first(bytes);
+    const std::string reason = end.qp->connect(address);
+    EXPECT_NE(reason.find("layout version 4"), std::string::npos) << bytes << ": " << reason;
+    EXPECT_EQ(end.qp->state(), QpState::err);
+    std::string error;
+    EXPECT_TRUE(shm_address_via(address, "/a/path", &error).empty());
+    EXPECT_NE(error.find("layout version 4"), std::string::npos) << "to dial it: " << error;
+  }
+}
+
+/// The address says this side's version, so that only the header can tell.
+TEST(ShmConnect, RefusesTablesWithAnotherLayout) {
+  ShmEnd peer;
+  const shm::AddressBlob good = blob_of(*peer.qp);
+  struct Row {
+    const char* what;
+    std::function<void(shm::Header&)> change;
+    const char* reason;  ///< null when the tables are accepted
+  };
+  const std::vector<Row> rows = {
+      {"another version", [](auto& header) { header.version = kShmVersion + 1; }, "layout version 4"},
+      {"another version and token",
+       [](auto& header) {
+         header.version = kShmVersion + 1;
+         header.token = {};
+       },
+       "layout version 4"},
+      {"other sizes", [](auto& header) { ++header.shape; },
+       "layout version 3 of shared memory with other sizes"},
+      {"another magic", [](auto& header) { ++header.magic; }, "not the one that its address names"},
+      {"no sizes, as in builds before 0.1.0", [](auto& header) { header.shape = 0; }, nullptr},
+  };
+  for (const Row& row : rows) {
+    for (const bool announcements : {false, true}) {
+      const std::size_t bytes = announcements ? sizeof(shm::Announcements) : sizeof(shm::DeviceSegment);
+      const UniqueFd forged(::memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+      ASSERT_EQ(::ftruncate(forged.get(), static_cast<off_t>(bytes)), 0);
+      shm::Header header{shm::kMagic, kShmVersion, good.device_token, shm::kShape};
+      row.change(header);
+      ASSERT_EQ(::pwrite(forged.get(), &header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
+      ASSERT_EQ(::fcntl(forged.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+      shm::AddressBlob blob = good;
+      (announcements ? blob.announcements_fd : blob.device_fd) = static_cast<std::uint32_t>(forged.get());
+      const std::string reason = connect_with(blob);
+      if (row.reason == nullptr) {
+        // It gets as far as the segment of the queue pair, which has the address as it was.
+        EXPECT_NE(reason.find("the peer's queue pair is not"), std::string::npos)
+            << row.what << ": " << reason;
+      } else if (!announcements || std::string(row.what) != "another magic") {
+        EXPECT_NE(reason.find(row.reason), std::string::npos) << row.what << ": " << reason;
+      }
+    }
+  }
 }
 
 TEST(ShmConnect, RefusesMemoryThatItsOwnerCouldResize) {

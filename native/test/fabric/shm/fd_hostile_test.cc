@@ -88,6 +88,22 @@ const Lie kLies[] = {
        liar.send(note_of(FileKind::device), {memory_file(sizeof(shm::DeviceSegment), kSealed).get()});
      },
      "not the one that its address names"},
+    {"ADeviceOfAnotherLayoutVersion",
+     [](auto& victim, auto& liar) {
+       const UniqueFd file = device_file(victim, 0);
+       put(file, shm::Header{shm::kMagic, kShmVersion + 1, victim.liar().device_token, shm::kShape});
+       ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, kSealed), 0);
+       liar.send(note_of(FileKind::device), {file.get()});
+     },
+     "layout version 4 of shared memory, this side version 3"},
+    {"ADeviceOfOtherSizes",
+     [](auto& victim, auto& liar) {
+       const UniqueFd file = device_file(victim, 0);
+       put(file, shm::Header{shm::kMagic, kShmVersion, victim.liar().device_token, shm::kShape + 1});
+       ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, kSealed), 0);
+       liar.send(note_of(FileKind::device), {file.get()});
+     },
+     "with other sizes than this side"},
     {"ASecondDevice",
      [](auto& victim, auto& liar) {
        for (int i = 0; i < 2; ++i) liar.send(note_of(FileKind::device), {device_file(victim).get()});

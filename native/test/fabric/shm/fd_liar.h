@@ -28,7 +28,7 @@ class Victim {
     EXPECT_TRUE(make_token(&liar_.device_token));
     EXPECT_TRUE(make_token(&liar_.qp_token));
     liar_.magic = shm::kMagic;
-    liar_.version = shm::kLayoutVersion;
+    liar_.version = kShmVersion;
     liar_.qp_num = 1;
     liar_.receive_slots = 8;
     liar_.epoch_cells = 8;
@@ -133,7 +133,7 @@ inline FileNote note_of(FileKind kind, std::uint64_t bytes = 0) {
 /// As an honest peer's.
 inline UniqueFd device_file(const Victim& victim, int seals = kSealed) {
   UniqueFd fd = memory_file(sizeof(shm::DeviceSegment), 0);
-  put(fd, shm::Header{shm::kMagic, shm::kLayoutVersion, victim.liar().device_token});
+  put(fd, shm::Header{shm::kMagic, kShmVersion, victim.liar().device_token, shm::kShape});
   if (seals != 0) {
     EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
   }
