@@ -32,6 +32,7 @@ const REWRITTEN = [
   'runtime/identity',
   'runtime/msgpack',
   'runtime/native',
+  'runtime/server',
   'runtime/services',
   'runtime/tensor',
   'runtime/workers',
