@@ -1,4 +1,4 @@
-/** What a channel can be told when it is made, and how it is checked. */
+/** The options of a channel, and their checks. */
 import { type CheckedFabricOptions, type FabricOptions, fabricRules } from '../control/fabric-options.ts';
 import { type CheckedSecurity, type SecurityOptions, securityRules } from '../control/security-level.ts';
 import type { ChannelTls, TlsSource } from '../control/tls/tls-options.ts';
@@ -11,63 +11,66 @@ import type { OutlierDetection } from './connections/outliers.ts';
 import type { Credentials } from './credentials.ts';
 
 export interface ChannelOptions extends FabricOptions {
-  /** Calls in flight at once, per address; the server may allow fewer. Default 256. */
+  /** Limit of calls in flight per address; the server may allow fewer. Default 256. */
   inflightMax?: number;
-  /** Streams open at once, per address; the server may allow fewer. Default 64; more wait. */
+  /** Limit of open streams per address; the server may allow fewer, further streams wait. Default 64. */
   streamsMax?: number;
-  /** Calls that wait beyond those in flight. Default 4096; one more fails with RESOURCE_EXHAUSTED. */
+  /**
+   * Limit of waiting calls, in addition to those in flight; beyond it calls fail with RESOURCE_EXHAUSTED.
+   * Default 4096.
+   */
   queueMax?: number;
-  /** Largest response accepted, bytes. Default 64 MiB, at most 4 GiB - 1. */
+  /** Largest accepted response, in bytes. Default 64 MiB, at most 4 GiB - 1. */
   messageMaxBytes?: number;
-  /** One attempt to connect. Default 5000. */
+  /** Time limit of one attempt to connect. Default 5000. */
   connectTimeoutMs?: number;
   /**
-   * Pause after the first failed attempt; each further one is 1.6 times as long. All vary by 20 %. Default
+   * Pause after the first failed attempt; each further pause is 1.6 times as long. All vary by 20 %. Default
    * 50.
    */
   backoffMs?: number;
   /** Longest such pause. Default 10 000. */
   backoffMaxMs?: number;
   /**
-   * Without calls for so long, the connection is tried with a ping before the next call uses it. Default 60
-   * 000.
+   * Time without calls after which the connection is checked by a ping before the next call uses it. Default
+   * 60 000.
    */
   verifyAfterMs?: number;
-  /** Which of several addresses are left out for a while because of their answers. */
+  /** When one of several addresses is ejected for a while because of bad answers. */
   outlierDetection?: OutlierDetection;
   /**
-   * Of several addresses: `round-robin` connects to all and takes turns, `pick-first` to the first that can
-   * be reached, in their order. Default round-robin.
+   * How several addresses are used: `round-robin` connects to all and takes them in turn; `pick-first`
+   * connects to the first reachable one, in their order. Default `round-robin`.
    */
   loadBalancing?: 'round-robin' | 'pick-first';
   /**
-   * A connection over a fabric that is not the first of those allowed: how often the better ones are tried.
-   * Default 0: never.
+   * How often better fabrics are tried while the connection does not use the most preferred one. Default 0
+   * for never.
    */
   fabricUpgradeMs?: number;
-  /** Least time between two questions to the resolver. Default 5000. */
+  /** Minimum time between two calls of the resolver. Default 5000. */
   resolveMinMs?: number;
-  /** Time limit of calls that have none of their own. Default: none. */
+  /** Time limit of calls without their own. Default: none. */
   timeoutMs?: number;
   /**
-   * TLS 1.3 on `host:port` addresses: whom the server must prove to be, and what this side proves to be.
-   * `{}`: with the authorities that Node trusts.
+   * TLS 1.3 on `host:port` addresses: how to verify the server, and this side's certificate. `{}` trusts
+   * Node's authorities.
    */
   tls?: TlsSource<ChannelTls>;
-  /** What sessions must promise. */
+  /** The required security level of sessions. */
   security?: SecurityOptions;
-  /** Tokens and the like: what is shown to the server with each connection, or with each call. */
+  /** Credentials, such as tokens, that are sent with each connection or with each call. */
   credentials?: Credentials;
-  /** What the server is told about this process. Default: its process id. */
+  /** Name of this process for the server. Default: its process id. */
   identity?: string;
   /**
-   * Around the calls of all clients of this channel, outside of those that a client has; the first is
+   * Interceptors of the calls of all clients of this channel, outside a client's own; the first one is
    * outermost. Default: none.
    */
   interceptors?: readonly Interceptor[];
   /**
-   * Gets one line per connection: the fabric chosen, and why no other. Default: a process warning, only when
-   * one was skipped.
+   * Gets one line per connection: the chosen fabric and the reasons against the others. Default: a process
+   * warning, only when a fabric was skipped.
    */
   log?: Log;
 }
@@ -108,7 +111,7 @@ export const channelRules: OptionRules = ownedBy('createChannel', {
   ...fabricRules,
 });
 
-/** With every default. */
+/** Options with all defaults. */
 export type CheckedChannelOptions = Required<
   Omit<ChannelOptions, 'log' | 'tls' | 'security' | 'credentials' | 'outlierDetection' | keyof FabricOptions>
 > &

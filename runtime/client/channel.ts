@@ -1,7 +1,7 @@
 /**
- * A channel: the way to a service, at one address or several. It connects when the first call needs it, keeps
- * a connection to each address, and gives calls to them in turn. The path of each call begins here;
- * everything that happens to an address is in runtime/client/connections.
+ * A channel: connections to a service at one or several addresses. It connects when the first call needs it,
+ * keeps a connection to each address, and distributes calls over them. The path of each call begins here; the
+ * code for one address is in runtime/client/connections.
  */
 import { EventEmitter } from 'node:events';
 import { peekContext } from '../boundary/contexts.ts';
@@ -51,19 +51,19 @@ import { ChannelQueue, type QueueOwner } from './queue/channel-queue.ts';
 import { WaitingCall } from './queue/waiting-calls.ts';
 import type { CallExtras } from './session/call-extras.ts';
 
-// The executor stores here, so that a call needs no closure for its promise. Taken from here at once: what
-// stayed would keep an answer's memory.
+// The promise executor stores its functions here, so that a call needs no closure. Cleared at once; otherwise
+// these fields would keep the last response alive.
 const nobody = (): void => undefined;
 let newResolve: Resolve = nobody;
 function capture(resolve: Resolve): void {
   newResolve = resolve;
 }
 
-/** Who serves calls of the servers over the connections of a channel (reverse/). */
+/** Serves calls of the servers over the connections of a channel (reverse/). */
 export interface ChannelServing {
-  /** Connections that take calls: each is told as soon as it does, and may be told again. */
+  /** Called for each connection when it can take calls; may be called again for the same connection. */
   onReady(links: readonly ClientLink[]): void;
-  /** The channel is closed. */
+  /** The channel has been closed. */
   onClosed(): void;
 }
 
@@ -73,7 +73,7 @@ export class ClientChannel
 {
   readonly address: string;
   readonly settings: CheckedChannelOptions;
-  /** Where calls wait, and streams start. */
+  /** The queue in which calls wait, and from which streams start. */
   readonly queue: ChannelQueue = new ChannelQueue(this);
 
   readonly #onClosed: Route['onClosed'];
@@ -105,7 +105,7 @@ export class ClientChannel
     this.queue.connections = this.#connections;
   }
 
-  /** Who is told of mistakes in requests. */
+  /** Called for mistakes in requests. */
   get warn(): Warn {
     const { log } = this.settings;
     return log === undefined ? processWarning : logged(log);
@@ -142,7 +142,7 @@ export class ClientChannel
     try {
       await ready;
     } catch (error) {
-      // One of its own, with a stack that ends at who waits: several may wait for the same.
+      // Create an error for each waiter, with the waiter's own stack.
       const { code, rawMessage, cause, trailer } = RpcError.from(error);
       throw new RpcError(code, rawMessage, { processed: 'no', cause: cause ?? error, trailer });
     }
@@ -152,12 +152,12 @@ export class ClientChannel
     return this.closeFor('the channel was closed');
   }
 
-  /** `reason`: for calls under way and those that wait. */
+  /** `reason` is for calls in flight and waiting calls. */
   closeFor(reason: string, whyClosed = this.#whyClosed): Promise<void> {
     if (this.#closed !== undefined) return this.#closed;
     this.#whyClosed = whyClosed;
     this.#closed = this.#end(reason);
-    // Calls are made again at once, and find it closed.
+    // Callers may make calls again at once, which must find the channel closed.
     this.repeats.pauses.close();
     return this.#closed;
   }
@@ -167,8 +167,7 @@ export class ClientChannel
   }
 
   /**
-   * Where leases for the channel come from: the context behind it, or the one that its first fabric will
-   * have.
+   * The context for leases of the channel: that of its connection, or the one that its first fabric will use.
    */
   get context(): FabricContext {
     const current = this.#connections.current?.connection.context;
@@ -186,14 +185,14 @@ export class ClientChannel
     return this.#interceptors;
   }
 
-  /** Of calls that have no limit of their own, -1 for none. */
+  /** Time limit of calls without their own, -1 for none. */
   get defaultTimeoutMs(): number {
     return this.settings.timeoutMs;
   }
 
-  /** The start of every call. */
+  /** Starts every call. */
   unary(method: ClientMethod, request: unknown, options: CallOptions | undefined): Promise<unknown> {
-    // `options` may be anything in JavaScript; `attempt` says so.
+    // JavaScript callers may pass any `options`; `attempt` reports that.
     if (options?.retry !== undefined || options?.hedging !== undefined)
       return repeated(this, method, request, options);
     return this.attempt(method, request, options);
@@ -233,14 +232,14 @@ export class ClientChannel
     return promise;
   }
 
-  /** Somebody waits for a connection, however long it takes. */
+  /** A caller waits for a connection without a time limit. */
   get wanted(): boolean {
     return this.#serving !== undefined || this.queue.size + this.#readyWaiters.size > 0;
   }
 
   /**
-   * Calls of the servers are served by `serving`: the channel connects, stays connected, and keeps the
-   * process alive. Returns false when others serve already.
+   * Lets `serving` serve calls of the servers: the channel connects, stays connected, and keeps the process
+   * alive. Returns false when another object already serves them.
    */
   serve(serving: ChannelServing): boolean {
     if (this.#serving !== undefined) return false;
@@ -259,7 +258,7 @@ export class ClientChannel
     return [...this.queue.deadlines(), ...this.#readyWaiters.deadlines()];
   }
 
-  /** What this side offers in a handshake. */
+  /** Returns what this side offers in a handshake. */
   side(): LocalSide {
     const { inflightMax, streamsMax, messageMaxBytes, identity, security, log } = this.settings;
     const own = { role: 'client', inflightMax, streamsMax, messageMaxBytes, identity, ...security } as const;
@@ -275,7 +274,7 @@ export class ClientChannel
     };
   }
 
-  /** Something has happened to a connection: what follows for calls and for those who wait. */
+  /** Handles a change of the connections for waiting calls and for callers of ready(). */
   onChange(state: EndpointState): void {
     if (this.#closed !== undefined) return;
     this.#setState(state === 'ejected' ? 'ready' : state);
@@ -305,12 +304,12 @@ export class ClientChannel
     return this.#state === 'failing' && !this.#connections.comesAgain;
   }
 
-  /** A call or a stream begins. */
+  /** Called when a call or a stream begins. */
   wake(): void {
     if (!this.#keepAlive.running) this.#wake();
   }
 
-  /** The first call after a silence. */
+  /** The first call after an idle time. */
   #wake(): void {
     const silentMs = this.#keepAlive.start();
     if (silentMs >= this.settings.verifyAfterMs) this.#connections.verify();
@@ -321,11 +320,11 @@ export class ClientChannel
     this.#state = state;
     if (this.listenerCount('state') === 0) return;
     const error = state === 'failing' ? this.#connections.lastError : undefined;
-    // Later, so that a listener cannot call into the middle of a change.
+    // Notify listeners later, so that they cannot call the channel in the middle of a change.
     queueMicrotask(() => this.#tellState(state, error));
   }
 
-  /** Each on its own: what one throws is a warning, and the others hear of the state all the same. */
+  /** An error of one listener becomes a warning, and the others are still called. */
   #tellState(state: ChannelState, error: RpcError | undefined): void {
     for (const listener of this.rawListeners('state'))
       guardedInRoot("a listener of channel.on('state')", () => listener.call(this, state, error));
@@ -353,7 +352,7 @@ export class ClientChannel
   }
 }
 
-/** Those fabrics that leave the host are not offered: what calls carry can be read there. */
+/** Do not offer fabrics that leave the host, where others could read the calls. */
 function withoutWires(side: LocalSide): LocalSide {
   const reason =
     'credentials of calls are not sent over it, since others may read them (credentials.unsealed)';
@@ -366,8 +365,8 @@ function withoutWires(side: LocalSide): LocalSide {
 }
 
 /**
- * The class behind a channel that an application gives. Throws a TypeError for anything else, channels of
- * another copy of this package among it.
+ * Returns the class behind a channel of the application. Throws a TypeError for anything else, including
+ * channels of another copy of this package.
  */
 export function clientChannel(what: string, channel: Channel): ClientChannel {
   if (channel instanceof ClientChannel) return channel;
@@ -375,9 +374,9 @@ export function clientChannel(what: string, channel: Channel): ClientChannel {
 }
 
 /**
- * A channel to `host:port`, `[ipv6]:port` or `unix:/path`; to several of them, as a list or with commas
- * between; to all addresses of a name, `dns:///host:port`; or to what a {@link Resolver} says. Does not
- * connect yet. Throws for a bad address or option.
+ * Creates a channel to `host:port`, `[ipv6]:port` or `unix:/path`; to several of them, as a list or separated
+ * by commas; to all addresses of a name, `dns:///host:port`; or to the addresses of a {@link Resolver}. Does
+ * not connect yet. Throws for an invalid address or option.
  */
 export function createChannel(
   address: string | readonly string[] | Resolver,

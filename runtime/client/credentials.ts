@@ -1,7 +1,7 @@
 /**
- * Tokens that a client shows: metadata for the server's `authenticate`, once per connection, or for its
- * handlers, with each call. From functions of the application, kept until shortly before they expire. Used by
- * a channel.
+ * Credentials of a client: metadata for the server's `authenticate`, once per connection, or for its
+ * handlers, with each call. They come from functions of the application and are cached until shortly before
+ * they expire. Used by a channel.
  */
 
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -15,27 +15,30 @@ import { credentialsMarginMs, credentialsMs } from '../limits.ts';
 
 export interface GivenCredentials {
   metadata: MetadataInit;
-  /** Until then they are used again, less 30 s; as `Date.now()` counts. Default: asked for each time. */
+  /**
+   * Time of expiry on the clock of `Date.now()`: the credentials are reused until 30 s before it. Default:
+   * the function is called each time.
+   */
   expiresAtMs?: number;
 }
 /**
- * Gets credentials from wherever they are. Calls and connections share what it gives, so it is called for
- * none of them: it sees no store of an `AsyncLocalStorage`. What differs from user to user belongs into
+ * Returns credentials. Calls and connections share the result, so the function runs outside of any caller's
+ * async context: no `AsyncLocalStorage` has a store. Values that differ from user to user belong into
  * `metadata` of the call, or into an interceptor.
  */
 export type CredentialsSource = () => GivenCredentials | Promise<GivenCredentials>;
 
 /** Option `credentials` of a channel. */
 export interface Credentials {
-  /** For the server's `authenticate`: asked for each connection. */
+  /** For the server's `authenticate`: sent with each connection. */
   session?: CredentialsSource;
-  /** Metadata of each call. */
+  /** Sent as metadata with each call. */
   call?: CredentialsSource;
-  /** Sends them over wires that others may read, too. Default: false. */
+  /** Also sends them over connections that others may read. Default: false. */
   unsealed?: boolean;
 }
 
-/** A source that hangs must not keep those who ask later, since they share its answer. */
+/** Limit the time: later callers share the answer of a source that hangs. */
 function inTime(asked: Promise<Metadata>): Promise<Metadata> {
   return new Promise((resolve, reject) => {
     const text = `the credentials of the channel have not come within ${credentialsMs} ms`;
@@ -45,7 +48,7 @@ function inTime(asked: Promise<Metadata>): Promise<Metadata> {
   });
 }
 
-/** One source. Those who ask while it is being asked share the answer. */
+/** One source. Callers that ask during a running request share its answer. */
 export class KeptCredentials {
   readonly #source: CredentialsSource;
   #kept: Metadata | undefined;
@@ -67,10 +70,10 @@ export class KeptCredentials {
 
   async #ask(): Promise<Metadata> {
     try {
-      // Behind an await: what it throws at once is a rejection like any other.
+      // After an await, so that a synchronous error becomes a rejection.
       await undefined;
       const { metadata, expiresAtMs } = await this.#source();
-      // Without this check a token under another name would silently not be sent.
+      // Check the names: otherwise a token under a wrong name would silently not be sent.
       if (metadata === undefined)
         throw new TypeError('they come as { metadata, expiresAtMs }, and metadata is missing');
       const made = new Metadata(metadata);
@@ -85,7 +88,7 @@ export class KeptCredentials {
   }
 }
 
-/** Adds them to each call; what a call has given itself under the same name goes first. */
+/** Adds them to each call; metadata of the call with the same name takes precedence. */
 export function callCredentials(source: CredentialsSource): Interceptor {
   const kept = new KeptCredentials(source);
   return (next) => async (request) => {

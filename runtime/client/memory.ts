@@ -18,10 +18,10 @@ function contextOf(what: string, channel: Channel | undefined): FabricContext {
 }
 
 /**
- * `bytes` bytes of this thread's registered arena, for requests (`lease.bytes` as a `bytes` field) or
- * responses (option `into`). Not zeroed. Throws RESOURCE_EXHAUSTED when the arena is full. `channel`: whose
- * fabric and device to allocate for, shared memory by default; one that is not connected yet takes the fabric
- * it will try first.
+ * Allocates `bytes` bytes of this thread's registered arena, for requests (`lease.bytes` as a `bytes` field)
+ * or responses (option `into`). The memory is not zeroed. Throws RESOURCE_EXHAUSTED when the arena is full.
+ * `channel` selects fabric and device, shared memory by default; for a channel that is not connected yet, the
+ * fabric that it will try first.
  */
 export function allocBuffer(bytes: number, channel?: Channel): Lease {
   if (!Number.isInteger(bytes) || bytes < 1 || bytes > limits.messageBytes.max) {
@@ -31,9 +31,9 @@ export function allocBuffer(bytes: number, channel?: Channel): Lease {
 }
 
 /**
- * Registers a buffer of the application now rather than in its first call. The registration is kept until it
- * is not used for a while (mrCacheIdleMs) or others need the room. Throws RESOURCE_EXHAUSTED naming the
- * limit.
+ * Registers a buffer of the application now instead of in its first call. The registration ends when it is
+ * not used for a while (mrCacheIdleMs), or when others need the room. Throws RESOURCE_EXHAUSTED with the name
+ * of the limit.
  */
 export function registerBuffer(buffer: ArrayBuffer | Uint8Array, channel?: Channel): void {
   const memory = buffer instanceof Uint8Array ? buffer.buffer : buffer;

@@ -1,7 +1,7 @@
 /**
- * One connection of a server, whose client may serve calls: the second session, from the client's `serve`
- * frame to its end, and the Peer that has it meanwhile. Made by RpcPeers when the client asks the first time;
- * on the server's JS thread.
+ * A connection of a server whose client may serve calls: the second session, from the client's `serve` frame
+ * to its end, and the Peer that uses it. Created by RpcPeers when the client first offers to serve; on the
+ * server's JS thread.
  *
  * | state     | what comes              | what follows                                                |
  * |-----------|-------------------------|-------------------------------------------------------------|
@@ -35,13 +35,13 @@ export class Calling implements ConnectionCalls {
   readonly #connection: ServerConnection;
   readonly #owner: CallingOwner;
   #state: State = 'idle';
-  /** Of the serve frame that is served, or was. */
+  /** Number of the current or last serve frame. */
   #number = -1;
-  /** One that has come before the session before it has ended. */
+  /** A serve frame that has arrived before the earlier session has ended. */
   #next: Serve | undefined;
   #half: SecondHalf | undefined;
   #peer: RpcPeer | undefined;
-  /** Why there will be no more. */
+  /** Why no further session will be accepted. */
   #over: string | undefined;
 
   constructor(connection: ServerConnection, owner: CallingOwner) {
@@ -143,7 +143,7 @@ export class Calling implements ConnectionCalls {
     await peer.channel.ready().catch(() => undefined);
     if (this.#peer !== peer) return;
     if (peer.channel.state !== 'ready') {
-      // It was to end before the channel had the session.
+      // The session was ended before the channel got it.
       this.#end(this.#over ?? 'the client serves no more');
       return;
     }
@@ -162,7 +162,7 @@ export class Calling implements ConnectionCalls {
     void this.#peer?.end(reason);
   }
 
-  /** The peer makes no more calls, and none is under way. */
+  /** The peer makes no more calls, and none is in flight. */
   #onClosed(peer: RpcPeer, reason: string): void {
     if (this.#peer !== peer) return;
     this.#peer = undefined;
@@ -172,7 +172,7 @@ export class Calling implements ConnectionCalls {
     void peer.end(reason).then(() => this.#idle());
   }
 
-  /** Nothing has come of it. */
+  /** The attempt has failed. */
   #giveUp(code: StatusCode, reason: string): void {
     if (this.#state !== 'asking' && this.#state !== 'connecting') return;
     const half = this.#half;

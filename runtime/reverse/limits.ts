@@ -4,7 +4,7 @@
  */
 
 /**
- * From the end of the session that a client serves by to the next one on the same connection, when the client
- * has not ended it. The connection itself has a back-off of its own.
+ * Pause between the end of a second session, unless the client has ended it, and the next one on the same
+ * connection. The connection itself has its own backoff.
  */
 export const reverseRetryMs = 200;

@@ -1,7 +1,6 @@
 /**
- * What stands for the sideband of a connection to a client that serves: the channel to that client (peer.ts)
- * hears through it what becomes of the second session, as other channels hear of their connections from their
- * sockets. On the server's JS thread.
+ * Replaces the sideband for a channel to a client that serves (peer.ts): it reports the events of the second
+ * session, as the socket of another channel does for its connection. On the server's JS thread.
  */
 import type { Sideband } from '../client/connections/client-link.ts';
 import { controlText, type Frame } from '../control/frames.ts';
@@ -12,7 +11,7 @@ export class PeerLink implements Sideband {
   readonly #onClosed: (reason: string) => void;
   #onFrame: ((frame: Frame) => void) | undefined;
 
-  /** `onClosed`: told once, when the channel ends the connection or has heard that it is over. */
+  /** `onClosed` is called once, when the channel closes the connection or has learned of its end. */
   constructor(onClosed: (reason: string) => void) {
     this.#onClosed = onClosed;
   }
@@ -21,7 +20,7 @@ export class PeerLink implements Sideband {
     this.#onFrame = onFrame;
   }
 
-  /** Nothing is sent: this connection takes no pings, and has no goaway to answer. */
+  /** Sends nothing: this connection uses no pings, and has no goaway to answer. */
   send(): void {}
 
   close(reason: string): void {
@@ -31,12 +30,12 @@ export class PeerLink implements Sideband {
     this.#onClosed(reason);
   }
 
-  /** No new calls are made; it is closed with the last one. */
+  /** Makes no new calls; closes after the last one. */
   drain(reason: string): void {
     this.#onFrame?.({ type: 'goaway', reason: controlText(reason) });
   }
 
-  /** It is over, for this reason. */
+  /** Reports the end with this reason. */
   end(reason: string): void {
     if (this.#onFrame !== undefined) this.#onFrame({ type: 'bye', reason: controlText(reason) });
     this.close(reason);

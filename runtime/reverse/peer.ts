@@ -1,7 +1,6 @@
 /**
- * A client that serves calls of its server, as the server sees it: a channel whose only connection is the
- * second session of the connection that the client has made. Made when that session is up (calling.ts); on
- * the server's JS thread.
+ * A client that serves calls of its server: a channel whose only connection is the second session of the
+ * client's connection. Created when that session is up (calling.ts); on the server's JS thread.
  */
 import { ClientChannel } from '../client/channel.ts';
 import { Turns } from '../client/connections/turns.ts';
@@ -17,13 +16,13 @@ export class RpcPeer implements Peer {
   readonly channel: ClientChannel;
   readonly #prepared: Prepared;
   readonly #link: PeerLink;
-  /** The channel has the session. */
+  /** True when the channel owns the session. */
   #taken = false;
   #gone = '';
 
   /**
-   * `prepared`: a session that is connected, which the peer has from now on. `onClosed`: told once, when no
-   * call is under way any more and none will be.
+   * `prepared` is a connected session, which the peer owns from now on. `onClosed` is called once, when no
+   * call is in flight and none will follow.
    */
   constructor(prepared: Prepared, info: KnownPeer, onClosed: (reason: string) => void) {
     this.#prepared = prepared;
@@ -66,13 +65,13 @@ export class RpcPeer implements Peer {
     return this.#gone === '';
   }
 
-  /** It gets no more calls, and leaves when it has answered those that it has. */
+  /** Makes no new calls, and closes after the last response. */
   drain(why: string): void {
     this.#gone ||= why;
     this.#link.drain(why);
   }
 
-  /** Ends it now; calls under way fail. Resolves when nothing is left of it. */
+  /** Closes now; calls in flight fail. Resolves when everything is released. */
   async end(why: string): Promise<void> {
     this.#gone ||= why;
     this.#link.end(why);

@@ -1,6 +1,6 @@
 /**
- * The clients of a server that serve calls of it: one for each connection whose client does. `peersOf` makes
- * the server take what such clients say; on the server's JS thread.
+ * The clients that serve calls of their server, one for each such connection. `peersOf` makes the server
+ * accept them; on the server's JS thread.
  */
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
@@ -31,12 +31,15 @@ function shown(error: unknown): string {
   }
 }
 
-/** What a client may need to be allowed to serve: the method that clients of older releases called for it. */
+/**
+ * The method for which `authorize` must allow a client that wants to serve; clients of older releases called
+ * it for that.
+ */
 const serveMethod = ReverseDefinition.methods.serve.fullName;
 
 class RpcPeers extends EventEmitter<PeerEvents> implements Peers, CallingOwner {
   readonly #server: RpcServer;
-  /** By the first session of their connections. */
+  /** Peers by the first session of their connection. */
   readonly #peers = new Map<object, RpcPeer>();
 
   constructor(server: RpcServer) {
@@ -86,8 +89,8 @@ class RpcPeers extends EventEmitter<PeerEvents> implements Peers, CallingOwner {
   }
 
   /**
-   * A listener that fails ends neither the connection nor the process. It hears of all clients, so it runs
-   * without what the connection of one has entered.
+   * An error of a listener ends neither the connection nor the process. A listener gets the events of all
+   * clients, so it runs outside of the async context of one connection.
    */
   #tell(event: keyof PeerEvents, peer: Peer): void {
     try {
@@ -107,8 +110,8 @@ class RpcPeers extends EventEmitter<PeerEvents> implements Peers, CallingOwner {
 }
 
 /**
- * Makes `server` take clients that serve calls of it (serveReverse). When it shuts down, they leave with
- * their last answer. To clients of older releases, which called a method for this, it says what to do.
+ * Makes `server` accept clients that serve its calls (serveReverse). On shutdown, they stay until their last
+ * response. Clients of older releases, which called a method for this, get an error that says what to do.
  */
 export function peersOf(server: Pick<Server, 'add'> & Partial<Pick<Server, 'onShutdown'>>): Peers {
   const own = rpcServer('peersOf', server as Server);

@@ -1,6 +1,6 @@
 /**
- * The calls of its servers that a client serves over the connections of a channel: one second session on each
- * of them (serving.ts), all with the same handlers. On the channel's JS thread.
+ * Serves calls of the servers of a channel: one second session on each connection (serving.ts), all with the
+ * same handlers. On the channel's JS thread.
  */
 
 import { type ChannelServing, type ClientChannel, clientChannel } from '../client/channel.ts';
@@ -32,13 +32,13 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
   readonly #channel: ClientChannel;
   readonly #errors: HandlerErrors;
   readonly #interceptors: readonly Interceptor[];
-  /** Connections that have been asked, whatever has become of it. */
+  /** Connections whose server was asked, with any result. */
   readonly #asked = new WeakSet<ClientLink>();
   readonly #servings = new Set<Serving>();
   readonly #timers = new Set<NodeJS.Timeout>();
   #succeed!: () => void;
   #fail!: (error: unknown) => void;
-  /** It has been ready. */
+  /** True after `ready` has resolved. */
   #served = false;
   #closed = false;
 
@@ -51,10 +51,10 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
       this.#succeed = resolve;
       this.#fail = reject;
     });
-    // An application that does not ask need not hear of it as an unhandled rejection.
+    // For applications that do not use `ready`: avoid an unhandled rejection.
     this.ready.catch(() => undefined);
     if (this.#channel.closed) this.onClosed();
-    // In the root: it serves whoever calls, not only the caller of this function.
+    // In the root context: it serves all callers, not only the caller of this function.
     else if (!inRoot(() => this.#channel.serve(this))) {
       this.#closed = true;
       const text =
@@ -113,17 +113,17 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
     try {
       this.#servings.add(new Serving(link, second.open(), this));
     } catch {
-      // There is no room for another session now.
+      // This side has no room for another session now.
       this.#later(link);
     }
   }
 
-  /** A server makes no such calls. The only one of its channel: then nobody ever will. */
+  /** This server makes no such calls. If it is the only one of the channel, nobody ever will. */
   #refused(error: RpcError): void {
     if (!this.#served && this.#channel.addresses.length <= 1) this.#stop(error);
   }
 
-  /** The connection is still there: another attempt on it, after a pause. */
+  /** The connection is still open: try again after a pause. */
   #later(link: ClientLink): void {
     if (this.#closed || link.ended !== undefined) return;
     const timer = setTimeout(() => {
@@ -133,7 +133,7 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
     this.#timers.add(timer.unref());
   }
 
-  /** Others may serve on the channel from now on. */
+  /** Another object may serve on the channel from now on. */
   #stop(error: unknown): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -145,8 +145,9 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
 
 /**
  * Serves calls that the servers of `channel` make to this client, over the channel's connections, until
- * `close()`. A server must have `peersOf(server)`. Like a server that listens, it keeps the process alive,
- * and it connects the channel. One serves on a channel: `ready` of a second rejects with ALREADY_EXISTS.
+ * `close()`. The server must use `peersOf(server)`. Connects the channel, and keeps the process alive like a
+ * listening server. Only one such object can serve on a channel: `ready` of a second one rejects with
+ * ALREADY_EXISTS.
  */
 export function serveReverse(channel: Channel, options: ReverseOptions = {}): ReverseServer {
   return new RpcReverseServer(channel, options);

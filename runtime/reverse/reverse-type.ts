@@ -1,6 +1,6 @@
 /**
- * Calls from a server to its clients as applications see them: what serveReverse() and peersOf() take and
- * give. The classes behind them are in the files beside this one.
+ * The public interfaces of calls from a server to its clients: the parameters and results of serveReverse()
+ * and peersOf(). The classes that implement them are in the other files of this folder.
  */
 import type { ServiceDefinition } from '../codec/types.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
@@ -10,33 +10,33 @@ import type { Client, Handlers } from '../core/types.ts';
 import type { OnHandlerError } from '../core/warnings.ts';
 
 export interface ReverseOptions {
-  /** Told about errors of handlers that are no RpcError. The server learns only INTERNAL. */
+  /** Called for errors of handlers that are not RpcErrors. The server gets only INTERNAL. */
   onHandlerError?: OnHandlerError;
-  /** Around the handlers of all services, the first is outermost. Default: none. */
+  /** Interceptors of the handlers of all services, the first one outermost. Default: none. */
   interceptors?: readonly Interceptor[];
 }
 
 /** A client that serves calls of its server. */
 export interface ReverseServer extends AsyncDisposable {
-  /** Resolves when the server can call; rejects when it never will. */
+  /** Resolves when the server can make calls; rejects when it never will. */
   readonly ready: Promise<void>;
   /** Serves the methods of `definition` that `handlers` has. Throws as `server.add` does. */
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this;
-  /** Serves no more. Handlers that run are told by their signals. */
+  /** Stops serving. The signals of running handlers are aborted. */
   close(): Promise<void>;
 }
 
-/** A client that serves, as the server sees it. As text: its name. */
+/** A client that serves calls of its server. Its text is its name. */
 export interface Peer {
-  /** Address and self-given name, for people: nobody has checked it. */
+  /** Address and self-given name, for logs; not verified. */
   readonly name: string;
-  /** Who it is, as `context.peer` of the handlers that it calls: its `identity` was verified. */
+  /** The peer, as in `context.peer` of the handlers that it calls; its `identity` was verified. */
   readonly info: PeerInfo;
-  /** Whether it can still be called. */
+  /** True while it can be called. */
   readonly connected: boolean;
 }
 
-/** The client of a service, with its unary methods only. */
+/** A client for the unary methods of a service. */
 export type UnaryClient<D extends ServiceDefinition> = {
   readonly [K in keyof D['methods'] as D['methods'][K] extends {
     readonly requestStream: false;
@@ -46,7 +46,7 @@ export type UnaryClient<D extends ServiceDefinition> = {
     : never]: Client<D>[K];
 };
 
-/** `peer`: a client has begun to serve. `gone`: it has ended, or its connection has. */
+/** `peer`: a client has begun to serve. `gone`: it has stopped, or its connection has ended. */
 export interface PeerEvents {
   peer: [Peer];
   gone: [Peer];
@@ -54,13 +54,13 @@ export interface PeerEvents {
 
 /** The clients of a server that serve. */
 export interface Peers {
-  /** Those that serve now. */
+  /** The clients that serve now. */
   readonly all: readonly Peer[];
-  /** The peer on whose connection a handler's call came, undefined when it does not serve. */
+  /** Returns the peer on whose connection a handler's call arrived; undefined when it does not serve. */
   of(context: HandlerContext): Peer | undefined;
   /**
-   * A client of `definition` that calls `to`: a peer, or the one that has made a handler's call. `timeoutMs`:
-   * default limit of its calls. `interceptors`: around them, the first is outermost. Throws
+   * Returns a client of `definition` that calls `to`: a peer, or the caller of a handler's call. `timeoutMs`
+   * is the default limit of its calls. `interceptors` wrap them, the first one outermost. Throws
    * FAILED_PRECONDITION when the caller does not serve.
    */
   client<D extends ServiceDefinition>(
@@ -69,12 +69,11 @@ export interface Peers {
     defaults?: { timeoutMs?: number; interceptors?: readonly Interceptor[] },
   ): Client<D>;
   /**
-   * Calls `listener` when a client has begun to serve (`peer`), or has ended (`gone`), as an EventEmitter
-   * does.
+   * Calls `listener` when a client has begun to serve (`peer`) or has stopped (`gone`), like an EventEmitter.
    */
   on(event: keyof PeerEvents, listener: (peer: Peer) => void): this;
-  /** The same for the next one only. */
+  /** Calls `listener` for the next one only. */
   once(event: keyof PeerEvents, listener: (peer: Peer) => void): this;
-  /** Ends what `on` or `once` has begun. */
+  /** Removes a listener of `on` or `once`. */
   off(event: keyof PeerEvents, listener: (peer: Peer) => void): this;
 }

@@ -1,7 +1,7 @@
 /**
- * One connection of a channel, on which this side serves calls of the server: the second session, from the
- * `serve` frame to its end, and the server half that works on it. Made by the ReverseServer of the channel,
- * on its JS thread.
+ * A connection of a channel on which this side serves calls of the server: the second session, from the
+ * `serve` frame to its end, and the server session on it. Created by the ReverseServer of the channel, on its
+ * JS thread.
  *
  * | state   | what comes                  | what follows                                          |
  * |---------|-----------------------------|-------------------------------------------------------|
@@ -27,13 +27,13 @@ export interface ServingOwner {
   readonly handlers: HandlerTable;
   readonly load: Load;
   onHandlerError(error: unknown, method: string): void;
-  /** The server can call. */
+  /** The server can make calls. */
   onServed(): void;
-  /** Nothing is left of it. `isFinal`: the server makes no such calls, now or later. */
+  /** Everything is released. `isFinal` says that the server makes no such calls, now or later. */
   onOver(serving: Serving, error: RpcError, isFinal: boolean): void;
 }
 
-/** With these a server says that another attempt is in vain. */
+/** Status codes with which a server says that another attempt is in vain. */
 const final: readonly number[] = [Status.UNIMPLEMENTED, Status.PERMISSION_DENIED];
 
 export class Serving implements ConnectionServing, ServerSessionListener {
@@ -42,12 +42,12 @@ export class Serving implements ConnectionServing, ServerSessionListener {
   readonly #half: SecondHalf;
   /** Undefined until the server has answered. */
   #session: ServerSession | undefined;
-  /** Why it ends, when somebody has said so before the session is down. */
+  /** The reason of the end, when it is known before the session is down. */
   #why: RpcError | undefined;
   #isOver = false;
   #onOver: (() => void) | undefined;
 
-  /** Asks the server. Throws when this side cannot have another session. */
+  /** Sends `serve`. Throws when this side cannot have another session. */
   constructor(link: ClientLink, half: SecondHalf, owner: ServingOwner) {
     this.link = link;
     this.#half = half;
@@ -57,7 +57,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
   }
 
   onFrame(frame: ServingFrame | Served | Unserve): void {
-    // Of one before this that has crossed its end.
+    // The frame belongs to an earlier session, and has crossed its end.
     if (frame.number !== this.#half.number) return;
     if (frame.type === 'serving') this.#dial(frame);
     else if (frame.type === 'served') {
@@ -73,7 +73,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
     this.#end(new RpcError(Status.UNAVAILABLE, reason));
   }
 
-  /** Ends it now. Resolves when nothing is left of it. */
+  /** Ends it now. Resolves when everything is released. */
   close(reason: string): Promise<void> {
     if (this.#isOver) return Promise.resolve();
     this.link.send({ type: 'unserve', number: this.#half.number, reason, now: true });
@@ -94,7 +94,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
     this.#over(this.#why ?? new RpcError(Status.UNAVAILABLE, reason));
   }
 
-  /** The session gets its owner before it is connected, since requests may come at once. */
+  /** Attach the owner before the session is connected, since requests may arrive at once. */
   #dial(frame: ServingFrame): void {
     if (this.#session !== undefined || this.#why !== undefined) return;
     const { context, target, streamsMax, protection } = this.#half.prepared;
@@ -119,7 +119,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
       const why = this.#half.dial(frame);
       if (why !== '') context.sessions.close(target.session, why);
     } catch (error) {
-      // What has answered is not the server of the handshake.
+      // The queue pair is not that of the server of the handshake.
       this.link.close(controlText(textOf(error)));
     }
   }
@@ -141,7 +141,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
     this.#isOver = true;
     this.#onOver?.();
     this.#owner.onOver(this, why, final.includes(why.code));
-    // Last: the connection may have waited for this to end.
+    // Must be last: the connection may have waited for this end.
     this.link.serveNoMore(this);
   }
 }

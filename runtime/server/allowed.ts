@@ -1,6 +1,6 @@
 /**
- * Who may have a session: asked once for each connection, when its hello has come and before anything is made
- * for it. Used by a server on its JS thread.
+ * Decides by identity who may have a session: once for each connection, when its hello has arrived and before
+ * anything is created for it. Used by a server on its JS thread.
  */
 import { controlText, type Hello } from '../control/frames.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -12,7 +12,7 @@ import { decodeMetadata } from '../core/metadata-wire.ts';
 import type { KnownPeer, PeerInfo } from '../core/peer.ts';
 import { controlTextBytes } from '../limits.ts';
 
-/** Option `allow`. A peer needs one of these to match; what is not known of it never does. */
+/** Option `allow`. A peer is accepted when one of these matches; unknown properties of a peer never match. */
 export interface AllowedPeers {
   /** Users, at the other end of a unix socket. */
   uid?: number | readonly number[];
@@ -28,7 +28,7 @@ export interface CheckedAllowedPeers {
   readonly identity: readonly string[] | undefined;
 }
 
-/** Turns a client away: it learns the message, the log the reason too. */
+/** The error that refuses a client: the client gets the message; the log also has the reason. */
 export class NotAdmitted extends RpcError {
   readonly reason: string;
 
@@ -38,7 +38,7 @@ export class NotAdmitted extends RpcError {
   }
 }
 
-/** For the log. */
+/** Describes a peer for the log. */
 function shown(peer: PeerInfo): string {
   const { uid, gid, pid, identity } = peer;
   if (uid === undefined && gid === undefined) return identity ?? 'nothing is known of it';
@@ -48,7 +48,7 @@ function shown(peer: PeerInfo): string {
 const has = <T>(list: readonly T[] | undefined, value: T | undefined): boolean =>
   value !== undefined && list?.includes(value) === true;
 
-/** Throws when TLS has found that it may not go on. */
+/** Throws when TLS has refused the peer. */
 export function checkVerified({ refused, unchecked }: KnownPeer): void {
   if (refused === undefined) return;
   const text = unchecked
@@ -57,14 +57,14 @@ export function checkVerified({ refused, unchecked }: KnownPeer): void {
   throw new NotAdmitted(Status.UNAUTHENTICATED, text, refused);
 }
 
-/** Throws for one that looks like a pattern: it would be nobody's. */
+/** Throws for an identity that looks like a pattern, since it would match nobody. */
 export function checkWhole(what: string, identities: Iterable<string>): void {
   for (const identity of identities)
     if (identity.endsWith('*'))
       throw new TypeError(`${what}: '${identity}': identities are compared whole: * is no pattern`);
 }
 
-/** What `allow` says. Throws a TypeError for one that names nothing, which would let nobody in. */
+/** The checked option `allow`. Throws a TypeError for an empty one, which would admit nobody. */
 export class Allowed {
   readonly #allow: CheckedAllowedPeers | undefined;
 
@@ -75,7 +75,7 @@ export class Allowed {
     checkWhole('createServer: allow: identity', this.#allow?.identity ?? []);
   }
 
-  /** Throws when the peer is none of those. */
+  /** Throws when the peer matches none of these. */
   check(peer: PeerInfo): void {
     const allow = this.#allow;
     if (allow === undefined) return;
@@ -90,7 +90,7 @@ export class Allowed {
   }
 }
 
-/** Where it is empty the application has meant nobody: nobody is not somebody of that name. */
+/** An empty text means "unknown" and is not an identity. */
 function isIdentity(given: unknown): given is string {
   if (typeof given !== 'string' || given === '' || hasControl.test(given)) return false;
   return Buffer.byteLength(given) <= controlTextBytes;
@@ -103,8 +103,8 @@ export type Authenticate = (
 ) => string | undefined | Promise<string | undefined>;
 
 /**
- * Who the peer is by what the application says. Rejects to turn it away: with its own RpcError, or one that
- * tells nothing.
+ * Resolves with the peer's identity according to the application. Rejects to refuse the peer: with the
+ * application's RpcError, or with one that reveals nothing.
  */
 export async function authenticated(
   authenticate: Authenticate,
@@ -129,7 +129,7 @@ export async function authenticated(
   }
 }
 
-/** The reason as the log has it, in one line, cut to what a control frame holds. */
+/** Returns the reason for the log, in one line, cut to the length of a control frame. */
 export function reasonOf(error: RpcError): string {
   const { rawMessage } = error;
   return controlText(oneLine(error instanceof NotAdmitted ? `${rawMessage}: ${error.reason}` : rawMessage));

@@ -1,7 +1,7 @@
 /**
- * Who may call which method: option `authorize` of a server. Stands around each handler, outside of its
- * interceptors; servers without the option have nothing of it. Called for each call, on the JS thread of the
- * server.
+ * Option `authorize` of a server: decides who may call which method. It wraps each handler, outside of the
+ * interceptors; servers without the option have no such wrapper. Called for each call, on the JS thread of
+ * the server.
  */
 import type { ServiceDefinition } from '../codec/types.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -15,11 +15,12 @@ import { checkWhole } from './allowed.ts';
 import type { ServerCall } from './server-call.ts';
 import type { AnyHandler } from './server-method.ts';
 
-/** Says whether a peer may call `package.Service/Method`. Only `true` lets it. */
+/** Returns whether a peer may call `package.Service/Method`. Only `true` allows it. */
 export type AuthorizeFunction = (peer: PeerInfo, method: string) => boolean | Promise<boolean>;
 /**
- * Identities by `package.Service/Method`, `package.Service/*` or `*`; the closest key counts alone. `*` among
- * the identities: everybody, also those of whom nothing is known. What no key covers nobody may call.
+ * Identities by `package.Service/Method`, `package.Service/*` or `*`; only the most specific key applies. `*`
+ * among the identities allows everybody, including peers without a known identity. Methods that no key covers
+ * may be called by nobody.
  */
 export type AuthorizeTable = Readonly<Record<string, string | readonly string[]>>;
 
@@ -57,9 +58,9 @@ function byTable(given: object): AuthorizeFunction {
   };
 }
 
-/** A call that `authorize` has denied, for an audit. */
+/** A call that `authorize` has denied, for audits. */
 export interface DeniedCall {
-  /** Who has made it. */
+  /** The caller. */
   readonly peer: PeerInfo;
   /** `package.Service/Method` */
   readonly method: string;
@@ -71,14 +72,14 @@ export class Authorization {
   readonly #names: readonly string[];
   #warned = false;
 
-  /** Throws for a table that cannot be meant. `onDenied` must not throw. */
+  /** Throws for an invalid table. `onDenied` must not throw. */
   constructor(given: AuthorizeFunction | AuthorizeTable, onDenied: (call: DeniedCall) => void) {
     this.#onDenied = onDenied;
     this.#decide = typeof given === 'function' ? given : byTable(given);
     this.#names = typeof given === 'function' ? [] : Object.keys(given);
   }
 
-  /** Throws when the table names methods of the service that it does not have: they are misspelt. */
+  /** Throws when the table names methods that the service does not have, since they must be misspelt. */
   check({ fullName, methods }: ServiceDefinition): void {
     const known = Object.values(methods).map((method) => method.fullName);
     for (const name of this.#names) {
@@ -88,15 +89,15 @@ export class Authorization {
   }
 
   /**
-   * Warns of services in the table that the server does not have: what is misspelt lets nobody in. Once, when
-   * it begins to listen.
+   * Warns of services in the table that the server does not have: misspelt entries admit nobody. Called once,
+   * when the server begins to listen.
    */
   warnOfServices(services: readonly ServiceDefinition[], warn: Warn): void {
     const known = services.map(({ fullName }) => fullName);
     const named = new Set(
       this.#names.filter((name) => name !== '*').map((name) => name.slice(0, name.indexOf('/'))),
     );
-    // Those of a server without any are added later.
+    // A server without services will get them later.
     const unknown = known.length === 0 ? [] : [...named].filter((service) => !known.includes(service));
     if (this.#warned || unknown.length === 0) return;
     this.#warned = true;
@@ -107,7 +108,7 @@ export class Authorization {
     }
   }
 
-  /** Throws or rejects when the peer may not call the method. Undefined: it may. */
+  /** Throws or rejects when the peer may not call the method. Returns undefined when it may. */
   admit(peer: PeerInfo, method: string): Promise<void> | undefined {
     const allowed = decided(this.#decide, peer, method);
     if (allowed === true) return undefined;
@@ -126,7 +127,7 @@ export class Authorization {
     );
   }
 
-  /** The handler, for those who may call it. */
+  /** Returns a handler that runs `handler` for allowed peers only. */
   around(method: string, handler: AnyHandler): AnyHandler {
     const decide = this.#decide;
     const denied = ({ peer }: ServerCall): RpcError => this.#denied(peer, method);
@@ -146,7 +147,7 @@ export class Authorization {
   }
 }
 
-/** An RpcError is what the application wants to answer. */
+/** The application answers with an RpcError. */
 const faultOf = (error: unknown): Error => (error instanceof RpcError ? error : new AuthorizeFailed(error));
 
 function decided(decide: AuthorizeFunction, peer: PeerInfo, method: string): unknown {

@@ -1,12 +1,12 @@
 /**
- * What a server says of calls that its handlers do not answer: requests that it does not run, and ends that
- * handlers are told of. For unary calls, streams, calls that a client serves, and servers of gRPC.
+ * The status and text of calls that handlers do not answer: requests that the server rejects, and the reasons
+ * with which handlers are aborted. For unary calls, streams, calls that a client serves, and gRPC servers.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../core/errors/status.ts';
 import { textOf } from '../core/foreign.ts';
 
-/** Why a request is not run. No error: many may come, and nobody looks at where they were refused. */
+/** Why a request is not run. It is not an Error, since there may be many and nobody needs their stacks. */
 export interface Refusal {
   readonly status: StatusCode;
   readonly text: string;
@@ -17,9 +17,9 @@ const refusal = (status: StatusCode, path: string, why: string): Refusal => ({
   text: `${path}: ${why}`,
 });
 
-/** The server goes, or the connection does. */
+/** The server or the connection is shutting down. */
 export const leaving = (path: string, why: string): Refusal => refusal(Status.UNAVAILABLE, path, why);
-/** `limit`: what is used up, with its option. */
+/** `limit` is the exhausted limit, with its option. */
 export const exhausted = (path: string, limit: string): Refusal =>
   refusal(Status.RESOURCE_EXHAUSTED, path, limit);
 export const startsLate = (path: string): Refusal =>
@@ -28,38 +28,38 @@ export const malformedMetadata = (path: string, why: string): Refusal =>
   refusal(Status.INTERNAL, path, `malformed metadata: ${why}`);
 export const undecodable = (path: string, cause: unknown): Refusal =>
   refusal(Status.INTERNAL, path, undecodableRequest(cause));
-/** `missing`: the words of a handler table. */
+/** `missing` is the text of a handler table. */
 export const unknownMethod = (missing: string): Refusal => ({ status: Status.UNIMPLEMENTED, text: missing });
-/** Parts that do not belong together. */
+/** Parts of a stream that break the protocol. */
 export const broken = (path: string, rule: string): Refusal => refusal(Status.INTERNAL, path, rule);
 
-/** Of any request of a call, behind its path. */
+/** The text for an undecodable request, which follows the path of the method. */
 export const undecodableRequest = (cause: unknown): string =>
   `the request cannot be decoded: ${textOf(cause)}`;
 
-/** What a caller learns of an error that is no RpcError. */
+/** The text for the caller when a handler has failed with an error that is not an RpcError. */
 export const handlerFailed = (path: string): string => `${path}: the handler failed`;
 /**
- * The same where a handler has returned what its method does not answer with. The values may be nobody's
- * business but the server's.
+ * The text when a handler has returned a value that is not a response of its method. It does not contain the
+ * values, which may be confidential.
  */
 export const unencodable = (path: string): string =>
   `${path}: the response cannot be encoded; the server's log may say why`;
-/** The same where the handler has not run, as the server could not find out whether it may. */
+/** The text when the handler has not run because `authorize` has failed. */
 export const authorizeFailed = (path: string): string =>
   `${path}: authorize failed; the server's log may say why`;
 
 export const deadlinePassed = (path: string): RpcError =>
   new RpcError(Status.DEADLINE_EXCEEDED, `${path}: the deadline passed`);
 
-/** The server's own limit has passed. */
+/** The server's own time limit has passed. */
 export const limitPassed = (path: string): RpcError =>
   new RpcError(
     Status.DEADLINE_EXCEEDED,
     `${path}: the time limit of the server passed (its options defaultTimeoutMs and timeoutMaxMs)`,
   );
 
-/** `status`: what the client has cancelled with. */
+/** `status` is the client's status of the cancel. */
 export const givenUp = (path: string, status: number): RpcError =>
   status === Status.DEADLINE_EXCEEDED
     ? deadlinePassed(path)

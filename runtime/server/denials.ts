@@ -1,5 +1,5 @@
 /**
- * Calls that `authorize` has denied, for the log and for the application's audit. Used by a server on its JS
+ * Reports calls that `authorize` has denied to the log and to the application. Used by a server on its JS
  * thread.
  */
 import { guardedInRoot } from '../core/foreign.ts';
@@ -7,13 +7,10 @@ import type { LimitedLog } from '../core/log.ts';
 import type { DeniedCall } from './authorize.ts';
 import type { ServerOptions } from './server-options.ts';
 
-/** Of those of whom nothing is known, all that come from one address are one. */
+/** Returns the address without the port: peers of one address without known identity count as one. */
 const withoutPort = (address: string): string => address.replace(/:\d+$/, '');
 
-/**
- * Clients can cause these lines, so the log has only so many a second for each of them; `onDenied` hears of
- * all.
- */
+/** Clients can cause these lines, so the log is rate-limited for each client; `onDenied` gets all. */
 export function denialsTo(log: LimitedLog | undefined, { onDenied }: Pick<ServerOptions, 'onDenied'>) {
   return (call: DeniedCall): void => {
     const { peer, method } = call;

@@ -1,13 +1,13 @@
 /**
- * Names in an object of handlers that are no methods: mostly slips, and their methods would answer
- * UNIMPLEMENTED without a word. TypeScript finds them in what is written in place, and nothing in JavaScript.
- * Said once, when handlers are given to a server.
+ * Warns of names in a handler object that are not methods of the service. They are mostly typing errors, and
+ * the intended methods would silently answer UNIMPLEMENTED. TypeScript finds them only in object literals,
+ * JavaScript never. Called once, when handlers are added to a server.
  */
 import type { ServiceDefinition } from '../codec/types.ts';
 import { slipOf } from '../core/nearest.ts';
 import type { Warn } from '../core/warnings.ts';
 
-/** Names of functions in an object and in its classes. No getter is run. */
+/** Returns the names of functions in an object and in its classes, without running getters. */
 function functionsOf(object: object): Set<string> {
   const names = new Set<string>();
   for (let at: object | null = object; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at))
@@ -17,8 +17,8 @@ function functionsOf(object: object): Set<string> {
 }
 
 /**
- * In a class, or beside handlers of all methods, other functions are helpers; elsewhere an unknown name is
- * told of, and one that looks like a method without a handler always is.
+ * In a class, or beside handlers of all methods, other functions count as helpers; elsewhere every unknown
+ * name is reported. A name that resembles a method without a handler is always reported.
  */
 export function warnOfNames(service: ServiceDefinition, handlers: object, warn: Warn): void {
   const given = functionsOf(handlers);

@@ -1,7 +1,7 @@
 /**
- * The signal of a handler's context. What its listeners throw, or reject with, would end the process: that is
- * what an EventTarget does with it, and this package is who fires the signal. So each listener is called as
- * every function of the application is. Made by the contexts of handlers, here and over gRPC.
+ * The signal of a handler's context. An EventTarget turns errors of listeners into uncaught exceptions, which
+ * would end the process, and this package fires the signal. So each listener is wrapped like every function
+ * of the application. Created by the contexts of handlers, here and over gRPC.
  */
 import { guardedInRoot } from '../core/foreign.ts';
 
@@ -9,7 +9,7 @@ type Listener = Parameters<AbortSignal['addEventListener']>[1];
 type Args = Parameters<AbortSignal['addEventListener']>;
 
 const { addEventListener, removeEventListener } = EventTarget.prototype;
-/** One for each listener, so that it can be taken off again, and counts once. */
+/** One wrapper for each listener, so that it can be removed and is added only once. */
 const wrappers = new WeakMap<object, (this: unknown, event: Event) => void>();
 const handlers = new WeakMap<AbortSignal, AbortSignal['onabort']>();
 
@@ -55,7 +55,7 @@ const own: PropertyDescriptorMap = {
   },
 };
 
-/** A controller whose signal is for a handler. */
+/** Returns a controller whose signal is for a handler. */
 export function handlerController(): AbortController {
   const controller = new AbortController();
   Object.defineProperties(controller.signal, own);

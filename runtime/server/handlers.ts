@@ -1,4 +1,4 @@
-/** The methods of a server, by id: filled by `server.add`, read for each request. */
+/** The handlers of a server by method id: filled by `server.add`, read for each request. */
 
 import { noMessage } from '../boundary/outgoing/plain-types.ts';
 import { noteMethod } from '../boundary/traces/method-names.ts';
@@ -15,15 +15,15 @@ import type { AnyHandler, ServerMethod, StreamMethod } from './server-method.ts'
 import { StaleRequests } from './stale-requests.ts';
 import { TimeLimits } from './time-limits.ts';
 
-/** Of the answer that ends a stream, which has no message. */
+/** For the response that ends a stream, which has no message. */
 const noCheck = new MessageCheck('', noMessage, () => undefined);
 noCheck.left = 0;
 
 const codecNames = { PROTOBUF: 'protobuf', MSGPACK: 'MessagePack' } as const;
 
 /**
- * What a server takes of a method: clients that are older than the option, and gRPC, have its messages in
- * protobuf.
+ * Returns the message formats that a server accepts for a method: clients that do not know the option, and
+ * gRPC, use protobuf.
  */
 function formsOf(method: MethodDefinition): readonly MethodForm[] {
   return method.preferred === undefined ? [method] : [method, method.preferred];
@@ -33,10 +33,7 @@ export class HandlerTable {
   readonly limits: TimeLimits;
   readonly #services = new Set<string>();
   readonly #paths = new Map<number, string>();
-  /**
-   * Ids that methods would have with messages in a codec that they are not taken in here, and what is to be
-   * said then.
-   */
+  /** Ids that methods would have in codecs that are not accepted here, with the error texts. */
   readonly #otherCodecs = new Map<number, string>();
   readonly #methods = new Map<number, ServerMethod>();
   readonly #streams = new Map<number, StreamMethod>();
@@ -44,7 +41,7 @@ export class HandlerTable {
   readonly #warn: Warn;
   readonly #authorization: Authorization | undefined;
 
-  /** `limits`: how long calls may take. `warn` is told of mistakes in responses. */
+  /** `limits` are the time limits of calls. `warn` is called for mistakes in responses. */
   constructor(
     limits: TimeLimits = new TimeLimits(undefined, undefined),
     warn: Warn = processWarning,
@@ -56,8 +53,8 @@ export class HandlerTable {
   }
 
   /**
-   * Adds the methods of `service` that `handlers` has; the others answer UNIMPLEMENTED. All or nothing:
-   * throws before it adds any.
+   * Adds the methods of `service` that `handlers` has; the others answer UNIMPLEMENTED. Throws before it has
+   * added any.
    */
   add(service: ServiceDefinition, handlers: object, interceptors: readonly Interceptor[] = []): void {
     if (typeof handlers !== 'object' || handlers === null) {
@@ -134,17 +131,17 @@ export class HandlerTable {
     }
   }
 
-  /** A unary method, by its id as an event's signed word has it. */
+  /** Returns a unary method by its id, a signed word. */
   find(id: number): ServerMethod | undefined {
     return this.#methods.get(id);
   }
 
-  /** A streaming method, by signed id. */
+  /** Returns a streaming method by its id, a signed word. */
   findStream(id: number): StreamMethod | undefined {
     return this.#streams.get(id);
   }
 
-  /** Why there is no such method, for the error; by signed id. `stream`: it was called as a streaming one. */
+  /** Returns the error text for an unknown id. `stream` says that it was called as a streaming method. */
   missing(id: number, stream: boolean): string {
     const otherCodec = this.#otherCodecs.get(id >>> 0);
     if (otherCodec !== undefined && !this.#paths.has(id >>> 0)) return otherCodec;

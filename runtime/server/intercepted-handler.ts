@@ -1,6 +1,6 @@
 /**
- * A handler with interceptors around it, in the shape of a handler: the rest of the server does not know of
- * them. Made by `server.add` for services that have some.
+ * Wraps a handler in interceptors. The result is a handler, so the rest of the server need not know about
+ * interceptors. Created by `server.add` for services with interceptors.
  */
 
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
@@ -23,18 +23,18 @@ import { iteratedIn, Scope } from '../core/scopes.ts';
 import { ServerCall } from './server-call.ts';
 import type { AnyHandler } from './server-method.ts';
 
-/** What all copies of the request have in common. */
+/** The state that all copies of the request share. */
 interface HandledCall extends ChainedCall {
-  /** The request as the outermost interceptor has got it. */
+  /** The request as passed to the outermost interceptor. */
   request: RpcRequest | undefined;
 }
 
 type HandledRequest = ChainedRequest<HandledCall>;
 
 /**
- * The signal is made when an interceptor asks for it: those that do not should not pay for it. A property of
- * the request itself, since copies (`{ ...request }`) have no others; and one function for all requests,
- * since V8 makes a class of objects for each other one.
+ * A getter that creates the signal when an interceptor reads it, so that others do not pay for it. It is an
+ * own property of the request, since copies (`{ ...request }`) contain only those. All requests share one
+ * function, since V8 would create a hidden class for each other one.
  */
 const lazySignal: PropertyDescriptor & ThisType<RpcRequest> = {
   get() {
@@ -57,10 +57,7 @@ export function interceptedHandler(
 
   const chain = compose(method.fullName, interceptors, stream ? carryOutStream : carryOutUnary);
 
-  /**
-   * The call that a request belongs to; its handler is going to see what interceptors have made of the
-   * request.
-   */
+  /** Returns the call of a request, and adopts the interceptors' changes of the request for the handler. */
   function adopted(request: HandledRequest): ServerCall {
     checkedRequest(method, request);
     const call = request.context;
@@ -98,7 +95,7 @@ export function interceptedHandler(
       const { header, trailer } = call;
       const messages = request.message as AsyncIterable<unknown>;
       const argument = method.requestStream ? messages : await onlyMessage(messages, noMessage);
-      // What interceptors have entered is there when a generator of the handler runs, too.
+      // Keep the async context of the interceptors for a generator of the handler.
       const scope = new Scope();
       const result = handler.call(self, argument, call);
       const message = method.responseStream
@@ -115,7 +112,7 @@ export function interceptedHandler(
     return method.requestStream ? new RequestMessages(method.fullName, given) : iterableOfOne(given);
   }
 
-  /** What the outermost interceptor gets. */
+  /** Returns the request for the outermost interceptor. */
   function requestOf(given: unknown, context: ServerCall): RpcRequest {
     const call: HandledCall = { given: undefined, carried: undefined, request: undefined };
     const request = {
@@ -148,8 +145,8 @@ export function interceptedHandler(
   }
 
   async function single(given: unknown, context: ServerCall): Promise<unknown> {
-    // Not by way of respond(): every unary call comes here, and one more async function takes as long as many
-    // interceptors.
+    // Do not call respond() here: every unary call takes this path, and one more async function costs as much
+    // as many interceptors.
     const response = checkedResponse(method, await chain(requestOf(given, context)));
     context.answerWith(response.header, response.trailer);
     const { message } = response;

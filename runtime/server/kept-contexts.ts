@@ -1,7 +1,7 @@
 /**
- * The contexts that a server keeps open for sessions to come, so that the first client finds its fabrics
- * there. One whose device is removed is let go at once, since the system waits for that, and the device is
- * kept open again when a session has found it. Owned by a server, on its JS thread.
+ * The contexts that a server keeps open for future sessions, so that the first client finds its fabric open.
+ * A context whose device is removed is released at once, since the system waits for that; it is kept open
+ * again when a session has found the device again. Owned by a server, on its JS thread.
  */
 import { acquireContext, releaseContext } from '../boundary/contexts.ts';
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -9,12 +9,12 @@ import { choiceOf, isAlone, type LocalSide } from '../control/handshake/session-
 import { opensInListen } from '../fabrics.ts';
 
 export class KeptContexts {
-  /** What the server offers, as it is now. */
+  /** Returns what the server currently offers. */
   readonly #side: () => LocalSide;
-  /** The fabrics were chosen for it: only those are opened that cost little, and the first. */
+  /** True when the fabrics were chosen automatically: only the first one and cheap ones are opened then. */
   readonly #isAuto: boolean;
   readonly #contexts: FabricContext[] = [];
-  /** The device of one of them was removed. */
+  /** True when the device of a context was removed. */
   #lostDevice = false;
 
   constructor(side: () => LocalSide, isAuto: boolean) {
@@ -22,7 +22,7 @@ export class KeptContexts {
     this.#isAuto = isAuto;
   }
 
-  /** Throws why no fabric can be opened. */
+  /** Opens the contexts. Throws an error that says why no fabric can be opened. */
   open(): void {
     if (this.#contexts.length > 0) return;
     const side = this.#side();
@@ -36,13 +36,13 @@ export class KeptContexts {
       }
     }
     if (errors.length > 0 && this.#contexts.length === 0) throw errors[0];
-    // Each session will open one of its own.
+    // Each session will open a context of its own.
     const kept = this.#contexts.splice(0);
     this.#release(kept.filter(({ fabric }) => isAlone(side, fabric)));
     this.#contexts.push(...kept.filter(({ fabric }) => !isAlone(side, fabric)));
   }
 
-  /** A session may have found a device again that was removed: it is kept open as before. */
+  /** Keeps a removed device open again when a session has found it. */
   reopen(): void {
     if (!this.#lostDevice) return;
     this.#lostDevice = false;

@@ -1,6 +1,6 @@
 /**
- * The asynchronous handlers that a server runs, over all of its sessions. Past the limit requests are turned
- * away while they cost nothing yet. Synchronous handlers are done before the next request is looked at, so
+ * Counts the asynchronous handlers that a server runs in all of its sessions. Beyond the limit, requests are
+ * rejected before they have cost anything. Synchronous handlers finish before the next request is read, so
  * they do not count.
  */
 export class Load {
@@ -8,7 +8,7 @@ export class Load {
   readonly #why: string;
   running = 0;
 
-  /** `why`: what there is too much of, for the error. */
+  /** `why` names the exceeded limit in the error. */
   constructor(max: number, why = 'handlers are running already (option handlersMax of the server)') {
     this.#max = max;
     this.#why = why;
@@ -18,7 +18,7 @@ export class Load {
     return this.running >= this.#max;
   }
 
-  /** For the error. */
+  /** The error text. */
   get text(): string {
     return `${this.#max} ${this.#why}`;
   }

@@ -1,4 +1,7 @@
-/** How many admitted connections each network address has to a server, so that one cannot take all places. */
+/**
+ * Limits the admitted connections of each network address, so that one address cannot use up the sessions of
+ * a server.
+ */
 import type { Duplex } from 'node:stream';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -12,12 +15,12 @@ export class PeerCounts {
   }
 
   /**
-   * Counts a connection until it is closed. Without an address (unix sockets) there is nothing to count by.
-   * Returns why there is no room.
+   * Counts a connection until it is closed. Connections without an address (unix sockets) are not counted.
+   * Returns an error when there is no room.
    */
   enter(address: string, duplex: Duplex): RpcError | undefined {
     if (address === '') return undefined;
-    // It would be counted for ever.
+    // A closed connection would be counted for ever.
     if (duplex.closed) return new RpcError(Status.UNAVAILABLE, 'the connection was closed');
     const full = this.full(address);
     if (full !== undefined) return full;
@@ -28,7 +31,7 @@ export class PeerCounts {
     return undefined;
   }
 
-  /** Why there is no room for another one. */
+  /** Returns an error when there is no room for another connection. */
   full(address: string): RpcError | undefined {
     const count = this.#byAddress.get(address)?.size ?? 0;
     if (count < this.#max) return undefined;
@@ -36,17 +39,17 @@ export class PeerCounts {
     return new RpcError(Status.RESOURCE_EXHAUSTED, text);
   }
 
-  /** Addresses with connections. */
+  /** Number of addresses with connections. */
   get size(): number {
     return this.#byAddress.size;
   }
 
-  /** The connection is counted. */
+  /** Returns whether the connection is counted. */
   has(address: string, duplex: Duplex): boolean {
     return this.#byAddress.get(address)?.has(duplex) ?? false;
   }
 
-  /** It is closed, or about to be. */
+  /** Called when the connection is closed or about to be closed. */
   leave(address: string, duplex: Duplex): void {
     const known = this.#byAddress.get(address);
     if (known?.delete(duplex) === true && known.size === 0) this.#byAddress.delete(address);

@@ -1,7 +1,7 @@
 /**
- * What goes on when the promise of a handler has settled. The two functions for that are kept for the next
- * call: an async function for each one took 400 bytes of it, and a promise that nobody looks at. Owned by a
- * ServerSession, on its JS thread.
+ * Continues a call when the promise of its handler has settled. The two callback functions are reused for
+ * later calls: an async function per call took 400 bytes and an unused promise. Owned by a ServerSession, on
+ * its JS thread.
  */
 import type { ServerCall } from './server-call.ts';
 
@@ -32,14 +32,14 @@ export class PendingHandlers {
     this.onError = onError;
   }
 
-  /** Exactly one of the two functions hears of `promise`, later. */
+  /** Calls exactly one of the two functions when `promise` has settled, never at once. */
   add(call: ServerCall, promise: Promise<unknown>): void {
     const pending = this.#free ?? new Pending(this);
     this.#free = pending.nextFree;
     pending.nextFree = undefined;
     pending.call = call;
     try {
-      // As `await` has it: a `then` of the application's own is called in a microtask, where it may throw.
+      // As with `await`, a `then` of the application is called in a microtask, where it may throw.
       void then.call(Promise.resolve(promise), pending.onResponse, pending.onError);
     } catch (error) {
       void Promise.reject(error).catch(pending.onError);

@@ -1,6 +1,6 @@
 /**
- * What each identity may use of a server: option `quotas`. An identity has an account, which all its sessions
- * share, so that it harms nobody but itself. Kept by a server, on its JS thread.
+ * Option `quotas`: limits what each identity may use of a server. All sessions of an identity share one
+ * account, so that an identity harms only itself. Owned by a server, on its JS thread.
  */
 
 import type { Duplex } from 'node:stream';
@@ -17,28 +17,28 @@ import { exhausted, type Refusal } from './call-faults.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 /**
- * What one identity may use; without a number there is no such limit. Those of whom nothing is known share
- * one account.
+ * The limits of one identity; a missing number means no limit. All peers without a known identity share one
+ * account.
  */
 export interface Quotas {
-  /** Connections at once, those in their handshake included. */
+  /** Concurrent connections, including those in their handshake. */
   sessionsMax?: number;
-  /** Calls that are begun, streams included, with as many at once as in a second. */
+  /** Calls started per second, including streams; a burst may use the calls of one second at once. */
   callsPerSecondMax?: number;
   /**
-   * Bytes of requests, those that are refused as well, responses and parts of streams. A larger message
-   * passes once; the calls after it wait until it is paid off.
+   * Bytes per second of requests (including refused ones), responses and parts of streams. A larger message
+   * is accepted; later calls are refused until its bytes are paid off.
    */
   bytesPerSecondMax?: number;
   /**
-   * Arena memory that large requests of one session may hold: until their handlers are done with them, and
-   * have released or forgotten what they kept. Its large answers may hold as much again, until the client has
-   * taken them; one that is larger goes alone.
+   * Arena memory that the large requests of one session may hold, until their handlers have finished and
+   * released what they kept. Large responses may hold the same amount again, until the client has received
+   * them; a larger response is sent alone.
    */
   arenaBytesMax?: number;
 }
 
-/** Asked for each connection, when it is known who it is. Undefined: without limits. */
+/** Called for each connection when its identity is known. Returns undefined for no limits. */
 export type QuotasOf = (peer: PeerInfo) => Quotas | undefined;
 
 const quotaRules: OptionRules = {
@@ -50,21 +50,21 @@ const quotaRules: OptionRules = {
 
 const named = (option: keyof Quotas): string => `(option quotas: ${option} of the server)`;
 
-/** What an identity has used. */
+/** The usage of one identity. */
 export class Account {
   sessions = 0;
   limits: Quotas = {};
   #calls: TokenBucket | undefined;
   #bytes: TokenBucket | undefined;
 
-  /** What it may use from now on. */
+  /** Sets the limits from now on. */
   grant(quotas: Quotas, nowMs: number): void {
     this.limits = quotas;
     this.#calls = changed(this.#calls, quotas.callsPerSecondMax, nowMs);
     this.#bytes = changed(this.#bytes, quotas.bytesPerSecondMax, nowMs);
   }
 
-  /** Why a call is not run; undefined when it is, and counts. Its bytes have come either way. */
+  /** Returns why a call is not run, or undefined and counts it. Its bytes count in both cases. */
   refusal(path: string, nowMs: number): Refusal | undefined {
     const over = this.exceeded(nowMs);
     if (over !== undefined) return exhausted(path, over);
@@ -77,14 +77,14 @@ export class Account {
     return undefined;
   }
 
-  /** Why no more bytes may go either way; undefined when they may. */
+  /** Returns why no more bytes may be sent or received; undefined when they may. */
   exceeded(nowMs: number): string | undefined {
     const bytes = this.#bytes;
     if (bytes === undefined || bytes.has(nowMs)) return undefined;
     return `this client has used up its ${bytes.perSecond} bytes a second ${named('bytesPerSecondMax')}`;
   }
 
-  /** So many have gone. */
+  /** Counts sent or received bytes. */
   spend(bytes: number): void {
     this.#bytes?.take(bytes);
   }
@@ -105,10 +105,10 @@ export class Accounts {
   readonly #quotasOf: QuotasOf;
   readonly #now: () => number;
   readonly #open = new Map<string | undefined, Account>();
-  /** Of those without a session, who may owe something. The longest gone first. */
+  /** Accounts of identities without a session, whose bytes may not be paid off yet; oldest first. */
   readonly #closed = new Map<string | undefined, Account>();
 
-  /** Throws for quotas that cannot be meant. */
+  /** Throws for invalid quotas. */
   constructor(given: Quotas | QuotasOf, now: () => number = () => clockMs()) {
     this.#now = now;
     if (typeof given === 'function') {
@@ -119,12 +119,12 @@ export class Accounts {
     }
   }
 
-  /** Identities that are remembered. */
+  /** Number of known identities. */
   get size(): number {
     return this.#open.size + this.#closed.size;
   }
 
-  /** Counts a connection until it is closed. Throws when its identity has too many. */
+  /** Counts a connection until it is closed. Throws when its identity has too many connections. */
   enter(peer: PeerInfo, duplex: Duplex): Account {
     if (duplex.closed) throw new Error('the connection was closed');
     const quotas = this.#ask(peer);

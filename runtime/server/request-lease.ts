@@ -1,7 +1,7 @@
 /**
- * The lease of a request whose memory comes back with its call (option `requestMemory`): when nobody reads it
- * any more, the handler that an interceptor no longer waits for included. Owned by a ServerCall, on its JS
- * thread.
+ * The lease of a request whose memory is released at the end of its call (option `requestMemory`): when
+ * nothing reads it any more, including a handler for which an interceptor no longer waits. Owned by a
+ * ServerCall, on its JS thread.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -11,10 +11,10 @@ import type { StaleRequests } from './stale-requests.ts';
 export class RequestLease {
   #lease: BlockLease | undefined;
   #weak: WeakRef<BlockLease> | undefined;
-  /** Undefined when it is not watched. */
+  /** The request; undefined when later reads are not watched. */
   #request: object | undefined;
   readonly #stale: StaleRequests;
-  /** Handlers within interceptors that are not done: next() may be called more than once. */
+  /** Number of running handlers inside interceptors: next() may be called more than once. */
   #readers = 0;
   #over = false;
 
@@ -24,7 +24,10 @@ export class RequestLease {
     if (stale.left > 0) this.#request = request;
   }
 
-  /** A handler within interceptors begins. Throws an RpcError when the memory may be another's already. */
+  /**
+   * Called when a handler inside interceptors begins. Throws an RpcError when the memory may already be in
+   * other use.
+   */
   enter(path: string): void {
     if (this.#over) {
       const text = `${path}: an interceptor called next() when it had answered already, and the memory of the request had been given back (option requestMemory)`;
@@ -38,15 +41,15 @@ export class RequestLease {
     this.#end();
   }
 
-  /** The call has been answered, or nobody waits for it, and what was called for it is done. */
+  /** Called when the call has been answered or abandoned, and all its functions have finished. */
   over(): void {
     this.#over = true;
     this.#end();
   }
 
   /**
-   * The answer waits for memory of the arena, which may be this. Unless the answer is made of it, it can be
-   * collected from now on.
+   * Called when the response waits for arena memory, which this lease may hold. Unless the response refers to
+   * the request, the request can be collected from now on.
    */
   yield(): void {
     if (this.#lease === undefined) return;
@@ -58,7 +61,7 @@ export class RequestLease {
   #end(): void {
     if (!this.#over || this.#readers !== 0) return;
     const lease = this.#lease ?? this.#weak?.deref();
-    // The application has said that it keeps the request.
+    // The application keeps the request.
     if (lease === undefined || lease.kept) return;
     lease.release();
     if (this.#request !== undefined) this.#stale.watch(this.#request);

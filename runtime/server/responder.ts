@@ -1,8 +1,8 @@
 /**
- * Sends what a server session answers: responses, errors, refusals. Answers that find no send slot wait here,
- * and so do responses that must be copied into the arena, which has no room for them, or that lie in a large
- * buffer which is being registered. There are never more of them than the session has calls in flight, and
- * one that waits holds no memory but the application's. Owned by a ServerSession, on its JS thread.
+ * Sends the answers of a server session: responses, errors, refusals. Answers wait here when no send slot is
+ * free, when the arena has no room for a response that must be copied, or while a large buffer is being
+ * registered. Their number is limited by the session's calls in flight, and a waiting answer holds only
+ * memory of the application. Owned by a ServerSession, on its JS thread.
  */
 
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -22,7 +22,7 @@ import { errorMetadata, fitting } from './error-metadata.ts';
 import type { Account } from './quotas.ts';
 import { ServerCall } from './server-call.ts';
 
-/** An error, or the answer to a part of a stream. */
+/** An error, or the response to a part of a stream. */
 interface ShortAnswer {
   readonly handle: number;
   /** Status code, with the `notRun` bit. */
@@ -32,9 +32,9 @@ interface ShortAnswer {
 }
 
 /**
- * When a response stops waiting for memory. Before the caller's own deadline, since a caller that has given a
- * small call up hears nothing of it any more: a tenth of the time that is left goes to telling what was
- * missing.
+ * Returns when a response stops waiting for memory: before the caller's deadline, after which a caller
+ * ignores answers to small calls. The last tenth of the remaining time is left for the error that says what
+ * was missing.
  */
 function lastMoment(call: ServerCall, nowMs: number): number {
   const limitMs = nowMs + memoryWaitMs;
@@ -44,23 +44,23 @@ function lastMoment(call: ServerCall, nowMs: number): number {
 }
 
 export class Responder {
-  /** The session is over: nothing can be answered any more. */
+  /** True when the session has ended, and nothing can be answered any more. */
   down = false;
 
   readonly #context: FabricContext;
   readonly #target: Target;
   readonly #submission: Submission;
   readonly #onHandlerError: OnHandlerError;
-  /** Of the client, where there are quotas. */
+  /** Account of the client, if the server has quotas. */
   readonly #account: Account | undefined;
-  /** Answers that have found no send slot. */
+  /** Answers that wait for a send slot. */
   readonly #slotless = new ResourceQueue<ServerCall | ShortAnswer>({
     retry: (answer) => {
       if (answer instanceof ServerCall) this.#answerLater(answer);
       else this.#send(answer);
     },
   });
-  /** Responses that have found no memory. */
+  /** Responses that wait for memory. */
   readonly #short = new ResourceQueue<ServerCall>({
     retry: (call) => this.#answerLater(call),
     onLate: (call) => this.#giveUp(call),
@@ -85,7 +85,10 @@ export class Responder {
     for (const call of this.#short.clear()) call.over();
   }
 
-  /** A call that its handler has answered is given up: what waits for memory waits no longer. */
+  /**
+   * Called when the client has cancelled a call whose handler has answered: its response no longer waits for
+   * memory.
+   */
   forget(handle: number): void {
     for (const call of this.#short) {
       if (call.handle !== handle) continue;
@@ -95,7 +98,7 @@ export class Responder {
     }
   }
 
-  /** Answers a call of a one-way method, before its handler is run. */
+  /** Answers a call of a one-way method, before its handler runs. */
   accept(call: ServerCall): void {
     call.accepted = true;
     this.#send({ handle: call.handle, status: Status.OK, text: '', metadata: undefined });
@@ -140,12 +143,15 @@ export class Responder {
     }
   }
 
-  /** What was submitted last has been sent: it counts. */
+  /** Counts the last submission, which has succeeded. */
   sent(): void {
     this.#account?.spend(this.#context.outgoing.submittedBytes);
   }
 
-  /** Answers with what a handler threw. `failed`: what the caller learns of an error that is no RpcError. */
+  /**
+   * Answers with the error that a handler has thrown. `failed` is the text for the caller when that is not an
+   * RpcError.
+   */
   fail(
     call: ServerCall,
     error: unknown,
@@ -165,8 +171,9 @@ export class Responder {
   }
 
   /**
-   * Answers a call whose deadline has passed before its handler was done. Where the deadline is the client's,
-   * that says the same itself and may have done so: what the handler has set goes with neither.
+   * Answers a call whose deadline has passed before its handler has finished. A client with its own deadline
+   * reports the same by itself, perhaps earlier; so header and trailer of the handler are left out in both
+   * cases.
    */
   outOfTime(call: ServerCall, reason: RpcError): void {
     call.finish();
@@ -180,25 +187,25 @@ export class Responder {
   }
 
   /**
-   * Tells the application of what a handler threw, unless that is how it wants to answer, or what follows
-   * from the end of the call: its signal has fired, and the handler heard it.
+   * Reports an error of a handler to the application, unless it is an RpcError, with which the handler
+   * answers, or a consequence of the aborted call.
    */
   report(call: ServerCall, error: unknown): void {
     const meant = call.aborted !== undefined && abortCode(error) !== undefined;
-    // Nobody else hears of what a one-way method throws.
+    // Errors of a one-way method are reported nowhere else.
     if (error instanceof RpcError ? call.accepted : !meant) this.#onHandlerError(error, call.method);
   }
 
-  /** Answers a request whose handler has not been and will not be run. */
+  /** Answers a request whose handler is not run. */
   refuse(handle: number, { status, text }: Refusal): void {
     this.#send({ handle, status: status | notRun, text, metadata: undefined });
   }
 
-  /** The response has found no memory. Returns false when there never is that much. */
+  /** Lets the response wait for memory. Returns false when it needs more than there ever is. */
   #awaitMemory(call: ServerCall, response: unknown): boolean {
     const { native, outgoing, waiters, lacking } = this.#context;
     const { shortBytes } = outgoing.bulk;
-    // Where no lease holds memory, it is the system that gives none. A registration (0) ends by itself.
+    // If no lease holds memory, the operating system denies it. A registration (0) ends by itself.
     if (shortBytes > native.arenaBytes) return false;
     if (shortBytes !== 0 && native.stats().arenaLeasedBlocks === 0) return false;
     call.shortBytes = shortBytes;
@@ -208,10 +215,10 @@ export class Responder {
     return true;
   }
 
-  /** Answers a call whose response has waited too long: for memory, or for the registration of a buffer. */
+  /** Answers a call whose response has waited too long for memory or for the registration of a buffer. */
   #giveUp(call: ServerCall): void {
     const why = this.#context.shortage.why(call.shortBytes);
-    // Nothing is exhausted while a buffer is registered: the time was too short for it.
+    // While a buffer is being registered nothing is exhausted; the deadline was just too short.
     const isExhausted = call.shortBytes !== 0;
     const text = isExhausted
       ? `${call.method}: no memory for the response on the server: ${why}${this.#ofQuota()}`
@@ -221,7 +228,7 @@ export class Responder {
     call.over();
   }
 
-  /** What the client's quota may have to do with it. */
+  /** Returns a text about the client's quota, if it may be the cause. */
   #ofQuota(): string {
     const most = this.#account?.limits.arenaBytesMax;
     if (most === undefined) return '';
@@ -238,7 +245,9 @@ export class Responder {
     this.answer(call, call.response);
   }
 
-  /** Of a response. Throws what the call is answered with instead when it is too large. */
+  /**
+   * Returns the metadata of a response. Throws the error with which to answer instead when it is too large.
+   */
   #metadata(call: ServerCall): Uint8Array | undefined {
     if (call.givenHeader === undefined && call.givenTrailer === undefined) return undefined;
     try {
@@ -252,14 +261,17 @@ export class Responder {
     }
   }
 
-  /** Of an error. What is too large is left out, since the status matters more; the application is told. */
+  /**
+   * Returns the metadata of an error. Parts that are too large are left out, since the status matters more,
+   * and reported to the application.
+   */
   #errorMetadata(call: ServerCall, error: RpcError | undefined): Uint8Array | undefined {
     const roomBytes = this.#target.eagerBytes - errorTextBytes;
     return errorMetadata(call, error, roomBytes, (cut) => this.#onHandlerError(cut, call.method));
   }
 
   /**
-   * Answers a part of a stream without a message. `header`: that of a part, which is copied when it has to
+   * Answers a part of a stream without a message. `header` is a part header, which is copied when it has to
    * wait.
    */
   answerPart(handle: number, header: Uint8Array | undefined): void {
@@ -276,7 +288,7 @@ export class Responder {
     this.#slotless.add(answer, this.#context.waiters, 'slot');
   }
 
-  /** Returns false when there is no send slot. */
+  /** Submits an answer. Returns false when no send slot is free. */
   #submit(handle: number, status: number, text: string, metadata: Uint8Array | undefined): boolean {
     if (this.down) return true;
     const { outgoing } = this.#context;
@@ -291,7 +303,7 @@ export class Responder {
     return result !== noSlot;
   }
 
-  /** Why a response was not sent; `reason` of native code. */
+  /** Returns why a response was not sent, for a `reason` of native code. */
   refusalText(call: ServerCall, reason: number): string {
     if (reason === Reason.detached)
       return `${call.method}: the memory of the response was transferred or detached before it had been sent`;

@@ -1,7 +1,7 @@
 /**
- * One request on the server, from its event to its response. It is also the `context` that the handler gets:
- * what a handler does not ask for (metadata, signal, trailer) is not made. Owned by its ServerSession, on its
- * JS thread.
+ * A unary call, or the OPEN of a stream, on the server, from its event to its response. It is also the
+ * `context` of the handler; metadata, signal and trailer are created only when the handler reads them. Owned
+ * by its ServerSession, on its JS thread.
  */
 
 import { deadlines } from '../boundary/time/deadlines.ts';
@@ -21,59 +21,59 @@ import { RequestLease } from './request-lease.ts';
 import type { ServerMethod } from './server-method.ts';
 
 /**
- * What only some calls have. One is made per call that has any of it, so that the others stay small: every
- * request makes a ServerCall.
+ * Properties that only some calls need. They are in a separate object, so that a ServerCall, which every
+ * request creates, stays small.
  */
 class Asked {
   metadata: Metadata | undefined;
   header: Metadata | undefined;
   trailer: Metadata | undefined;
   values: ContextValues | undefined;
-  /** What an interceptor gave in place of the call's own. */
+  /** The signal that an interceptor has put in place of the call's own. */
   adopted: AbortSignal | undefined;
   controller: AbortController | undefined;
   aborted: RpcError | undefined;
-  /** That this call opened. */
+  /** The stream that this call has opened. */
   stream: OpenedStream | undefined;
-  /**
-   * The response, while it waits for a send slot or for memory, and how much memory it has found too little.
-   */
+  /** The response while it waits for a send slot or for memory, and the amount of memory that was missing. */
   response: unknown;
   shortBytes = 0;
   lengths: Lengths | undefined;
-  /** Of the request, when it ends with the call. */
+  /** The lease of the request, when it ends with the call. */
   lease: RequestLease | undefined;
 }
 
-/** Where a call came by. */
+/** The session or connection of a call. */
 export interface CallOwner {
   readonly peer: PeerInfo;
   /**
-   * The deadline has passed, and the handler knows: the call is to be answered with `reason`. Not asked for
+   * The deadline has passed, and the handler has been aborted: answer the call with `reason`. Not called for
    * calls that opened a stream.
    */
   onLate(call: ServerCall, reason: RpcError): void;
 }
 
-/** The stream that a call opened. */
+/** The stream that a call has opened. */
 export interface OpenedStream {
   sendHeader(): void;
   onDeadline(): void;
 }
 
 export class ServerCall implements HandlerContext, DeadlineOwner {
-  /** The connection that it came by. */
+  /** The session of the call. */
   readonly session: CallOwner;
-  /** For the response. */
+  /** Handle for the response. */
   readonly handle: number;
   readonly definition: ServerMethod;
-  /** 0: none. */
+  /** Deadline; 0 for none. */
   readonly deadlineMs: number;
-  /** Its deadline is the server's own limit, which its client does not know. */
+  /** True when the deadline is the server's own limit, which the client does not know. */
   limited = false;
-  /** The deadline has passed, and the call been answered: what its handler gives is dropped. */
+  /**
+   * True when the deadline has passed and the call has been answered: the result of the handler is dropped.
+   */
   late = false;
-  /** Of a one-way method: it has been answered before its handler ran. */
+  /** True for a call of a one-way method that was answered before its handler ran. */
   accepted = false;
   previous: ServerCall | undefined;
   next: ServerCall | undefined;
@@ -101,7 +101,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     return this.#asked;
   }
 
-  /** That this call opened, if it did. */
+  /** The stream that this call has opened, if any. */
   set stream(stream: OpenedStream) {
     this.#more.stream = stream;
   }
@@ -116,7 +116,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#more.lengths = lengthsOf(this.definition.responseType, response);
   }
 
-  /** Bytes of the arena that the response waits for; 0 for the registration of a buffer. */
+  /** Bytes of arena memory for which the response waits; 0 when it waits for the registration of a buffer. */
   get shortBytes(): number {
     return this.#asked?.shortBytes ?? 0;
   }
@@ -125,7 +125,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#more.shortBytes = bytes;
   }
 
-  /** Throws CodecError when the response is not what it was. */
+  /** Throws CodecError when the response has changed. */
   checkResponse(): void {
     this.#asked?.lengths?.check();
   }
@@ -149,7 +149,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     return this.#more.header;
   }
 
-  /** The header if the handler has touched it. */
+  /** The header, if the handler has used it. */
   get givenHeader(): Metadata | undefined {
     return this.#asked?.header;
   }
@@ -159,7 +159,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     return this.#more.trailer;
   }
 
-  /** The trailer if the handler has touched it. */
+  /** The trailer, if the handler has used it. */
   get givenTrailer(): Metadata | undefined {
     return this.#asked?.trailer;
   }
@@ -181,8 +181,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * From now on the handler sees what interceptors have made of the request. `own`: it is the request itself,
-   * and no copy of it.
+   * Lets the handler see the request as interceptors have changed it. `own` says that it is the original
+   * request, not a copy.
    */
   adopt(
     request: { metadata: Metadata; values: ContextValues; signal: AbortSignal | undefined },
@@ -192,12 +192,15 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     more.metadata = request.metadata;
     more.values = request.values;
     if (own) return;
-    // To look at an untouched signal would make one.
+    // Reading the property would create a signal.
     const signal = Object.getOwnPropertyDescriptor(request, 'signal');
     if (signal?.get === undefined) more.adopted = request.signal;
   }
 
-  /** Sends these instead of what the handler has filled, which they mostly are. */
+  /**
+   * Sends these instead of the header and trailer that the handler has filled, with which they are mostly
+   * identical.
+   */
   answerWith(header: Metadata, trailer: Metadata): void {
     this.#more.header = header;
     this.#more.trailer = trailer;
@@ -208,8 +211,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * The same when the request has just come, by the clock of that turn: to read one costs as much as an
-   * interceptor.
+   * Returns the same for a request that has just arrived, by the clock of the turn: reading the clock costs
+   * as much as an interceptor.
    */
   timeoutAtFirstMs(): number | undefined {
     return this.deadlineMs === 0 ? undefined : Math.max(0, this.deadlineMs - deadlines.now);
@@ -219,7 +222,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#asked?.stream?.sendHeader();
   }
 
-  /** The header, to be sent now; once. */
+  /** Returns the header to be sent now; only once. */
   takeHeader(): Metadata | undefined {
     const header = this.#asked?.header;
     if (header !== undefined) this.#more.header = undefined;
@@ -227,8 +230,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * A handler that hears of it here may do so before the client does: whatever it answers then must not be
-   * taken for an answer in time.
+   * The handler may be notified here before the client's deadline passes there; mark the call as late, so
+   * that its result does not count as an answer in time.
    */
   onDeadline(): void {
     this.#timer = -1;
@@ -248,17 +251,20 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     return this.limited ? limitPassed(this.method) : deadlinePassed(this.method);
   }
 
-  /** Answers when the deadline passes before the handler is done, whether or not that asks for its signal. */
+  /**
+   * Enforces the deadline: the call is answered when it passes before the handler has finished, even if the
+   * handler has not read its signal.
+   */
   enforce(): void {
     this.#arm();
   }
 
-  /** Why nobody waits any more, undefined while somebody does. */
+  /** Why the call was aborted; undefined while the client waits for it. */
   get aborted(): RpcError | undefined {
     return this.#asked?.aborted;
   }
 
-  /** Tells the handler that nobody waits any more. Only the first reason counts. */
+  /** Aborts the handler. Only the first reason counts. */
   abort(reason: RpcError): void {
     const more = this.#more;
     if (more.aborted !== undefined) return;
@@ -267,23 +273,23 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     more.controller?.abort(reason);
   }
 
-  /** The handler is done. */
+  /** The handler has finished. */
   finish(): void {
     this.#stopTimer();
   }
 
-  /** The request's memory is to be given back when the call is over. */
+  /** Releases the request's memory when the call is over. */
   borrow(lease: BlockLease, request: object): void {
     lease.lendTo(this.method);
     this.#more.lease = new RequestLease(lease, request, this.definition.stale);
   }
 
-  /** What was called for it is done, and nothing that it has given will be read any more. */
+  /** All functions of the call have finished, and none of their results will be read any more. */
   over(): void {
     this.#asked?.lease?.over();
   }
 
-  /** A handler within interceptors begins, and is done: they need not wait for it. */
+  /** A handler inside interceptors begins and ends; the interceptors need not wait for it. */
   enter(): void {
     this.#asked?.lease?.enter(this.method);
   }
@@ -292,7 +298,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#asked?.lease?.leave();
   }
 
-  /** The answer waits for memory. */
+  /** The response waits for memory. */
   yieldMemory(): void {
     this.#asked?.lease?.yield();
   }

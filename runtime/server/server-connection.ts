@@ -1,6 +1,7 @@
 /**
- * One connection of a server: the session, the sideband link that it lives and dies with, and how it comes to
- * its end: age, idleness, shutdown. Made by a server when a client's queue pair has been connected.
+ * One connection of a server: its session, its sideband link, which ends together with the session, and the
+ * reasons to end it: age, idleness, shutdown. Created by a server when the queue pair is connected to a
+ * client's.
  */
 import { controlText, type Frame, type Serve, type Unserve } from '../control/frames.ts';
 import type { SecondSession } from '../control/handshake/second-session.ts';
@@ -16,26 +17,26 @@ export type ConnectionLife = Pick<
   'connectionAgeMaxMs' | 'connectionIdleMaxMs' | 'connectionAgeGraceMs'
 >;
 
-/** The calls that this side makes to the client of a connection, over its second session (reverse/). */
+/** The calls that this side makes to the client of a connection, over the second session (reverse/). */
 export interface ConnectionCalls {
-  /** The client serves, or serves no more. */
+  /** The client begins or stops serving. */
   onFrame(frame: Serve | Unserve): void;
-  /** The connection goes: no more calls, and the session ends with the last one. */
+  /** The connection is being drained: no more calls; the second session ends after the last one. */
   drain(reason: string): void;
-  /** The connection is over. */
+  /** The connection has ended. */
   end(reason: string): void;
-  /** The client serves now, so it waits for calls. */
+  /** True while the client serves calls. */
   readonly open: boolean;
 }
 
-/** What a client learns that wants to serve in vain. */
+/** Status and text for a client that offers to serve in vain. */
 const going = [Status.UNAVAILABLE, 'the connection is about to end'] as const;
 const noCalls = [
   Status.UNIMPLEMENTED,
   'this server makes no calls to its clients; it has to, by peersOf(server)',
 ] as const;
 
-/** Idleness is looked for that often within its limit, rather than noted with each call. */
+/** How often idleness is checked within its time limit; that is cheaper than recording each call. */
 const looksPerLimit = 4;
 
 export class ServerConnection {
@@ -43,13 +44,15 @@ export class ServerConnection {
   readonly link: Link;
   readonly prepared: Prepared;
   /**
-   * The handshake is over: from now on session and link end together. Until then the client may try another
+   * True after the handshake: from then on session and link end together. Before, the client may try another
    * fabric.
    */
   ready = false;
-  /** How this side gets a session for calls of its own; undefined when the client knows of none. */
+  /**
+   * For a second session, in which this side makes the calls; undefined when the client does not support it.
+   */
   readonly second: SecondSession | undefined;
-  /** Makes the calls of the other direction, when the client asks for it the first time. */
+  /** Creates the calls of the other direction when the client offers to serve for the first time. */
   readonly #makeCalls: (connection: ServerConnection) => ConnectionCalls | undefined;
   #calls: ConnectionCalls | undefined;
   #leaving = false;
@@ -71,7 +74,7 @@ export class ServerConnection {
     this.#makeCalls = makeCalls;
   }
 
-  /** A frame that has come behind the handshake. Returns false when it is none that may come now. */
+  /** Handles a frame after the handshake. Returns false when this frame is not allowed now. */
   take(frame: Frame): boolean {
     if (frame.type === 'leaving') return this.leaving(frame.calls);
     if (frame.type !== 'serve' && frame.type !== 'unserve') return false;
@@ -84,12 +87,12 @@ export class ServerConnection {
     return true;
   }
 
-  /** There has been a request, which counts as the `ready` that may still be on its way. */
+  /** True after the first request, which counts as the `ready` that may still be on its way. */
   get used(): boolean {
     return this.session.requests > 0;
   }
 
-  /** The handshake is over. */
+  /** Begins after the handshake. */
   begin({ connectionAgeMaxMs, connectionIdleMaxMs, connectionAgeGraceMs }: ConnectionLife): void {
     this.ready = true;
     if (connectionAgeMaxMs !== undefined) {
@@ -100,9 +103,10 @@ export class ServerConnection {
   }
 
   /**
-   * Asks the client to make no more calls and to go after its last answer. All that it has made by the time
-   * it reads that are served, however long they take to come: it says how many they are. From one that does
-   * not say so, those that come long after are turned away, so it may make them elsewhere.
+   * Asks the client to make no more calls, and to close the connection after the last response. All calls
+   * that the client has made until it reads this are served, however late they arrive: the client reports
+   * their number. If it does not, calls that arrive long after are rejected, so that it can make them
+   * elsewhere.
    */
   leave(reason: string): void {
     if (this.#leaving) return;
@@ -115,9 +119,9 @@ export class ServerConnection {
   }
 
   /**
-   * The client has read that, and says how many calls it will have made. Those that are yet to come are under
-   * way by now, so there are no more than may be in flight: a client that names a larger number is turned
-   * away all the same. Returns false when nobody has asked.
+   * The client has read the goaway, and reports how many calls it has made. Calls that have not arrived yet
+   * are on their way, so they cannot exceed the limit of calls in flight; a larger number is reduced to that.
+   * Returns false when the client was not asked.
    */
   leaving(calls: number): boolean {
     const { inflightMax, streamsMax } = this.prepared;
@@ -125,20 +129,20 @@ export class ServerConnection {
     return this.#leaving;
   }
 
-  /** The second goaway. */
+  /** Sends the second goaway. */
   #cut(reason: string, last: number): void {
     clearTimeout(this.#notice);
     this.#onLeaving = undefined;
-    this.session.turnAway(reason, last);
+    this.session.rejectAfter(reason, last);
     this.link.send({ type: 'goaway', reason: controlText(reason), last });
   }
 
-  /** Ends it now; calls under way fail. */
+  /** Ends the connection now; calls in flight fail. */
   close(reason: string): void {
     this.link.close(reason, { type: 'bye', reason: controlText(reason) });
   }
 
-  /** The session is down. */
+  /** The session has ended. */
   ended(reason: string): void {
     this.#stopTimers();
     this.#calls?.end(reason);
@@ -171,7 +175,7 @@ export class ServerConnection {
 
   #stopTimers(): void {
     clearTimeout(this.#notice);
-    // One kind of handle for both in Node.
+    // In Node both kinds of timers have the same handle type.
     for (const timer of this.#timers.splice(0)) clearTimeout(timer);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A method as a server has it: its types, its handler, and what is to be looked at. Made by Handlers, read
- * for each request.
+ * A method of a server: its types, its handler, and its checks. Created by HandlerTable, read for each
+ * request.
  */
 import type { MessageType } from '../codec/types.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
@@ -16,16 +16,16 @@ export interface ServerMethod {
   readonly handler: AnyHandler;
   /** `this` of the handler. */
   readonly self: object;
-  /** It is answered before the handler runs. */
+  /** The call is answered before the handler runs. */
   readonly oneWay: boolean;
   readonly check: MessageCheck;
   readonly stale: StaleRequests;
 }
 
-/** A method with a stream on either side. */
+/** A method with a stream in either direction. */
 export interface StreamMethod extends ServerMethod {
   readonly requestStream: boolean;
   readonly responseStream: boolean;
-  /** The stream itself as a call: the answer that ends it has no message. */
+  /** The stream itself as a call; the response that ends it has no message. */
   readonly open: ServerMethod;
 }

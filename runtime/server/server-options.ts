@@ -1,4 +1,4 @@
-/** The options of createServer: what each means, its default and its range. */
+/** The options of createServer, with their meanings, defaults and ranges. */
 import { type CheckedFabricOptions, type FabricOptions, fabricRules } from '../control/fabric-options.ts';
 import { type CheckedSecurity, type SecurityOptions, securityRules } from '../control/security-level.ts';
 import { type SocketFile, socketRules } from '../control/socket/unix-path.ts';
@@ -8,104 +8,106 @@ import { type OptionRules, ownedBy } from '../core/options.ts';
 import type { OnHandlerError } from '../core/warnings.ts';
 import * as limits from '../limits.ts';
 import type { AllowedPeers, Authenticate, CheckedAllowedPeers } from './allowed.ts';
-import type { OnSession } from './arrival.ts';
 import type { AuthorizeFunction, AuthorizeTable, DeniedCall } from './authorize.ts';
+import type { OnSession } from './connection-attempt.ts';
 import type { Quotas, QuotasOf } from './quotas.ts';
 
 export interface ServerOptions extends FabricOptions {
-  /** Calls in flight per session; the client may ask for fewer. Default 256. */
+  /** Limit of calls in flight per session; the client may request fewer. Default 256. */
   inflightMax?: number;
-  /** Streams open at once per session, at most; the client may ask for fewer. Default 64, 0 to allow none. */
+  /** Limit of open streams per session; the client may request fewer. Default 64, 0 to allow none. */
   streamsMax?: number;
-  /** Largest request accepted, bytes. Default 64 MiB, at most 4 GiB - 1. */
+  /** Largest accepted request, in bytes. Default 64 MiB, at most 4 GiB - 1. */
   messageMaxBytes?: number;
   /**
-   * How long the memory stays that large `bytes` values of a request are views of. `call`, the default: until
-   * the call has been answered and its handler is done; then those values are empty, unless the handler has
-   * called `keep(request)`. `lease`: until `leaseOf(request)` is released, or the values are collected, as
-   * with messages of streams always.
+   * How long the memory of large `bytes` values of a request stays valid. `call` (default): until the call
+   * has been answered and its handler has finished; after that these values are empty, unless the handler has
+   * called `keep(request)`. `lease`: until `leaseOf(request)` is released or the values are collected.
+   * Messages of streams always behave as with `lease`.
    */
   requestMemory?: 'lease' | 'call';
-  /** Sessions at once. Default 1024. */
+  /** Limit of sessions. Default 1024. */
   sessionsMax?: number;
   /**
-   * Sessions of one network address. Default 64. Connections that are not admitted yet have a count of their
-   * own with the same maximum; one more pushes out the oldest. Unix sockets have no address and no such
+   * Limit of sessions of one network address. Default 64. Connections that are not admitted yet are counted
+   * separately with the same limit; beyond it the oldest is closed. Unix sockets have no address and no such
    * limit.
    */
   sessionsPerPeerMax?: number;
   /**
-   * Asynchronous handlers running at once, streams included, over all sessions. Default 16384; requests
-   * beyond are refused with RESOURCE_EXHAUSTED, unread.
+   * Limit of running asynchronous handlers of all sessions, including streams. Default 16384; further
+   * requests are refused with RESOURCE_EXHAUSTED before they are decoded.
    */
   handlersMax?: number;
   /**
-   * Connections whose handshake is not over and that have said nothing yet, as many that have, and as many
-   * that `authenticate` is asked about. Default 128; one more of the first or the last pushes out the oldest
-   * of them.
+   * Limit, for each of three groups, of connections in their handshake: those that have sent nothing yet,
+   * those that have, and those about which `authenticate` is deciding. Default 128. Beyond the limit of the
+   * first or the last group, its oldest connection is closed.
    */
   handshakesMax?: number;
-  /** Default 5000. */
+  /** Time limit of a handshake. Default 5000. */
   handshakeTimeoutMs?: number;
   /**
-   * Time limit of calls whose clients set none. When it passes, the server answers DEADLINE_EXCEEDED.
-   * Default: that of timeoutMaxMs, else none.
+   * Time limit of calls whose client sets none. When it passes, the server answers DEADLINE_EXCEEDED.
+   * Default: `timeoutMaxMs`, otherwise none.
    */
   defaultTimeoutMs?: number;
   /**
-   * Longest time that a call may take, whatever its client says; the server answers as above. Default: none.
+   * Longest time that a call may take, whatever its client requests; when it passes, the server answers
+   * DEADLINE_EXCEEDED. Default: none.
    */
   timeoutMaxMs?: number;
   /**
-   * A connection older than this, 10 % more or less, is asked to go; the client makes a new one for its next
-   * call. Default: none.
+   * Age at which a connection is drained, plus or minus 10 %; the client opens a new one for its next call.
+   * Default: none.
    */
   connectionAgeMaxMs?: number;
-  /** A connection without calls for this long is asked to go. Default: none. */
+  /** Time without calls after which a connection is drained. Default: none. */
   connectionIdleMaxMs?: number;
-  /** What calls under way get when age or idleness ends their connection. Default 60000. */
+  /** Time that calls in flight have to finish when age or idleness ends their connection. Default 60000. */
   connectionAgeGraceMs?: number;
-  /** Told about errors of handlers that are no RpcError. Callers learn only INTERNAL and a fixed text. */
+  /** Called for errors of handlers that are not RpcErrors. Callers get only INTERNAL and a fixed text. */
   onHandlerError?: OnHandlerError;
-  /** Who may have a session, by what was verified. Default: everybody who can connect. */
+  /** The peers that may have a session, by verified identity. Default: everybody who can connect. */
   allow?: AllowedPeers;
   /**
-   * Asked once for each connection, before it gets a session: returns who the peer is, undefined for who it
-   * is known to be; throws to refuse it. `metadata`: the credentials of the channel.
+   * Called once for each connection, before it gets a session. Returns the identity of the peer, or undefined
+   * to keep the verified one; throws to refuse the peer. `metadata` are the credentials of the channel.
    */
   authenticate?: Authenticate;
   /**
-   * Who may call what, by identity; what is not named nobody may call. Or a function that says so for each
-   * call. Default: whoever has a session may call everything.
+   * Which identities may call which methods; methods that are not named may be called by nobody. Or a
+   * function that decides for each call. Default: every client with a session may call everything.
    */
   authorize?: AuthorizeFunction | AuthorizeTable;
   /**
-   * Told of each call that `authorize` has denied. What it throws becomes a process warning. The `log` has a
-   * line of it, too.
+   * Called for each call that `authorize` has denied. An error that it throws becomes a process warning. The
+   * `log` gets a line, too.
    */
   onDenied?: (call: DeniedCall) => void;
   /**
-   * What each identity may use, alike for all of them or by a function; of each server, so of each worker of
-   * a group. Default: no limits but those of sessions.
+   * Limits of each identity, the same for all or by a function. They apply to each server separately, and so
+   * to each worker of a group. Default: only the limits of sessions.
    */
   quotas?: Quotas | QuotasOf;
   /**
-   * Told of each connection what became of it, once: that it has a session, or why not. What it throws
-   * becomes a process warning.
+   * Called once for each connection, with its session or with the reason why it has none. An error that it
+   * throws becomes a process warning.
    */
   onSession?: OnSession;
   /**
-   * TLS 1.3 on `host:port` addresses, from the first byte; with `ca`, mutual. Unix sockets have none: the
-   * kernel says who is there.
+   * TLS 1.3 on `host:port` addresses, from the first byte; with `ca`, mutual TLS. Unix sockets do not use
+   * TLS: the kernel identifies the peer.
    */
   tls?: TlsSource<ServerTls>;
-  /** What sessions must promise. */
+  /** The required security level of sessions. */
   security?: SecurityOptions;
   /**
-   * Rights, owner and group of the file that a unix socket is. Default: as the umask says, of this process.
+   * Permissions, owner and group of the file of a unix socket. Default: the umask and the ids of this
+   * process.
    */
   socket?: SocketFile;
-  /** What clients are told about this process. Default: its process id. */
+  /** Name of this process for clients. Default: its process id. */
   identity?: string;
   /**
    * Gets one line per connection: the fabric chosen, and why no other, or why the handshake failed. At most
@@ -164,7 +166,7 @@ type Optional =
   | 'connectionAgeMaxMs'
   | 'connectionIdleMaxMs';
 
-/** Checked, with defaults. */
+/** Checked options with defaults. */
 export type ResolvedServerOptions = Required<
   Omit<ServerOptions, Optional | 'allow' | 'tls' | 'security' | keyof FabricOptions>
 > & {

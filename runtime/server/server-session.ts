@@ -1,7 +1,7 @@
 /**
- * The server half of a session: takes each request to its handler and the handler's result back. Sync
- * handlers answer within the event's callback; async ones are kept in a list until they are done. Owned by a
- * server, on its JS thread.
+ * The server's side of a session: passes each request to its handler, and the handler's result back.
+ * Synchronous handlers answer within the event's callback; calls of asynchronous handlers are kept in a list
+ * until they finish. Owned by a server, on its JS thread.
  */
 
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -14,8 +14,7 @@ import { blockLeaseOf } from '../core/lease.ts';
 import type { KnownPeer } from '../core/peer.ts';
 import { inRoot } from '../core/scopes.ts';
 import { Ev } from '../native/native.ts';
-import { Admission } from './admission.ts';
-import type { Arrival } from './arrival.ts';
+import { AdmissionControl } from './admission-control.ts';
 import {
   connectionLost,
   givenUp,
@@ -24,13 +23,14 @@ import {
   undecodable,
   unknownMethod,
 } from './call-faults.ts';
+import type { ConnectionAttempt } from './connection-attempt.ts';
 import type { HandlerTable } from './handlers.ts';
 import type { Load } from './load.ts';
 import { PendingHandlers } from './pending-handlers.ts';
 import { Responder } from './responder.ts';
 import { type CallOwner, ServerCall } from './server-call.ts';
 
-/** What unary calls and streams of a session share. */
+/** State that unary calls and streams of a session share. */
 export interface Shared {
   readonly context: FabricContext;
   readonly target: Target;
@@ -38,17 +38,17 @@ export interface Shared {
   readonly handlers: HandlerTable;
   readonly responder: Responder;
   readonly load: Load;
-  readonly admission: Admission;
+  readonly admission: AdmissionControl;
 }
 
-/** Gets what belongs to streams. */
+/** Receives the events that belong to streams. */
 export interface ServerParts {
   onPart(at: number): void;
   onPartWaits(at: number): void;
   /** `status`: CANCELLED or DEADLINE_EXCEEDED. */
   onCancelled(handle: number, status: number): void;
   onDown(reason: string): void;
-  /** Streams open now. */
+  /** Number of open streams. */
   readonly size: number;
 }
 
@@ -61,25 +61,26 @@ export class ServerSession implements SessionOwner, CallOwner {
   readonly target: Target;
   readonly peer: KnownPeer;
   /**
-   * Makes what its streams need, if it may have any: when the first one comes, as most sessions have none.
+   * Creates the stream table when the first stream arrives, since most sessions have no streams. Undefined
+   * when the session may have none.
    */
   makeParts: (() => ServerParts) | undefined;
 
-  /** Leases of requests end with their calls. */
+  /** True when leases of requests end with their calls. */
   leasesEnd = false;
 
   readonly #context: FabricContext;
   readonly #handlers: HandlerTable;
   readonly #listener: ServerSessionListener;
   readonly #load: Load;
-  readonly #admission: Admission;
+  readonly #admission: AdmissionControl;
   readonly #responder: Responder;
   readonly #incoming: Incoming;
   readonly #events: Int32Array;
   #parts: ServerParts | undefined;
-  /** Parts of streams so far. */
+  /** Number of parts of streams so far. */
   #partCount = 0;
-  /** Calls of async handlers, newest first. */
+  /** Calls of asynchronous handlers, newest first. */
   #first: ServerCall | undefined;
   readonly #pending = new PendingHandlers(
     (call, response) => {
@@ -99,7 +100,7 @@ export class ServerSession implements SessionOwner, CallOwner {
   constructor(
     context: FabricContext,
     target: Target,
-    { peer, account }: Pick<Arrival, 'peer' | 'account'>,
+    { peer, account }: Pick<ConnectionAttempt, 'peer' | 'account'>,
     handlers: HandlerTable,
     load: Load,
     listener: ServerSessionListener,
@@ -109,7 +110,7 @@ export class ServerSession implements SessionOwner, CallOwner {
     this.#context = context;
     this.#handlers = handlers;
     this.#load = load;
-    this.#admission = new Admission(context, load, handlers.limits, account);
+    this.#admission = new AdmissionControl(context, load, handlers.limits, account);
     this.#listener = listener;
     this.#responder = new Responder(context, target, account, (error, method) =>
       listener.onHandlerError(error, method),
@@ -119,27 +120,30 @@ export class ServerSession implements SessionOwner, CallOwner {
     context.sessions.attach(this);
   }
 
-  /** There are calls whose handlers have not answered yet. */
+  /** True while handlers are running. */
   get busy(): boolean {
     return this.#first !== undefined || (this.#parts !== undefined && this.#parts.size > 0);
   }
 
-  /** Calls so far: unary ones, and streams. */
+  /** Number of calls so far: unary calls and streams. */
   get calls(): number {
     return this.#admission.calls;
   }
 
-  /** Changes with every request, of whatever kind. */
+  /** Number of requests of all kinds so far. */
   get requests(): number {
     return this.calls + this.#partCount;
   }
 
-  /** Calls after the first `last` of this session answer UNAVAILABLE without being run; the others go on. */
-  turnAway(reason: string, last: number): void {
-    this.#admission.turnAway(reason, last);
+  /**
+   * Rejects calls of this session after the first `last` with UNAVAILABLE, without running them; earlier
+   * calls go on.
+   */
+  rejectAfter(reason: string, last: number): void {
+    this.#admission.rejectAfter(reason, last);
   }
 
-  /** What its streams work with. */
+  /** The state that streams use. */
   get shared(): Shared {
     return {
       session: this,
@@ -238,7 +242,7 @@ export class ServerSession implements SessionOwner, CallOwner {
     this.#listener.onSessionDown(this, reason);
   }
 
-  /** Events of calls that this side has made; a server makes none. */
+  /** For calls that this side makes; a server session makes none. */
   onReleased(): void {}
 
   onSettled(at: number): void {
@@ -255,8 +259,8 @@ export class ServerSession implements SessionOwner, CallOwner {
 
   #run(call: ServerCall, request: unknown): void {
     const { handler, self, oneWay } = call.definition;
-    // The caller learns that the request is here, and no more. Handlers that run on count as any others, so a
-    // flood is turned away.
+    // The response tells the caller only that the request has arrived. Handlers that go on running count like
+    // all others, so a flood is rejected.
     if (oneWay) this.#responder.accept(call);
     let result: unknown;
     let promise: Promise<unknown> | undefined;

@@ -1,6 +1,6 @@
 /**
- * A server: handlers of services, the addresses it listens on, and its sessions. `createServer` makes one;
- * the in-process channel gives it connections without a socket.
+ * A server: its handlers, the addresses on which it listens, and its sessions. `createServer` creates one;
+ * the in-process channel passes it connections without a socket.
  */
 
 import type { Duplex } from 'node:stream';
@@ -40,14 +40,14 @@ import type { FabricName } from '../fabrics.ts';
 import * as limits from '../limits.ts';
 import { loadNative } from '../native/native.ts';
 import { reasonOf } from './allowed.ts';
-import { Arrival } from './arrival.ts';
+import { Authentication } from './authentication.ts';
 import { Authorization } from './authorize.ts';
+import { ConnectionAttempt } from './connection-attempt.ts';
 import { denialsTo } from './denials.ts';
-import { Gate } from './gate.ts';
 import { HandlerTable } from './handlers.ts';
 import { KeptContexts } from './kept-contexts.ts';
 import { Load } from './load.ts';
-import { whyNobody } from './nobody.ts';
+import { whyNoClient } from './no-client.ts';
 import { PeerCounts } from './peer-counts.ts';
 import { type ConnectionCalls, ServerConnection } from './server-connection.ts';
 import { type ResolvedServerOptions, type ServerOptions, serverRules } from './server-options.ts';
@@ -65,23 +65,26 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #interceptors: Interceptor[] = [];
   readonly #load: Load;
   readonly #handshakes: Handshakes;
-  readonly #gate: Gate;
+  readonly #authentication: Authentication;
   readonly #tls: TlsAcceptor | undefined;
   readonly #log: LimitedLog | undefined;
   /** Undefined when the application hears of refused clients in another way. */
   readonly #refusals: RefusalWarnings | undefined;
   readonly #warn: Warn;
-  readonly #whyNobody: (address: Address) => string;
+  readonly #whyNoClient: (address: Address) => string;
   readonly #listeners: Listener[] = [];
   readonly #sessions = new Map<ServerSession, ServerConnection>();
-  /** Of each link: one that its client could not reach may still be on its way out. */
+  /**
+   * The newest connection of each link; an earlier one, which the client could not reach, may still be
+   * closing.
+   */
   readonly #newest = new WeakMap<Link, ServerConnection>();
-  /** Of handshakes that have come to nothing: they are on their way out, and take no place of another. */
+  /** Sessions of failed handshakes: they are closing, and do not count against the limit. */
   readonly #vain = new Set<ServerSession>();
   readonly #contexts: KeptContexts;
   readonly #services: ServiceDefinition[] = [];
   readonly #authorization: Authorization | undefined;
-  /** Makes the calls to the client of a connection (reverse/). */
+  /** Creates the calls to the client of a connection (reverse/). */
   #makeCalls: ((connection: ServerConnection) => ConnectionCalls) | undefined;
   readonly #shutdownListeners: (() => void)[] = [];
   #shutdown: Promise<void> | undefined;
@@ -105,11 +108,16 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#handlers = new HandlerTable(new TimeLimits(defaultTimeoutMs, timeoutMaxMs), warn, authorization);
     this.#load = new Load(handlersMax);
     this.#tls = options?.tls === undefined ? undefined : new TlsAcceptor('createServer', options.tls, warn);
-    this.#whyNobody = (address) =>
-      whyNobody(address, options, this.#options, { tls: this.#tls, ciphers: loadNative().ciphers });
+    this.#whyNoClient = (address) =>
+      whyNoClient(address, options, this.#options, { tls: this.#tls, ciphers: loadNative().ciphers });
     this.#handshakes = new Handshakes(this.#options, (link) => this.#connectionOf(link)?.used ?? false);
     this.#contexts = new KeptContexts(() => this.#side(undefined, undefined), this.#plan.auto);
-    this.#gate = new Gate(options, this.#options, new PeerCounts(sessionsPerPeerMax), this.#handshakes);
+    this.#authentication = new Authentication(
+      options,
+      this.#options,
+      new PeerCounts(sessionsPerPeerMax),
+      this.#handshakes,
+    );
   }
 
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this {
@@ -134,11 +142,12 @@ export class RpcServer implements Server, ServerSessionListener {
   async listen(address: string): Promise<string> {
     if (this.#shutdown !== undefined) throw new Error('listen: this server has been shut down');
     this.open();
-    // Without TLS nothing is awaited: it listens before this function returns.
+    // Without TLS nothing is awaited, so that the server listens before this function returns.
     if (this.#tls !== undefined) await this.#tls.ready();
     if (this.stopping) throw new Error(`listen ${address}: it was shut down meanwhile`);
-    const nobody = this.#whyNobody(parseAddress(address));
-    if (nobody !== '') this.#warn(`listen ${address}: nobody can get in here: ${nobody}`);
+    const noClient = this.#whyNoClient(parseAddress(address));
+    if (noClient !== '')
+      this.#warn(`listen ${address}: no client can be accepted on this address: ${noClient}`);
     const listener = new Listener((socket) => {
       const remote = socket.remoteAddress;
       this.accept(socket, remote === undefined ? address : `${remote}:${socket.remotePort}`);
@@ -174,7 +183,7 @@ export class RpcServer implements Server, ServerSessionListener {
     return this.shutdown();
   }
 
-  /** Its own listeners take TLS. */
+  /** True when its own listeners use TLS. */
   get hasTls(): boolean {
     return this.#tls !== undefined;
   }
@@ -189,31 +198,31 @@ export class RpcServer implements Server, ServerSessionListener {
       .map(({ prepared, session }) => summaryOf(prepared, session.peer, String(session.peer)));
   }
 
-  /** Takes a sideband connection; `address`: where it comes from, for people. */
+  /** Accepts a sideband connection. `address` is its origin, for logs. */
   accept(duplex: Duplex, address: string): void {
     const from = peerAddress(duplex);
     const link: Link = new Link(
       duplex,
       handoffOf(duplex, this.#tls, () => this.#handshakes.enter(link)),
     );
-    const arrival = new Arrival(address, this.#options.onSession);
+    const attempt = new ConnectionAttempt(address, this.#options.onSession);
     if (this.#shutdown !== undefined) {
       const error = new RpcError(Status.UNAVAILABLE, 'the server is shutting down');
-      arrival.refused(error);
+      attempt.refused(error);
       link.close(error.rawMessage, refusalOf(error));
       return;
     }
     const limited = this.#log;
     const log: Log | undefined = limited && ((line) => limited.write(line, from));
     this.#handshakes.begin(link, from);
-    const side = { ...this.#side(ownAddress(duplex), log), arenaBytesMax: () => arrival.arenaBytesMax };
-    this.#shakeHands(link, arrival, side)
+    const side = { ...this.#side(ownAddress(duplex), log), arenaBytesMax: () => attempt.arenaBytesMax };
+    this.#shakeHands(link, attempt, side)
       .then(
-        () => arrival.accepted(),
+        () => attempt.accepted(),
         (error: unknown) => {
-          // Requests that have come count as the `ready` that was still on its way.
-          if (arrival.connection?.used === true) arrival.accepted();
-          else if (!link.handedOver) arrival.refused(error);
+          // Requests that have arrived count as the `ready` that was still on its way.
+          if (attempt.connection?.used === true) attempt.accepted();
+          else if (!link.handedOver) attempt.refused(error);
           throw error;
         },
       )
@@ -221,31 +230,34 @@ export class RpcServer implements Server, ServerSessionListener {
         if (link.handedOver) return;
         const known = RpcError.from(error, Status.UNAVAILABLE);
         const message = controlText(known.rawMessage);
-        const line = handshakeFailed(arrival.name, reasonOf(known));
+        const line = handshakeFailed(attempt.name, reasonOf(known));
         log?.(line);
         if (isRefusal(error)) this.#refusals?.add(line);
         const told = error instanceof NotConnected ? error.told : message;
-        // A refusal says that no request has been run.
-        const used = arrival.connection?.used === true;
+        // A refusal would say that no request has been run.
+        const used = attempt.connection?.used === true;
         link.close(told, used ? { type: 'bye', reason: told } : refusalOf(known, told));
       })
       .finally(() => this.#handshakes.end(link));
   }
 
-  /** `make`: what makes calls to the client of a connection, when that serves them. */
+  /** `make` creates the calls to the client of a connection when that client serves them. */
   makeCallsBy(make: (connection: ServerConnection) => ConnectionCalls): void {
     this.#makeCalls = make;
   }
 
   /**
-   * Throws or rejects when the peer may not call the method (option `authorize`). Undefined when it may.
+   * Throws or rejects when the peer may not call the method (option `authorize`). Returns undefined when it
+   * may.
    */
   authorize(peer: PeerInfo, method: string): Promise<void> | undefined {
     const authorization = this.#authorization;
     return authorization && inRoot(() => authorization.admit(peer, method));
   }
 
-  /** So that a missing addon or fabric is an error of listen(), not of the first client. */
+  /**
+   * Opens the contexts, so that a missing addon or fabric is an error of listen(), not of the first client.
+   */
   open(): void {
     this.#authorization?.warnOfServices(this.#services, this.#warn);
     this.#contexts.open();
@@ -265,13 +277,13 @@ export class RpcServer implements Server, ServerSessionListener {
     if (this.#sessions.size === 0) this.#onLastSession?.();
   }
 
-  /** `inner`: interceptors inside of those of the server. */
+  /** `inner` are interceptors inside those of the server. */
   #addWith(inner: readonly Interceptor[], definition: ServiceDefinition, handlers: object): void {
     this.#handlers.add(definition, handlers, [...this.#interceptors, ...inner]);
     this.#services.push(definition);
   }
 
-  /** Throws when there is no room for another session, and none that a silent client keeps. */
+  /** Throws when there is no room for another session, unless a silent client can be evicted. */
   #checkRoom(): void {
     const { sessionsMax } = this.#options;
     if (this.#sessions.size - this.#vain.size < sessionsMax) return;
@@ -281,28 +293,33 @@ export class RpcServer implements Server, ServerSessionListener {
     throw new RpcError(Status.RESOURCE_EXHAUSTED, text);
   }
 
-  #attach(link: Link, prepared: Prepared, arrival: Arrival, second: SecondSession | undefined): void {
-    // Others may have come in while this one was shaking hands.
+  #attach(
+    link: Link,
+    prepared: Prepared,
+    attempt: ConnectionAttempt,
+    second: SecondSession | undefined,
+  ): void {
+    // Check again: other sessions may have been created during this handshake.
     this.#checkRoom();
     const { context, target } = prepared;
-    const session = new ServerSession(context, target, arrival, this.#handlers, this.#load, this);
+    const session = new ServerSession(context, target, attempt, this.#handlers, this.#load, this);
     session.leasesEnd = this.#options.requestMemory === 'call';
     if (prepared.streamsMax > 0)
       session.makeParts = () => new ServerStreams(session.shared, prepared.streamsMax);
     const connection = new ServerConnection(session, link, prepared, second, (each) =>
       this.#makeCalls?.(each),
     );
-    arrival.connection = connection;
+    attempt.connection = connection;
     this.#sessions.set(session, connection);
     this.#newest.set(link, connection);
-    const level = levelNumber(levelOf(arrival.peer.security, prepared.protection));
-    context.native.nameSession(target.session, String(arrival.peer), level);
+    const level = levelNumber(levelOf(attempt.peer.security, prepared.protection));
+    context.native.nameSession(target.session, String(attempt.peer), level);
     this.#contexts.reopen();
     link.onEnd = (reason) => {
       if (!this.#sessions.has(session)) return;
-      // The client has been told that nothing of it was run: so it stays, whatever comes now.
+      // The client has been told that none of its calls was run; that must stay true, whatever arrives now.
       if (!connection.ready && !connection.used) {
-        session.turnAway(reason, 0);
+        session.rejectAfter(reason, 0);
         this.#vain.add(session);
       }
       context.sessions.close(target.session, reason);
@@ -322,23 +339,23 @@ export class RpcServer implements Server, ServerSessionListener {
     return address === undefined ? { role: 'server', ...side } : { role: 'server', ...side, address };
   }
 
-  async #shakeHands(link: Link, arrival: Arrival, side: LocalSide): Promise<void> {
+  async #shakeHands(link: Link, attempt: ConnectionAttempt, side: LocalSide): Promise<void> {
     const admit = (hello: Hello): Promise<void> | undefined => {
       this.#checkRoom();
-      const gate = (): Promise<void> | undefined => this.#gate.admit(arrival, link, hello);
+      const admitted = (): Promise<void> | undefined => this.#authentication.admit(attempt, link, hello);
       const turn = this.#handshakes.enter(link);
-      return turn === undefined ? gate() : turn.then(gate);
+      return turn === undefined ? admitted() : turn.then(admitted);
     };
-    const attach: Attach = (prepared, _, second) => this.#attach(link, prepared, arrival, second);
+    const attach: Attach = (prepared, _, second) => this.#attach(link, prepared, attempt, second);
     const isOnly = (): boolean => this.#handshakes.size === 1;
-    await new ServerHandshake(link, side, { admit, attach, isOnly }).run(arrival.address);
+    await new ServerHandshake(link, side, { admit, attach, isOnly }).run(attempt.address);
     this.#handshakes.succeed(link);
     const connection = this.#connectionOf(link);
     connection?.begin(this.#options);
     link.deliver((frame) => {
       if (connection?.take(frame)) return;
       const reason = frame.type === 'bye' ? frame.reason : `the client sent an unexpected ${frame.type}`;
-      // Who has said goodbye reads no more.
+      // A peer that has sent `bye` no longer reads.
       link.close(reason, frame.type === 'bye' ? undefined : { type: 'bye', reason });
     });
   }
@@ -374,8 +391,8 @@ export class RpcServer implements Server, ServerSessionListener {
 }
 
 /**
- * The class behind a server that an application gives. Throws a TypeError for anything else, servers of
- * another copy of this package among it.
+ * Returns the class behind a server of the application. Throws a TypeError for anything else, including
+ * servers of another copy of this package.
  */
 export function rpcServer(what: string, server: Server): RpcServer {
   if (server instanceof RpcServer) return server;
@@ -383,8 +400,8 @@ export function rpcServer(what: string, server: Server): RpcServer {
 }
 
 /**
- * A server without handlers that listens nowhere yet: `createServer().add(...)`, then `listen(...)`. Throws
- * for unknown options or values out of range.
+ * Creates a server without handlers that does not listen yet: call `add(...)`, then `listen(...)`. Throws for
+ * unknown options and values out of range.
  */
 export function createServer(options?: ServerOptions): Server {
   return new RpcServer(options);

@@ -1,19 +1,19 @@
 /**
- * Tells an application that reads a request after its call, whose memory has been given back: what it finds
- * there is empty. The first such requests of each method are looked at, as a handler does so in the first or
- * in none; one warning names the method, the field and what to do. Made by HandlerTable for each method, used
- * by RequestLease.
+ * Warns an application that reads a request after its call, when the request's memory has been released and
+ * its values are empty. Only the first requests of each method are watched, since a handler makes this
+ * mistake in the first ones or never. One warning names the method, the field and the remedy. Created by
+ * HandlerTable for each method, used by RequestLease.
  */
 import { isDetached } from '../codec/memory/lent.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
 import { watchedRequests } from '../limits.ts';
 
-/** Of nested messages, and elements of a list or map. */
+/** Depth up to which nested messages and elements of lists and maps are watched. */
 const depthMax = 4;
 const elementsMax = 16;
 
 export class StaleRequests {
-  /** How many requests are still to be watched. */
+  /** Number of requests that are still to be watched. */
   left: number = watchedRequests;
   #told = false;
   readonly #method: string;
@@ -24,14 +24,14 @@ export class StaleRequests {
     this.#warn = warn;
   }
 
-  /** The memory of this request has just been given back. */
+  /** Watches a request whose memory has just been released. */
   watch(request: object): void {
     if (this.left === 0) return;
     --this.left;
     try {
       this.#watchIn(request, '', 0);
     } catch {
-      // A request that an application has frozen, say, tells nobody.
+      // A request that the application has frozen, for example, cannot be watched.
     }
   }
 

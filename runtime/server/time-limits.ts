@@ -1,6 +1,6 @@
 /**
- * How long calls may take as the server sees it, beside what their clients say. Such a limit is kept by the
- * server: it answers when the time is over, since the client waits for longer, or for ever.
+ * The server's own time limits of calls, in addition to the clients' deadlines. The server enforces them: it
+ * answers when the time has passed, since the client would wait longer or for ever.
  */
 
 import type { SessionOptions } from '../native/native.ts';
@@ -9,7 +9,7 @@ export class TimeLimits {
   readonly #defaultUs: number;
   readonly #maxUs: number;
 
-  /** ms; undefined: none. */
+  /** Both in milliseconds; undefined for no limit. */
   constructor(defaultMs: number | undefined, maxMs: number | undefined) {
     this.#maxUs = maxMs === undefined ? Infinity : maxMs * 1000;
     const defaultUs = defaultMs === undefined ? this.#maxUs : defaultMs * 1000;
@@ -17,7 +17,7 @@ export class TimeLimits {
     this.#defaultUs = least === Infinity ? 0 : least;
   }
 
-  /** The same for native code, which ends large messages that their clients keep waiting. */
+  /** Returns the limits for native code, which ends the transfer of large messages that clients stall. */
   get native(): NonNullable<SessionOptions['timeLimits']> {
     return {
       ...(this.#defaultUs !== 0 && { defaultUs: this.#defaultUs }),
@@ -26,8 +26,8 @@ export class TimeLimits {
   }
 
   /**
-   * The limit of a call, in microseconds, from what its client gave; 0 is none. A different one is the
-   * server's own.
+   * Returns the limit of a call in microseconds, 0 for none, from its client's limit. If the result differs
+   * from that, it is the server's own limit.
    */
   limitUs(givenUs: number): number {
     if (givenUs === 0) return this.#defaultUs;

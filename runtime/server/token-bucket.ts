@@ -1,8 +1,8 @@
 /**
- * So much of something a second, and at most a second's worth at once. What comes in one piece may be larger
- * than that: what is missing is then paid off before anything more is had. Used by the accounts of
- * identities. Times are those of `clockMs()`, or of the batch that is worked on, which lie a little before
- * it: one before the last changes nothing.
+ * A token bucket: an amount per second, with a burst of at most one second's amount. A single larger amount
+ * is allowed; the deficit must then be paid off before anything more is allowed. Used by the accounts of
+ * identities. Times are those of `clockMs()`, or of the current batch, which is slightly earlier; an earlier
+ * time than the last one has no effect.
  */
 export class TokenBucket {
   #perSecond: number;
@@ -19,14 +19,14 @@ export class TokenBucket {
     return this.#perSecond;
   }
 
-  /** Another rate from now on. What is owed stays so. */
+  /** Changes the rate. A deficit remains. */
   change(perSecond: number, nowMs: number): void {
     this.has(nowMs);
     this.#perSecond = perSecond;
     this.#left = Math.min(this.#left, perSecond);
   }
 
-  /** Whether anything may be had. */
+  /** Returns whether anything is allowed now. */
   has(nowMs: number): boolean {
     if (nowMs > this.#atMs) {
       const more = ((nowMs - this.#atMs) / 1000) * this.#perSecond;

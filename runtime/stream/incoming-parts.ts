@@ -1,6 +1,6 @@
 /**
- * Takes parts apart on arrival: header, metadata behind it, messages. Owned by the streams of a session, on
- * its JS thread; what it returns is the caller's, nothing refers to the receive slab.
+ * Decodes parts on arrival: part header, metadata, messages. Owned by the streams of a session, on its JS
+ * thread. Its results belong to the caller; none of them refers to the receive slab.
  */
 
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -16,10 +16,10 @@ import type { ReceivedPart } from './stream-reader.ts';
 const noMessages: readonly unknown[] = [];
 
 export class IncomingParts {
-  /** Of the part that `read` has seen last. */
+  /** Header of the part that `read` has read last. */
   readonly header: PartHeader = new PartHeader();
   readonly whole: Incoming;
-  /** The message that `messages` or `answer` has given last, if it was copied out of the arena. */
+  /** The last message of `messages` or `answer`, if it was copied out of the arena. */
   copied: CopiedMessage | undefined;
 
   readonly #events: Int32Array;
@@ -31,14 +31,15 @@ export class IncomingParts {
     this.#memory = streamMemory(context, reader);
   }
 
-  /** Reads the header of the part at `at`. Returns why it has none, or an empty string. */
+  /** Reads the header of the part at `at`. Returns '' or why it has none. */
   read(at: number): string {
     const { bytes } = this.whole.slotOf(at);
     return this.header.read(bytes, this.#metadataAt(at), this.#events[at + Ev.metadataBytes]!);
   }
 
   /**
-   * A copy of the metadata entries behind the header, undefined for none, a text for why they are malformed.
+   * Returns a copy of the metadata entries after the header, undefined for none, or a text that says why they
+   * are malformed.
    */
   entries(at: number, response = false): Uint8Array | string | undefined {
     const length = this.#events[at + Ev.metadataBytes]!;
@@ -50,13 +51,15 @@ export class IncomingParts {
     return why === '' ? bytes.slice(start, end) : why;
   }
 
-  /** Header and trailer of an answer; undefined for none or malformed. */
+  /** Returns header and trailer of a response; undefined when they are missing or malformed. */
   responseMetadata(at: number): ResponseMetadata | undefined {
     const bytes = this.entries(at, true);
     return bytes instanceof Uint8Array ? decodeResponseMetadata(bytes, 0, bytes.byteLength) : undefined;
   }
 
-  /** The answer to PULL `sequence`. Throws when it is none; its memory has then been given back. */
+  /**
+   * Decodes the response to PULL `sequence`. Throws when it is invalid; its memory has been released then.
+   */
   answer(at: number, sequence: number, type: MessageType<unknown, never>): ReceivedPart {
     const { header } = this;
     let why = this.read(at);
@@ -71,8 +74,8 @@ export class IncomingParts {
   }
 
   /**
-   * The messages of the part whose header was read last. Throws CodecError; its memory has then been given
-   * back.
+   * Decodes the messages of the part whose header was read last. Throws CodecError; its memory has been
+   * released then.
    */
   messages(at: number, type: MessageType<unknown, never>): readonly unknown[] {
     const { count, packed } = this.header;

@@ -1,30 +1,30 @@
 /**
- * The 12 bytes that begin the metadata of every part of a stream (docs/wire/calls.md): which stream, which of
- * its parts, what is in it. Written and read by both ends of a stream, on the JS thread.
+ * The part header: the 12 bytes at the beginning of the metadata of every part of a stream
+ * (docs/wire/calls.md §8). Written and read by both ends of a stream, on the JS thread.
  */
 import { readWord, writeWord } from '../codec/memory/word.ts';
 
 export const PartKind = { open: 1, push: 2, pull: 3 } as const;
 export const PartFlag = {
-  /** Half-close: nothing follows in this direction. */
+  /** Half-close: no part follows in this direction. */
   last: 1,
-  /** Several messages, each with its length (u16) in front. */
+  /** The part has several messages, each preceded by its length (u16). */
   packed: 2,
   /** PULL: the application waits for this part. */
   awaited: 4,
 } as const;
 
 export const partHeaderBytes = 12;
-/** In front of each message of a packed part. */
+/** Length field before each message of a packed part. */
 export const packedLengthBytes = 2;
 
 /** Method word of a PUSH. Ids of real methods begin at 256. */
 export const pushMethod = 2;
 
 /**
- * Method word of a PULL. Not the method's own id, which the OPEN has: the native predictor of large responses
- * learns by this word, and only the answers of PULLs are ever large. An OPEN must never be given memory for
- * its answer, as that could delay it behind its own parts.
+ * Returns the method word of a PULL. It differs from the method's id, which the OPEN has, because the native
+ * predictor of response sizes learns by this word, and only responses to PULLs are large. An OPEN must never
+ * get a reply buffer, since waiting for one could delay the OPEN behind its own parts.
  */
 export function pullMethod(id: number): number {
   return (id ^ 1) >>> 0;
@@ -32,7 +32,7 @@ export function pullMethod(id: number): number {
 
 const scratch = new Uint8Array(partHeaderBytes);
 
-/** The header's bytes: shared, good until the next call. */
+/** Returns the bytes of a header in shared memory, valid until the next call. */
 export function partHeader(
   stream: number,
   sequence: number,
@@ -50,7 +50,7 @@ export function partHeader(
   return bytes;
 }
 
-/** A header with metadata entries behind it, in memory of its own. */
+/** Returns a header followed by metadata entries, in new memory. */
 export function withEntries(header: Uint8Array, entries: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(partHeaderBytes + entries.byteLength);
   bytes.set(header);
@@ -58,7 +58,7 @@ export function withEntries(header: Uint8Array, entries: Uint8Array): Uint8Array
   return bytes;
 }
 
-/** A header that has been read; used again for one after the other. */
+/** A decoded header; the object is reused. */
 export class PartHeader {
   stream = 0;
   sequence = 0;
@@ -78,7 +78,7 @@ export class PartHeader {
     return (this.flags & PartFlag.packed) !== 0;
   }
 
-  /** Reads metadata of `length` bytes at `at`. Returns why it is no part header, or an empty string. */
+  /** Reads metadata of `length` bytes at `at`. Returns '' or why it is not a part header. */
   read(bytes: Uint8Array, at: number, length: number): string {
     if (length < partHeaderBytes) return 'part without a header';
     this.stream = readWord(bytes, at);

@@ -1,7 +1,7 @@
 /**
- * Takes messages out of an application's iterable and gives them to a stream's writer, as fast as the writer
- * takes them. Used by both ends: requests of a client, responses of a handler. Errors of the application come
- * out through the owner, never as rejections that nobody handles.
+ * Reads messages from an application's iterable and passes them to a stream's writer, as fast as the writer
+ * accepts them. Used by both ends: for requests of a client and responses of a handler. Errors of the
+ * application are reported to the owner, never as unhandled rejections.
  */
 import type { Scope } from '../core/scopes.ts';
 import type { StreamWriter } from './stream-writer.ts';
@@ -11,7 +11,7 @@ export interface ProducerOwner {
   onSourceError(error: unknown): void;
   /** A message could not be encoded. */
   onMessageFault(error: unknown): void;
-  /** What the iterable has thrown since it was stopped. */
+  /** The iterable has thrown after it was stopped. */
   onLateError?(error: unknown): void;
   /** A message is about to be written. */
   onMessage?(message: unknown): void;
@@ -19,7 +19,7 @@ export interface ProducerOwner {
 
 type AnyIterator = Iterator<unknown> | AsyncIterator<unknown>;
 
-/** The iterator of either kind of iterable, undefined for anything else. */
+/** Returns the iterator of a synchronous or asynchronous iterable; undefined for anything else. */
 function iteratorOf(iterable: unknown): { iterator: AnyIterator; sync: boolean } | undefined {
   if (typeof iterable !== 'object' || iterable === null) return undefined;
   const { [Symbol.asyncIterator]: async, [Symbol.iterator]: sync } = iterable as Partial<
@@ -37,14 +37,14 @@ export class Producer {
   #iterator: AnyIterator | undefined;
   #sync = false;
 
-  /** `scope`: the async context of whoever has given the iterable, in which it runs. */
+  /** `scope` is the async context in which the iterable runs, that of its creator. */
   constructor(owner: ProducerOwner, writer: StreamWriter, scope: Scope) {
     this.#owner = owner;
     this.#writer = writer;
     this.#scope = scope;
   }
 
-  /** Begins. `what`: for the error when `iterable` is none. */
+  /** Begins. `what` names the value in the error when it is not iterable. */
   start(iterable: unknown, what: string): void {
     try {
       const found = this.#scope.run(iteratorOf, undefined, iterable);
@@ -58,17 +58,17 @@ export class Producer {
     this.resume();
   }
 
-  /** The writer takes messages again. */
+  /** The writer accepts messages again. */
   resume(): void {
     const iterator = this.#iterator;
     if (iterator === undefined) return;
-    // What follows a promise of it runs there, too.
+    // The continuations of its promises run there, too.
     this.#scope.run(this.#sync ? this.#runSync : this.#ask, this, iterator);
   }
 
   /**
-   * Takes no more; the iterable gets its `return()`. What this gives resolves when it has come to its end,
-   * which a generator that awaits something does later.
+   * Stops reading, and calls `return()` of the iterator. The returned promise resolves when the iterator has
+   * finished; a generator that awaits something finishes later.
    */
   stop(): Promise<unknown> | undefined {
     const iterator = this.#iterator;
@@ -78,7 +78,7 @@ export class Producer {
       const left: unknown = iterator.return && this.#scope.run(iterator.return as () => unknown, iterator);
       if (!this.#sync) return Promise.resolve(left).catch(this.#onLateError);
     } catch (error) {
-      // The stream has ended already, with a reason that matters more.
+      // The stream has already ended, and its reason matters more.
       this.#onLateError(error);
     }
     return undefined;
@@ -94,7 +94,7 @@ export class Producer {
         return;
       }
       if (this.#iterator === undefined) {
-        // Stopped from within: it could not take its `return()` then.
+        // It was stopped from within `next()`, when `return()` could not be called.
         this.#iterator = iterator;
         this.stop();
         return;
@@ -123,7 +123,7 @@ export class Producer {
 
   readonly #onLateError = (error: unknown): void => this.#owner.onLateError?.(error);
 
-  /** Whether the next one may be taken now. */
+  /** Returns whether the next message may be read now. */
   #give(result: IteratorResult<unknown>): boolean {
     if (result.done === true) {
       this.#iterator = undefined;

@@ -1,14 +1,14 @@
 /**
- * The streams of one session that wait for a slot or for memory. They wait in two queues, so that one which
- * lacks memory keeps no other one from a slot. Owned by the stream table of a session, a client's or a
- * server's, on its JS thread.
+ * The streams of one session that wait for a slot or for memory. They wait in two queues, so that a stream
+ * without memory does not keep another one from a slot. Owned by the stream table of a session, on its JS
+ * thread.
  */
 import type { FabricContext } from '../boundary/fabric-context.ts';
 import { ResourceQueue } from '../boundary/waiting/resource-queue.ts';
 
-/** A stream, as far as it matters here. */
+/** The functions of a stream that this needs. */
 export interface StalledStream {
-  /** There may be a slot, or memory, for what found none. */
+  /** A slot or memory may be available again. */
   retry(): void;
 }
 
@@ -21,38 +21,38 @@ export class StalledStreams {
     this.#context = context;
   }
 
-  /** The stream found no slot of that kind for a part. */
+  /** Adds a stream that has found no slot of that kind for a part. */
   awaitSlot(stream: StalledStream, kind: 'slot' | 'callSlot'): void {
     this.#forSlots.add(stream, this.#context.waiters, kind);
   }
 
   /**
-   * The stream found no memory for the message of a part. Returns false when none will come by itself; then
-   * it does not wait.
+   * Adds a stream that has found no memory for the message of a part. Returns false, without adding it, when
+   * no event would ever bring memory.
    */
   awaitMemory(stream: StalledStream): boolean {
     const { waiters, lacking } = this.#context;
     return this.#forMemory.add(stream, waiters, lacking === 'memory' ? 'sent' : lacking);
   }
 
-  /** The stream has sent a part, so it lets others go first. */
+  /** Records that the stream has sent a part, so that others come first. */
   moved(stream: StalledStream): void {
     this.#forSlots.moved(stream);
     this.#forMemory.moved(stream);
   }
 
-  /** A call slot has come back without an event that wakes the queue. */
+  /** A call slot has become free without an event that wakes the queue. */
   retrySlots(): void {
     this.#forSlots.retryAll();
   }
 
-  /** The stream is over. */
+  /** Removes a stream that has ended. */
   delete(stream: StalledStream): void {
     this.#forSlots.delete(stream);
     this.#forMemory.delete(stream);
   }
 
-  /** The session is down. */
+  /** Clears both queues when the session has ended. */
   clear(): void {
     this.#forSlots.clear();
     this.#forMemory.clear();

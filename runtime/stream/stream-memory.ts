@@ -1,9 +1,9 @@
 /**
- * Which large messages of streams stay in the arena, and which are copied out of it when they come. A handler
- * that yields what it has received still refers to a message while it waits for the next one, and no
- * collector can know that it will not look at it again: enough of such streams would hold the whole arena,
- * and wait for it for ever. So what streams keep of it ends where the next message, theirs or another's,
- * would find no room. Used where parts are decoded and read, on the JS thread of the context.
+ * Decides which large messages of streams stay in the arena, and which are copied out of it on arrival. A
+ * handler that yields received messages still refers to one while it waits for the next, and the garbage
+ * collector cannot know that it is no longer needed: enough of such streams would hold the whole arena, and
+ * wait for it for ever. So the messages that streams keep are limited to what leaves room for the next
+ * message of any stream. Used where parts are decoded and read, on the JS thread of the context.
  */
 import { contextOptions } from '../boundary/contexts.ts';
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -11,26 +11,26 @@ import type { Sessions } from '../boundary/sessions.ts';
 import type { NativeContext } from '../native/native.ts';
 
 /**
- * Of the arena: what requests that a server fetches may take (`memory/arena.h`), and what of that is left for
- * messages of other sizes.
+ * Shares of the arena: what fetched requests of a server may use (`memory/arena.h`), and the part of that
+ * which is left for messages of other sizes.
  */
 const fetchShare = 6 / 8;
 const spareShare = 2 / 8;
-/** What is kept at most. */
+/** Limit of kept messages. */
 const keptShare = fetchShare - spareShare;
 /**
- * Left beside that for what is around messages on their way. Without it a session that leaves a quarter to
- * others, as it must, could be short of a few KiB for the next message of a quarter of the arena.
+ * Additional room for headers and gaps of messages. Without it, a session that leaves the required quarter to
+ * others could lack a few KiB for the next message of a quarter of the arena.
  */
 const aroundShare = 1 / 64;
 
 /**
- * Which end of a stream reads. Where both are on one thread they share the arena, but neither takes the
- * copies of the other: each waits for the other to go on.
+ * The end of a stream that reads. When both ends are on one thread they share the arena, but each has its own
+ * copies, since each waits for the other to go on.
  */
 export type Reader = 'client' | 'server';
 
-/** A message that has been copied, until its stream has moved past it. */
+/** A copied message, until its stream has moved past it. */
 export class CopiedMessage {
   #memory: StreamMemory | undefined;
   readonly #bytes: number;
@@ -40,7 +40,7 @@ export class CopiedMessage {
     this.#bytes = bytes;
   }
 
-  /** The stream gives another message, or none. Calls after the first do nothing. */
+  /** The stream has moved on to another message. Further calls do nothing. */
   forget(): void {
     const memory = this.#memory;
     this.#memory = undefined;
@@ -48,17 +48,17 @@ export class CopiedMessage {
   }
 }
 
-/** Of one context, and one end. */
+/** The state of one context and one end. */
 export class StreamMemory {
   /**
-   * Of copies that no stream has moved past. What peers make a side hold has a bound: so much again as the
-   * arena.
+   * Bytes of copies that no stream has moved past. They are limited to the size of the arena, so that peers
+   * cannot make a side hold more.
    */
   copiedBytes = 0;
 
   readonly #context: { readonly native: NativeContext; readonly sessions: Pick<Sessions, 'loops'> };
   readonly #arenaBytes: number;
-  /** Bytes that may still come before the arena must be looked at. */
+  /** Bytes that may still arrive before the arena's usage must be read again. */
   #unwatched = 0;
 
   constructor(context: { readonly native: NativeContext; readonly sessions: Pick<Sessions, 'loops'> }) {
@@ -67,18 +67,18 @@ export class StreamMemory {
   }
 
   /**
-   * A message of so many bytes is in the arena, and its block leased. Undefined: it stays there; else it is
-   * to be copied.
+   * Called for a message of this size in a leased block of the arena. Returns undefined when it may stay
+   * there, otherwise the record of the copy that must be made.
    */
   copy(bytes: number): CopiedMessage | undefined {
-    // A block may be larger than what is in it.
+    // Count twice the size, since a block may be larger than its content.
     this.#unwatched -= 2 * bytes;
     const { native } = this.#context;
     const { loops } = this.#context.sessions;
     if (this.#unwatched >= 0 && !loops) return undefined;
     const arena = this.#arenaBytes;
-    // What the senders of this thread have copied waits for what is kept here, and takes as much as it may:
-    // nothing is kept then, and the half that would have been may be copies, too.
+    // Senders of this thread, whose copies wait for this memory, may use as much as they need; then nothing
+    // is kept, and that half may be used by copies, too.
     const [kept, copiedMax] = loops
       ? [arena, arena * (1 + keptShare)]
       : [native.stats().arenaLeasedBytes, arena];

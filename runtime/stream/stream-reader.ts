@@ -1,45 +1,48 @@
 /**
- * One direction of a stream, receiving: puts parts in order and hands their messages to the application, as
- * an async iterator that is written by hand, since its `next()` is the hot path. Both ends of a stream have
- * one; it knows neither of them. On the JS thread of its session.
+ * The receiving direction of a stream: orders parts and passes their messages to the application, as a
+ * hand-written async iterator, since `next()` is on the hot path. Both ends of a stream use it. On the JS
+ * thread of its session.
  */
 import { failCall, inNextTurn } from '../core/errors/failing.ts';
 import { leaseOf } from '../core/lease.ts';
 import { streamParts } from '../limits.ts';
 import type { CopiedMessage } from './stream-memory.ts';
 
-/** Messages that came together. */
+/** The messages of one part. */
 export interface ReceivedPart {
   readonly messages: readonly unknown[];
   readonly last: boolean;
-  /** What its consumption is to be reported with. */
+  /** Token with which its consumption is reported. */
   readonly token: number;
-  /** Its message, if that was large and has been copied out of the arena. */
+  /** The copy of its message, if that was large and was copied out of the arena. */
   readonly copied?: CopiedMessage | undefined;
 }
 
-/** Whose messages they are. */
+/** The owner of the reader. */
 export interface ReaderOwner {
   /** The application waits for the first message. */
   onFirstRead(): void;
-  /** The application has got every message of the part. */
+  /** The application has received all messages of the part. */
   onConsumed(part: ReceivedPart): void;
-  /** The application waits for the part that was announced with this token: it may come. Or it never will. */
+  /**
+   * The application waits for the part that was announced with this token, so fetch it; or it never will, so
+   * drop it.
+   */
   onWanted(token: number): void;
   onUnwanted(token: number): void;
-  /** The application wants no more. Its `return()` waits for the promise. */
+  /** The application reads no more. Its `return()` waits for the promise. */
   onLeft(): Promise<void> | undefined;
-  /** The application comes to the end: what it ends with, undefined for well. Called once. */
+  /** The application has reached the end. Returns the error, undefined for success. Called once. */
   onEnd(): unknown;
 }
 
-/** Settles what `next()` has given. */
+/** Settles the promise of `next()`. */
 type Waiting = (result: IteratorResult<unknown> | Promise<never>) => void;
 
 const noMessages: readonly unknown[] = [];
 const done: IteratorResult<unknown> = Object.freeze({ value: undefined, done: true });
 
-/** Of a part that nobody will read. */
+/** Releases a part that will not be read. */
 function drop({ messages, copied }: ReceivedPart): void {
   release(messages, 0);
   copied?.forget();
@@ -53,45 +56,45 @@ function release(messages: readonly unknown[], from: number): void {
 }
 
 export class StreamReader implements AsyncIterableIterator<unknown> {
-  /** Parts that have come and are not consumed. */
+  /** Number of received parts that are not consumed. */
   unread = 0;
 
   readonly #owner: ReaderOwner;
   readonly #endsWithLast: boolean;
-  /** Parts that have come and are not open yet, by sequence. */
+  /** Received parts that are not open yet, by sequence number. */
   readonly #parts: (ReceivedPart | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
-  /** Parts that come when they are wanted, by sequence. */
+  /** Announced parts, which arrive when they are wanted, by sequence number. */
   readonly #announced: (number | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
-  /** Sequence of the next one to open. */
+  /** Sequence number of the next part to open. */
   #next = 0;
-  /** The open part, and the message that is next. */
+  /** The open part, and the index of the next message. */
   #part: ReceivedPart | undefined;
   #messages: readonly unknown[] = noMessages;
   #at = 0;
-  /** The application's, which may hold it until it has the next one. */
+  /** The message that the application has, and may use until it gets the next one. */
   #copied: CopiedMessage | undefined;
   #waiting: Waiting[] = [];
   #started = false;
-  /** The part with `last` has been opened. */
+  /** True when the part with `last` has been opened. */
   #sawLast = false;
-  /** No part follows those that are here. */
+  /** True when no part follows the received ones. */
   #closed = false;
   #ended = false;
-  /** Nobody reads: messages are dropped as they come. */
+  /** True when nobody reads: messages are dropped on arrival. */
   #left = false;
 
-  /** `endsWithLast`: the last part ends it; otherwise `close()` does, too. */
+  /** `endsWithLast` says that the last part ends the stream; otherwise `close()` must end it. */
   constructor(owner: ReaderOwner, endsWithLast: boolean) {
     this.#owner = owner;
     this.#endsWithLast = endsWithLast;
   }
 
-  /** Every message up to the last has been reached. */
+  /** True when all messages up to the last have been reached. */
   get complete(): boolean {
     return this.#sawLast;
   }
 
-  /** The application can do nothing before it has this part. */
+  /** True when the application is waiting for this part. */
   waitsFor(sequence: number): boolean {
     return sequence === this.#next && (this.#waiting.length !== 0 || sequence === 0);
   }
@@ -115,7 +118,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     return done;
   }
 
-  /** Puts a part in its place. False: there is one with this sequence, or there cannot be one yet. */
+  /** Adds a part. Returns false when this sequence number already has a part, or cannot have one yet. */
   arrive(sequence: number, part: ReceivedPart): boolean {
     if (this.#left) {
       drop(part);
@@ -137,7 +140,9 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     return true;
   }
 
-  /** Part `sequence` has a large message, which stays where it is until the application waits for it. */
+  /**
+   * Announces part `sequence`, whose large message stays at the sender until the application waits for it.
+   */
   announce(sequence: number, token: number): void {
     const place = sequence % streamParts;
     const expected = (sequence - this.#next) >>> 0 < streamParts && this.#parts[place] === undefined;
@@ -149,17 +154,17 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     if (this.#waiting.length !== 0) this.#want();
   }
 
-  /** No part will come any more. What is here is read first, then comes the owner's `onEnd`. */
+  /** No more parts will arrive. The received ones are read first; then the owner's `onEnd` is called. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    // It may never be read to its end, and nothing more waits for memory.
+    // The stream may never be read to its end, and no longer needs memory.
     this.#copied?.forget();
     for (const part of this.#parts) part?.copied?.forget();
     if (this.#waiting.length !== 0) this.#serve();
   }
 
-  /** Drops what has come and what will come. Parts count as consumed. */
+  /** Drops received and later parts. They count as consumed. */
   leave(): void {
     this.#left = true;
     release(this.#messages, this.#at);
@@ -173,7 +178,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   #take(): IteratorResult<unknown> {
     const value = this.#messages[this.#at++];
     if (this.#at === this.#messages.length) {
-      // The application's from now on: memory of a message that it drops must not hang on the stream.
+      // Clear the reference: a message that the application drops must not be kept alive by the stream.
       this.#messages = noMessages;
       this.#at = 0;
       this.#closePart();
@@ -213,7 +218,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     }
   }
 
-  /** Opens the next part that has messages. */
+  /** Opens the next part with messages. */
   #openPart(): boolean {
     while (!this.#sawLast) {
       const place = this.#next % streamParts;
@@ -279,12 +284,12 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     }
   }
 
-  /** Not at once: a loop of streams that cannot be opened must leave time for timers. */
+  /** Not at once: an application that opens such streams in a loop must leave time for timers. */
   #fail(waiting: Waiting, error: unknown): void {
     inNextTurn(() => failCall(waiting, error));
   }
 
-  /** The application waits for the next part: if it was announced, it is time. */
+  /** The application waits for the next part: fetch it if it was announced. */
   #want(): void {
     const place = this.#next % streamParts;
     const token = this.#announced[place];

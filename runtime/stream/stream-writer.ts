@@ -1,7 +1,6 @@
 /**
- * One direction of a stream, sending: packs small messages into parts and sends a part when it is full or the
- * turn ends, as far as there are credits. Both ends of a stream have one; it knows neither of them. On the JS
- * thread of its session.
+ * The sending direction of a stream: packs small messages into parts, and sends a part when it is full or the
+ * turn ends, as far as credits allow. Both ends of a stream use it. On the JS thread of its session.
  */
 
 import { packedBytes } from '../boundary/outgoing/plain-types.ts';
@@ -14,11 +13,11 @@ import { streamPackedBytes } from '../limits.ts';
 import { PartFlag, packedLengthBytes, partHeaderBytes } from './part-header.ts';
 import { atTurnEnd } from './turn-end.ts';
 
-/** Who sends the parts. */
+/** Sends the parts. */
 export interface PartPort {
   /**
-   * Sends part `sequence` if there is a credit for it; false: nothing has happened, `onCredit()` of the
-   * writer is called when that may have changed. Throws when the message cannot be encoded.
+   * Sends part `sequence` if it has a credit. Otherwise returns false without any effect, and calls
+   * `onCredit()` of the writer when that may have changed. Throws when the message cannot be encoded.
    */
   sendPart(
     sequence: number,
@@ -27,20 +26,20 @@ export interface PartPort {
     type: MessageType<unknown, unknown>,
     message: unknown,
   ): boolean;
-  /** The first message comes, and may be preceded: `lead()`. */
+  /** Called before the first message; `lead()` may then be called. */
   onFirstMessage?(): void;
-  /** `write` returned false, and now there is room again. */
+  /** There is room again after `write` has returned false. */
   onWritable(): void;
   /** The part with the flag `last` has been sent. */
   onLastSent(): void;
-  /** A message that `write` had accepted cannot be sent. Nothing follows it. */
+  /** A message that `write` has accepted cannot be sent. No message follows. */
   onWriteFault(error: unknown): void;
 }
 
 const nothing = new Uint8Array(0);
 const writer = new Writer();
 
-/** What a part of several messages may have: they count as one where the peer looks at sizes. */
+/** Size limit of a part with several messages; for the peer's message limit they count as one message. */
 export function packedCapacity({ eagerBytes, messageMaxBytes }: Target): number {
   return Math.min(Math.min(eagerBytes, streamPackedBytes) - partHeaderBytes, messageMaxBytes);
 }
@@ -54,19 +53,19 @@ export class StreamWriter {
   #pack: Uint8Array = nothing;
   #packed = 0;
   #count = 0;
-  /** A message that found no room. */
+  /** A message that did not fit the packed part. */
   #held: unknown;
   #holds = false;
   #lengths: Lengths | undefined;
   #atTurnEnd = false;
-  /** The first message has come. */
+  /** True after the first message. */
   #begun = false;
-  /** An empty part is still to go first. */
+  /** True when an empty part must be sent first. */
   #leads = false;
   #ending = false;
   #done = false;
 
-  /** `capacity`: bytes that a packed part may have. */
+  /** `capacity` is the size limit of a packed part. */
   constructor(type: MessageType<unknown, unknown>, capacity: number, port: PartPort) {
     this.#type = type;
     this.#capacity = capacity;
@@ -74,8 +73,8 @@ export class StreamWriter {
   }
 
   /**
-   * Takes a message. False: no more until `onWritable`. Throws what its encoder throws; the message is then
-   * not part of the stream.
+   * Accepts a message. Returns false when no more may follow until `onWritable`. Throws the errors of its
+   * encoder; the message is then not part of the stream.
    */
   write(message: unknown): boolean {
     if (!this.#begun) {
@@ -89,31 +88,26 @@ export class StreamWriter {
     return false;
   }
 
-  /**
-   * An empty part goes ahead of the first message: it has something else to carry. No effect behind the first
-   * part.
-   */
+  /** Sends an empty part before the first message, to carry metadata. No effect after the first part. */
   lead(): void {
     if (this.#done || this.#sequence !== 0) return;
     this.#leads = true;
     this.#sendLead();
   }
 
-  /**
-   * The part that `sendPart` was asked to send has gone without its message, which comes with the next one.
-   */
+  /** `sendPart` has sent the part without its message, which follows with the next part. */
   skip(): void {
     this.#sequence = (this.#sequence + 1) >>> 0;
   }
 
-  /** Half-close: what has been written goes out, and `last` with it. */
+  /** Half-close: sends what has been written, with the flag `last`. */
   end(): void {
     if (this.#done) return;
     this.#ending = true;
     if (!this.#holds) this.#send();
   }
 
-  /** Forgets everything: the stream is over. */
+  /** Drops everything when the stream has ended. */
   stop(): void {
     this.#done = true;
     this.#held = undefined;
@@ -123,7 +117,7 @@ export class StreamWriter {
     this.#count = 0;
   }
 
-  /** There may be a credit. */
+  /** A credit may be available. */
   onCredit(): void {
     if (this.#done || !this.#sendLead()) return;
     if (this.#holds) {
@@ -180,7 +174,7 @@ export class StreamWriter {
     return true;
   }
 
-  /** False: there is no credit for the part that must go first. */
+  /** Returns false when the part that must go first has no credit. */
   #sendLead(): boolean {
     if (!this.#leads) return true;
     if (!this.#port.sendPart(0, 0, 0, packedBytes, nothing)) return false;
@@ -189,7 +183,7 @@ export class StreamWriter {
     return true;
   }
 
-  /** Sends what is packed, with `last` when that is all there will be. */
+  /** Sends the packed messages, with the flag `last` when no more follow. */
   #send(): boolean {
     if (!this.#sendLead()) return false;
     const last = this.#ending && !this.#holds;

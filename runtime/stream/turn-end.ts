@@ -1,6 +1,6 @@
 /**
- * Runs things when the JS of this turn has come to rest: all promises that could go on have gone on. Stream
- * writers collect until then, so that messages produced together travel together. One list per JS thread.
+ * Runs listeners at the end of the turn, when all promises that can continue have continued. Stream writers
+ * collect messages until then, so that messages produced together are sent together. One list per JS thread.
  */
 
 export interface TurnListener {
@@ -15,7 +15,7 @@ function run(): void {
   for (const listener of listeners) listener.onTurnEnd();
 }
 
-// A tick that a microtask asks for comes after the last microtask.
+// A tick that is scheduled in a microtask runs after the last microtask.
 function afterMicrotasks(): void {
   process.nextTick(run);
 }

@@ -150,7 +150,9 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
         await this.#tls.ready();
         const trouble = this.#tls.certTrouble;
         if (trouble !== '')
-          this.#tellOfTls(`listen ${address}: nobody can get in here: the cert of tls ${trouble}`);
+          this.#tellOfTls(
+            `listen ${address}: no client can be accepted on this address: the cert of tls ${trouble}`,
+          );
       }
       await Promise.all(this.#threads.map((thread) => thread.start()));
       this.#address = await this.#listener.listen(address);

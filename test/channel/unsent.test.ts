@@ -79,7 +79,7 @@ describe('a call', () => {
 
 test('bad answers in a row are reported once; a good one, and what is no fault of the server, begins anew', () => {
   const bed = new ClientBed();
-  bed.session.tally.strikesMax = 2;
+  bed.session.tally.consecutiveErrorsMax = 2;
   const answer = (status: number): void => {
     void bed.call({});
     bed.native.deliver({
@@ -98,7 +98,7 @@ test('bad answers in a row are reported once; a good one, and what is no fault o
   ];
   const reports = codes.map((code) => {
     answer(code);
-    return bed.strikes;
+    return bed.reports;
   });
   expect(reports).toEqual([0, 0, 0, 0, 1, 1]);
 });

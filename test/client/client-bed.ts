@@ -43,7 +43,7 @@ export class ClientBed {
   /** What the server says of the end of the session, when that comes. */
   words: Promise<string | undefined> | undefined;
   lost = 0;
-  strikes = 0;
+  reports = 0;
   /** Whether calls that no handler has seen are taken back, and those that were. */
   requeues = false;
   readonly requeued: Unsent[] = [];
@@ -81,7 +81,7 @@ export class ClientBed {
       onSessionLost: () => void ++this.lost,
       onSessionDown: (reason) => this.down.push(reason),
       lastWords: () => this.words,
-      onStrikes: () => void ++this.strikes,
+      onConsecutiveErrors: () => void ++this.reports,
       onTurnedAway: () => undefined,
     });
   }

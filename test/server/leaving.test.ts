@@ -9,8 +9,8 @@ test.each([
   ['more than that', 13, 12],
   ['a number without end', Number.MAX_SAFE_INTEGER, 12],
 ])('%s: calls up to %i are served up to %i', (_, said, served) => {
-  const turnAway = vi.fn();
-  const session = { calls: 5, turnAway } as never;
+  const rejectAfter = vi.fn();
+  const session = { calls: 5, rejectAfter } as never;
   const connection = new ServerConnection(
     session,
     { send: () => undefined } as never,
@@ -18,5 +18,5 @@ test.each([
   );
   connection.leave('the server shuts down');
   expect(connection.leaving(said)).toBe(true);
-  expect(turnAway.mock.calls).toEqual([['the server shuts down', served]]);
+  expect(rejectAfter.mock.calls).toEqual([['the server shuts down', served]]);
 });

@@ -142,7 +142,7 @@ describe('a client that was told to go', () => {
       onSessionLost: () => undefined,
       onSessionDown: () => undefined,
       lastWords: () => undefined,
-      onStrikes: () => undefined,
+      onConsecutiveErrors: () => undefined,
       onTurnedAway: () => undefined,
     });
     call = (name, text) =>

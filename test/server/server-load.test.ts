@@ -70,7 +70,7 @@ describe('load', () => {
     let finish: (() => void) | undefined;
     open({ echo: (r) => new Promise((resolve) => (finish = () => resolve(r))) });
     native.deliver(request({ call: 1 }));
-    bed.session.turnAway('the server is shutting down', bed.session.calls);
+    bed.session.rejectAfter('the server is shutting down', bed.session.calls);
     const block = native.allocBlock(100);
     native.deliver(request({ call: 2, block }));
     native.releaseBlock(block);

@@ -54,7 +54,7 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
   const listener = {
     onCallDone: () => undefined,
     onSessionDown: () => undefined,
-    onStrikes: () => undefined,
+    onConsecutiveErrors: () => undefined,
     onTurnedAway: () => undefined,
   };
   const queue = {

@@ -37,7 +37,7 @@ class Bed {
   readonly cancelled = vi.fn((_stream: ClientStream, _reason: number, _all: boolean) => undefined);
   readonly streams = {
     max: 4,
-    turnedAway: false,
+    rejected: false,
     target: { session: 1, eagerBytes: 8192, messageMaxBytes: 8192 },
     context: { native: { events: this.events } },
     incoming: { whole: { discard: () => undefined, responseMetadata: () => undefined } },

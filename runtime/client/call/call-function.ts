@@ -1,5 +1,5 @@
 /**
- * One method of a client as a function: its calls on the channel, with interceptors around them where there
+ * Makes one method of a client a function that starts calls on the channel, wrapped in interceptors if there
  * are any. For `createClient` and the transport of connect-es.
  */
 import type { MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
@@ -10,7 +10,7 @@ import type { ClientMethod } from './client-method.ts';
 import { type ClientMethodFunction, interceptedCall } from './intercepted-call.ts';
 
 /**
- * `target` is `method` with the client's settings; `interceptors`, the outermost first, include those of the
+ * `target` is `method` with the client's settings. `interceptors` (outermost first) include those of the
  * channel.
  */
 export function callFunction(

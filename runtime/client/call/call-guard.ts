@@ -1,6 +1,6 @@
 /**
- * Time limit and signals of a call with interceptors, which the calls that those make know as well: here for
- * an interceptor that does not come back. Each intercepted call of a client has one.
+ * Enforces the time limit and signals of a call with interceptors. The calls that interceptors make enforce
+ * them as well; this is for interceptors that never settle. Each intercepted call of a client has one.
  */
 
 import { turnNow } from '../../boundary/time/deadlines.ts';
@@ -17,7 +17,7 @@ import { Reason } from '../../native/native.ts';
 const order: readonly Processed[] = ['no', 'maybe', 'yes'];
 
 export class CallGuard implements Abortable {
-  /** By the clock of the turn, as the deadline of the call that it guards. */
+  /** On the clock of the turn, like the deadline of the guarded call. */
   readonly startedMs: number = turnNow();
   readonly #path: string;
   readonly #signal: AbortSignal | undefined;
@@ -25,21 +25,24 @@ export class CallGuard implements Abortable {
   /** The signal of `#context`. */
   readonly #parent: AbortSignal | undefined;
   #deadlineMs = Number.POSITIVE_INFINITY;
-  /** The signals are listened to, and the timer runs. */
+  /** True while the signals are listened to and the timer runs. */
   #watching = false;
-  /** For the deadline, then for the grace. It keeps the process alive: a call with a limit settles. */
+  /**
+   * Timer for the deadline, then for the grace period. It keeps the process alive, so that a call with a
+   * limit always settles.
+   */
   #timer: NodeJS.Timeout | undefined;
-  /** Of the promise that the caller waits for, or last did. */
+  /** Settles the promise for which the caller waits, or last waited. */
   #reject: ((error: unknown) => void) | undefined;
-  /** Why it is late, 0 while it is not. */
+  /** The reason for the end, 0 before it. */
   #reason = 0;
   #cause: unknown;
   #sent: Processed = 'no';
   #underWay = 0;
-  /** The call that was begun last has the signals of this one, so it ends with it. */
+  /** True when the call that was started last has the signals of this one, and so ends with it. */
   bound = false;
 
-  /** `timeoutMs`: below 0 for none. */
+  /** `timeoutMs` is negative for no limit. */
   constructor(path: string, timeoutMs: number, { signal, context }: CallOptions) {
     this.#path = path;
     this.#signal = signal;
@@ -54,14 +57,14 @@ export class CallGuard implements Abortable {
     return this.#parent?.aborted ? this.#parent : undefined;
   }
 
-  /** For signals that have fired while nobody listened to them. */
+  /** Checks for signals that were aborted before they were listened to. */
   #look(): void {
     if (this.#fired !== undefined) this.onAbort();
   }
 
   /**
-   * Begins to watch the time and the signals. Only for a call whose interceptors may not come back: most
-   * calls are over without, and a timer for each of them costs as much as the rest of an interceptor.
+   * Begins to watch the time and the signals. Called only when interceptors may not settle: most calls end
+   * without this, and a timer for each would cost as much as the rest of an interceptor.
    */
   #watch(): void {
     if (this.#watching) return;
@@ -73,34 +76,34 @@ export class CallGuard implements Abortable {
       if (this.#signal !== undefined) listen(this.#signal, this);
       if (this.#parent !== undefined) listen(this.#parent, this);
     } catch (error) {
-      // A signal of another library may throw: then neither the others nor the timer may keep the call.
+      // A signal of another library may throw; then remove the other listeners and the timer, too.
       this.end();
       throw error;
     }
   }
 
   /**
-   * What the caller is to wait for: settles as `step` does, but not much later than the call may take. One
+   * Returns a promise for the caller that settles as `step` does, but not much later than the time limit. One
    * step at a time.
    */
   wait<T>(step: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#reject = reject;
-      // Not closures: V8 follows these functions to the line that awaits the call.
+      // Not closures, so that V8's async stack traces reach the line that awaits the call.
       step.then(resolve, reject);
       this.#watch();
       if (this.#reason !== 0) this.#grant();
     });
   }
 
-  /** The time is up, or a signal has fired. */
+  /** The deadline has passed, or a signal was aborted. */
   get late(): boolean {
     return this.#reason !== 0;
   }
 
   /**
-   * An interceptor has called `next` with this request. One that gives its call more time than the caller did
-   * has it; throws when there is none left.
+   * An interceptor has called `next` with this request. It may give its call more time than the caller did.
+   * Throws when no time is left.
    */
   enter({ timeoutMs, signal, context }: Pick<RpcRequest, 'timeoutMs' | 'signal' | 'context'>): void {
     if (!this.#watching) this.#look();
@@ -114,7 +117,7 @@ export class CallGuard implements Abortable {
     ++this.#underWay;
   }
 
-  /** That call has ended, and this is what became of its request. */
+  /** That call has ended with this value of `processed`. */
   leave(processed: Processed): void {
     --this.#underWay;
     if (order.indexOf(processed) > order.indexOf(this.#sent)) this.#sent = processed;
@@ -147,7 +150,7 @@ export class CallGuard implements Abortable {
     if (this.#watching) this.#grant();
   }
 
-  /** The calls of the interceptors end by themselves, and their errors say more: those come first. */
+  /** Wait for the calls of the interceptors first: they end by themselves, and their errors say more. */
   #grant(): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(
@@ -162,7 +165,7 @@ export class CallGuard implements Abortable {
   }
 }
 
-/** What an attempt's error says of its request. */
+/** Returns `processed` of an attempt's error. */
 export function sentOf(error: unknown): Processed {
   return error instanceof RpcError ? error.processed : 'maybe';
 }

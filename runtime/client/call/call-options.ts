@@ -1,6 +1,6 @@
 /**
- * Turns the options of one call into what the call carries along; nothing for a call that has none of them.
- * Used by a channel.
+ * Converts the options of one call into the extras that the call carries along; undefined for a call without
+ * such options. Used by a channel.
  */
 import type { ContextValues } from '../../core/context-values.ts';
 import { failure, reasonOf } from '../../core/errors/failure.ts';
@@ -31,8 +31,8 @@ const names: readonly (keyof CallOptions)[] = [
 ];
 
 /**
- * A misspelt limit would be none. On the way of every call that has options: a switch, since a look into a
- * Set takes several times as long.
+ * Checks the names of options, since a misspelt limit would be no limit. Every call with options takes this
+ * path: a switch is several times faster than a lookup in a Set.
  */
 function checkNames(options: CallOptions): void {
   for (const name in options) {
@@ -56,12 +56,12 @@ function checkNames(options: CallOptions): void {
   }
 }
 
-/** What interceptors may have changed of a request. */
+/** The parts of a request that interceptors may have changed. */
 type Changed = Pick<RpcRequest, 'metadata' | 'signal' | 'context'>;
 
 /**
- * The options of a call within interceptors, which this package puts together. Their names need no look, and
- * their callbacks are the package's own, which need no async context of the caller's.
+ * The options of a call inside interceptors, which this package builds. Their names need no check, and their
+ * callbacks belong to the package and need no async context of the caller.
  */
 export class InnerOptions implements CallOptions {
   readonly timeoutMs: number | undefined;
@@ -77,7 +77,9 @@ export class InnerOptions implements CallOptions {
   readonly into: Lease | undefined;
   readonly intoOverflow: 'error' | 'lease' | undefined;
 
-  /** `given`: those of the request. `known`: those of the caller, whose names have been looked at. */
+  /**
+   * `given` are the options of the request. `known` are the caller's options, whose names have been checked.
+   */
   constructor(
     given: CallOptions | undefined,
     known: CallOptions | undefined,
@@ -103,8 +105,8 @@ export class InnerOptions implements CallOptions {
 }
 
 /**
- * AbortSignals of other libraries, too. One that is none would be noticed by nobody before the call is under
- * way.
+ * Also accepts AbortSignals of other libraries. An invalid one would otherwise be noticed only when the call
+ * is in flight.
  */
 function isSignal(signal: AbortSignal | undefined): boolean {
   return (
@@ -120,7 +122,7 @@ function isFunction(value: unknown): boolean {
   return value === undefined || typeof value === 'function';
 }
 
-/** What JavaScript lets pass. */
+/** JavaScript callers may pass any value. */
 function checkKinds(options: CallOptions): void {
   if (typeof options !== 'object' || options === null)
     throw new TypeError('options of a call: they are no object');
@@ -137,9 +139,9 @@ function checkKinds(options: CallOptions): void {
 }
 
 /**
- * The call's time limit in ms, -1 for none: the call's own or else `defaultMs`, but no more than its context
- * has left. Where every call begins that has options, so it looks at their names and kinds, too. Throws a
- * RangeError or TypeError.
+ * Returns the call's time limit in milliseconds, -1 for none: its own limit, otherwise `defaultMs`, and at
+ * most what its context has left. Every call with options begins here, so this also checks their names and
+ * types. Throws a RangeError or TypeError.
  */
 export function callTimeoutMs(options: CallOptions, defaultMs: number): number {
   checkKinds(options);
@@ -150,8 +152,8 @@ export function callTimeoutMs(options: CallOptions, defaultMs: number): number {
 }
 
 /**
- * Throws what the call is to be rejected with: CANCELLED for a signal that has fired already, a TypeError or
- * RangeError for a bad value.
+ * Throws the error with which to reject the call: CANCELLED for an aborted signal, a TypeError or RangeError
+ * for an invalid value.
  */
 export function callExtras(path: string, options: CallOptions): CallExtras | undefined {
   const { signal, metadata, into, intoOverflow, onHeader, onTrailer, context, waitForReady } = options;

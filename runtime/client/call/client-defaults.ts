@@ -1,4 +1,7 @@
-/** Options that a client has for its calls: checked when it is made, and put under those of each call. */
+/**
+ * The default options of a client's calls: checked when the client is created, and merged with the options of
+ * each call.
+ */
 import type { MethodDefinition } from '../../codec/types.ts';
 import { Metadata, type MetadataInit } from '../../core/metadata.ts';
 import { checkedTimeMs, checkNames } from '../../core/options.ts';
@@ -22,8 +25,8 @@ const names: readonly (keyof MethodDefaults)[] = [
 ];
 
 /**
- * What holds for a method: its own entry goes before that of all, option by option. `others`: those that each
- * call is given, if there are any.
+ * Returns the defaults of a method: its own entry overrides that for all methods, option by option. `others`
+ * are the options that each call gets, if any.
  */
 export function defaultsOf(
   what: string,
@@ -56,13 +59,13 @@ export function defaultsOf(
   const stream = method.requestStream || method.responseStream;
   const twice = idempotent ?? method.options.idempotencyLevel !== undefined;
   checkFits(`${what}: ${name}`, defaults[name], stream, twice, idempotent);
-  // Those of all methods are meant for those that they fit.
+  // Defaults for all methods apply only to methods that they fit.
   if (stream) delete others.retry;
   if (stream || !twice) delete others.hedging;
-  // A method has chosen between the two ways.
+  // The method has chosen between retry and hedging.
   if (defaults[name]?.retry) delete others.hedging;
   if (defaults[name]?.hedging) delete others.retry;
-  // `retry` for all methods leaves to each what it may: of these what has not run.
+  // A `retry` for all methods repeats calls of methods that are not idempotent only when they have not run.
   const decided = idempotent ?? (others.retry && !twice ? false : undefined);
   return {
     timeoutMs,
@@ -72,10 +75,7 @@ export function defaultsOf(
   };
 }
 
-/**
- * What is given for one method by its name is meant for it. Said now, rather than by a call in the night that
- * was not made again.
- */
+/** Options for a named method must fit it. Report a mistake now, not by a call that is not retried later. */
 function checkFits(
   where: string,
   given: MethodDefaults | undefined,
@@ -86,12 +86,12 @@ function checkFits(
   for (const option of ['retry', 'hedging'] as const) {
     if (!given?.[option]) continue;
     if (stream) throw new TypeError(`${where}: a stream takes no \`${option}\``);
-    // `idempotent: false` says that what has not run is all that is to be made again.
+    // `idempotent: false` says that only calls that have not run may be repeated.
     if (!twice && (option === 'hedging' || idempotent === undefined)) throw notIdempotent(where, option);
   }
 }
 
-/** Hedging for all methods must fit one of them at least. */
+/** Hedging for all methods must fit at least one of them. */
 export function checkHedgingFits(
   what: string,
   defaults: Defaults,
@@ -107,9 +107,9 @@ export function checkHedgingFits(
 }
 
 /**
- * The function with options that each call gets unless it has its own: as they are now, whatever the
- * application does with its objects later. `shared`: all calls without options of their own may be given one
- * object, since nobody of the application ever sees it.
+ * Returns `method` with default options for each call. They are copied now, so that later changes by the
+ * application have no effect. With `shared`, all calls without own options get one object, which the
+ * application never sees.
  */
 export function withDefaults(
   call: ClientMethodFunction,
@@ -121,18 +121,18 @@ export function withDefaults(
     metadata === undefined ? { ...given } : { ...given, metadata: constantMetadata(metadata) };
   return (request, options) => {
     if (options === undefined && shared) return call(request, defaults);
-    // What is none, as JavaScript allows, is refused where every call begins.
+    // Invalid options of JavaScript callers are refused at the start of every call.
     if (options !== undefined && (typeof options !== 'object' || options === null))
       return call(request, options);
     const both = merged(defaults, options);
-    // A call chooses between the two ways.
+    // The call's own choice between retry and hedging overrides the default.
     if (options?.retry) delete both.hedging;
     if (options?.hedging) delete both.retry;
     return call(request, both);
   };
 }
 
-/** The second before the first; keys of metadata are replaced one by one. */
+/** Merges options: the second ones override the first. Keys of metadata are replaced one by one. */
 function merged<O extends CallOptions>(under: O | undefined, over: O | undefined): O {
   const both = { ...under } as Record<string, unknown>;
   for (const [name, value] of Object.entries(over ?? {})) if (value !== undefined) both[name] = value;

@@ -1,4 +1,4 @@
-/** What a call needs to know of its method, looked up once when the client is made. */
+/** The properties of a method that its calls need, looked up once when the client is created. */
 
 import { noMessage } from '../../boundary/outgoing/plain-types.ts';
 import { noteMethod } from '../../boundary/traces/method-names.ts';
@@ -16,18 +16,18 @@ export interface ClientMethod {
   readonly responseStream: boolean;
   /** Default time limit in ms, -1 for none. */
   readonly timeoutMs: number;
-  /** Calls wait for a connection, however many attempts that takes. */
+  /** Calls wait for a connection through failed attempts. */
   readonly waitForReady: boolean;
-  /** The definition, or the client, says that calling it twice does no harm. */
+  /** The definition, or the client, says that the method is idempotent. */
   readonly idempotent: boolean;
-  /** Somebody has said so, or the contrary. */
+  /** True when `idempotent` was set, to either value. */
   readonly decided: boolean;
-  /** What the definition says of the size of responses, 0 nothing. */
+  /** Expected size of responses according to the definition, 0 if unknown. */
   readonly expectedResponseBytes: number;
   readonly check: MessageCheck;
 }
 
-/** `warn` is told of mistakes in requests. */
+/** `warn` is called for mistakes in requests. */
 export function clientMethod(
   definition: MethodDefinition,
   timeoutMs: number,

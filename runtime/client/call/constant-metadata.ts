@@ -1,15 +1,14 @@
 /**
- * Metadata on its way into a call, and that of a client's defaults, which is the same for all calls: it is
- * copied when the client is made and encoded once. Used by clients and by whatever reads the options of a
- * call.
+ * Metadata of a client's defaults, which is the same for all calls: it is copied when the client is created,
+ * and encoded once. Used by clients and by code that reads the options of a call.
  */
 import { Metadata, type MetadataInit } from '../../core/metadata.ts';
 import { encodeMetadata } from '../../core/metadata-wire.ts';
 
-/** Null: not encoded yet. */
+/** Null before it is encoded. */
 const constants = new WeakMap<Metadata, Uint8Array | null>();
 
-/** A copy that nobody changes any more. Throws a TypeError for what is no metadata. */
+/** Returns an immutable copy. Throws a TypeError for an invalid value. */
 export function constantMetadata(given: MetadataInit): Metadata {
   const copy = new Metadata();
   for (const [key, value] of new Metadata(given))
@@ -18,7 +17,7 @@ export function constantMetadata(given: MetadataInit): Metadata {
   return copy;
 }
 
-/** As it travels, undefined for none. Throws as `encodeMetadata` does, in each call anew. */
+/** Returns the wire form, undefined for empty metadata. Throws as `encodeMetadata` does, for each call. */
 export function metadataBytes(given: MetadataInit): Uint8Array | undefined {
   if (!(given instanceof Metadata)) {
     const made = new Metadata(given);
@@ -28,7 +27,7 @@ export function metadataBytes(given: MetadataInit): Uint8Array | undefined {
   const known = constants.get(given);
   if (known instanceof Uint8Array) return known;
   const bytes = encodeMetadata(given);
-  // A copy: the memory is shared with wire forms that are soon of no use, and this one stays.
+  // Copy it: its memory is shared with short-lived wire forms, and this one is kept.
   if (known === null) constants.set(given, bytes.slice());
   return bytes;
 }

@@ -1,6 +1,6 @@
 /**
- * A client's method with interceptors around it: makes the request that they see out of what the caller
- * gives, and of their response what the caller gets. Made by `createClient` for methods that have some.
+ * A client's method with interceptors: creates their request from the caller's arguments, and the caller's
+ * result from their response. Created by `createClient` for methods with interceptors.
  */
 
 import { turnNow } from '../../boundary/time/deadlines.ts';
@@ -25,13 +25,13 @@ import { sentOf } from './call-guard.ts';
 import { callTimeoutMs, InnerOptions } from './call-options.ts';
 import { InterceptedState } from './intercepted-state.ts';
 
-/** A method as createClient makes it. */
+/** A method as created by createClient. */
 export type ClientMethodFunction = (message: unknown, options?: CallOptions) => unknown;
 
 type Stateful = ChainedRequest<InterceptedState>;
 const ignore = (): void => undefined;
 
-/** Further attempts have no more time than the first. */
+/** Later attempts share the deadline of the first. */
 function leftMs(request: Stateful): number | undefined {
   const { timeoutMs } = request;
   const startedMs = request[chained]?.guard.startedMs;
@@ -39,10 +39,7 @@ function leftMs(request: Stateful): number | undefined {
   return Math.max(0, timeoutMs - (turnNow() - startedMs));
 }
 
-/**
- * The options of the call that is carried out: those of the caller, and what interceptors have made of the
- * request.
- */
+/** Returns the options of the actual call: the caller's options with the interceptors' changes. */
 function innerOptions(
   request: Stateful,
   onHeader: (header: Metadata) => void,
@@ -52,7 +49,7 @@ function innerOptions(
   return new InnerOptions(options, call?.options, request, leftMs(request), onHeader, onTrailer);
 }
 
-/** Nobody reads these any more. */
+/** These are no longer read. */
 async function leave(messages: AsyncIterator<unknown> | undefined): Promise<void> {
   await messages?.return?.();
 }
@@ -61,7 +58,7 @@ function fill(metadata: Metadata, received: Metadata): void {
   for (const [key, value] of received) metadata.append(key, value);
 }
 
-/** `invoke` is the method without interceptors; `peer` the address of the channel. */
+/** `invoke` is the method without interceptors; `peer` is the address of the channel. */
 export function interceptedCall(
   service: ServiceDefinition,
   method: MethodDefinition,
@@ -92,7 +89,7 @@ export function interceptedCall(
       );
       const state = request[chained];
       state?.guard.enter(request);
-      // From now on it is under way, and leaves as one that was.
+      // From now on the call counts as started.
       call = state;
       if (call !== undefined) call.header = undefined;
       const message = await invoke(request.message, options);
@@ -115,7 +112,7 @@ export function interceptedCall(
   async function carryOutStream(request: Stateful, onFailure: () => void): Promise<RpcResponse> {
     try {
       checkedRequest(method, request);
-      // Filled when they come, which is behind the response.
+      // Filled when header and trailer arrive, which is after the response.
       const header = new Metadata();
       const trailer = new Metadata();
       const options = innerOptions(
@@ -146,7 +143,7 @@ export function interceptedCall(
     return method.requestStream ? new RequestMessages(method.fullName, given) : iterableOfOne(given);
   }
 
-  /** What the outermost interceptor gets. One literal, so that all requests have one shape. */
+  /** The request for the outermost interceptor. One literal, so that all requests have one hidden class. */
   function requestOf(given: unknown, options: CallOptions, call: InterceptedState): Stateful {
     return {
       side: 'client',
@@ -216,12 +213,12 @@ export function interceptedCall(
     } catch (error) {
       const left = leave(messages).catch(ignore);
       messages = undefined;
-      // An interceptor that hangs may never let go of them.
+      // An interceptor that hangs would keep them for ever.
       if (!guard.late) await left;
       call.tellOfFailure(error);
       throw error;
     } finally {
-      // Still there: the caller has left the loop.
+      // Still set: the caller has left the loop.
       if (messages !== undefined) await guard.wait(leave(messages));
       guard.end();
     }

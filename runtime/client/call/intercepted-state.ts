@@ -1,7 +1,7 @@
 /**
- * What a call within interceptors keeps through all copies of its request: its guard, what it tells the
- * caller, and which promise carries it out. Made by intercepted-call.ts for each call, on the channel's JS
- * thread.
+ * The state of an intercepted call that all copies of its request share: its guard, its callbacks to the
+ * caller, and the promise of the actual call. Created by intercepted-call.ts for each call, on the channel's
+ * JS thread.
  */
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
@@ -16,7 +16,7 @@ export class InterceptedState implements ChainedCall {
   carried: Promise<RpcResponse> | undefined;
   /** The header of the last attempt. */
   header: Metadata | undefined;
-  /** Below 0 for none. */
+  /** Negative for none. */
   readonly timeoutMs: number;
   readonly guard: CallGuard;
   readonly options: CallOptions;
@@ -32,14 +32,15 @@ export class InterceptedState implements ChainedCall {
   }
 
   /**
-   * Whether every interceptor has returned what its own `next` gave, down to the call itself. No interceptor
-   * can then keep the caller waiting: the call has the same time limit and signals, and ends by itself.
+   * Returns whether every interceptor has returned the promise of its own `next`, down to the actual call.
+   * Then no interceptor can keep the caller waiting: the call has the same time limit and signals, and ends
+   * by itself.
    */
   isCarriedBy(result: unknown): boolean {
     return this.carried !== undefined && result === this.carried && this.guard.bound;
   }
 
-  /** The caller hears of the header once, as interceptors have left it. */
+  /** Passes the header to the caller once, as interceptors have left it. */
   tellHeader(header: Metadata): void {
     if (this.#toldHeader) return;
     this.#toldHeader = true;
@@ -69,7 +70,7 @@ export class InterceptedState implements ChainedCall {
       if (this.header !== undefined) this.tellHeader(this.header);
       if (error instanceof RpcError) this.tellTrailer(error.trailer);
     } catch {
-      // The caller learns of the call's own error, which comes first.
+      // The caller gets the call's own error, which came first.
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Calls with more than the fast path knows: that are made again or several times over, or whose client has
- * metadata for them. Checks these options, too. Used by channels and when a client is made.
+ * Calls that the fast path does not handle: with retry, hedging, or metadata of the channel. Also checks
+ * these options. Used by channels, and when a client is created.
  */
 import { clockMs } from '../../clock.ts';
 import { refusedCall } from '../../core/errors/failing.ts';
@@ -24,7 +24,7 @@ import {
 import { callTimeoutMs } from './call-options.ts';
 import type { ClientMethod } from './client-method.ts';
 
-/** What is needed of a channel. */
+/** The functions of a channel that this needs. */
 export interface Attempts {
   readonly repeats: Repeats;
   attempt(method: ClientMethod, request: unknown, options: CallOptions | undefined): Promise<unknown>;
@@ -52,8 +52,8 @@ function checkedCodes(where: string, given: unknown): StatusCode[] {
 }
 
 /**
- * Copies the given values that are not undefined and throws for one that cannot be used. Each is read once: a
- * getter must not give another value to the call than was checked.
+ * Copies the given values that are not undefined. Throws for an invalid one. Each value is read once, so that
+ * a getter cannot return another value after the check.
  */
 function checkedPolicy(
   where: string,
@@ -86,7 +86,7 @@ export function hedgingPolicy(
   return { ...hedgingDefaults, ...policy, delayMs };
 }
 
-/** `option` was asked for of a method that may not be called twice, as far as anybody has said. */
+/** Returns the error for an `option` on a method that is not declared idempotent. */
 export function notIdempotent(where: string, option: 'retry' | 'hedging'): TypeError {
   const remedy =
     'if so, put `option idempotency_level = IDEMPOTENT;` into the method in its .proto, or `idempotent: true` beside it in createClient';
@@ -97,7 +97,7 @@ export function notIdempotent(where: string, option: 'retry' | 'hedging'): TypeE
   return new TypeError(`${where}: ${text}`);
 }
 
-/** Header and trailer of the attempt that counts reach the caller, those of others do not. */
+/** Passes header and trailer of the deciding attempt to the caller, not those of others. */
 class Told {
   #header: Metadata | undefined;
   #trailer: Metadata | undefined;
@@ -127,8 +127,8 @@ function anyOf(signals: readonly (AbortSignal | undefined)[]): AbortSignal | und
 }
 
 /**
- * Which of the two a call wants; neither when `retry: false` takes back a default. Throws a TypeError or
- * RangeError for options that do not fit.
+ * Returns whether a call uses retry or hedging; neither when `retry: false` overrides a default. Throws a
+ * TypeError or RangeError for options that do not fit.
  */
 function policiesOf(
   method: ClientMethod,
@@ -146,7 +146,7 @@ function policiesOf(
   return { retry, hedging, timeoutMs };
 }
 
-/** Starts such a call. Rejects with a TypeError or RangeError for options that do not fit. */
+/** Starts such a call. Rejects with a TypeError or RangeError for invalid options. */
 export async function repeated(
   channel: Attempts,
   method: ClientMethod,
@@ -179,7 +179,7 @@ export async function repeated(
       const left = timeoutMs < 0 ? {} : { timeoutMs: Math.max(0, endMs - clockMs()) };
       const signal = anyOf([options.signal, also]);
       const attempt = channel.attempt(method, request, { ...options, ...left, ...mine.listeners, signal });
-      // That of the winner: losers are cancelled, and settle later.
+      // The result of the winner: losers are cancelled, and settle later.
       const settled = (): void => {
         if (also?.aborted !== true) told = mine;
       };
@@ -195,7 +195,7 @@ export async function repeated(
     try {
       told?.tell();
     } catch {
-      // The caller learns of the call's own error, which comes first.
+      // The caller gets the call's own error, which came first.
     }
     throw error;
   }

@@ -1,8 +1,8 @@
 /**
- * Pauses between attempts, growing by 1.6 with 20 % of chance either way, as gRPC has them. Used for
- * connections, name resolution, ejected addresses and retried calls. Thousands of clients that lost one
- * server in the same moment would still come back within a second or two of each other, however long their
- * pauses: those of connections, once they are long, are anything from 0 to twice as long.
+ * Exponential backoff: pauses between attempts that grow by 1.6 with 20 % jitter, as in gRPC. Used for
+ * connections, name resolution, ejected addresses and retried calls. With 20 % jitter, thousands of clients
+ * that lost one server at the same moment would still return within a second or two of each other. So long
+ * pauses of connections are fully random, from 0 to twice their mean.
  */
 
 const factor = 1.6;
@@ -16,8 +16,7 @@ export class Backoff {
   #ms: number;
 
   /**
-   * `random`: 0 to 1, for tests. `anyFromMs`: pauses from here on are left to chance altogether, the mean is
-   * the same.
+   * `random` returns 0 to 1, for tests. Pauses of at least `anyFromMs` are fully random with the same mean.
    */
   constructor(
     firstMs: number,
@@ -32,7 +31,7 @@ export class Backoff {
     this.#ms = firstMs;
   }
 
-  /** The pause before the next attempt, ms. */
+  /** Returns the pause before the next attempt, in milliseconds. */
   next(): number {
     const ms = this.#ms;
     this.#ms = Math.min(this.#maxMs, ms * factor);
@@ -41,16 +40,16 @@ export class Backoff {
   }
 
   /**
-   * The pause before the next attempt when the server has asked for one: no shorter, except that it is never
-   * longer than the longest of this side's own, and a little of chance. Nor is it shorter than the first: a
-   * server that says 0 each time would keep this side at work.
+   * Returns the pause before the next attempt when the server has requested one: at least the requested
+   * pause, limited to this side's longest pause, plus some jitter. It is never shorter than the first pause,
+   * so that a server that always requests 0 cannot keep this side busy.
    */
   asked(ms: number): number {
     const within = Math.min(Math.max(ms, this.#firstMs), this.#maxMs);
     return within * (1 + jitter * this.#random());
   }
 
-  /** It worked: the next pause is a short one again. */
+  /** Called after a success: the next pause is short again. */
   reset(): void {
     this.#ms = this.#firstMs;
   }

@@ -1,6 +1,6 @@
 /**
- * One connection of a channel: the session and the sideband link that it lives and dies with. Ends itself
- * when the server has asked for it (goaway) and the last call is done.
+ * One connection of a channel: the session and its sideband link, which end together. Closes itself when the
+ * server has sent a goaway and the last call has finished.
  */
 
 import { releaseContext } from '../../boundary/contexts.ts';
@@ -15,27 +15,27 @@ import type { ClientSessionListener } from '../session/session-listeners.ts';
 import { ClientStreams, type ClientStreamsListener } from '../stream/client-streams.ts';
 
 export interface ClientLinkOwner {
-  /** This connection takes no more calls; those in flight end by themselves. */
+  /** The connection takes no more calls; calls in flight go on. */
   onRetired(link: ClientLink): void;
   onDown(link: ClientLink): void;
   onPong(link: ClientLink): void;
-  /** So many bad answers have come in a row as the link was told to report. */
-  onStrikes(link: ClientLink): void;
+  /** The configured number of consecutive errors has been reached. */
+  onConsecutiveErrors(link: ClientLink): void;
 }
 
-/** What a connection needs of its sideband: that of a dialled one, or what stands for it (reverse/). */
+/** The functions of the sideband that a connection needs, implemented by a link or in reverse/. */
 export type Sideband = Pick<Link, 'onEnd' | 'ended' | 'send' | 'deliver' | 'close'>;
 
-/** The calls that this side serves to the server, over the second session of the connection (reverse/). */
+/** The calls of the server that this side serves, over the second session of the connection (reverse/). */
 export interface ConnectionServing {
   onFrame(frame: Serving | Served | Unserve): void;
-  /** This side wants the connection to end: with the last call of either direction. */
+  /** This side drains the connection: it ends with the last call of either direction. */
   drain(reason: string): void;
-  /** The connection is over. */
+  /** The connection has ended. */
   end(reason: string): void;
 }
 
-/** What the server meant with a frame that ends the connection and is no bye. */
+/** Returns the reason for a frame other than bye that ends the connection. */
 function ending(frame: Frame): string {
   return frame.type === 'refusal' ? frame.message : `the server sent an unexpected ${frame.type}`;
 }
@@ -47,24 +47,24 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   readonly #owner: ClientLinkOwner;
   readonly #queue: CallQueue;
   readonly #waiting: { readonly size: number };
-  /** Undefined while this side serves no calls on the connection. */
+  /** Undefined when this side serves no calls on the connection. */
   #serving: ConnectionServing | undefined;
   #streams: ClientStreams | undefined;
   #draining = false;
   #down = false;
   #pongTimer: NodeJS.Timeout | undefined;
-  /** What the server has said of the end. */
+  /** The reason that the server has given for the end. */
   #said: string | undefined;
   #tellWords: ((said: string | undefined) => void) | undefined;
   #wordsTimer: NodeJS.Timeout | undefined;
 
-  /** `strikesMax`: bad answers in a row to report, 0 for none. */
+  /** `consecutiveErrorsMax` is the number of consecutive errors to report, 0 for never. */
   constructor(
     connection: Connection,
     link: Sideband,
     queue: CallQueue,
     owner: ClientLinkOwner,
-    strikesMax = 0,
+    consecutiveErrorsMax = 0,
   ) {
     this.connection = connection;
     this.#link = link;
@@ -75,7 +75,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.session = new ClientSession(context, target, inflightMax, queue, this);
     const level = levelNumber(levelOf(connection.server.security, connection.protection));
     context.native.nameSession(target.session, String(connection.server), level);
-    this.session.tally.strikesMax = strikesMax;
+    this.session.tally.consecutiveErrorsMax = consecutiveErrorsMax;
     link.onEnd = (reason) => {
       this.#serving?.end(reason);
       if (this.#down) return;
@@ -87,7 +87,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     if (link.ended !== undefined) connection.context.sessions.close(connection.target.session, link.ended);
   }
 
-  /** Made when the first stream comes, as most sessions have none. */
+  /** Created with the first stream, since most sessions have none. */
   get streams(): ClientStreams {
     if (this.#streams === undefined) {
       const { context, target, inflightMax, streamsMax } = this.connection;
@@ -112,7 +112,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     return this.connection.pings;
   }
 
-  /** Asks the server for a sign of life, which goes to `onPong`; without one the connection ends. */
+  /** Sends a ping. The answer is reported to `onPong`; without an answer the connection ends. */
   ping(timeoutMs: number): void {
     this.#pongTimer = setTimeout(() => this.close(`no answer to a ping within ${timeoutMs} ms`), timeoutMs);
     this.#link.send({ type: 'ping' });
@@ -122,12 +122,12 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     return this.session.unserved;
   }
 
-  /** It takes no more calls. */
+  /** True when it takes no more calls. */
   get draining(): boolean {
     return this.#draining;
   }
 
-  /** Takes no more calls, and ends with the last one. */
+  /** Takes no more calls, and closes the connection after the last one. */
   drain(): void {
     if (this.#draining) return;
     this.#drain();
@@ -140,35 +140,35 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#closeDrained();
   }
 
-  /** When the last call has ended, of either direction. */
+  /** Closes the connection when the last call of either direction has ended. */
   #closeDrained(): void {
     if (this.#draining && this.session.inFlight === 0 && this.#serving === undefined) this.close('drained');
   }
 
-  /** This side serves calls on the connection. */
+  /** Sets the object that serves calls on the connection. */
   serve(serving: ConnectionServing): void {
     this.#serving = serving;
   }
 
-  /** It serves no more, unless others do by now. */
+  /** Removes that object, unless another one serves by now. */
   serveNoMore(serving: ConnectionServing): void {
     if (this.#serving !== serving) return;
     this.#serving = undefined;
     this.#closeDrained();
   }
 
-  /** Frames of that go here. */
+  /** Frames of the second session are passed to it. */
   send(frame: Frame): void {
     this.#link.send(frame);
   }
 
   /**
-   * The server has asked for it. The second time only says that it takes no more; what it has not taken comes
-   * back, call by call, as not run.
+   * Handles a goaway. The second one only says that the server accepts no more calls; the calls that it has
+   * not accepted come back one by one as not run.
    */
   #leave(): void {
     if (this.#draining) return;
-    // The server ends its calls to this side by itself.
+    // The server ends its calls to this side itself.
     this.#drain();
     const { calls, inFlight } = this.session;
     if (inFlight > 0 && this.connection.answersGoaway) this.#link.send({ type: 'leaving', calls });
@@ -200,7 +200,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#closeDrained();
   }
 
-  /** The end of the connection, whichever part of it is noticed first. */
+  /** The end of the connection, whether link or session notices it first. */
   lost(): void {
     this.session.lost();
   }
@@ -231,12 +231,12 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#owner.onDown(this);
   }
 
-  onStrikes(): void {
-    this.#owner.onStrikes(this);
+  onConsecutiveErrors(): void {
+    this.#owner.onConsecutiveErrors(this);
   }
 
   onTurnedAway(): void {
-    // It has said that it goes, and the news is late.
+    // The server has already announced the end.
     this.drain();
   }
 
@@ -247,14 +247,14 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
       clearTimeout(this.#pongTimer);
       this.#owner.onPong(this);
     } else if (frame.type === 'serving' || frame.type === 'served' || frame.type === 'unserve') {
-      // One that has crossed the end of it is nobody's.
+      // The frame has crossed the end of the second session and is dropped.
       this.#serving?.onFrame(frame);
     } else if (frame.type === 'bye') {
       // A peer that sent `bye` no longer reads.
       this.#said = frame.reason;
       this.#link.close(frame.reason);
     } else {
-      // It has not read this side's `ready`, and no request before it.
+      // The server has read neither this side's `ready` nor an earlier request.
       if (frame.type === 'refusal') this.session.unserved = true;
       this.#said = ending(frame);
       this.close(ending(frame));

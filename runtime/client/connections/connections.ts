@@ -1,6 +1,6 @@
 /**
- * The connections of a channel: its addresses, which come from a list or a resolver, whose turn it is among
- * those that are ready, and what they add up to. Owned by a channel, which is told of every change.
+ * The connections of a channel: its addresses, from a list or a resolver, the choice of the connection for
+ * the next call, and their combined state. Owned by a channel, which is notified of every change.
  */
 
 import type { Duplex } from 'node:stream';
@@ -24,26 +24,26 @@ import { Resolution, type ResolutionOwner, type ResolutionSettings } from './res
 import type { Target } from './resolver.ts';
 import { type Turns, turns } from './turns.ts';
 
-/** What a channel needs of the world: how to reach an address, and what ends with it. */
+/** How to reach an address, and what to release with it. */
 export interface Route extends Omit<Target, 'name' | 'host'> {
-  /** For people; the address itself when there is no list and no resolver. */
+  /** Text for errors; the address itself without a list or resolver. */
   readonly address: string;
   readonly dial: (signal: AbortSignal, address: string) => Promise<Duplex>;
-  /** Instead of dialling: a connection that somebody else has made (reverse/). */
+  /** Used instead of dialling: an existing connection (reverse/). */
   readonly open?: Open;
-  /** Instead of those that the options allow. */
+  /** Used instead of the fabrics that the options allow. */
   readonly fabrics?: readonly FabricName[];
   readonly onClosed?: () => Promise<void>;
-  /** Of its own, where addresses do not say who is reached. */
+  /** Server name, where addresses do not identify the server. */
   readonly turns?: Turns;
 }
 
-/** One address of a channel, as it is now. */
+/** The current state of one address of a channel. */
 export interface AddressSummary {
   readonly address: string;
-  /** `ejected`: connected, but left out for a while because of bad answers. */
+  /** `ejected`: connected, but not used for a while because of bad answers. */
   readonly state: EndpointState;
-  /** Why the last attempt to connect failed; undefined since one has succeeded. */
+  /** Why the last attempt to connect failed; undefined after a success. */
   readonly error: RpcError | undefined;
 }
 
@@ -54,13 +54,13 @@ export type ConnectionsSettings = EndpointSettings & ResolutionSettings & Policy
 
 export interface ConnectionsOwner {
   readonly settings: ConnectionsSettings;
-  /** Where its calls wait. */
+  /** The queue in which the channel's calls wait. */
   readonly queue: CallQueue;
   readonly wanted: boolean;
   /** Deadlines of the calls that wait. */
   readonly deadlines: Deadlines;
   side(): LocalSide;
-  /** `state` is what the connections add up to. */
+  /** `state` is the combined state of the connections. */
   onChange(state: EndpointState): void;
 }
 
@@ -68,21 +68,21 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   readonly settings: ConnectionsSettings;
   readonly queue: CallQueue;
   readonly turns: Turns;
-  /** Those that take calls. */
+  /** The connections that take calls. */
   ready: ClientLink[] = [];
-  /** The one for the next call. */
+  /** The connection for the next call. */
   current: ClientLink | undefined;
-  /** More than one address takes calls: after each `rotate()`. */
+  /** True when several addresses take calls, so that `rotate()` must follow each call. */
   several = false;
 
   readonly #route: Route;
   readonly #owner: ConnectionsOwner;
   readonly #resolution: Resolution | undefined;
-  /** One address at a time, the first of the list that can be reached. */
+  /** True for pick-first: one address at a time, the first reachable one of the list. */
   readonly #pickFirst: boolean;
   readonly #outliers: Outliers;
   #endpoints: Endpoint[] = [];
-  /** Those that are no longer in use, until their last call has ended. */
+  /** Addresses that are no longer used, until their last call has ended. */
   readonly #leaving = new Set<Endpoint>();
   #turn = 0;
   #closed = false;
@@ -100,7 +100,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     else this.#resolution = new Resolution(route.address, resolver, owner.settings, this);
   }
 
-  /** The best that an address is in; `failing` only when no attempt can be made now. */
+  /** The best state of all addresses; `failing` only when no attempt can be made now. */
   get state(): EndpointState {
     if (this.ready.length > 0) return 'ready';
     if (this.#endpoints.length === 0) return this.#resolution?.state ?? 'idle';
@@ -108,7 +108,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     return order.find((state) => this.#endpoints.some((each) => each.state === state)) ?? 'failing';
   }
 
-  /** While it is `failing`: a server has said when to come again, and that is soon. */
+  /** True when, although the state is `failing`, a server has requested a retry within a short time. */
   get comesAgain(): boolean {
     return this.#endpoints.some((each) => each.comesAgain);
   }
@@ -117,13 +117,13 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     return this.#endpoints.map(({ address, state, error }) => ({ address, state, error }));
   }
 
-  /** Of the attempts that failed and were not followed by one that did not. */
+  /** The errors of addresses whose last attempt has failed. */
   get lastError(): RpcError | undefined {
     const errors = [this.#resolution?.error, ...this.#endpoints.map(({ error }) => error)];
     return errors.findLast((error) => error !== undefined);
   }
 
-  /** Calls are in flight. */
+  /** True while calls are in flight. */
   get busy(): boolean {
     return [...this.#endpoints, ...this.#leaving].some((endpoint) => endpoint.busy);
   }
@@ -136,7 +136,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     return this.#owner.deadlines;
   }
 
-  /** The next connection's turn. An address that is idle by now gets an attempt beside it. */
+  /** Moves on to the next connection. Begins to connect an address that has become idle. */
   rotate(): void {
     if (++this.#turn >= this.ready.length) {
       this.#turn = 0;
@@ -147,16 +147,16 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   /**
-   * A call has come back to the queue. Without a connection, the owner is told once more how things are. With
-   * one, the call goes there: no event of a connection at rest would send it, and its own has had its last
-   * one.
+   * Called when a call has come back to the queue. Without a connection, the owner is notified of the state
+   * again. With one, the call is sent there now, since no event of an idle connection would send it, and its
+   * own connection has ended.
    */
   reconsider(): void {
     if (this.current === undefined) this.#owner.onChange(this.state);
     else this.queue.pumpAfter(this.current.connection.context);
   }
 
-  /** Begins to connect what has no connection; `now`: even if its pause is not over. */
+  /** Connects the addresses that have no connection; with `now`, even during their pauses. */
   seek(now: boolean): void {
     if (this.#closed) return;
     if (this.#endpoints.length === 0) {
@@ -173,8 +173,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   /**
-   * Somebody waits for a connection from now on, until `deadlineMs`: begins to connect, or makes pauses
-   * shorter.
+   * Called when a caller begins to wait for a connection until `deadlineMs`: connects, or shortens pauses.
    */
   await(deadlineMs: number): void {
     this.seek(false);
@@ -182,24 +181,24 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     for (const endpoint of this.#endpoints) endpoint.hurry([deadlineMs]);
   }
 
-  /** One has been picked: it is connected, or about to be. */
+  /** One address has been picked; it is connected or connecting. */
   get #picked(): boolean {
     return this.#endpoints.some(({ state }) => state !== 'idle' && state !== 'failing');
   }
 
-  /** Those behind it have their turn when it fails. */
+  /** The following addresses are tried when it fails. */
   #pick(now: boolean): void {
     if (this.#picked) return;
     if (now) for (const endpoint of this.#endpoints) endpoint.forgive();
     this.#endpoints.find(({ state }) => state === 'idle')?.connect();
   }
 
-  /** Nothing has come or gone for long. */
+  /** Called when the connections have been idle for long. */
   verify(): void {
     for (const endpoint of this.#endpoints) endpoint.verify();
   }
 
-  /** Resolves when nothing of them is left, or has had long enough to go. */
+  /** Resolves when all connections have ended, or after a time limit. */
   async close(reason: string): Promise<void> {
     this.#closed = true;
     this.#outliers.stop();
@@ -214,7 +213,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   onChange(endpoint: Endpoint): void {
-    // What lost its connection may have moved.
+    // The server of a lost connection may have moved.
     if (endpoint.state === 'idle' || endpoint.state === 'failing') this.#resolution?.refresh();
     this.#update();
   }
@@ -227,7 +226,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     const inUse = this.ready.length > 0;
     this.#setAddresses(addresses);
     this.#update();
-    // Of a channel that nobody uses, the next call connects them.
+    // If the channel is not used, the next call connects them.
     if (inUse || this.wanted) this.seek(false);
   }
 
@@ -235,7 +234,10 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.#update();
   }
 
-  /** One always, but not the last, and no more while a tenth of those that are connected are left out. */
+  /**
+   * One address may always be ejected, unless it is the last one; more only while fewer than a tenth of the
+   * connected ones are ejected.
+   */
   mayEject(): boolean {
     const ejected = this.#endpoints.filter(({ state }) => state === 'ejected').length;
     const connected = this.#endpoints.filter(({ state }) => state === 'ready').length + ejected;
@@ -248,7 +250,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     const links = (state: EndpointState): ClientLink[] =>
       this.#endpoints.flatMap((each) => (each.state === state && each.link ? [each.link] : []));
     this.ready = links('ready');
-    // Better a bad answer than none.
+    // If all are ejected, use them: a bad answer is better than none.
     if (this.ready.length === 0) this.ready = links('ejected');
     if (this.#turn >= this.ready.length) this.#turn = 0;
     this.current = this.ready[this.#turn];

@@ -1,7 +1,7 @@
 /**
- * One address of a channel: its connection, the pause after a failed attempt, the check after a long silence,
- * and being left out for a while when its answers are bad. Nothing happens by itself: somebody must want a
- * connection. Owned by a channel.
+ * One address of a channel: its connection, the pause after a failed attempt, the check after a long idle
+ * time, and its ejection because of bad answers. It connects only when the owner wants a connection. Owned by
+ * a channel.
  */
 
 import { clockMs } from '../../clock.ts';
@@ -24,8 +24,8 @@ import type { OutlierDetection, Tally, Watched } from './outliers.ts';
 import type { Turns } from './turns.ts';
 
 /**
- * `failing`: the last attempt failed, and the pause before the next is not over. `ejected`: connected, but
- * its answers were bad.
+ * `failing`: the last attempt has failed, and the pause is not over. `ejected`: connected, but not used
+ * because of bad answers.
  */
 export type EndpointState = 'idle' | 'connecting' | 'ready' | 'verifying' | 'failing' | 'ejected';
 
@@ -34,7 +34,7 @@ export interface ReadyConnection {
   readonly link: Sideband;
   readonly connection: Connection;
 }
-/** Makes one. Gives up with the signal's reason, an Error, when it fires. */
+/** Connects. Rejects with the signal's reason, an Error, when the signal is aborted. */
 export type Open = (side: LocalSide, signal: AbortSignal) => Promise<ReadyConnection>;
 
 export interface EndpointSettings {
@@ -47,26 +47,26 @@ export interface EndpointSettings {
 
 export interface EndpointOwner {
   readonly settings: EndpointSettings;
-  /** Where the channel's calls wait. */
+  /** The queue in which the channel's calls wait. */
   readonly queue: CallQueue;
-  /** Somebody waits for a connection, however long it takes. */
+  /** True when a caller waits for a connection without a time limit. */
   readonly wanted: boolean;
   /** Deadlines of the calls that wait. */
   readonly deadlines: Deadlines;
-  /** Of attempts at its addresses. */
+  /** The turns of attempts. */
   readonly turns: Turns;
   side(): LocalSide;
   onChange(endpoint: Endpoint): void;
-  /** It has been closed or retired, and its last connection has ended. */
+  /** The address has been closed or retired, and its last connection has ended. */
   onGone(endpoint: Endpoint): void;
-  /** Whether one more address can be left out. */
+  /** Returns whether another address may be ejected. */
   mayEject(): boolean;
 }
 
 export class Endpoint implements ClientLinkOwner, Watched {
   readonly address: string;
   state: EndpointState = 'idle';
-  /** Why the last attempt failed; undefined since one has succeeded. */
+  /** Why the last attempt failed; undefined after a success. */
   error: RpcError | undefined;
   /** The connection for new calls. */
   link: ClientLink | undefined;
@@ -76,25 +76,25 @@ export class Endpoint implements ClientLinkOwner, Watched {
   readonly #backoff: Backoff;
   readonly #ejection: Backoff;
   readonly #upgrade: FabricUpgrade;
-  /** Those that have not ended, draining ones too. */
+  /** All connections that have not ended, including draining ones. */
   readonly #links = new Set<ClientLink>();
   #attempt: Promise<void> | undefined;
   #abandon: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** When the pause is over, and whether the server has asked for it. */
+  /** The end of the pause, and whether the server has requested it. */
   #pauseEndMs = 0;
   #asked = false;
-  /** When the attempts began after each of which the server has asked for a pause. */
+  /** The beginning of a series of attempts after each of which the server has requested a pause. */
   #askedSinceMs: number | undefined;
-  /** When the last ejection was over. */
-  #pardonedMs = 0;
+  /** The end of the last ejection. */
+  #ejectionEndMs = 0;
   /**
-   * The last attempt has met a server that was about to go: another may be there already, so the next one is
-   * made without a pause. Once.
+   * True when the last attempt has met a server that was shutting down: its successor may already be running,
+   * so one attempt is made without a pause.
    */
   #leftAtOnce = false;
-  /** The server has refused the last connection behind its handshake. */
-  #turnedAway = false;
+  /** True when the server has refused the last connection after its handshake. */
+  #rejected = false;
   #gone: string | undefined;
   #onLastLink: (() => void) | undefined;
 
@@ -110,29 +110,29 @@ export class Endpoint implements ClientLinkOwner, Watched {
     );
   }
 
-  /** Calls are in flight. */
+  /** True while calls are in flight. */
   get busy(): boolean {
     for (const link of this.#links) if (link.session.inFlight > 0) return true;
     return false;
   }
 
   /**
-   * The server has said when to come again, and that is within the time of an attempt: it is about to be
-   * connected all the same.
+   * True when the server has requested a retry within the time limit of an attempt: the address counts as
+   * connecting then.
    */
   get comesAgain(): boolean {
     if (this.state !== 'failing' || this.#askedSinceMs === undefined) return false;
     return this.#pauseEndMs < this.#askedSinceMs + this.#owner.settings.connectTimeoutMs;
   }
 
-  /** The pause after a failed attempt is over. */
+  /** The end of the pause after a failed attempt. */
   forgive(): void {
     if (this.state !== 'failing') return;
     clearTimeout(this.#timer);
     this.state = 'idle';
   }
 
-  /** Somebody waits from now on, until one of the deadlines: a pause that has grown is made shorter. */
+  /** Called when callers begin to wait, until their deadlines: shortens a long pause. */
   hurry(deadlines: Deadlines): void {
     if (this.state !== 'failing' || this.#asked) return;
     const nowMs = clockMs();
@@ -142,18 +142,18 @@ export class Endpoint implements ClientLinkOwner, Watched {
     if (pauseMs < leftMs) this.#pause(pauseMs);
   }
 
-  /** Begins an attempt, whatever pause there is, unless there is a connection or an attempt already. */
+  /** Begins an attempt, even during a pause, unless a connection or an attempt exists. */
   connect(): void {
     if (this.#gone !== undefined || this.#attempt !== undefined || this.link !== undefined) return;
     clearTimeout(this.#timer);
     this.#askedSinceMs ??= clockMs();
-    // Not at once: what goes wrong before the first wait must not end the attempt before it is stored.
-    // In the root: the connection, with all that it hears and all its timers, serves other callers, too.
+    // Begin asynchronously: an early error must not end the attempt before it is stored. In the root context,
+    // since the connection, its events and its timers serve other callers, too.
     this.#attempt = inRoot(() => Promise.resolve().then(() => this.#connect()));
     this.#set('connecting');
   }
 
-  /** The connection has been silent for long: no call uses it before the server has answered a ping. */
+  /** The connection has been idle for long: calls use it again only after the server has answered a ping. */
   verify(): void {
     const { link } = this;
     if (link === undefined || this.state !== 'ready' || !link.pings) return;
@@ -161,14 +161,14 @@ export class Endpoint implements ClientLinkOwner, Watched {
     link.ping(verifyTimeoutMs);
   }
 
-  /** No longer one of the channel's addresses: calls in flight finish. */
+  /** The address is no longer one of the channel's; calls in flight finish. */
   retire(): void {
     this.#leave('the address is no longer in use');
     this.link?.drain();
     if (this.#links.size === 0) this.#owner.onGone(this);
   }
 
-  /** Resolves when nothing of it is left, or has had long enough to go. */
+  /** Resolves when its connections have ended, or after a time limit. */
   async close(reason: string): Promise<void> {
     const attempt = this.#attempt;
     this.#leave(reason);
@@ -188,11 +188,10 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.link = undefined;
     this.#upgrade.stop('the connection that it was to replace has gone');
     clearTimeout(this.#timer);
-    const again = this.#turnedAway && link.unserved;
-    this.#turnedAway = link.unserved;
+    const again = this.#rejected && link.unserved;
+    this.#rejected = link.unserved;
     if (this.#gone !== undefined) return;
-    // Connections that are refused one after the other, behind their handshakes, are failed attempts like
-    // others: with pauses between them.
+    // Connections that are refused after their handshakes count as failed attempts, with pauses between them.
     if (again)
       this.#attempted(this.#failed(unavailable(link.ended ?? 'the server has refused the connection')));
     else this.#set('idle');
@@ -207,7 +206,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.onRetired(link);
   }
 
-  onStrikes(link: ClientLink): void {
+  onConsecutiveErrors(link: ClientLink): void {
     if (this.link !== link || !this.eject()) link.session.tally.forgive();
   }
 
@@ -215,14 +214,17 @@ export class Endpoint implements ClientLinkOwner, Watched {
     return this.link?.session.tally.take() ?? { answers: 0, bad: 0 };
   }
 
-  /** Leaves it out for a while. False: it takes no calls now, or too many others are left out. */
+  /**
+   * Ejects the address for a while. Returns false when it takes no calls now, or when too many others are
+   * ejected.
+   */
   eject(): boolean {
     const { link } = this;
     if (link === undefined || this.state !== 'ready' || !this.#owner.mayEject()) return false;
-    // One that has behaved for long begins with the short pause again.
-    if (clockMs() - this.#pardonedMs > ejectionMaxMs) this.#ejection.reset();
+    // After a long time without ejection, begin with the short pause again.
+    if (clockMs() - this.#ejectionEndMs > ejectionMaxMs) this.#ejection.reset();
     this.#timer = setTimeout(() => {
-      this.#pardonedMs = clockMs();
+      this.#ejectionEndMs = clockMs();
       link.session.tally.forgive();
       link.session.tally.take();
       this.#set('ready');
@@ -240,8 +242,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     let error: RpcError | undefined;
     try {
       const { settings } = this.#owner;
-      // The channel may have been closed in the turn that has asked for the attempt, and before there was
-      // anything to abandon.
+      // The channel may have been closed in the same turn, before the attempt could be abandoned.
       if (this.#gone !== undefined) throw unavailable(this.#gone);
       const turn = this.#owner.turns.enter(this.address, settings.connectTimeoutMs, abandon.signal);
       if (turn !== undefined) await turn;
@@ -268,14 +269,14 @@ export class Endpoint implements ClientLinkOwner, Watched {
     if (this.#gone === undefined) this.#attempted(error);
   }
 
-  /** Gives an attempt up that has taken too long. */
+  /** Aborts an attempt that takes too long. */
   #limit(abandon: AbortController): NodeJS.Timeout {
     const { connectTimeoutMs } = this.#owner.settings;
     const late = `no answer within ${connectTimeoutMs} ms (option connectTimeoutMs of the channel)`;
     return setTimeout(() => abandon.abort(new Error(late)), connectTimeoutMs);
   }
 
-  /** In the turn in which it has connected, since from then on it hears what happens to it. */
+  /** Must be called in the turn in which it has connected, since events arrive from then on. */
   #adopt({ link, connection }: ReadyConnection): ClientLink {
     const { queue, settings } = this.#owner;
     const adopted = new ClientLink(connection, link, queue, this, settings.outlierDetection.badAnswersMax);
@@ -283,7 +284,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     return adopted;
   }
 
-  /** New calls take the better connection; the old one ends with its last call. */
+  /** New calls use the better connection; the old one ends with its last call. */
   async #tryBetter(better: readonly FabricName[], abandon: AbortController): Promise<boolean> {
     const old = this.link;
     const side = this.#owner.side();
@@ -320,14 +321,14 @@ export class Endpoint implements ClientLinkOwner, Watched {
       this.#set(this.link === undefined ? 'idle' : 'ready');
       return;
     }
-    // A server that has too many at once says when to come again: it will not be kept waiting by chance.
+    // An overloaded server says when to retry; keep that time without jitter.
     const asked = pushback(error);
     this.#asked = typeof asked === 'number';
     if (!this.#asked) this.#askedSinceMs = undefined;
     this.#pause(typeof asked === 'number' ? this.#backoff.asked(asked) : this.#backoff.next());
     this.#set('failing');
     if (!this.comesAgain) this.#askedSinceMs = undefined;
-    // Calls that do not outlast a failed attempt have gone by now.
+    // Calls that do not wait through a failed attempt have failed by now.
     if (this.#owner.wanted) this.hurry(this.#owner.deadlines);
   }
 

@@ -1,13 +1,13 @@
 /**
- * Looking for a better fabric: a connection over one that is not the first choice stays there, though a
- * device or a shared memory may have come since. Now and then the fabrics before it are tried; calls go on
- * over the old connection until one of them connects. Owned by one address of a channel, on its JS thread.
+ * Looks for a better fabric. A connection over a less preferred fabric stays there, although a device or
+ * shared memory may have become available. So the better fabrics are tried periodically; calls use the old
+ * connection until one of them connects. Owned by one address of a channel, on its JS thread.
  */
 import type { FabricName } from '../../fabrics.ts';
 
 /**
- * Tries these fabrics only. True: one has connected, and has taken the place of the connection that is
- * watched.
+ * Tries only these fabrics. Resolves with true when one has connected and has replaced the current
+ * connection.
  */
 export type TryFabrics = (fabrics: readonly FabricName[], abandon: AbortController) => Promise<boolean>;
 
@@ -18,13 +18,13 @@ export class FabricUpgrade {
   #abandon: AbortController | undefined;
   #attempt: Promise<void> | undefined;
 
-  /** `everyMs`: between the end of one look and the next; 0: never. */
+  /** `everyMs` is the time between two attempts; 0 for never. */
   constructor(everyMs: number, tryFabrics: TryFabrics) {
     this.#everyMs = everyMs;
     this.#tryFabrics = tryFabrics;
   }
 
-  /** The connection goes over `fabric`; those before it in `order` are better. Until `stop()`. */
+  /** Begins to look for fabrics that precede `fabric` in `order`, until `stop()`. */
   watch(fabric: FabricName, order: readonly FabricName[]): void {
     clearTimeout(this.#timer);
     const better = order.slice(0, Math.max(0, order.indexOf(fabric)));
@@ -35,7 +35,7 @@ export class FabricUpgrade {
     this.#timer.unref();
   }
 
-  /** No more looks. One that is under way is given up, with this reason. */
+  /** Stops; an attempt in progress is aborted with this reason. */
   stop(reason: string): void {
     clearTimeout(this.#timer);
     const abandon = this.#abandon;
@@ -43,7 +43,7 @@ export class FabricUpgrade {
     abandon?.abort(new Error(reason));
   }
 
-  /** A look that was under way is over. */
+  /** An attempt in progress has ended. */
   async ended(): Promise<void> {
     await this.#attempt;
   }
@@ -51,9 +51,9 @@ export class FabricUpgrade {
   async #look(fabric: FabricName, better: readonly FabricName[]): Promise<void> {
     const abandon = new AbortController();
     this.#abandon = abandon;
-    // What went wrong is of no consequence: calls have a connection.
+    // Errors do not matter: calls have a connection.
     const found = await this.#tryFabrics(better, abandon).catch(() => false);
-    // It has been stopped.
+    // True after `stop()`.
     if (this.#abandon !== abandon) return;
     this.#abandon = undefined;
     if (!found) this.watch(fabric, [...better, fabric]);

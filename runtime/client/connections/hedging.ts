@@ -1,6 +1,6 @@
 /**
- * Makes a call several times, each a while after the one before, and takes the first answer; the others are
- * cancelled. Used by repeat.ts for calls that ask for it.
+ * Hedging: makes a call several times, each a while after the previous one, and uses the first response; the
+ * others are cancelled. Used by repeat.ts for calls with this option.
  */
 
 import { countRetry } from '../../boundary/contexts.ts';
@@ -26,7 +26,7 @@ export async function hedged(
 ): Promise<unknown> {
   const losers = new AbortController();
   const running = new Set<Promise<void>>();
-  /** Takes back the attempt that is to come. */
+  /** Cancels the next attempt. */
   let takeBack: (() => void) | undefined;
   let begun = 0;
   let over = false;
@@ -58,7 +58,7 @@ export async function hedged(
   };
   const begin = (): void => {
     takeBack = undefined;
-    // The signal has fired: it ends those that run, and with them the call.
+    // The aborted signal ends the running attempts, and with them the call.
     if (call.signal?.aborted === true && running.size > 0) return;
     if (++begun > 1) countRetry();
     const attempt = call.attempt(losers.signal).then(
@@ -80,7 +80,7 @@ export async function hedged(
     later(policy.delayMs);
   };
   begin();
-  // When a call has settled, nothing touches its memory any more: that holds for the losers, too.
+  // After a call has settled, nothing may touch its memory; so wait for the losers, too.
   return promise.finally(() => Promise.all(running));
 }
 

@@ -1,7 +1,7 @@
 /**
- * Keeps the process alive while a channel has calls under way, and only then. The socket is unreferenced;
- * instead a timer runs from the first call until it finds none, so that starting a call costs one comparison.
- * The first call after a silence is known by it, too.
+ * Keeps the process alive while a channel has calls in flight, and only then. The socket is unreferenced;
+ * instead a timer runs from the first call until it finds none in flight, so that starting a call costs only
+ * one comparison. This also detects the first call after an idle time.
  */
 
 import { clockMs } from '../../clock.ts';
@@ -21,7 +21,7 @@ export class KeepAlive {
     return this.#timer !== undefined;
   }
 
-  /** Returns how long there was nothing under way, ms; 0 for the first call. */
+  /** Returns for how many milliseconds no call was in flight; 0 for the first call. */
   start(): number {
     if (this.#timer !== undefined) return 0;
     const look = (): void => {

@@ -1,20 +1,20 @@
 /**
- * Looks now and then which addresses of a channel give far fewer good answers than the others, as gRPC's
- * outlier detection does (A50, success rate). Owned by the connections of a channel. Its timer runs only
- * while calls are made.
+ * Outlier detection: periodically finds addresses of a channel with a much lower success rate than the
+ * others, as in gRPC (A50, success rate). Owned by the connections of a channel. Its timer runs only while
+ * calls are made.
  */
 import { inRoot } from '../../core/scopes.ts';
 import { outlierHostsMin, outlierStdevs } from './limits.ts';
 
-/** What an address has answered since the last look. */
+/** The answers of an address since the last check. */
 export interface Tally {
   readonly answers: number;
   readonly bad: number;
 }
 
 /**
- * HandshakeLimiter of those whose share of good answers is below the mean by too many standard deviations. Those with
- * few answers do not count.
+ * Returns the indexes of the addresses whose success rate is too many standard deviations below the mean.
+ * Addresses with few answers are ignored.
  */
 export function outliers(tallies: readonly Tally[], answersMin: number): number[] {
   const rates = tallies.map(({ answers, bad }) => (answers >= answersMin ? (answers - bad) / answers : -1));
@@ -26,28 +26,28 @@ export function outliers(tallies: readonly Tally[], answersMin: number): number[
   return [...rates.keys()].filter((place) => rates[place]! >= 0 && rates[place]! < least);
 }
 
-/** An address, as far as this is concerned. */
+/** The functions of an address that this needs. */
 export interface Watched {
-  /** Begins to count anew. */
+  /** Returns the answers and starts counting again. */
   takeTally(): Tally;
-  /** Leaves it out for a while, if that may be. */
+  /** Ejects the address for a while, if that is allowed. */
   eject(): unknown;
 }
 
 /**
- * How an address that answers badly is found, and left out for a while, as long as the channel has another.
+ * When an address with bad answers is ejected for a while. The last address of a channel is never ejected.
  */
 export interface OutlierDetection {
-  /** Bad answers in a row before one of several addresses is left out; 0: never. Default 5. */
+  /** Consecutive errors after which one of several addresses is ejected; 0 for never. Default 5. */
   readonly badAnswersMax?: number;
-  /** How long it is left out the first time. Default 30 000. */
+  /** Duration of the first ejection. Default 30 000. */
   readonly ejectionMs?: number;
   /**
-   * How often the shares of good answers of several addresses are compared, to leave out one that falls
-   * behind; 0: never. Default 10 000.
+   * How often the success rates of several addresses are compared, to eject an outlier; 0 for never. Default
+   * 10 000.
    */
   readonly intervalMs?: number;
-  /** Answers that an address must have given in that time to be compared. Default 100. */
+  /** Number of answers that an address must have given in that time to be compared. Default 100. */
   readonly answersMin?: number;
 }
 
@@ -65,7 +65,7 @@ export class Outliers {
     this.#addresses = addresses;
   }
 
-  /** Calls are being made. */
+  /** Called when calls are made. */
   wake(): void {
     const { intervalMs } = this.#settings.outlierDetection;
     if (this.#timer === undefined && intervalMs > 0) {

@@ -1,14 +1,14 @@
 /**
- * The pauses between the attempts of calls that are made again: each may end before its time, when its call
- * is given up or its channel closed. One per channel; used by retry.ts and hedging.ts.
+ * The pauses between the attempts of retried and hedged calls. A pause ends early when its call is cancelled
+ * or its channel is closed. One per channel; used by retry.ts and hedging.ts.
  */
 export class Pauses {
   readonly #open = new Set<() => void>();
   #closed = false;
 
   /**
-   * Calls `then` after `ms`, or when the signal fires or the channel closes: whatever is begun then, ends at
-   * once. Never before this returns. Returns what takes it back.
+   * Calls `then` after `ms`, or earlier when the signal is aborted or the channel closes, in which case a new
+   * attempt ends at once. Never calls it before this returns. Returns a function that cancels the pause.
    */
   begin(ms: number, signal: AbortSignal | undefined, then: () => void): () => void {
     const stop = (): void => {
@@ -26,7 +26,7 @@ export class Pauses {
     return stop;
   }
 
-  /** Ends all, those that are begun later too. */
+  /** Ends all pauses, including later ones. */
   close(): void {
     this.#closed = true;
     for (const end of [...this.#open]) end();

@@ -1,4 +1,4 @@
-/** Those who wait in `channel.ready()`. Owned by a channel. */
+/** The callers that wait in `channel.ready()`. Owned by a channel. */
 import { clockMs } from '../../clock.ts';
 import { type Abortable, listen, unlisten } from '../../core/abort-listeners.ts';
 import { unavailable } from '../../core/errors/failure.ts';
@@ -6,9 +6,9 @@ import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 
 interface Waiter {
-  /** Waits through failed attempts until its time is over. */
+  /** True when it waits through failed attempts until its time has passed. */
   readonly waitForReady: boolean;
-  /** When its time is over, ms on the clock of `clockMs()`; Infinity for one attempt. */
+  /** End of its time, in milliseconds on the clock of `clockMs()`; Infinity for one attempt. */
   readonly endMs: number;
   readonly resolve: () => void;
   readonly reject: (error: RpcError) => void;
@@ -21,12 +21,12 @@ export class ReadyWaiters {
     return this.#waiters.size;
   }
 
-  /** When those end that wait. */
+  /** The deadlines of the waiting callers. */
   *deadlines(): Generator<number> {
     for (const { endMs } of this.#waiters) yield endMs;
   }
 
-  /** `timeoutMs` undefined: for one attempt. `lastError` is asked when the time is over. */
+  /** Waits for one attempt when `timeoutMs` is undefined. `lastError` is called when the time has passed. */
   wait(
     name: string,
     timeoutMs: number | undefined,
@@ -74,12 +74,12 @@ export class ReadyWaiters {
     for (const waiter of this.#waiters) waiter.resolve();
   }
 
-  /** An attempt has failed: the end for those who wait for one only. */
+  /** An attempt has failed: rejects the callers that wait for one attempt only. */
   rejectUnlessWaitForReady(error: RpcError): void {
     for (const waiter of this.#waiters) if (!waiter.waitForReady) waiter.reject(error);
   }
 
-  /** `error`: of each, made only where somebody waits. */
+  /** `error` creates the error of each waiting caller. */
   rejectAll(error: () => RpcError): void {
     for (const waiter of this.#waiters) waiter.reject(error());
   }

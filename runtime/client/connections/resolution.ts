@@ -1,7 +1,7 @@
 /**
- * Keeps the addresses of a channel up to date: asks its resolver when the channel connects and after a loss,
- * one question at a time, not more often than `resolveMinMs`. A failure leaves the addresses known so far in
- * use. Owned by a channel.
+ * Keeps the addresses of a channel up to date: calls its resolver when the channel connects and after a
+ * connection was lost, one call at a time and at most every `resolveMinMs`. After a failure the known
+ * addresses stay in use. Owned by a channel.
  */
 
 import { clockMs } from '../../clock.ts';
@@ -21,7 +21,7 @@ export interface ResolutionSettings {
 }
 
 export interface ResolutionOwner {
-  /** Somebody waits for a connection. */
+  /** True when a caller waits for a connection. */
   readonly wanted: boolean;
   onAddresses(addresses: readonly string[]): void;
   onResolutionChange(): void;
@@ -41,7 +41,7 @@ export class Resolution {
   #abandon: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
   #lastMs = Number.NEGATIVE_INFINITY;
-  /** Asked for while an answer was awaited that may not know of the change. */
+  /** True when another resolution was requested during a running one, whose answer may be outdated. */
   #again = false;
   #closed = false;
 
@@ -54,7 +54,7 @@ export class Resolution {
     this.#unwatch = inRoot(() => resolver.watch?.(() => this.#changed()));
   }
 
-  /** Asks now, or as soon as `resolveMinMs` allows. */
+  /** Resolves now, or as soon as `resolveMinMs` allows. */
   refresh(): void {
     if (this.#closed || this.#abandon !== undefined || this.#timer !== undefined) return;
     const waitMs = this.#lastMs + this.#settings.resolveMinMs - clockMs();
@@ -62,7 +62,7 @@ export class Resolution {
     else this.#later(waitMs, () => this.#begin());
   }
 
-  /** Asks now, whatever pause there is. */
+  /** Resolves now, even during a pause. */
   askNow(): void {
     if (this.#closed || this.#abandon !== undefined) return;
     clearTimeout(this.#timer);
@@ -91,7 +91,7 @@ export class Resolution {
     this.#timer.unref();
   }
 
-  /** Runs in the root, since the answer serves other callers, too. */
+  /** Runs in the root context, since the answer serves other callers, too. */
   #begin(): void {
     void inRoot(this.#ask, this);
   }
@@ -121,7 +121,9 @@ export class Resolution {
     if (this.#again) this.askNow();
   }
 
-  /** What the resolver says, within `connectTimeoutMs`, whether or not it heeds its signal. */
+  /**
+   * Resolves with the resolver's answer, within `connectTimeoutMs` even if the resolver ignores its signal.
+   */
   async #answer(): Promise<readonly string[]> {
     const { connectTimeoutMs } = this.#settings;
     const abandon = new AbortController();

@@ -1,45 +1,48 @@
 /**
- * Where the addresses of a channel come from: a list, DNS, or a resolver of the application's (etcd, Consul,
- * a file). Used when a channel is made, and by resolution.ts.
+ * The source of a channel's addresses: a list, DNS, or a resolver of the application (etcd, Consul, a file).
+ * Used when a channel is created, and by resolution.ts.
  */
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { formatAddress, parseAddress } from '../../control/socket/address.ts';
 import { addressesMax } from './limits.ts';
 
-/** Tells a channel which addresses serve it now. */
+/** Tells a channel which addresses currently serve it. */
 export interface Resolver {
   /**
-   * The addresses, each `host:port`, `[ipv6]:port` or `unix:/path`; order does not matter. Asked when the
-   * channel connects, and again when a connection was lost. A rejection is an attempt to connect that failed.
-   * `signal` fires when the answer comes too late.
+   * Returns the addresses, each `host:port`, `[ipv6]:port` or `unix:/path`; their order does not matter.
+   * Called when the channel connects, and again when a connection was lost. A rejection counts as a failed
+   * attempt to connect. `signal` is aborted when the answer takes too long.
    */
   resolve(signal: AbortSignal): Promise<readonly string[]>;
   /**
-   * Called once, if it is there: `onChange` makes the channel resolve again, at once. Returns what stops
+   * Optional; called once. `onChange` makes the channel resolve again at once. Returns a function that stops
    * watching.
    */
   watch?(onChange: () => void): () => void;
 }
 
-/** Either addresses that stay the same, or a resolver that is asked for them. */
+/** Either fixed addresses, or a resolver. */
 export interface Target {
-  /** For people. */
+  /** Text for errors and logs. */
   readonly name: string;
-  /** The host that the user has named, where the addresses have none. */
+  /** The host name given by the user, where the addresses have none. */
   readonly host?: string;
   readonly addresses?: readonly string[];
   readonly resolver?: Resolver;
 }
 
-/** Throws a TypeError for an address that is none, and a RangeError for too many. Each comes once. */
+/**
+ * Parses the addresses, without duplicates. Throws a TypeError for an invalid address, and a RangeError for
+ * too many.
+ */
 export function checkedAddresses(where: string, given: readonly string[]): string[] {
   if (given.length > addressesMax)
     throw new RangeError(`${where}: ${given.length} addresses, at most ${addressesMax} are allowed`);
   return [...new Set(given.map((address) => formatAddress(parseAddress(address))))];
 }
 
-/** All addresses of a host name, by the system's own rules (hosts file, then DNS). */
+/** Resolves all addresses of a host name by the system's rules (hosts file, then DNS). */
 function dnsResolver(host: string, port: number): Resolver {
   return {
     resolve: async () => {
@@ -49,11 +52,11 @@ function dnsResolver(host: string, port: number): Resolver {
   };
 }
 
-/** `dns://SERVER/host:port`, as gRPC has it. */
+/** `dns://SERVER/host:port`, as in gRPC. */
 const dnsServer = /^dns:\/\/[^/]+\//;
 const dns = /^dns:(?:\/\/\/?)?/;
 
-/** What the first argument of createChannel means. Throws a TypeError that says what is wrong with it. */
+/** Interprets the first argument of createChannel. Throws a TypeError that says what is wrong with it. */
 export function targetOf(given: string | readonly string[] | Resolver): Target {
   if (typeof given === 'object' && given !== null && 'resolve' in given) {
     if (typeof given.resolve !== 'function') throw new TypeError('createChannel: resolve is no function');

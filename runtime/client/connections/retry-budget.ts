@@ -1,14 +1,13 @@
 /**
- * How many calls may be made again: a bucket of tokens that failures take from and successes fill slowly.
- * When most calls fail, making them again would only add load. One per channel; only calls that may be
- * repeated count.
+ * The retry budget: a bucket of tokens that failures take from and successes fill slowly. When most calls
+ * fail, retries would only add load. One per channel; only calls with retry count.
  */
 import { retryTokenPerSuccess, retryTokens } from './limits.ts';
 
 export class RetryBudget {
   #tokens = retryTokens;
 
-  /** More than half of the tokens are there. */
+  /** True while more than half of the tokens are left. */
   get allows(): boolean {
     return this.#tokens > retryTokens / 2;
   }

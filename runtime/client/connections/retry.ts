@@ -1,6 +1,6 @@
 /**
- * Makes a call again after it failed: with pauses that grow, within one deadline, as long as the budget
- * allows. Used by repeat.ts for calls that ask for it.
+ * Retries a failed call: with growing pauses, within one deadline, as long as the retry budget allows. Used
+ * by repeat.ts for calls with this option.
  */
 
 import { countRetry } from '../../boundary/contexts.ts';
@@ -21,25 +21,25 @@ export const retryDefaults: RetryPolicy = {
   codes: [Status.UNAVAILABLE],
 };
 
-/** A call that may be made several times. */
+/** A call that may be retried. */
 export interface Repeatable {
-  /** Errors of any kind allow another attempt; otherwise only those with `processed: 'no'`. */
+  /** True when any error allows another attempt; otherwise only errors with `processed: 'no'` do. */
   readonly idempotent: boolean;
-  /** On the clock of clock.ts; Infinity for none. */
+  /** Deadline on the clock of clock.ts; Infinity for none. */
   readonly endMs: number;
-  /** Gives all attempts up. */
+  /** Cancels all attempts. */
   readonly signal: AbortSignal | undefined;
-  /** One attempt, which ends when the deadline, or one of the signals, says so. */
+  /** Makes one attempt, which also ends at the deadline or when one of the signals is aborted. */
   attempt(signal: AbortSignal | undefined): Promise<unknown>;
 }
 
-/** Whether a failed attempt may be followed by another. */
+/** Returns whether a failed attempt may be followed by another one. */
 export function mayRepeat(call: Repeatable, codes: readonly StatusCode[], error: RpcError): boolean {
   if (call.signal?.aborted || !codes.includes(error.code)) return false;
   return call.idempotent || error.processed === 'no';
 }
 
-/** What the calls of one channel share. */
+/** State that the calls of one channel share. */
 export interface Repeats {
   readonly budget: RetryBudget;
   readonly pauses: Pauses;
@@ -64,7 +64,7 @@ export async function retried(
       const pauseMs = asked ?? backoff.next();
       if (attempt >= policy.attemptsMax || pauseMs === 'never' || !budget.allows) throw cause;
       if (clockMs() + pauseMs >= call.endMs) throw cause;
-      // When the signal fires meanwhile, the next attempt ends before it begins.
+      // When the signal is aborted meanwhile, the next attempt ends before it begins.
       await new Promise<void>((resolve) => pauses.begin(pauseMs, call.signal, resolve));
     }
   }

@@ -1,18 +1,19 @@
 /**
- * Attempts to connect to one address: so many of this thread at once, the others wait for their turn, in
- * order. A process that opens a thousand channels, or loses the server of a thousand, would begin as many
- * handshakes at once. It is busy with all of them then, so it answers none in time, the server sends those
- * away that keep others waiting (control/handshake/handshake-limiter.ts), and each begins anew. Each address has turns
- * of its own: one that does not answer keeps nobody from another. Used by endpoints, on their JS thread.
+ * Limits the concurrent attempts of this thread to connect to one address; the others wait in order. A
+ * process that opens a thousand channels, or loses the server of a thousand channels, would otherwise begin
+ * as many handshakes at once. Being busy with all of them, it would answer none in time, the server would
+ * evict the slow ones (control/handshake/handshake-limiter.ts), and all would start again. Each address has
+ * its own limit, so that an address that does not answer does not block others. Used by endpoints, on their
+ * JS thread.
  */
 import { connectingMax } from './limits.ts';
 
 class Queue {
-  /** Attempts that have their turn. */
+  /** Number of running attempts. */
   underWay = 0;
-  /** Attempts that have connected so far. */
+  /** Number of attempts that have connected so far. */
   connected = 0;
-  /** The others, the oldest first: what gives each its turn. */
+  /** The waiting attempts, the oldest first, as functions that start them. */
   readonly waiting = new Set<() => void>();
 }
 
@@ -20,8 +21,9 @@ export class Turns {
   readonly #queues = new Map<string, Queue>();
 
   /**
-   * Resolves when it is this attempt's turn; undefined: it is now. After that it must `leave`. Rejects with
-   * the reason of `signal`, or when `limitMs` have passed in which no attempt at the address has connected.
+   * Returns a promise that resolves when it is this attempt's turn, or undefined when it is now. The attempt
+   * must call `leave` afterwards. Rejects with the reason of `signal`, or when no attempt at the address has
+   * connected for `limitMs`.
    */
   enter(address: string, limitMs: number, signal: AbortSignal): Promise<void> | undefined {
     let queue = this.#queues.get(address);
@@ -34,7 +36,7 @@ export class Turns {
     return undefined;
   }
 
-  /** An attempt that has had its turn is over. */
+  /** Called when an attempt has ended. */
   leave(address: string, connected: boolean): void {
     const queue = this.#queues.get(address);
     if (queue === undefined) return;
@@ -53,7 +55,7 @@ export class Turns {
         signal.removeEventListener('abort', abandoned);
         queue.waiting.delete(begin);
       };
-      // The place of the one that has left: `underWay` stays as it is.
+      // The next attempt takes over the turn: `underWay` does not change.
       const begin = (): void => {
         end();
         resolve();
@@ -79,5 +81,5 @@ export class Turns {
   }
 }
 
-/** Of all channels. */
+/** The turns of all channels. */
 export const turns = new Turns();

@@ -1,7 +1,7 @@
 /**
- * How calls and streams of a channel get onto its connections: at once where there is room, otherwise out of
- * a queue, in order. Streams have a queue of their own, so that neither holds up the other, and so have calls
- * whose request finds no memory. Owned by a channel, handed down to its connections, on its JS thread.
+ * Sends calls and streams of a channel over its connections: at once when there is room, otherwise from a
+ * queue, in order. Streams have a separate queue, so that neither blocks the other, and so have calls whose
+ * request finds no memory. Owned by a channel, passed to its connections, on its JS thread.
  */
 
 import type { FabricContext } from '../../boundary/fabric-context.ts';
@@ -25,13 +25,13 @@ import { type WaitingStream, WaitingStreams } from './waiting-streams.ts';
 /** The channel. */
 export interface QueueOwner {
   readonly settings: { readonly queueMax: number };
-  /** It takes no calls any more. */
+  /** True when it takes no more calls. */
   readonly closed: boolean;
-  /** Why, for calls that come later. */
+  /** Returns the error for later calls. */
   readonly whyClosed: string;
-  /** The last attempt to connect has failed, and the pause before the next is not over. */
+  /** True when the last attempt to connect has failed, and the pause is not over. */
   readonly failing: boolean;
-  /** What the calls end with that do not outlast that. */
+  /** Returns the error for calls that do not wait through that. */
   unconnected(path: string): Error;
   /** A stream begins. */
   wake(): void;
@@ -39,7 +39,7 @@ export interface QueueOwner {
 
 function startOn(session: ClientSession, call: WaitingCall): boolean {
   const { method, request, deadlineMs, extras, resolve } = call;
-  // Mostly it is an event that has made room, and nobody's call.
+  // Events run in the root context, since they mostly belong to no call.
   return session.start(method, request, deadlineMs, extras, resolve, true);
 }
 
@@ -60,33 +60,33 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     this.#owner = owner;
   }
 
-  /** What its calls go out on; before the first call. */
+  /** Sets the connections for its calls; called before the first call. */
   set connections(connections: Connections) {
     this.#connections = connections;
   }
 
-  /** Calls and streams that wait. */
+  /** Number of waiting calls and streams. */
   get size(): number {
     return this.waiting.size + this.#short.size + this.streams.size;
   }
 
-  /** Those of the connection for the next stream, undefined without one. */
+  /** The streams of the connection for the next stream; undefined when not connected. */
   get openStreams(): ClientStreams | undefined {
     const { current, ready } = this.#connections;
     if (current?.streams.full !== true) return current?.streams;
     return (ready.find(({ streams }) => !streams.full) ?? current).streams;
   }
 
-  /** When those end that wait for a connection, ms; Infinity for no deadline. */
+  /** The deadlines of those that wait for a connection, in milliseconds; Infinity for none. */
   *deadlines(): Generator<number> {
     for (const { endMs } of this.waiting) yield endMs;
     for (const { endMs } of this.streams) yield endMs;
   }
 
-  /** A call of `waiting` that the connection whose turn it is has not taken. */
+  /** Sends a call of `waiting` that the connection whose turn it is has not taken. */
   enter(call: WaitingCall): void {
-    // Nothing was staged, so nothing else would. Not at once: that reads the clock for each call of many that
-    // wait.
+    // Nothing was staged, so no flush would close the turn. Not at once, since that would read the clock for
+    // each of many waiting calls.
     closeTurnSoon();
     this.#admit(call, this.waiting, this.#startCall, this.waiting.why);
   }
@@ -101,8 +101,8 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
   }
 
   /**
-   * In the root: another's call, or an event, may have made room, and a getter of a request belongs to
-   * neither.
+   * In the root context: another call or an event may have made room, and a getter of a request must not run
+   * in their context.
    */
   pump(): void {
     if (this.size !== 0) inRoot(this.#pump, this);
@@ -113,21 +113,21 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     this.waiting.startAll(this.#startCall);
   }
 
-  /** One run for a whole batch: a look after each call is a third of what waiting costs. */
+  /** One run for the whole batch: a check after each call is a third of the cost of waiting. */
   pumpAfter(context: FabricContext): void {
     if (this.#pumpsLater) return;
     this.#pumpsLater = context.waiters.wait('turn', this);
     if (!this.#pumpsLater) this.pump();
   }
 
-  /** There is a send slot, or the batch is over. */
+  /** A send slot is free, or the batch has ended. */
   retry(): boolean {
     this.#pumpsLater = false;
     this.pump();
     return false;
   }
 
-  /** There is a connection. */
+  /** A connection is ready. */
   onConnected(): void {
     this.pump();
     this.#short.retryAll();
@@ -139,7 +139,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     this.streams.failUnlessWaitForReady((path) => this.#owner.unconnected(path));
   }
 
-  /** The channel is closed. */
+  /** The channel has been closed. */
   failAll(reason: string): void {
     const errorFor = (path: string): Error => unavailable(`${path}: ${reason}`);
     this.waiting.failAll(errorFor);
@@ -147,18 +147,18 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     this.streams.failAll(errorFor);
   }
 
-  /** It goes to the end of the queue, once. */
-  requeue(call: Unsent, turnedAway = false): boolean {
+  /** The call goes to the end of the queue, once. */
+  requeue(call: Unsent, rejected = false): boolean {
     const { method, request, deadlineMs, resolve } = call;
     const extras = call.extras ?? new CallExtras({}, undefined);
-    const waits = turnedAway && (extras.waitForReady ?? method.waitForReady);
+    const waits = rejected && (extras.waitForReady ?? method.waitForReady);
     if (
       (extras.retried && !waits) ||
       this.#owner.closed ||
       this.waiting.size >= this.#owner.settings.queueMax
     )
       return false;
-    // What it was sent with is not known any more.
+    // Its buffers may have changed since it was sent.
     if (lengthsOf(method.requestType, request)?.resizable === true) return false;
     extras.retried = true;
     this.waiting.push(new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve));
@@ -170,7 +170,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     return !this.#owner.closed && this.#short.add(call, context, bytes, this.#owner.settings.queueMax);
   }
 
-  /** Sends a call or a stream, lets it into its queue, or refuses it. */
+  /** Sends a call or a stream, adds it to its queue, or refuses it. */
   #admit<Entry extends Waiter>(
     entry: Entry,
     queue: WaitQueue<Entry>,
@@ -182,7 +182,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     if (owner.closed) {
       entry.refuse(() => unavailable(`${path}: ${owner.whyClosed}`));
     } else if (queue.size === 0 && start(entry)) {
-      // There was room.
+      // It was sent.
     } else if (owner.failing && !entry.waitForReady) {
       entry.refuse(() => owner.unconnected(path));
     } else if (queue.size >= owner.settings.queueMax) {
@@ -194,13 +194,13 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     }
   }
 
-  /** On the first connection that has room. */
+  /** Tries the connections in turn until one has room. */
   readonly #startCall = (call: WaitingCall): boolean => {
     const connections = this.#connections;
     for (let tries = connections.ready.length; tries > 0; --tries) {
       const { current } = connections;
       if (current === undefined) return false;
-      // Each call that ends makes room for one, so mostly there is none for the next.
+      // Each ended call makes room for one, so mostly there is no room for the next.
       const started = !current.session.full && startOn(current.session, call);
       if (connections.several) connections.rotate();
       if (started) return true;
@@ -210,7 +210,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     return false;
   };
 
-  /** On the connection whose turn it is, or one that has a place for it. */
+  /** Opens it on the connection whose turn it is, or on another one that has a free slot. */
   readonly #openStream = (entry: WaitingStream): boolean => {
     const streams = this.openStreams;
     if (streams === undefined) return false;
@@ -219,22 +219,22 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
       if (this.#connections.several) this.#connections.rotate();
       return true;
     }
-    // Another one may be ready, and nothing would say so later.
+    // Another connection may be ready, of which no later event would tell.
     if (streams.target.gone === true && this.openStreams !== streams) return this.#openStream(entry);
     if (!streams.full) streams.context.waiters.wait('slot', this);
     return false;
   };
 
-  /** What the last attempt to connect has failed with, while there is no connection. */
+  /** Returns why the last attempt to connect has failed, while there is no connection. */
   #whyNotConnected(): Error | undefined {
     const { ready, lastError } = this.#connections;
     return ready.length === 0 ? lastError : undefined;
   }
 
   /**
-   * Calls that the server has not let go of can take all call slots: that must not look like a queue that is
-   * too short. And who waits for a server that is not there, or that refuses this client, must hear of that
-   * and not of time alone.
+   * Returns what a call waits for, for its error. Calls that are pending release at the server can occupy all
+   * call slots, which must not look like a queue limit; and a caller that waits for an unreachable or
+   * refusing server must learn that, not only that time has passed.
    */
   #whyWaiting(): string {
     const error = this.#whyNotConnected();

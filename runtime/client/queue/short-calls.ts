@@ -1,7 +1,7 @@
 /**
- * Unary calls of a channel whose requests must be copied into the arena, which has no room for them now, or
- * lie in a large buffer that is being registered. They wait apart from others, since small calls need none,
- * and not for ever. Owned by the queue of a channel, on its JS thread.
+ * Unary calls of a channel that wait for memory: the arena has no room for the copy of their requests, or a
+ * large buffer is being registered. They wait separately from other calls, since small calls need no memory,
+ * and for a limited time. Owned by the queue of a channel, on its JS thread.
  */
 
 import type { FabricContext } from '../../boundary/fabric-context.ts';
@@ -20,18 +20,18 @@ import type { Unsent } from './unsent.ts';
 class ShortCall implements Unsent, CallPlace, TurnListener {
   readonly method: ClientMethod;
   readonly request: unknown;
-  /** The caller's own; that of the wait may be earlier. */
+  /** The caller's deadline; that of the wait may be earlier. */
   deadlineMs: number;
   readonly extras: CallExtras | undefined;
   readonly resolve: Resolve;
-  /** What it was refused by last, and how many bytes there were too few. */
+  /** The context that refused it last, and the number of bytes that were missing. */
   context: FabricContext;
   bytes: number;
-  /** The lengths of the request's buffers at the time of the call. */
+  /** Lengths of the request's buffers at the time of the call. */
   readonly lengths: Lengths | undefined;
   /**
-   * While it is tried, its request may do anything: it has found too little again, and what it was ended
-   * with.
+   * State while it is tried, when its request may run user code: whether it has found too little again, and
+   * the error with which it was ended.
    */
   again = false;
   fate: Error | undefined;
@@ -63,7 +63,7 @@ export class ShortCalls {
     retry: (call) => this.#retry(call),
     onLate: (call) => this.#onLate(call),
   });
-  /** Sends a call, or queues it where it waits for something else. */
+  /** Sends a call, or queues it when it waits for something else. */
   readonly #send: (call: Unsent) => void;
 
   constructor(send: (call: Unsent) => void) {
@@ -75,8 +75,8 @@ export class ShortCalls {
   }
 
   /**
-   * The request of the call found no room for this number of bytes: the call keeps its place, or becomes the
-   * last of the queue. Returns false when the arena is never that large, or when too many wait.
+   * Adds a call whose request found no room for this number of bytes, at its old position or at the end.
+   * Returns false when the arena is never that large, or when too many calls wait.
    */
   add(call: Unsent, context: FabricContext, bytes: number, most: number): boolean {
     if (bytes > context.native.arenaBytes) return false;
@@ -97,7 +97,7 @@ export class ShortCalls {
     return true;
   }
 
-  /** There is another connection, whose context may have room. */
+  /** There is a new connection, whose context may have room. */
   retryAll(): void {
     this.#calls.retryAll();
   }
@@ -121,8 +121,8 @@ export class ShortCalls {
       return;
     }
     this.#send(call);
-    // Where it has been sent, its signal and deadline are looked at once more, and a channel that is closed
-    // ends the connection as well.
+    // If it has been sent, its signal and deadline are checked once more, and closing the channel ends the
+    // connection, too.
     if (call.again && call.fate !== undefined) this.#end(call, call.fate);
   }
 

@@ -1,34 +1,34 @@
 /**
- * A queue of calls or streams that wait to be sent: they leave it at its head, or anywhere when they are
- * given up. The owner of the queue looks at its `size` before it lets one more in. Used by the queue of a
- * channel, on its JS thread.
+ * A queue of calls or streams that wait to be sent. They leave it at the head, or anywhere when they are
+ * cancelled. The owner checks `size` before it adds another one. Used by the queue of a channel, on its JS
+ * thread.
  */
 import { requestFault } from '../../core/errors/failure.ts';
 import type { Lengths } from '../../core/lengths.ts';
 
-/** A call or a stream, which may stand in one queue at a time. */
+/** A call or a stream, which can be in one queue at a time. */
 export abstract class Waiter {
-  /** Where it stands, and between whom. */
+  /** Its queue and its neighbours. */
   queuedIn: object | undefined;
   previous: Waiter | undefined;
   next: Waiter | undefined;
-  /** Of its request, when it came. */
+  /** Lengths of its request's buffers when it was queued. */
   lengths: Lengths | undefined;
 
-  /** Of its method. */
+  /** Path of its method. */
   abstract readonly path: string;
-  /** It outlasts failed attempts to connect. */
+  /** True when it waits through failed attempts to connect. */
   abstract readonly waitForReady: boolean;
-  /** Its deadline, ms on the clock of `clockMs()`; Infinity for none. */
+  /** Its deadline in milliseconds on the clock of `clockMs()`; Infinity for none. */
   abstract readonly endMs: number;
-  /** Lengths of its request now. */
+  /** Returns the current lengths of its request's buffers. */
   abstract measure(): Lengths | undefined;
-  /** It stands in a queue from now on; or no longer, whatever becomes of it. */
+  /** It has been added to a queue, or has left it, for whatever reason. */
   abstract onWaiting(): void;
   abstract onLeaving(): void;
-  /** The end: it has been waiting and has left the queue. */
+  /** It has left the queue with an error. */
   abstract fail(error: Error): void;
-  /** The end: it was never let in. */
+  /** It was refused without being queued. */
   abstract refuse(makeError: () => Error): void;
 }
 
@@ -38,11 +38,11 @@ export class WaitQueue<Entry extends Waiter> {
   #tail: Entry | undefined;
   #starting = false;
   /**
-   * The head, while it is being sent. Its request may do anything meanwhile: give it up, close the channel,
-   * make calls.
+   * The head while it is being sent. Its request may run user code meanwhile, which may cancel it, close the
+   * channel, or make calls.
    */
   #trying: Entry | undefined;
-  /** Why it has failed in that time. */
+  /** The error with which it has failed during that time. */
   #fate: Error | undefined;
 
   get head(): Entry | undefined {
@@ -68,9 +68,9 @@ export class WaitQueue<Entry extends Waiter> {
     entry.onWaiting();
   }
 
-  /** Starts entries, the first one first, as long as `start` can. */
+  /** Starts entries in order, as long as `start` succeeds. */
   startAll(start: (entry: Entry) => boolean): void {
-    // Starting the head has lost a connection, and another one is there: the loop below goes on with it.
+    // Starting the head has lost a connection and another one is ready: the outer loop continues with that.
     if (this.#starting) return;
     this.#starting = true;
     try {
@@ -82,9 +82,7 @@ export class WaitQueue<Entry extends Waiter> {
     }
   }
 
-  /**
-   * Takes an entry out, if it stands here; its deadline and signal are somebody else's business from now on.
-   */
+  /** Removes an entry, if it is in this queue; its deadline and signal are no longer watched here. */
   remove(entry: Entry): void {
     if (entry.queuedIn !== this) return;
     entry.queuedIn = undefined;
@@ -100,7 +98,10 @@ export class WaitQueue<Entry extends Waiter> {
     entry.onLeaving();
   }
 
-  /** Hands the head to `start`. False: it could not be sent, and stays. Otherwise it has left the queue. */
+  /**
+   * Passes the head to `start`. Returns false when it could not be sent and stays; otherwise it has left the
+   * queue.
+   */
   tryHead(entry: Entry, start: (entry: Entry) => boolean): boolean {
     try {
       entry.lengths?.check();
@@ -117,8 +118,8 @@ export class WaitQueue<Entry extends Waiter> {
     }
     const fate = this.#fate;
     this.#fate = undefined;
-    // A fate that came while it was sent is dropped then: the taker of an entry looks at its signal and
-    // deadline once more, and a channel that is closed ends the connection as well.
+    // An error during sending is dropped then: the receiver of an entry checks signal and deadline once more,
+    // and closing the channel ends the connection, too.
     if (started) this.remove(entry);
     else if (fate !== undefined) this.fail(entry, fate);
     return started || fate !== undefined;
@@ -133,12 +134,12 @@ export class WaitQueue<Entry extends Waiter> {
     entry.fail(error);
   }
 
-  /** Fails every entry with what `errorFor` makes for the path of its method. */
+  /** Fails every entry with the error that `errorFor` creates for the path of its method. */
   failAll(errorFor: (path: string) => Error): void {
     this.#failThose(() => true, errorFor);
   }
 
-  /** The same for those that do not outlast a failed attempt to connect. */
+  /** Does the same for entries that do not wait through a failed attempt to connect. */
   failUnlessWaitForReady(errorFor: (path: string) => Error): void {
     this.#failThose((entry) => !entry.waitForReady, errorFor);
   }

@@ -1,7 +1,6 @@
 /**
- * Unary calls of a channel that have not been sent: no connection yet, no free call slot or no free send
- * slot. Each leaves its queue at the head, by deadline or by cancel. Owned by the queue of a channel, on its
- * JS thread.
+ * Unary calls of a channel that wait for a connection, a call slot or a send slot. Each leaves the queue at
+ * the head, by its deadline, or by a cancel. Owned by the queue of a channel, on its JS thread.
  */
 
 import { deadlines } from '../../boundary/time/deadlines.ts';
@@ -19,12 +18,12 @@ import { Waiter, WaitQueue } from './wait-queue.ts';
 export class WaitingCall extends Waiter implements Unsent, CallPlace {
   readonly method: ClientMethod;
   readonly request: unknown;
-  /** 0: none. */
+  /** Deadline; 0 for none. */
   deadlineMs: number;
   readonly extras: CallExtras | undefined;
   readonly resolve: Resolve;
   readonly queue: WaitingCalls;
-  /** When it was put into the queue: the turn of that. */
+  /** The turn in which it was queued. */
   turn = 0;
 
   constructor(
@@ -76,7 +75,7 @@ export class WaitingCall extends Waiter implements Unsent, CallPlace {
     refuseCall(this.resolve, makeError);
   }
 
-  /** Its turn was a long one: its time was counted from the start of that. */
+  /** That turn was long: add its length, since the deadline was computed from its start. */
   postpone(lagMs: number): void {
     if (this.deadlineMs !== 0) this.deadlineMs += lagMs;
   }
@@ -93,19 +92,19 @@ export class WaitingCall extends Waiter implements Unsent, CallPlace {
 }
 
 export class WaitingCalls extends WaitQueue<WaitingCall> implements DeadlinesOwner, TurnListener {
-  /** What they wait for, if it is worth a word. */
+  /** Returns what the calls wait for, if that should be in their errors. */
   readonly why: () => string;
-  /** The error behind that. */
+  /** The error that explains it. */
   readonly cause: () => Error | undefined;
-  /** In which a call came last. */
+  /** The turn in which the last call was queued. */
   #turn: number = deadlines.turn - 1;
   readonly #earliest: EarliestDeadline = new EarliestDeadline(this);
   /**
-   * Calls with like limits: each deadline is later than those before it, and the first one to come ends a
-   * search.
+   * True while the deadlines are in order, as with equal time limits: a search can then stop at the first
+   * later one.
    */
   #inOrder = true;
-  /** Of all deadlines, while they are in order. */
+  /** The latest deadline, while they are in order. */
   #latestMs = 0;
 
   constructor(why: () => string = () => '', cause: () => Error | undefined = () => undefined) {
@@ -114,7 +113,7 @@ export class WaitingCalls extends WaitQueue<WaitingCall> implements DeadlinesOwn
     this.cause = cause;
   }
 
-  /** Of a call that waits here from now on. */
+  /** Adds the deadline of a newly queued call. */
   noteDeadline(call: WaitingCall): void {
     const { turn } = deadlines;
     call.turn = turn;
@@ -146,7 +145,7 @@ export class WaitingCalls extends WaitQueue<WaitingCall> implements DeadlinesOwn
     return earliestMs;
   }
 
-  /** The calls of this turn are the last ones of the queue. */
+  /** The calls of this turn are at the end of the queue. */
   onLongTurn(lagMs: number): void {
     const { turn } = deadlines;
     this.#latestMs += lagMs;

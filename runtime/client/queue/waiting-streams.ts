@@ -1,7 +1,7 @@
 /**
- * Streams of a channel that are not open yet: no connection, no place among the open streams, or no send
- * slot. A stream has a deadline and a signal of its own, and says when it is given up. Owned by the queue of
- * a channel, on its JS thread.
+ * Streams of a channel that are not open yet, because of a missing connection, stream slot or send slot. A
+ * stream watches its deadline and signal itself, and reports when it is cancelled. Owned by the queue of a
+ * channel, on its JS thread.
  */
 import type { Lengths } from '../../core/lengths.ts';
 import type { ClientStream } from '../stream/client-stream.ts';
@@ -54,12 +54,12 @@ export class WaitingStream extends Waiter {
 export class WaitingStreams extends WaitQueue<WaitingStream> {
   readonly #places = new Map<ClientStream, WaitingStream>();
 
-  /** One that does not stand in the queue yet. */
+  /** A stream that is not queued yet. */
   waiter(stream: ClientStream): WaitingStream {
     return new WaitingStream(stream, this.#places);
   }
 
-  /** The stream has given up. */
+  /** The stream was cancelled. */
   forget(stream: ClientStream): void {
     const place = this.#places.get(stream);
     if (place !== undefined) this.remove(place);

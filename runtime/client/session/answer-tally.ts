@@ -1,10 +1,10 @@
 /**
- * What a session's server has answered: bad answers in a row, and how many of all were bad. For channels with
- * several addresses; counted with each call.
+ * Counts the answers of a session's server: consecutive errors, and the number of errors among all answers.
+ * For channels with several addresses; updated by each call.
  */
 import { Status } from '../../core/errors/status.ts';
 
-/** Answers that speak against the server rather than the request. */
+/** Status codes that indicate a fault of the server rather than of the request. */
 const badCodes: ReadonlySet<number> = new Set([
   Status.UNKNOWN,
   Status.DEADLINE_EXCEEDED,
@@ -15,33 +15,33 @@ const badCodes: ReadonlySet<number> = new Set([
 ]);
 
 export class AnswerTally {
-  /** Bad answers in a row that `onStrikes` is told of; 0: it never is. */
-  strikesMax = 0;
-  readonly #onStrikes: () => void;
-  #strikes = 0;
+  /** Number of consecutive errors at which `onConsecutiveErrors` is called; 0 for never. */
+  consecutiveErrorsMax = 0;
+  readonly #onConsecutiveErrors: () => void;
+  #consecutiveErrors = 0;
   #answers = 0;
   #bad = 0;
 
-  constructor(onStrikes: () => void) {
-    this.#onStrikes = onStrikes;
+  constructor(onConsecutiveErrors: () => void) {
+    this.#onConsecutiveErrors = onConsecutiveErrors;
   }
 
   count(status: number): void {
     ++this.#answers;
     if (status === Status.OK) {
-      if (this.#strikes !== 0) this.#strikes = 0;
+      if (this.#consecutiveErrors !== 0) this.#consecutiveErrors = 0;
     } else if (badCodes.has(status)) {
       ++this.#bad;
-      if (++this.#strikes === this.strikesMax) this.#onStrikes();
+      if (++this.#consecutiveErrors === this.consecutiveErrorsMax) this.#onConsecutiveErrors();
     }
   }
 
-  /** No more bad answers in a row. */
+  /** Resets the consecutive errors. */
   forgive(): void {
-    this.#strikes = 0;
+    this.#consecutiveErrors = 0;
   }
 
-  /** Since it was asked last. */
+  /** Returns the counts since the last call of this function. */
   take(): { readonly answers: number; readonly bad: number } {
     const tally = { answers: this.#answers, bad: this.#bad };
     this.#answers = 0;

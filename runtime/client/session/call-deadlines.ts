@@ -1,6 +1,6 @@
 /**
- * The deadlines of a session's calls: a number in each row, and one timer for the earliest, so that a call
- * that ends in time costs a store. Owned by a ClientSession, on its JS thread.
+ * The deadlines of a session's calls: a number in each table entry, and one timer for the earliest, so that a
+ * call that ends in time costs only a store. Owned by a ClientSession, on its JS thread.
  */
 import { deadlines } from '../../boundary/time/deadlines.ts';
 import { type DeadlinesOwner, EarliestDeadline } from '../../boundary/time/earliest-deadline.ts';
@@ -10,19 +10,22 @@ import type { CallRow } from './call-row.ts';
 export class CallDeadlines implements DeadlinesOwner, TurnListener {
   readonly #rows: readonly CallRow[];
   readonly #onPassed: (row: CallRow) => void;
-  /** The row that was given a deadline last, in that turn. */
+  /** The entry that got a deadline last, and the turn of that. */
   #last: CallRow | undefined;
   #lastTurn: number;
   readonly #earliest: EarliestDeadline = new EarliestDeadline(this);
 
-  /** `rows`: of the session, which go on coming. */
+  /** `rows` are the entries of the session, of which more may be added. */
   constructor(rows: readonly CallRow[], onPassed: (row: CallRow) => void) {
     this.#rows = rows;
     this.#onPassed = onPassed;
     this.#lastTurn = deadlines.turn - 1;
   }
 
-  /** Not 0. It ends by a 0 in the row: the call is over, or given up. */
+  /**
+   * Sets a deadline, not 0. It ends when the entry's deadline is set to 0: the call has ended or was
+   * cancelled.
+   */
   set(row: CallRow, deadlineMs: number): void {
     const { turn } = deadlines;
     row.deadlineMs = deadlineMs;
@@ -30,7 +33,7 @@ export class CallDeadlines implements DeadlinesOwner, TurnListener {
     this.#earliest.add(deadlineMs);
   }
 
-  /** The session is over. */
+  /** The session has ended. */
   stop(): void {
     this.#earliest.stop();
   }
@@ -46,9 +49,7 @@ export class CallDeadlines implements DeadlinesOwner, TurnListener {
     return earliestMs;
   }
 
-  /**
-   * Looks at the calls of this turn only: there may be thousands of sessions, with hundreds of slots each.
-   */
+  /** Visits only the calls of this turn: there may be thousands of sessions with hundreds of slots each. */
   onLongTurn(lagMs: number): void {
     this.#earliest.onLongTurn(lagMs);
     for (let row = this.#last; row !== undefined; row = row.deadlineBefore) {
@@ -56,7 +57,7 @@ export class CallDeadlines implements DeadlinesOwner, TurnListener {
     }
   }
 
-  /** The row's first deadline of this turn. */
+  /** The entry's first deadline of this turn. */
   #note(row: CallRow, turn: number): void {
     if (this.#lastTurn !== turn) {
       this.#lastTurn = turn;

@@ -1,7 +1,7 @@
 /**
- * What a call has beyond a request and a deadline: signals, metadata, buffer for the response, callbacks for
- * header and trailer. Made only for calls that ask for one of them. It listens to its signals itself, so that
- * no closure is needed.
+ * The optional parts of a call: signals, metadata, a buffer for the response, callbacks for header and
+ * trailer. Created only for calls that use one of them. The object itself listens to the signals, so that no
+ * closure is needed.
  */
 
 import { type Abortable, listen, unlisten } from '../../core/abort-listeners.ts';
@@ -14,16 +14,16 @@ import { Scope } from '../../core/scopes.ts';
 import { isTimeoutSignal, type LateListener, listenLater } from '../../core/timeout-signals.ts';
 import { Reason } from '../../native/native.ts';
 
-/** Where a call is just now: in a queue, or on a session. */
+/** The current owner of a call: a queue or a session. */
 export interface CallPlace {
-  /** A signal of the call has fired. `reason`: Reason.cancelled or Reason.deadline. */
+  /** A signal of the call was aborted. `reason` is Reason.cancelled or Reason.deadline. */
   cancelCall(token: number, reason: number): void;
 }
 
-/** What a caller may have asked for. */
+/** The options that a caller may have given. */
 export interface CallWishes {
   readonly signal?: AbortSignal | undefined;
-  /** Of the call that this one is made for. */
+  /** Signal of the call for which this one is made. */
   readonly parent?: AbortSignal | undefined;
   readonly into?: BlockLease | undefined;
   readonly intoOverflow?: 'error' | 'lease' | undefined;
@@ -35,30 +35,33 @@ export interface CallWishes {
 export class CallExtras implements Abortable, LateListener {
   readonly signal: AbortSignal | undefined;
   readonly parent: AbortSignal | undefined;
-  /** Wire form. */
+  /** Metadata in wire form. */
   readonly metadata: Uint8Array | undefined;
   readonly into: BlockLease | undefined;
-  /** A response that does not fit `into` may have other memory. */
+  /** True when a response that does not fit `into` may use other memory. */
   readonly mayOverflow: boolean;
   readonly onHeader: ((header: Metadata) => void) | undefined;
   readonly onTrailer: ((trailer: Metadata) => void) | undefined;
-  /** Waits for a connection, however many attempts that takes. Undefined: as its method does. */
+  /** Waits for a connection through failed attempts. Default: the setting of the method. */
   readonly waitForReady: boolean | undefined;
-  /** Reason of the signal that gave the call up. */
+  /** Reason of the signal that has cancelled the call. */
   cause: unknown;
-  /** It has been made again already, since no handler had seen it. */
+  /** True when it has already been sent again, since no handler had seen it. */
   retried = false;
   /**
-   * The caller's async context, in which the callbacks run. Undefined when there are none, and for those of
+   * The caller's async context, in which the callbacks run. Undefined without callbacks, and for callbacks of
    * this package.
    */
   readonly #scope: Scope | undefined;
   #place: CallPlace | undefined;
   #token = 0;
-  /** To `signal`; one of AbortSignal.timeout() is listened to some ms later. */
+  /**
+   * True while it listens to `signal`. It begins to listen to a signal of AbortSignal.timeout() some
+   * milliseconds later.
+   */
   #listening = false;
 
-  /** `own`: the callbacks are those of this package, and run in no context of the caller's. */
+  /** `own` says that the callbacks belong to this package, and need no context of the caller. */
   constructor(wishes: CallWishes, metadata: Uint8Array | undefined, own = false) {
     this.signal = wishes.signal;
     this.parent = wishes.parent;
@@ -71,18 +74,18 @@ export class CallExtras implements Abortable, LateListener {
     if (!own && this.listens) this.#scope = new Scope();
   }
 
-  /** The signal that has fired, if one has. */
+  /** The aborted signal, if any. */
   get abortedBy(): AbortSignal | undefined {
     if (this.signal?.aborted) return this.signal;
     return this.parent?.aborted ? this.parent : undefined;
   }
 
-  /** Somebody wants to hear of the response's metadata. */
+  /** True when a callback wants the response's metadata. */
   get listens(): boolean {
     return this.onHeader !== undefined || this.onTrailer !== undefined;
   }
 
-  /** Hands over what a response has brought. What a callback throws comes out. */
+  /** Passes header and trailer of a response to the callbacks. Errors of a callback are passed on. */
   tell({ header, trailer }: ResponseMetadata): void {
     if (header !== undefined) this.tellHeader(header);
     if (trailer !== undefined) this.tellTrailer(trailer);
@@ -102,7 +105,7 @@ export class CallExtras implements Abortable, LateListener {
     else heard(what, this.#scope.run(callback, undefined, metadata));
   }
 
-  /** From now on the signal cancels `token` of `place`: at once, if it has fired. */
+  /** From now on the signal cancels `token` of `place`; at once, if it is already aborted. */
   watch(place: CallPlace, token: number): void {
     const begins = this.#place === undefined;
     this.#place = place;
@@ -128,8 +131,8 @@ export class CallExtras implements Abortable, LateListener {
   }
 
   /**
-   * A getter of the request may have fired it while nobody listened, or while the call was on its way from
-   * one place to the next.
+   * A getter of the request may have aborted it before this object listened, or while the call changed its
+   * owner.
    */
   #look(): void {
     try {
@@ -140,8 +143,8 @@ export class CallExtras implements Abortable, LateListener {
   }
 
   /**
-   * A signal of another library. The call is under way, so it ends as one that has been given up; others must
-   * not hear of it.
+   * A signal of another library has thrown. The call is in flight, so end it like a cancelled one; other
+   * calls must not be affected.
    */
   #fail(error: unknown): void {
     this.cause = error;
@@ -163,7 +166,8 @@ export class CallExtras implements Abortable, LateListener {
       if (this.signal !== undefined && this.#listening) unlisten(this.signal, this);
       if (this.parent !== undefined) unlisten(this.parent, this);
     } catch {
-      // Another library's. The call has its end, and who settles it has others to settle.
+      // A signal of another library has thrown. Ignore that: the call has ended, and the caller of this
+      // function has other calls to settle.
     }
     this.#listening = false;
   }

@@ -1,6 +1,6 @@
 /**
- * The errors of a client's calls and streams that need a look at their session: what was refused here, and
- * what the server has answered.
+ * The errors of a client's calls and streams that depend on their session: submissions refused on this side,
+ * and error responses of the server.
  */
 
 import type { FabricContext } from '../../boundary/fabric-context.ts';
@@ -22,7 +22,10 @@ import { Ev, Reason } from '../../native/native.ts';
 import type { ClientMethod } from '../call/client-method.ts';
 import type { CallExtras } from './call-extras.ts';
 
-/** What native code refused to send. `processed`: of the whole stream, whose OPEN may be out already. */
+/**
+ * Returns the error for a submission that native code has refused. `processed` is that of the whole stream,
+ * whose OPEN may already have been sent.
+ */
 export function requestRefusal(
   context: FabricContext,
   target: Target,
@@ -36,9 +39,9 @@ export function requestRefusal(
 }
 
 /**
- * What the server has answered to a call of `method` with the event at `at`. `trailer`: what came with it;
- * the details in it go into the error. `begun`: the handler may have, whatever became of this part of a
- * stream.
+ * Returns the error for the server's response in the event at `at` to a call of `method`. `trailer` is the
+ * response's trailer, whose details go into the error. `begun` says that the handler may have started,
+ * whatever this part of a stream says.
  */
 export function statusError(
   { id, path }: Pick<ClientMethod, 'id' | 'path'>,

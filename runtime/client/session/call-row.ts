@@ -10,30 +10,33 @@ import type { CallExtras } from './call-extras.ts';
 export class CallRow {
   /** The call slot. */
   readonly call: number;
-  /** Of the last call; whether there is one under way says `resolve`. */
+  /** Belongs to the last call; `resolve` says whether a call is in flight. */
   method: ClientMethod | undefined = undefined;
-  /** Kept for a call that has to be made again because it was not sent. */
+  /** Kept for a call that must be sent again because it was not processed. */
   request: unknown = undefined;
   resolve: Resolve | undefined = undefined;
   extras: CallExtras | undefined = undefined;
-  /** Batch of events that the call was begun in or after. */
+  /** The batch of events in or after which the call began. */
   batch = 0;
   givenUp = false;
-  /** Of a call given up: bytes of the arena that it was waiting for. */
+  /** For a cancelled call: the bytes of arena memory for which it was waiting. */
   awaitedBytes = 0;
-  /** Absolute, ms; 0: none. */
+  /** Absolute deadline in milliseconds; 0 for none. */
   deadlineMs = 0;
-  /** Turn that a deadline was last given in, and whose was given before in the same turn (CallDeadlines). */
+  /**
+   * The turn in which a deadline was last set, and the entry whose deadline was set before it in the same
+   * turn (CallDeadlines).
+   */
   deadlineTurn = -1;
   deadlineBefore: CallRow | undefined = undefined;
-  /** Without a call: see ClientSession. */
+  /** Next free entry; see ClientSession. */
   nextFree: CallRow | undefined = undefined;
 
   constructor(call: number) {
     this.call = call;
   }
 
-  /** The call is over. */
+  /** Clears the entry when the call has ended. */
   empty(): void {
     this.request = undefined;
     this.resolve = undefined;

@@ -1,7 +1,7 @@
 /**
- * The client half of a session: the table of calls in flight. A call is a row, numbered by its call slot;
- * rows are kept, so the only object made for a call is its promise. `start` fills a row, one SETTLED or
- * FAILED event empties it. Owned by a channel, on its JS thread.
+ * The client's side of a session: the table of calls in flight. Each call has an entry, whose index is its
+ * call slot. Entries are reused, so the only object created for a call is its promise. `start` fills an
+ * entry, and one SETTLED or FAILED event empties it. Owned by a channel, on its JS thread.
  */
 
 import type { FabricContext } from '../../boundary/fabric-context.ts';
@@ -34,15 +34,15 @@ import type { ClientSessionListener, PartEvents } from './session-listeners.ts';
 
 export class ClientSession implements SessionOwner, CallPlace {
   readonly target: Target;
-  /** Calls in flight. */
+  /** Number of calls in flight. */
   inFlight = 0;
-  /** Call slots of calls that have been given up, and that the server has not let go of. */
+  /** Number of call slots of cancelled calls that are pending release at the server. */
   held = 0;
-  /** Calls made so far, streams included. */
+  /** Number of calls made so far, including streams. */
   calls = 0;
-  /** The server has refused the connection, which says that it runs none of its calls. */
+  /** True when the server has refused the connection, and so runs none of its calls. */
   unserved = false;
-  /** Its streams, if it has any. */
+  /** The streams of the session, if any. */
   parts: PartEvents | undefined;
   readonly tally: AnswerTally;
 
@@ -54,9 +54,9 @@ export class ClientSession implements SessionOwner, CallPlace {
   readonly #incoming: Incoming;
   readonly #events: Int32Array;
   readonly #callsMax: number;
-  /** By call slot; made when a slot is first used. */
+  /** Entries by call slot, created when a slot is first used. */
   readonly #rows: CallRow[] = [];
-  /** Those without a call, the one that was used last first. */
+  /** Free entries, the most recently used one first. */
   #freeRow: CallRow | undefined;
   readonly #deadlines: CallDeadlines;
 
@@ -72,7 +72,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     this.#queue = queue;
     this.#listener = listener;
     this.#lastWords = new LastWords(context.native, target.session, listener, target.peer);
-    this.tally = new AnswerTally(() => listener.onStrikes());
+    this.tally = new AnswerTally(() => listener.onConsecutiveErrors());
     this.#submission = new Submission(SubOp.request, target);
     this.#events = context.native.events;
     this.#incoming = new Incoming(context, target.session, context.answerMemory);
@@ -86,9 +86,10 @@ export class ClientSession implements SessionOwner, CallPlace {
   }
 
   /**
-   * Sends a call and takes over its promise. Its parts are arguments, since a record would be an object made
-   * for each call. False: there is no call slot or send slot, or the session is gone; nothing has happened.
-   * `deadlineMs` is absolute on the clock of deadlines.ts, 0 for none. `waited`: it comes out of a queue.
+   * Sends a call and takes over its promise. Its parts are arguments, since a record would be an object
+   * created for each call. Returns false, without any effect, when no call slot or send slot is free, or when
+   * the session is gone. `deadlineMs` is absolute on the clock of deadlines.ts, 0 for none. `waited` says
+   * that the call comes from a queue.
    */
   start(
     method: ClientMethod,
@@ -98,7 +99,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     resolve: Resolve,
     waited = false,
   ): boolean {
-    // Taken before the message is encoded: a getter of that may make a call itself.
+    // Take the entry before the message is encoded, since a getter of the message may make a call itself.
     const row = this.#takeRow();
     if (row === undefined) return false;
     const { call } = row;
@@ -110,7 +111,7 @@ export class ClientSession implements SessionOwner, CallPlace {
         extras?.into === undefined ? 0 : this.#context.leases.blockOf(extras.into, method.path);
       const submission = this.#submission;
       submission.call = call;
-      // As 32 bits with a sign: V8 keeps no other number in a property without memory of its own.
+      // As a signed 32-bit number: V8 stores no other number in a property without allocating memory.
       submission.method = method.id | 0;
       submission.timeoutUs = timeLeftUs(deadlineMs);
       submission.metadata = extras?.metadata;
@@ -150,14 +151,13 @@ export class ClientSession implements SessionOwner, CallPlace {
       if (deadlineMs !== 0) this.#deadlines.set(row, deadlineMs);
       extras?.watch(this, call);
     } catch (cause) {
-      // The call is under way, and cannot be given up in time: its caller hears of that at once, and nobody
-      // of its answer.
+      // The call is in flight but cannot be watched: fail it at once, and drop its response.
       row.resolve = unheard;
       refuseRequest(resolve, method.path, cause, waited);
       this.#giveUp(row, Reason.cancelled);
       return true;
     }
-    // Last: getters of the request may do anything, and find a call that is under way.
+    // Must be last: a getter may run user code, which must see this call in flight.
     const { check } = method;
     if (check.left > 0) check.look(request);
     return true;
@@ -218,7 +218,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     const processed = this.#events[at + Ev.processed]!;
     const held = this.#events[at + Ev.pendingRelease]!;
     if (reason === Reason.sessionLost) {
-      // Before anything that runs code of the application, which may begin a call.
+      // Before any code of the application runs, since that may begin a call.
       this.lost();
       if (this.#lastWords.defer(() => this.#failed(call, reason, processed, held))) return;
     }
@@ -280,13 +280,12 @@ export class ClientSession implements SessionOwner, CallPlace {
     if (!this.#lastWords.defer(() => this.#ended(batch))) this.#ended(batch);
   }
 
-  /** `batch`: that of the event. */
+  /** `batch` is the batch of the event. */
   #ended(batch: number): void {
     const { why } = this.#lastWords;
     this.#deadlines.stop();
-    // Native code has failed every call that it knew when it made this batch. One that was begun since is
-    // staged, and is not sent any more. Should another be left all the same, its caller must not wait for
-    // ever.
+    // Native code has failed every call that it knew when it created this batch. Calls that were started
+    // since are staged and will not be sent. Fail all that are left, so that no caller waits for ever.
     for (const row of this.#rows) {
       const { resolve } = row;
       if (resolve === undefined) continue;
@@ -307,7 +306,7 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   onCancelled(): void {}
 
-  /** Undefined: each call slot has a call. */
+  /** Returns a free entry, or undefined when each call slot has a call. */
   #takeRow(): CallRow | undefined {
     const row = this.#freeRow;
     if (row !== undefined) {
@@ -328,8 +327,8 @@ export class ClientSession implements SessionOwner, CallPlace {
   }
 
   /**
-   * The slot of a call that was not sent. When it was the last one, a call that a getter of the message has
-   * made may wait for it.
+   * Frees the slot of a call that was not sent. If it was the last free slot, a call that a getter of the
+   * message has made may wait for it.
    */
   #releaseCallSlot(row: CallRow, result = 0): void {
     const last = this.full;
@@ -337,9 +336,9 @@ export class ClientSession implements SessionOwner, CallPlace {
     if (last && result !== noSlot) queueMicrotask(() => this.#listener.onCallDone());
   }
 
-  /** Before its row is emptied. */
+  /** Called before the entry is emptied. */
   #unsent({ method, request, resolve, extras, givenUp, deadlineMs }: CallRow): Unsent | undefined {
-    // One that was given up meanwhile has a reason of its own to end.
+    // A call that was cancelled meanwhile has its own reason.
     if (givenUp || method === undefined || resolve === undefined) return undefined;
     return { method, request, deadlineMs, extras, resolve };
   }
@@ -348,7 +347,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     if (row.resolve === undefined || row.givenUp) return;
     row.givenUp = true;
     row.deadlineMs = 0;
-    // A call that is only staged is not known to native code yet.
+    // Native code does not know a call yet that is only staged.
     this.#context.outgoing.flush();
     row.awaitedBytes = this.#context.native.cancel(this.target.session, row.call, reason);
   }
@@ -362,7 +361,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     --this.inFlight;
   }
 
-  /** Of a call that was given up, before its row is emptied. */
+  /** Returns the error of a cancelled call; called before its entry is emptied. */
   #whyShort({ givenUp, awaitedBytes }: CallRow): string {
     return givenUp && awaitedBytes !== 0 ? this.#context.shortage.why(awaitedBytes) : '';
   }
@@ -378,19 +377,19 @@ export class ClientSession implements SessionOwner, CallPlace {
     try {
       if (metadata !== undefined) extras?.tell(metadata);
     } catch {
-      // The caller learns of the call's own error, which comes first.
+      // The caller gets the call's own error, which came first.
     }
     return error;
   }
 
-  /** The server has let go of a large call that was given up, and knows whether its handler has begun. */
+  /** The server has released a large cancelled call, and reports whether its handler had started. */
   #confirmed(at: number, path: string, status: number, why: string, cause: unknown): RpcError {
     this.#incoming.discard(at);
     const reason = status === Status.DEADLINE_EXCEEDED ? Reason.deadline : Reason.cancelled;
     return failure(reason, path, processedName(this.#events[at + Ev.processed]!), why, cause);
   }
 
-  /** The server could have answered, but `into` was all the memory that there was for it. */
+  /** The server had a response, but it was larger than `into`, the only allowed memory. */
   #beyondInto(at: number, status: number): boolean {
     return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.beyondReplyBuffer] !== 0;
   }

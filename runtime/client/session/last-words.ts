@@ -1,9 +1,9 @@
 /**
- * Why a session has ended: by what this side has seen of it, and by what the server says on the control
- * connection. The server's word is the reason where it has ended the session itself, but its queue pair is
- * often heard first, which only says that it is over. So what the end of a session means for its calls waits
- * for the control connection to end, too, which is a matter of milliseconds. Not where this side has ended
- * the session. Owned by a client session, on its JS thread.
+ * Determines why a session has ended: from what this side has observed, and from what the server says on the
+ * control connection. When the server has ended the session, its message is the reason, but the end of the
+ * queue pair, which has no reason, is often noticed first. So the consequences for the calls wait until the
+ * control connection has ended, too, which takes milliseconds. They do not wait when this side has ended the
+ * session. Owned by a client session, on its JS thread.
  */
 
 import { warnOfFault } from '../../core/warnings.ts';
@@ -11,10 +11,10 @@ import type { NativeContext } from '../../native/native.ts';
 import type { ClientSessionListener } from './session-listeners.ts';
 
 export class LastWords {
-  /** What this side has seen. */
+  /** The reason that this side has observed. */
   own: string | undefined;
   #said: string | undefined;
-  /** Undefined until somebody has asked. */
+  /** Undefined until the reason was requested. */
   #waiting: boolean | undefined;
   readonly #native: Pick<NativeContext, 'sessionInfo' | 'sessionError'>;
   readonly #session: number;
@@ -40,8 +40,8 @@ export class LastWords {
   }
 
   /**
-   * Calls `then` when the server has said why, in order. Returns false when that is known already; nothing
-   * has happened then. `begin`: this is an end, and the first begins to wait.
+   * Calls `then`, in order, when the server's reason is known. Returns false, without any effect, when it is
+   * already known. `begin` says that this is the end of the session, so that waiting begins.
    */
   defer(then: () => void, begin = true): boolean {
     if (this.#waiting === undefined && begin) this.#begin();
@@ -61,7 +61,9 @@ export class LastWords {
     });
   }
 
-  /** As FabricContext does with events: a fault of this library in one of them is no other call's. */
+  /**
+   * As FabricContext does with events: an error of this library in one of them must not affect the others.
+   */
   #run(then: () => void): void {
     try {
       then();

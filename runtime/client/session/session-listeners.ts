@@ -1,37 +1,32 @@
-/**
- * Whom a client session tells of what happens to it and its calls: its channel, and its streams. On its JS
- * thread.
- */
+/** The listeners of a client session: its channel, and its streams. On its JS thread. */
 
-/** Told about what frees call slots and about the end. */
+/** Notified when call slots become free and when the session ends. */
 export interface ClientSessionListener {
   onCallDone(): void;
   /**
-   * The session is broken: it takes no more calls. Comes once, and before any caller is told, since callers
+   * The session is broken and takes no more calls. Called once, before any caller is notified, since callers
    * may begin another call at once. `onSessionDown` follows.
    */
   onSessionLost(): void;
   onSessionDown(reason: string): void;
-  /** The session is lost: what the server says of that, once and soon. Undefined when it says no more. */
+  /** The session is lost: resolves soon with the server's reason. Undefined when the server gives none. */
   lastWords(): Promise<string | undefined> | undefined;
-  /** `strikesMax` bad answers have come in a row. */
-  onStrikes(): void;
+  /** `consecutiveErrorsMax` consecutive errors have been received. */
+  onConsecutiveErrors(): void;
   /**
-   * The server takes no more calls on this session, though others that it has are under way. May come more
-   * than once.
+   * The server takes no more calls on this session, while earlier ones are in flight. May be called more than
+   * once.
    */
   onTurnedAway(): void;
 }
 
-/**
- * Gets the events of calls that are not the session's own: streams and their parts, behind its call slots.
- */
+/** Receives the events of streams and their parts, whose call slots follow those of unary calls. */
 export interface PartEvents {
   onSettled(at: number, call: number): void;
-  /** `reason`, `processed` and `held`: as the event has them; `why`: of a session that is lost. */
+  /** `reason`, `processed` and `held` are those of the event; `why` is the reason of a lost session. */
   onFailed(call: number, reason: number, processed: number, held: number, why: string): void;
   onPartWaits(call: number): void;
   onReleased(call: number): void;
-  /** `batch`: of the event that has said so. */
+  /** `batch` is the batch of the event. */
   onDown(reason: string, batch: number): void;
 }

@@ -1,6 +1,6 @@
 /**
- * A stream on the client: requests out of an iterable, responses into an async iterator, and its end, which
- * comes once nothing of it is on its way any more (ending.ts). Made by a channel, on its JS thread.
+ * A stream on the client: takes requests from an iterable, passes responses to an async iterator, and ends
+ * when none of its frames is in flight any more (ending.ts). Created by a channel, on its JS thread.
  */
 
 import { deadlines, turnNow } from '../../boundary/time/deadlines.ts';
@@ -24,11 +24,11 @@ import { Requests } from './requests.ts';
 import { Responses } from './responses.ts';
 import type { OpenStream } from './stream-row.ts';
 
-/** Where streams begin: a channel. */
+/** The owner of streams: a channel. */
 export interface StreamHost {
-  /** Calls `stream.open()` as soon as there is a connection with room, or `stream.refuse()`. */
+  /** Calls `stream.open()` as soon as a connection has room, or `stream.refuse()`. */
   startStream(stream: ClientStream): void;
-  /** The stream has given up before it was opened. */
+  /** The stream was cancelled before it was opened. */
   forgetStream(stream: ClientStream): void;
 }
 
@@ -40,9 +40,9 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   readonly reader: StreamReader;
   /** Unique among the open streams of its session. */
   number = 0;
-  /** Its own call slot. */
+  /** Call slot of its OPEN. */
   call = -1;
-  /** Parts on their way, kept by ClientStreams. */
+  /** Number of parts in flight, maintained by ClientStreams. */
   pushes = 0;
   pulls = 0;
   pushedBytes = 0;
@@ -51,7 +51,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   readonly #timeoutMs: number;
   readonly #extras: CallExtras | undefined;
   readonly #outcome: Outcome;
-  /** The caller's async context, in which requests are taken. */
+  /** The caller's async context, in which requests are read. */
   readonly #scope = new Scope();
   #state: StreamState = 'new';
   #streams: ClientStreams | undefined;
@@ -59,17 +59,17 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   #responses: Responses | undefined;
   #deadlineMs = 0;
   #timer = noTimer;
-  /** The OPEN has not been answered. */
+  /** True until the OPEN has been answered. */
   #pending = false;
   #onOver: (() => void) | undefined;
-  /** What a getter of the request has done to it while its OPEN was encoded. */
+  /** The end that a getter of the request has caused while the OPEN was being encoded. */
   #fate: (() => void) | undefined;
-  /** It has been made once more. */
+  /** True when it has been opened a second time. */
   #repeated = false;
 
   /**
-   * `request`: a message, or an iterable of them, as the method takes it. `timeoutMs`: -1 for none. `wrong`:
-   * an error that it will end with as soon as it is read.
+   * `request` is a message or an iterable of messages, depending on the method. `timeoutMs` is -1 for no
+   * limit. `wrong` is an error with which the stream ends as soon as it is read.
    */
   constructor(
     host: StreamHost,
@@ -88,12 +88,12 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#outcome = new Outcome(method.path, extras, wrong);
   }
 
-  /** Its deadline, ms on the clock of `clockMs()`; Infinity for none. */
+  /** Its deadline in milliseconds on the clock of `clockMs()`; Infinity for none. */
   get endMs(): number {
     return this.#deadlineMs === 0 ? Infinity : this.#deadlineMs;
   }
 
-  /** It outlasts failed attempts to connect. */
+  /** True when it waits through failed attempts to connect. */
   get waitForReady(): boolean {
     return this.#extras?.waitForReady ?? this.method.waitForReady;
   }
@@ -118,7 +118,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     }
   }
 
-  /** It cannot be opened. */
+  /** Ends a stream that cannot be opened. */
   refuse(error: unknown): void {
     if (this.#state === 'opening') {
       this.#fate ??= () => this.giveUp(Reason.cancelled, error);
@@ -128,7 +128,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#over();
   }
 
-  /** Opens it on a session. False: there is no room, nothing has happened. */
+  /** Opens it on a session. Returns false, without any effect, when there is no room. */
   open(streams: ClientStreams): boolean {
     if (streams.max === 0) {
       const text = `${this.method.path}: no streams on this connection: streamsMax is 0 on one of its sides`;
@@ -186,12 +186,12 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     return this.#state === 'open';
   }
 
-  /** What comes for it is read. */
+  /** True while its responses are read. */
   get #receiving(): boolean {
     return this.#state === 'open' || this.#state === 'settled';
   }
 
-  /** The application has been told of its end. */
+  /** True when the application has got its end. */
   get #ended(): boolean {
     return this.#state === 'over' || this.#state === 'left';
   }
@@ -242,8 +242,8 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     const metadata = whole.responseMetadata(at);
     const error = status === Status.OK ? undefined : this.#statusError(at, status, false, metadata);
     if (error === undefined) whole.discard(at);
-    // One that the application has given up ends as it has said, whatever the handler came to: messages
-    // before that are not read any more.
+    // A stream that the application has cancelled ends with that reason, whatever the handler's result:
+    // earlier messages are no longer read.
     else if (this.#outcome.reason === 0) this.#outcome.error ??= error;
     this.#outcome.settle(metadata);
     this.#outcome.giveUp(processed);
@@ -273,7 +273,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     else this.giveUp(Reason.deadline, undefined);
   }
 
-  /** The application has left the loop. */
+  /** The application has left the loop over the responses. */
   onLeft(): Promise<void> | undefined {
     if (this.#state === 'new') this.#state = 'over';
     this.giveUp(Reason.cancelled, undefined);
@@ -287,7 +287,9 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     return this.#outcome.end(this.reader.complete);
   }
 
-  /** Ends it from here. `error`: what the application gets, undefined for what `reason` says. */
+  /**
+   * Ends the stream from this side. `error` is the error for the application, by default that of `reason`.
+   */
   giveUp(reason: number, error: unknown): void {
     if (this.#ended || this.#state === 'given up') return;
     if (this.#state === 'opening') {
@@ -312,7 +314,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     }
   }
 
-  /** The session is gone: nothing can be cancelled any more, the rest will fail by itself. */
+  /** The session is gone: nothing can be cancelled, and the remaining calls fail by themselves. */
   #lose(error: unknown): void {
     this.#outcome.reason = Reason.sessionLost;
     this.#outcome.error ??= error;
@@ -321,11 +323,14 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.reader.leave();
   }
 
-  /** Whether it is made once more, which happens once. `at`: an answer to drop, or -1. */
+  /**
+   * Returns whether it is opened a second time, which happens at most once. `at` is the response to drop, or
+   * -1.
+   */
   #repeats(at: number): boolean {
     const { reason, error } = this.#outcome;
-    // As calls in ChannelQueue.requeue().
-    const waits = this.waitForReady && this.#streams?.turnedAway === true;
+    // See ChannelQueue.requeue() for calls.
+    const waits = this.waitForReady && this.#streams?.rejected === true;
     if ((this.#repeated && !waits) || reason !== 0 || error !== undefined) return false;
     if (!canRepeat(this)) return false;
     if (at >= 0) this.#streams!.incoming.whole.discard(at);
@@ -351,7 +356,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     return this.pushes + this.pulls === 0 ? 'nothing' : 'parts';
   }
 
-  /** Something of it has come back. */
+  /** One of its calls has ended. */
   #checkOver(): void {
     switch (nextStep(this.#state, this.#outstanding)) {
       case 'end':

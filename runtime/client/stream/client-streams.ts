@@ -1,7 +1,7 @@
 /**
- * The streams of one client session: the table of the call slots behind those of unary calls. A stream has
- * one slot for itself and one for a part in each direction whenever it wants them; what is left over is for
- * whoever has more to move. Owned by a connection of a channel, on its JS thread.
+ * The streams of one client session: the table of the call slots that follow those of unary calls. Each
+ * stream always has one slot for its OPEN and one for a part in each direction; the remaining slots are for
+ * streams that need more. Owned by a connection of a channel, on its JS thread.
  */
 
 import type { FabricContext } from '../../boundary/fabric-context.ts';
@@ -17,29 +17,29 @@ import { StalledStreams } from '../../stream/stalled-streams.ts';
 import type { PartEvents } from '../session/session-listeners.ts';
 import type { StreamRow } from './stream-row.ts';
 
-/** `processed` of what no handler has seen. */
+/** `processed` for streams that no handler has seen. */
 const untouched = 0;
 
-/** The connection. */
+/** The connection that owns the streams. */
 export interface ClientStreamsListener {
-  /** As ClientSession has it. */
+  /** See ClientSession. */
   readonly unserved: boolean;
-  /** A stream is about to be opened; or is not after all. */
+  /** A stream is about to be opened, or was not opened after all. */
   onStreamOpening(): void;
   onStreamUnopened(): void;
-  /** The server has ended a stream that was not given up. */
+  /** The server has ended a stream that was not cancelled. */
   onStreamAnswer(status: number): void;
-  /** A stream has left: another may come, and send slots may be free. */
+  /** A stream has ended: another one may be opened, and send slots may be free. */
   onStreamDone(): void;
-  /** As SessionOwner has it. */
+  /** See SessionOwner. */
   lost(): void;
-  /** The server takes no more calls on this session. */
+  /** The server accepts no more calls on this session. */
   onTurnedAway(): void;
 }
 
 /**
- * `open`, `sendPart`: there is no slot now, and the stream hears of one; or the session is gone, and the
- * stream hears of that. Other negative results are a Reason, negated.
+ * Result of `open` and `sendPart` when no slot is free or the session is gone; the stream will be notified.
+ * Other negative results are a negated Reason.
  */
 export const notNow = noSlot;
 
@@ -56,21 +56,20 @@ export class ClientStreams implements PartEvents {
   readonly #submission: Submission;
   readonly #listener: ClientStreamsListener;
   /**
-   * The first slot. Those of the streams themselves come first: they expose no memory, so nothing ever delays
-   * an opening behind its parts.
+   * The first slot. The slots of OPENs come first: OPENs expose no memory, so their parts never delay them.
    */
   readonly #base: number;
   readonly #streamsMax: number;
   readonly #freeOpens: number[];
   readonly #freeParts: number[];
-  /** Free slots beyond one for each direction of each stream. */
+  /** Number of free slots beyond one for each direction of each stream. */
   #spare: number;
   readonly #stream: (StreamRow | undefined)[];
   readonly #kind: Uint8Array;
   readonly #sequence: Uint32Array;
-  /** Batch of events that an OPEN was submitted in or after. */
+  /** The batch of events in or after which each OPEN was submitted. */
   readonly #batch: Int32Array;
-  /** Of large messages on their way. */
+  /** Bytes of large messages in flight. */
   readonly #bytes: Float64Array;
   readonly #open = new Map<number, StreamRow>();
   #number = 0;
@@ -101,18 +100,18 @@ export class ClientStreams implements PartEvents {
     this.#bytes = new Float64Array(slots);
   }
 
-  /** Streams open now. */
+  /** Number of open streams. */
   get size(): number {
     return this.#open.size;
   }
 
-  /** Most streams at once. */
+  /** Limit of open streams. */
   get max(): number {
     return this.#streamsMax;
   }
 
-  /** The server has refused the connection behind its handshake, and run nothing of it. */
-  get turnedAway(): boolean {
+  /** True when the server has refused the connection after its handshake, and has run none of its calls. */
+  get rejected(): boolean {
     return this.#listener.unserved;
   }
 
@@ -120,13 +119,16 @@ export class ClientStreams implements PartEvents {
     return this.#freeOpens.length === 0;
   }
 
-  /** Whether a message and so much metadata surely fit one SEND. Throws what the message's encoder throws. */
+  /**
+   * Returns whether a message and this amount of metadata certainly fit one SEND. Errors of the message's
+   * encoder are passed on.
+   */
   fits(type: MessageType<unknown, unknown>, message: unknown, metadataBytes: number): boolean {
     measure.reset(nothing);
     return type.bound(message, measure) + metadataBytes <= this.target.eagerBytes && measure.planned === 0;
   }
 
-  /** A number for a new stream, 0 when there is no slot for one. */
+  /** Returns a number for a new stream, 0 when no slot is free. */
   nextNumber(): number {
     if (this.full) return 0;
     do this.#number = this.#number === numberMax ? 1 : this.#number + 1;
@@ -135,7 +137,7 @@ export class ClientStreams implements PartEvents {
   }
 
   /**
-   * Sends the OPEN of a stream, which is in the table from now on unless the result is negative (as of
+   * Sends the OPEN of a stream, which is in the table from now on unless the result is negative (see
    * `submit`).
    */
   open(
@@ -145,7 +147,7 @@ export class ClientStreams implements PartEvents {
     message: unknown,
     metadata: Uint8Array,
   ): number {
-    // Taken before the message is encoded: a getter of that may open a stream itself.
+    // Take the slot before the message is encoded, since a getter of the message may open a stream itself.
     const call = this.#freeOpens.pop()!;
     const { id, expectedResponseBytes } = stream.method;
     if (expectedResponseBytes !== 0)
@@ -160,8 +162,8 @@ export class ClientStreams implements PartEvents {
       submission.timeoutUs = timeoutUs;
       submission.metadata = metadata;
       submission.use = 0;
-      // Noted before it is sent: where the stack of the application comes to its end, what has been sent must
-      // not be forgotten.
+      // Record it before it is sent: if the application's stack is exhausted, a sent frame must not be
+      // forgotten.
       this.#open.set(stream.number, stream);
       this.#listener.onStreamOpening();
       result = outgoing.submit(submission, type, message);
@@ -184,8 +186,8 @@ export class ClientStreams implements PartEvents {
   }
 
   /**
-   * Sends a part. 0, `notNow`, or a Reason, negated. What the message's encoder throws comes out, and nothing
-   * has been sent.
+   * Sends a part. Returns 0, `notNow`, or a negated Reason. Errors of the message's encoder are passed on,
+   * and nothing has been sent then.
    */
   sendPart(
     stream: StreamRow,
@@ -202,7 +204,7 @@ export class ClientStreams implements PartEvents {
     if (!first && this.#spare === 0) return notNow;
     const call = this.#freeParts.pop();
     if (call === undefined) {
-      // Parts that were given up, and that the server has not let go of, have all of them.
+      // All slots are occupied by cancelled parts that are pending release at the server.
       this.stalled.awaitSlot(stream, 'callSlot');
       return notNow;
     }
@@ -225,7 +227,7 @@ export class ClientStreams implements PartEvents {
     }
     if (result < 0) {
       if (result === noSlot) this.stalled.awaitSlot(stream, 'slot');
-      // Its OPEN is under way, and fails with the session.
+      // Its OPEN is in flight, and fails with the session.
       return result === -Reason.sessionLost ? notNow : result;
     }
     const row = call - this.#base;
@@ -245,8 +247,8 @@ export class ClientStreams implements PartEvents {
   }
 
   /**
-   * Tells the server that a stream is given up, and takes the application's memory back. Everything else that
-   * is on its way is answered by the server when it learns of that; `all`: it has not, so that is given up,
+   * Cancels a stream at the server, and revokes the application's memory. The server answers all other parts
+   * in flight when it learns of the cancel; with `all`, it has not done so in time, and they are cancelled,
    * too.
    */
   cancel(stream: StreamRow, reason: number, all: boolean): void {
@@ -259,17 +261,17 @@ export class ClientStreams implements PartEvents {
     }
   }
 
-  /** The server has ended a stream with this. */
+  /** The server's response that ends a stream. */
   onAnswer(status: number): void {
     this.#listener.onStreamAnswer(status);
   }
 
-  /** A stream has been turned away by a server that is about to go. */
+  /** A stream was rejected by a server that is shutting down. */
   onTurnedAway(): void {
     this.#listener.onTurnedAway();
   }
 
-  /** The stream is over, or to be made anew, and nothing of it is on its way. */
+  /** Removes a stream that has ended or will be opened again, and of which nothing is in flight. */
   leave(stream: StreamRow): void {
     this.#open.delete(stream.number);
     this.stalled.delete(stream);
@@ -301,12 +303,12 @@ export class ClientStreams implements PartEvents {
     else stream.onPartFailed(reason, lost ? why : '');
   }
 
-  /** The message that this part waits with may come. */
+  /** Fetches the waiting message of this part. */
   want(call: number): void {
     this.context.native.want(this.target.session, call);
   }
 
-  /** It never will. It is exposed nowhere, so nothing is held. */
+  /** Drops the waiting message. It exposes no memory, so nothing is pending release. */
   refuse(call: number): void {
     this.context.native.cancel(this.target.session, call, Reason.cancelled);
   }
@@ -323,7 +325,7 @@ export class ClientStreams implements PartEvents {
 
   onDown(reason: string, batch: number): void {
     this.stalled.clear();
-    // As in ClientSession: what was begun since this batch was made is staged, and is not sent any more.
+    // As in ClientSession: what was started since this batch was created is staged, and will not be sent.
     for (const [row, stream] of this.#stream.entries()) {
       if (stream === undefined) continue;
       const staged = this.#listener.unserved || this.#batch[row] === batch;
@@ -334,8 +336,8 @@ export class ClientStreams implements PartEvents {
   }
 
   /**
-   * Frees a row; the slot of a stream itself stays its own until it leaves, that of a `held` part comes back
-   * with RELEASED.
+   * Frees an entry. The slot of an OPEN stays reserved until the stream leaves; the slot of a `held` part
+   * comes back with RELEASED.
    */
   #free(row: number, stream: StreamRow, held = false): number {
     const kind = this.#kind[row]!;

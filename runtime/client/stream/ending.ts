@@ -1,7 +1,7 @@
 /**
- * How a client's stream comes to its end: what it does next, by its state and by what of it is still on its
- * way. The application hears of the end when nothing can touch its memory any more and all that it waits for
- * is here; the session lets go of the stream when nothing of it is on its way.
+ * The end of a client's stream: its next action, by its state and by what is still in flight. The application
+ * gets the end when nothing can touch its memory any more and everything that it waits for has arrived. The
+ * session releases the stream when nothing of it is in flight.
  *
  * | state    | its OPEN | memory of a message | parts  | nothing |
  * |----------|----------|---------------------|--------|---------|
@@ -11,20 +11,20 @@
  * | again    |          | wait                | wait   | repeat  |
  * | over     |          | linger              | linger | leave   |
  *
- * `end` tells the application, and the stream is `over`. `linger` gives the server time to answer the parts,
- * and then gives them up. `leave` frees the slot of the stream. `repeat` opens it anew. A state without a row
- * has nothing on its way, and an empty place does not occur.
+ * `end` notifies the application, and the stream is `over`. `linger` gives the server time to answer the
+ * parts, and then cancels them. `leave` frees the slot of the stream. `repeat` opens it again. States that
+ * are not in the table have nothing in flight, and empty cells do not occur.
  */
 
 /**
- * - `new`: the application has not looked at it yet.
- * - `waiting`: for a connection with room; `opening`: its OPEN is being encoded. What a getter of the request
- *   does to the stream then is done when that is over.
+ * - `new`: the application has not read it yet.
+ * - `waiting`: for a connection with room. `opening`: its OPEN is being encoded; actions of a getter of the
+ *   request on the stream are deferred until that has finished.
  * - `open`: both sides may send.
- * - `settled`: the server has ended it, and what has been asked for still comes.
- * - `given up`: by the application, by a signal or by its deadline, or the session is lost.
- * - `again`: no handler has seen it, and it is opened once more.
- * - `over`: the application has been told; `left`: and its session has let go of it.
+ * - `settled`: the server has ended it, and requested parts still arrive.
+ * - `given up`: cancelled by the application, by a signal or by its deadline, or the session is lost.
+ * - `again`: no handler has seen it, and it will be opened a second time.
+ * - `over`: the application has been notified. `left`: in addition, its session has released it.
  */
 export type StreamState =
   | 'new'
@@ -37,7 +37,7 @@ export type StreamState =
   | 'over'
   | 'left';
 
-/** What is on its way of a stream, the first of these that is. */
+/** What is in flight of a stream; the first of these that applies. */
 export type Outstanding = 'its OPEN' | 'memory' | 'parts' | 'nothing';
 
 export type NextStep = 'wait' | 'end' | 'linger' | 'leave' | 'repeat';

@@ -1,6 +1,6 @@
 /**
- * Makes a stream of a client's call: checks its options, and gives it the shape that the method's kind has.
- * Used by a channel.
+ * Creates the stream of a client's call: checks its options, and returns the form that fits the kind of the
+ * method. Used by a channel.
  */
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
@@ -13,7 +13,7 @@ import { ClientStream, type StreamHost } from './client-stream.ts';
 
 const notForStreams = ['into', 'retry', 'hedging'] as const;
 
-/** The only response of a client-streaming method. */
+/** Resolves with the only response of a client-streaming method. */
 async function onlyMessage(reader: StreamReader, path: string): Promise<unknown> {
   const first = await reader.next();
   if (first.done === true) {
@@ -27,7 +27,7 @@ async function onlyMessage(reader: StreamReader, path: string): Promise<unknown>
   });
 }
 
-/** Iterables begin when they are first read; errors of the options come out then, too. */
+/** Streams begin when they are first read; errors of the options are thrown then, too. */
 export function openStream(
   host: StreamHost,
   method: ClientMethod,

@@ -1,6 +1,6 @@
 /**
- * The first frame of a stream: with the request in it, if there is only one and it fits, so that a handler
- * begins a round trip earlier. Used by client streams.
+ * The first frame of a stream: contains the request if there is only one and it fits, so that the handler
+ * begins one round trip earlier. Used by client streams.
  */
 
 import { noMessage } from '../../boundary/outgoing/plain-types.ts';
@@ -14,7 +14,8 @@ import { type ClientStreams, notNow } from './client-streams.ts';
 import type { StreamRow } from './stream-row.ts';
 
 /**
- * Its request is in it, or is to follow; or it could not be sent, with the error for the caller, or not now.
+ * The result: the request is in the frame or follows; or it could not be sent now, or at all, with the error
+ * for the caller.
  */
 export type Opening = 'whole' | 'begun' | 'not now' | RpcError;
 
@@ -42,14 +43,16 @@ export function sendOpening(
   }
 }
 
-/** Lengths of a request that waits to be encoded. */
+/** Lengths of the buffers of a request that waits to be encoded. */
 export function requestLengths({ method, request }: StreamRow): Lengths | undefined {
   return method.requestStream ? undefined : lengthsOf(method.requestType, request);
 }
 
-/** Whether what a stream has sent can be sent again, which the requests of an iterable cannot. */
+/**
+ * Returns whether a stream can be opened again, which is impossible after requests of an iterable were read.
+ */
 export function canRepeat(stream: StreamRow): boolean {
   if (stream.method.requestStream || stream.reader.complete) return false;
-  // What it was sent with is not known any more where the memory of it can be resized.
+  // If its memory is resizable, the sent content may be lost.
   return requestLengths(stream)?.resizable !== true;
 }

@@ -1,6 +1,6 @@
 /**
- * How a client's stream ends, put together as it comes: why it was given up, the server's status, header and
- * trailer. Owned by a ClientStream.
+ * Collects the outcome of a client's stream: the reason of a cancel, the server's status, header and trailer.
+ * Owned by a ClientStream.
  */
 
 import { failure, responseFault } from '../../core/errors/failure.ts';
@@ -11,9 +11,9 @@ import type { ResponseMetadata } from '../../core/metadata-wire.ts';
 import type { CallExtras } from '../session/call-extras.ts';
 
 export class Outcome {
-  /** Why it was given up (Reason), 0 when it was not. */
+  /** Why it was cancelled (Reason), 0 when it was not. */
   reason = 0;
-  /** What the application gets; the first one counts. */
+  /** The error for the application; the first one counts. */
   error: unknown;
 
   readonly #path: string;
@@ -27,15 +27,15 @@ export class Outcome {
     this.error = error;
   }
 
-  /** The error of a stream that was given up, unless it has one. */
+  /** Sets the error of a cancelled stream, unless it already has one. */
   giveUp(processed: Processed): void {
     if (this.reason !== 0)
       this.error ??= failure(this.reason, this.#path, processed, '', this.#extras?.cause);
   }
 
   /**
-   * The header comes once: with the first message, ahead of it, or with the end. What the callback throws
-   * comes out.
+   * Passes the header to the callback once: before or with the first message, or with the end. Errors of the
+   * callback are passed on.
    */
   tellHeader(metadata: ResponseMetadata | undefined): void {
     const header = metadata?.header;
@@ -44,7 +44,7 @@ export class Outcome {
     this.#extras?.tellHeader(header);
   }
 
-  /** What came with the answer that ends the stream. */
+  /** Takes header and trailer of the response that ends the stream. */
   settle(metadata: ResponseMetadata | undefined): void {
     this.#trailer = metadata?.trailer;
     try {
@@ -55,7 +55,8 @@ export class Outcome {
   }
 
   /**
-   * The application has come to the end: its error, or undefined. `complete`: it has had the last message.
+   * Returns the error for an application that has reached the end, or undefined. `complete` says that it has
+   * read the last message.
    */
   end(complete: boolean): unknown {
     if (this.error === undefined && !complete) {

@@ -1,7 +1,6 @@
 /**
- * How much a client asks for: the PULLs of one stream. Those on their way and the parts that its application
- * has not read are the window, which grows with what comes and shrinks to what large messages leave room for.
- * Owned by a ClientStream.
+ * Flow control of responses: the PULLs of one stream. The window limits the PULLs in flight plus the unread
+ * parts. It grows as parts arrive, and shrinks when large messages leave less room. Owned by a ClientStream.
  */
 import { noMessage } from '../../boundary/outgoing/plain-types.ts';
 import { streamBytes, streamParts } from '../../limits.ts';
@@ -9,7 +8,7 @@ import { PartFlag, PartKind } from '../../stream/part-header.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
 import type { StreamRow } from './stream-row.ts';
 
-/** Parts asked for before the first has come. */
+/** Number of parts requested before the first has arrived. */
 const firstWindow = 2;
 
 export class Pulls {
@@ -23,7 +22,7 @@ export class Pulls {
     this.#window = stream.method.responseStream ? firstWindow : 1;
   }
 
-  /** Asks for as much as there is room for. 0, or a Reason, negated. */
+  /** Sends PULLs as far as the window allows. Returns 0, or a negated Reason. */
   send(streams: ClientStreams): number {
     const stream = this.#stream;
     while (!this.#sawLast && stream.pulls + stream.reader.unread < this.#window) {
@@ -36,8 +35,9 @@ export class Pulls {
   }
 
   /**
-   * A part has come, with a large message of so many bytes, or 0. `short`: without its message, for which the
-   * server has memory only when the application waits for it. So it is asked for then, and not before.
+   * A part has arrived, with a large message of this number of bytes, or 0. `short` says that it came without
+   * its message, for which the server has memory only when the application waits for it; so it is requested
+   * only then.
    */
   arrived(last: boolean, bytes: number, short: boolean): void {
     if (last) this.#sawLast = true;

@@ -1,8 +1,8 @@
 /**
- * How much a client sends: the PUSHes of one stream. Those that are not answered are the window. Where memory
- * is short a message goes only when the server's reader waits for it, which an empty part finds out, since it
- * is answered then. So streams that nobody reads hold a small share of the arena. Owned by the Requests of a
- * client stream.
+ * Flow control of requests: the PUSHes of one stream. The window limits the unanswered PUSHes. When memory is
+ * short, a message is sent only when the server's reader waits for it; an empty part detects that, since it
+ * is answered then. So streams that are not read hold only a small share of the arena. Owned by the Requests
+ * of a client stream.
  */
 
 import { noMessage } from '../../boundary/outgoing/plain-types.ts';
@@ -13,12 +13,12 @@ import { PartKind } from '../../stream/part-header.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
 import type { StreamRow } from './stream-row.ts';
 
-/** `send`: an empty part has gone instead. */
+/** Result of `send` when an empty part was sent instead. */
 export const skipped = -101;
 
 export class Pushes {
   readonly #stream: StreamRow;
-  /** An empty part is on its way; and it has been answered. */
+  /** True while an empty part is in flight; true when it has been answered. */
   #asked = false;
   #awaited = false;
 
@@ -26,7 +26,10 @@ export class Pushes {
     this.#stream = stream;
   }
 
-  /** 0, `notNow`, `skipped`, or a Reason, negated. What the message's encoder throws comes out. */
+  /**
+   * Sends a part. Returns 0, `notNow`, `skipped`, or a negated Reason. Errors of the message's encoder are
+   * passed on.
+   */
   send(
     streams: ClientStreams,
     sequence: number,

@@ -1,6 +1,6 @@
 /**
- * The requests of a stream on their way out: taken from the application's iterable, written into parts, and
- * sent as far as the window goes. Made by a client stream when it is opened.
+ * The outgoing requests of a stream: reads them from the application's iterable, writes them into parts, and
+ * sends these as far as the window allows. Created by a client stream when it is opened.
  */
 import { keepStack } from '../../core/errors/failing.ts';
 import { requestFault } from '../../core/errors/failure.ts';
@@ -21,7 +21,7 @@ export class Requests implements PartPort, ProducerOwner {
   readonly #producer: Producer;
   readonly #pushes: Pushes;
 
-  /** `scope`: of the caller. */
+  /** `scope` is the caller's async context. */
   constructor(stream: OpenStream, streams: ClientStreams, scope: Scope) {
     const { requestType } = stream.method;
     this.#stream = stream;
@@ -32,21 +32,21 @@ export class Requests implements PartPort, ProducerOwner {
   }
 
   /**
-   * `request`: what the application has given, an iterable or one message as the method takes it. Whoever
-   * made this must be able to stop it by now.
+   * Begins with the application's `request`, an iterable or one message. The owner must be ready to stop it
+   * by now.
    */
   start(request: unknown): void {
     const { requestStream, path } = this.#stream.method;
     this.#producer.start(requestStream ? request : [request], `${path}: the requests`);
   }
 
-  /** The server's application has taken a part. */
+  /** The server's application has read a part. */
   onAnswer(): void {
     this.#pushes.answered();
     this.#writer.onCredit();
   }
 
-  /** There may be a slot, or memory, for a part. */
+  /** A slot or memory for a part may be available. */
   onCredit(): void {
     this.#writer.onCredit();
   }
@@ -70,7 +70,7 @@ export class Requests implements PartPort, ProducerOwner {
       this.#writer.skip();
     } else if (result < 0 && result !== notNow) {
       const { context, target } = this.#streams;
-      // A handler that takes one message begins when it has it.
+      // Send it at once: a handler for one message begins when the message arrives.
       const processed = stream.method.requestStream ? 'maybe' : 'no';
       const error = requestRefusal(context, target, stream.method.path, -result, processed);
       stream.giveUp(Reason.cancelled, error);
@@ -97,7 +97,7 @@ export class Requests implements PartPort, ProducerOwner {
     this.#stream.giveUp(Reason.cancelled, requestFault(this.#stream.method.path, error, 'maybe'));
   }
 
-  /** The application's own error, which it gets back as it is. */
+  /** The application gets its own error back unchanged. */
   onSourceError(error: unknown): void {
     keepStack(error);
     this.#stream.giveUp(

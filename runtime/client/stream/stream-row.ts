@@ -1,26 +1,27 @@
 /**
- * A stream as the table of its session (client-streams.ts) has it: its numbers, and what the table tells it.
- * What a stream is made of (pulls, pushes, its opening) knows no more of it either. A ClientStream is one.
+ * The interface of a stream for the table of its session (client-streams.ts): its numbers, and the
+ * notifications of the table. The parts of a stream (pulls, pushes, opening) use the same interface. A
+ * ClientStream implements it.
  */
 import type { StreamReader } from '../../stream/stream-reader.ts';
 import type { ClientMethod } from '../call/client-method.ts';
 
 export interface StreamRow {
   readonly method: ClientMethod;
-  /** What the application has given: a message, or an iterable of them. */
+  /** The application's request: a message, or an iterable of messages. */
   readonly request: unknown;
   readonly reader: StreamReader;
   /** Unique among the open streams of its session. */
   readonly number: number;
-  /** Its own call slot. */
+  /** Call slot of its OPEN. */
   call: number;
-  /** Parts on their way, kept by ClientStreams. */
+  /** Number of parts in flight, maintained by ClientStreams. */
   pushes: number;
   pulls: number;
   pushedBytes: number;
-  /** There may be a slot, or memory, for what found none. */
+  /** A slot or memory may be available again. */
   retry(): void;
-  /** `at`: an event of it has this place. */
+  /** `at` is the position of its event. */
   onOpenSettled(at: number): void;
   onPushSettled(at: number): void;
   onPullSettled(at: number, sequence: number): void;
@@ -28,10 +29,10 @@ export interface StreamRow {
   onPartFailed(reason: number, why: string): void;
 }
 
-/** One that takes part in a session, as its requests and responses know it. */
+/** A stream of a session, as its requests and responses use it. */
 export interface OpenStream extends StreamRow {
-  /** It has not come to its end. */
+  /** True until it has ended. */
   readonly sending: boolean;
-  /** Ends it from here. `error`: what the application gets. */
+  /** Ends the stream from this side with `error` for the application. */
   giveUp(reason: number, error: unknown): void;
 }

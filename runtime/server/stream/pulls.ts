@@ -4,14 +4,14 @@
 import { streamParts } from '../../limits.ts';
 
 export class Pulls {
-  /** The part to send next. */
+  /** Sequence number of the part to send next. */
   next = 0;
-  /** By sequence. */
+  /** Handles by sequence number. */
   readonly #handles: (number | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
-  /** The one that the client's application waits for. */
+  /** Sequence number of the part for which the client's application waits. */
   #awaited = -1;
 
-  /** False: it has been asked for already, or too early. */
+  /** Adds a PULL. Returns false when the part was already requested, or is requested too early. */
   add(sequence: number, handle: number, awaited: boolean): boolean {
     const place = sequence % streamParts;
     if ((sequence - this.next) >>> 0 >= streamParts || this.#handles[place] !== undefined) return false;
@@ -20,7 +20,7 @@ export class Pulls {
     return true;
   }
 
-  /** What the part is answered to, undefined as long as nobody has asked for it. */
+  /** Returns the handle of the PULL for a part, or undefined when the part was not requested yet. */
   handleOf(sequence: number): number | undefined {
     return this.#handles[sequence % streamParts];
   }
@@ -29,13 +29,13 @@ export class Pulls {
     return this.#awaited === sequence;
   }
 
-  /** The part is out. */
+  /** Called when the part has been sent. */
   done(sequence: number): void {
     this.#handles[sequence % streamParts] = undefined;
     this.next = (sequence + 1) >>> 0;
   }
 
-  /** The stream is over: those that wait, in order, for the last time. */
+  /** Removes and returns the waiting PULLs, in order, when the stream has ended. */
   takeAll(): { readonly sequence: number; readonly handle: number }[] {
     const waiting = Array.from({ length: streamParts }, (_, i) => (this.next + i) >>> 0).flatMap(
       (sequence) => {

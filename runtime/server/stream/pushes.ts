@@ -1,6 +1,6 @@
 /**
- * The requests of a stream on the server: its PUSHes, in order, as an async iterator for the handler. Owned
- * by a ServerStream, on its JS thread.
+ * The requests of a stream on the server: its PUSHes in order, as an async iterator for the handler. Owned by
+ * a ServerStream, on its JS thread.
  */
 import type { MessageType } from '../../codec/types.ts';
 import { type ReaderOwner, type ReceivedPart, StreamReader } from '../../stream/stream-reader.ts';
@@ -9,15 +9,18 @@ import type { StreamTable } from './stream-table.ts';
 
 /** The stream. */
 export interface PushesOwner {
-  /** The client has broken the rules. */
+  /** The client has broken the protocol. */
   fault(why: string): void;
-  /** Nobody waits for the stream any more: why. */
+  /** Why the stream was cancelled, if it was. */
   readonly cancelled: unknown;
 }
 
 export class Pushes implements ReaderOwner {
   readonly reader: StreamReader;
-  /** The method has a stream of requests, or its one was too large for the OPEN. */
+  /**
+   * True when requests are expected in PUSHes: the method has a stream of requests, or its single request did
+   * not fit the OPEN.
+   */
   taken = false;
   readonly #streams: StreamTable;
   readonly #requestType: MessageType<unknown, never>;
@@ -54,7 +57,7 @@ export class Pushes implements ReaderOwner {
     }
   }
 
-  /** One whose message waits to be fetched. False: it is none that this stream expects. */
+  /** Handles a PUSH whose message waits to be fetched. Returns false when this stream does not expect it. */
   onPushWaits(handle: number, sequence: number): boolean {
     if (this.taken) this.reader.announce(sequence, handle);
     return this.taken;
@@ -62,7 +65,7 @@ export class Pushes implements ReaderOwner {
 
   onFirstRead(): void {}
 
-  /** The credit. */
+  /** Answers the PUSH, which allows the client to send more. */
   onConsumed(part: ReceivedPart): void {
     this.#streams.answerPush(part.token);
   }
@@ -76,7 +79,7 @@ export class Pushes implements ReaderOwner {
     this.#streams.answerPush(handle);
   }
 
-  /** The handler reads no more: what still comes is dropped. */
+  /** The handler reads no more: messages that still arrive are dropped. */
   onLeft(): undefined {}
 
   onEnd(): unknown {

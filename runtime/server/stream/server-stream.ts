@@ -1,6 +1,7 @@
 /**
- * A stream on the server, from its OPEN to the answer of it: requests into an async iterator for the handler,
- * the handler's messages out as answers of PULLs. Owned by ServerStreams, on its JS thread.
+ * A stream on the server, from its OPEN to the response that ends it: passes requests to an async iterator
+ * for the handler, and sends the handler's messages as responses to PULLs. Owned by ServerStreams, on its JS
+ * thread.
  */
 
 import { noSlot } from '../../boundary/outgoing/outgoing.ts';
@@ -27,7 +28,7 @@ const ignore = (): void => undefined;
 
 export class ServerStream implements PartPort, PushesOwner, ProducerOwner, DeadlineOwner {
   readonly number: number;
-  /** Its OPEN, and the context of the handler. */
+  /** The call of the OPEN, which is also the handler's context. */
   readonly call: ServerCall;
 
   readonly #streams: StreamTable;
@@ -36,16 +37,18 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
   readonly #writer: StreamWriter;
   readonly #producer: Producer;
   readonly #pulls = new Pulls();
-  /** Of the handler, also when its iterable is asked for the next message. */
+  /** Async context of the handler, also used when its iterable is asked for the next message. */
   readonly #scope = newScope();
   #timer = noTimer;
-  /** What the handler threw: it is answered behind what came before. */
+  /** True when the handler has thrown; the error is sent after the earlier messages. */
   #failed = false;
   #error: unknown;
-  /** Nobody waits for it any more. */
+  /** Why the stream was cancelled. */
   #cancelled: RpcError | undefined;
   #over = false;
-  /** What the handler is still busy with: one that goes on when its stream is over counts as running. */
+  /**
+   * Number of activities of the handler: a handler that goes on after its stream has ended counts as running.
+   */
   #busy = 0;
 
   constructor(streams: StreamTable, number: number, method: StreamMethod, call: ServerCall) {
@@ -60,7 +63,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     this.#producer = new Producer(this, this.#writer, this.#scope);
   }
 
-  /** Starts the handler. `messages`: what the OPEN brought. */
+  /** Starts the handler. `messages` are the messages of the OPEN. */
   begin(messages: readonly unknown[]): void {
     if (this.call.deadlineMs !== 0) this.#timer = deadlines.add(this.call.deadlineMs, this, 0);
     if (this.#method.requestStream) {
@@ -152,8 +155,8 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
   }
 
   /**
-   * Memory is short. What the client does not wait for gets an empty part, so that it asks again when it
-   * does.
+   * Returns whether the part must wait for memory. A part for which the client does not wait is sent empty,
+   * so that the client asks again when it does.
    */
   #waitsForMemory(sequence: number): boolean {
     if (this.#pulls.isAwaited(sequence)) return this.#streams.stalled.awaitMemory(this);
@@ -167,8 +170,8 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
   }
 
   /**
-   * The handler's header behind that of the part, which is empty. Undefined: it is too large, and the stream
-   * has ended.
+   * Returns the part header, followed by the handler's header, for an empty part. Returns undefined when it
+   * is too large; the stream has ended then.
    */
   #withHeader(header: Uint8Array): Uint8Array | undefined {
     let why: string;
@@ -186,7 +189,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     return undefined;
   }
 
-  /** A header goes in a part of its own, so that it leaves no less room for messages. */
+  /** Send the header in a separate part, so that it does not reduce the room for messages. */
   onFirstMessage(): void {
     if (this.call.givenHeader !== undefined) this.#writer.lead();
   }
@@ -215,7 +218,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     this.onSourceError(error);
   }
 
-  /** The handler has thrown. What it gave before still goes out. */
+  /** The handler has thrown. Its earlier messages are still sent. */
   onSourceError(error: unknown): void {
     if (this.#over) {
       this.onLateError(error);
@@ -226,7 +229,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     this.#writer.end();
   }
 
-  /** What it throws behind the end of the stream nobody is answered with. */
+  /** An error after the end of the stream cannot be sent to the client. */
   onLateError(error: unknown): void {
     this.#streams.session.responder.report(this.call, error);
   }
@@ -271,7 +274,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
 
   readonly #onRejected = (error: unknown): void => this.onSourceError(error);
 
-  /** The handler runs until then, and does not fail. */
+  /** The handler counts as running until `done` settles, and a rejection does not fail it. */
   #await(done: PromiseLike<unknown> | undefined): void {
     if (done === undefined) return;
     ++this.#busy;
@@ -294,28 +297,28 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     this.#end(error);
   }
 
-  /** The client has broken the rules of this stream, or has used up what it may. */
+  /** The client has broken the protocol of this stream, or has exceeded a limit. */
   fault(why: string, code: StatusCode = Status.INTERNAL): void {
     const error = new RpcError(code, `${this.call.method}: ${why}`);
     this.#abort(error);
     this.#end(error);
   }
 
-  /** Nobody waits for the answer: cancelled by the client, or its connection is gone. */
+  /** The stream was cancelled by the client, or its connection was lost. */
   cancel(reason: RpcError): void {
     this.#abort(reason);
     this.#finish();
     this.call.finish();
   }
 
-  /** Tells the handler that it is over. */
+  /** Aborts the handler. */
   #abort(reason: RpcError): void {
     if (this.#over) return;
     this.#cancelled = reason;
     this.call.abort(reason);
   }
 
-  /** Answers the stream with what it ended with, undefined for well. */
+  /** Answers the OPEN with an error, or with success when `error` is undefined. */
   #end(error: unknown): void {
     if (this.#over) return;
     const failed = this.#failed || error !== undefined;
@@ -325,7 +328,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     else responder.answer(this.call, undefined);
   }
 
-  /** Answers every part that waits for an answer. */
+  /** Answers all waiting parts. */
   #finish(): void {
     if (this.#over) return;
     this.#over = true;

@@ -45,7 +45,7 @@ export class ServerStreams implements ServerParts, StreamTable {
     this.#events = session.context.native.events;
   }
 
-  /** Streams open now. */
+  /** Number of open streams. */
   get size(): number {
     return this.#open.size;
   }
@@ -63,7 +63,7 @@ export class ServerStreams implements ServerParts, StreamTable {
       const stream = this.#open.get(header.stream);
       if (header.kind === PartKind.push) {
         if (stream === undefined) {
-          // It has ended, and this crossed the news.
+          // The stream has ended, and the part has crossed its end.
           this.session.admission.came(at);
           this.incoming.whole.discard(at);
           this.answerPush(handle);
@@ -97,7 +97,7 @@ export class ServerStreams implements ServerParts, StreamTable {
     if (push && stream === undefined) {
       this.answerPush(handle);
     } else if (stream?.onPushWaits(handle, header.sequence) !== true) {
-      // What is wrong with it is found when it is here.
+      // An invalid part is detected when it has arrived.
       this.session.context.native.want(this.session.target.session, handle);
     }
   }
@@ -115,23 +115,23 @@ export class ServerStreams implements ServerParts, StreamTable {
     for (const stream of [...this.#open.values()]) stream.cancel(connectionLost(stream.call.method, reason));
   }
 
-  /** The stream is over. */
+  /** The stream has ended. */
   leave(stream: TableStream): void {
     this.#open.delete(stream.number);
     this.stalled.delete(stream);
   }
 
-  /** A stream is over, and its handler has come to its end. */
+  /** A stream has ended, and its handler has finished. */
   onHandlerDone(): void {
     --this.session.load.running;
   }
 
-  /** The credit for a PUSH. */
+  /** Answers a PUSH, which allows the client to send more. */
   answerPush(handle: number): void {
     this.session.responder.answerPart(handle, undefined);
   }
 
-  /** Nothing comes for this PULL: nothing at all, or (flags 0) not yet. */
+  /** Answers a PULL with an empty part: no more messages follow, or (with flags 0) none yet. */
   answerPull(handle: number, stream: number, sequence: number, flags: number = PartFlag.last): void {
     const header = partHeader(stream, sequence, 0, PartKind.pull, flags);
     this.session.responder.answerPart(handle, header);

@@ -13,16 +13,16 @@ export interface TableStream extends StalledStream {
 export interface StreamTable {
   readonly session: Shared;
   readonly incoming: IncomingParts;
-  /** What goes out with a part that has messages. */
+  /** The submission for parts with messages. */
   readonly submission: Submission;
-  /** Streams whose parts found no send slot, or no memory. */
+  /** Streams whose parts wait for a send slot or for memory. */
   readonly stalled: StalledStreams;
-  /** The credit for a PUSH. */
+  /** Answers a PUSH, which allows the client to send more. */
   answerPush(handle: number): void;
-  /** Nothing comes for this PULL: nothing at all, or (flags 0) not yet. */
+  /** Answers a PULL with an empty part: no more messages follow, or (with flags 0) none yet. */
   answerPull(handle: number, stream: number, sequence: number, flags?: number): void;
-  /** The stream is over. */
+  /** The stream has ended. */
   leave(stream: TableStream): void;
-  /** A stream is over, and its handler has come to its end. */
+  /** A stream has ended, and its handler has finished. */
   onHandlerDone(): void;
 }

@@ -1,15 +1,15 @@
 /**
- * Addresses at which a server would let nobody in, whoever comes: what its options ask of clients cannot be
- * known there. Looked at when it begins to listen, which is when somebody reads what it says.
+ * Detects addresses on which a server could accept no client at all, because its options require something
+ * that cannot be verified there. Checked when a server begins to listen, so that the warning is noticed.
  */
 import type { Address } from '../control/socket/address.ts';
 import type { ResolvedServerOptions, ServerOptions } from './server-options.ts';
 
-/** What a listener has to know clients by. */
+/** The means by which a listener can identify clients. */
 export interface Ways {
-  /** undefined: none. */
+  /** Undefined without TLS. */
   readonly tls: { readonly knowsClients: boolean | undefined; readonly certTrouble: string } | undefined;
-  /** Of this process: what sessions can be sealed with. */
+  /** The ciphers of this process for sealed sessions. */
   readonly ciphers: readonly string[];
 }
 
@@ -17,8 +17,10 @@ const byTls = 'on host:port addresses clients are known by tls with a ca, or wit
 
 const isEmpty = (list: unknown): boolean => Array.isArray(list) && list.length === 0;
 
-/** Why nobody can get in; '' when somebody can, and where that depends on functions of the application. */
-export function whyNobody(
+/**
+ * Returns why no client can be accepted; '' when clients can be, or when functions of the application decide.
+ */
+export function whyNoClient(
   { kind }: Address,
   given: ServerOptions | undefined,
   { allow, authenticate, authorize, security: { require } }: ResolvedServerOptions,

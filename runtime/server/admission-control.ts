@@ -1,7 +1,7 @@
 /**
- * Which requests of a session are run: before anything of them is decoded, so that a flood costs little and
- * their callers may try elsewhere at once. For unary calls and streams; owned by a ServerSession, on its JS
- * thread.
+ * Admission control: decides which requests of a session are run, before they are decoded, so that a flood
+ * costs little and rejected callers can try another server at once. For unary calls and streams; owned by a
+ * ServerSession, on its JS thread.
  */
 
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -12,25 +12,25 @@ import type { Load } from './load.ts';
 import type { Account } from './quotas.ts';
 import type { TimeLimits } from './time-limits.ts';
 
-/** A request with less time left than this is never started without a look at the clock. */
+/** A request with less time left than this is never started without reading the clock. */
 const hurryUs = 100_000;
 
-export class Admission {
-  /** Calls so far: unary ones, and streams. */
+export class AdmissionControl {
+  /** Number of calls so far: unary calls and streams. */
   calls = 0;
-  /** Of the request that was let in last; 0: none. */
+  /** Deadline of the request that was admitted last; 0 for none. */
   deadlineMs = 0;
-  /** That deadline is the server's own limit. */
+  /** True when that deadline is the server's own limit. */
   limited = false;
 
   readonly #context: FabricContext;
   readonly #load: Load;
   readonly #limits: TimeLimits;
-  /** Of the client, where there are quotas. */
+  /** Account of the client, if the server has quotas. */
   readonly #account: Account | undefined;
-  /** Requests taken without a look at the clock. */
+  /** Requests admitted without reading the clock. */
   #unclocked = 0;
-  /** Calls after so many are turned away, and why. */
+  /** Number of calls after which calls are rejected, and the reason. */
   #last = Infinity;
   #closed = '';
 
@@ -41,20 +41,20 @@ export class Admission {
     this.#account = account;
   }
 
-  /** Calls after the first `last` are not run; the others go on. */
-  turnAway(reason: string, last: number): void {
+  /** Rejects calls after the first `last`; earlier ones go on. */
+  rejectAfter(reason: string, last: number): void {
     this.#closed = reason;
     this.#last = last;
   }
 
-  /** Bytes that nothing else here looks at have come, with the event at `at`. */
+  /** Counts the bytes of the event at `at`, which is not checked otherwise. */
   came(at: number): void {
     this.#account?.spend(this.#bytesOf(at));
   }
 
   /**
-   * Why the call that was counted last, with the event at `at`, is not run; undefined when it may be. Its
-   * bytes count either way.
+   * Returns why the last counted call, with the event at `at`, is not run; undefined when it may run. Its
+   * bytes count in both cases.
    */
   refusal(path: string, at: number): Refusal | undefined {
     const refusal = this.#refusal(path, at);
@@ -67,22 +67,21 @@ export class Admission {
     if (this.#load.full) return exhausted(path, this.#load.text);
     const over = this.#account?.refusal(path, this.#context.batchMs);
     if (over !== undefined) return over;
-    // What its client gives it; 0: no limit.
+    // Time limit of the client; 0 for none.
     const givenUs = this.#context.native.events[at + Ev.timeoutUs]! >>> 0;
     const timeoutUs = this.#limits.limitUs(givenUs);
     this.limited = timeoutUs !== givenUs;
     this.deadlineMs = 0;
     if (timeoutUs === 0) return undefined;
-    // Counted from the batch's start, as native code did; handlers of the same batch may have taken long
-    // since.
+    // Count from the start of the batch, as native code does: handlers of the same batch may have taken long.
     this.deadlineMs = this.#context.batchMs + timeoutUs / 1000;
     const late = this.#mayBeLate(timeoutUs) && clockMs() >= this.deadlineMs;
     return late ? startsLate(path) : undefined;
   }
 
   /**
-   * Why a part of a stream, with the event at `at`, is not taken; undefined when it is. Its bytes count
-   * either way.
+   * Returns why a part of a stream, with the event at `at`, is rejected; undefined when it is accepted. Its
+   * bytes count in both cases.
    */
   partRefusal(at: number): string | undefined {
     const over = this.#account?.exceeded(this.#context.batchMs);
@@ -90,7 +89,7 @@ export class Admission {
     return over;
   }
 
-  /** Why nothing more is sent in a stream; undefined when it may be. */
+  /** Returns why a stream may send no more; undefined when it may. */
   exceeded(): string | undefined {
     return this.#account?.exceeded(clockMs());
   }
@@ -101,9 +100,9 @@ export class Admission {
   }
 
   /**
-   * Whether a look at the clock is due. It costs as much as decoding a small request, so a request with time
-   * to spare gets one only now and then: after a few handlers that each blocked for long, one may start late;
-   * none that was in a hurry.
+   * Returns whether to read the clock. Reading it costs as much as decoding a small request, so for requests
+   * with time to spare it is read only now and then. So after a few handlers that each blocked for long, such
+   * a request may start too late; a request with little time left never does.
    */
   #mayBeLate(timeoutUs: number): boolean {
     if (this.#context.firstOfBatch) return false;

@@ -1,6 +1,6 @@
 /**
- * A connection that wants a session: who it is, what it may use, and what becomes of it, which is told once.
- * Made by a server for each connection; on its JS thread.
+ * A connection attempt of a client: its identity, its quotas, and its outcome, which is reported once.
+ * Created by a server for each connection; on its JS thread.
  */
 
 import type { Prepared } from '../control/handshake/session-setup.ts';
@@ -13,39 +13,39 @@ import { KnownPeer, type PeerInfo } from '../core/peer.ts';
 import { reasonOf } from './allowed.ts';
 import type { Account } from './quotas.ts';
 
-/** A client has a session. */
+/** Reported when a client has got a session. */
 export interface AcceptedSession extends Pick<SessionSummary, 'fabric' | 'security'> {
   readonly accepted: true;
-  /** Who it is; `peer.identity` is what was verified. */
+  /** The peer; `peer.identity` is its verified identity. */
   readonly peer: PeerInfo;
 }
 
-/** A connection has come to nothing. */
+/** Reported when a connection has got no session. */
 export interface RefusedSession {
   readonly accepted: false;
-  /** What was known of it by then: its address at least. */
+  /** What was known about the peer by then: at least its address. */
   readonly peer: PeerInfo;
   readonly code: StatusCode;
-  /** As the log of the server has it; the client may have been told less. */
+  /** The reason as in the server's log; the client may have got a shorter one. */
   readonly reason: string;
 }
 
 /** Option `onSession`. */
 export type OnSession = (session: AcceptedSession | RefusedSession) => void;
 
-/** A session that has been made for it. */
+/** The session that was created for the attempt. */
 interface Tried {
   readonly prepared: Prepared;
-  /** There has been a request. */
+  /** True after the first request. */
   readonly used: boolean;
 }
 
-export class Arrival {
-  /** Where it comes from. */
+export class ConnectionAttempt {
+  /** Address of the client. */
   readonly address: string;
   peer: KnownPeer;
   account: Account | undefined;
-  /** Of the fabric that was tried last. */
+  /** The connection on the fabric that was tried last. */
   connection: Tried | undefined;
   readonly #tell: OnSession | undefined;
 
@@ -55,18 +55,18 @@ export class Arrival {
     this.#tell = tell;
   }
 
-  /** For the log: where it comes from, and who it is as far as that was verified. */
+  /** For the log: the address and the verified identity, if any. */
   get name(): string {
     const { identity } = this.peer;
     return identity === undefined ? this.address : `${this.address} (${identity})`;
   }
 
-  /** Arena memory that its large requests may hold; undefined: no such limit. */
+  /** Limit of arena memory for large requests; undefined for no limit. */
   get arenaBytesMax(): number | undefined {
     return this.account?.limits.arenaBytesMax;
   }
 
-  /** It has a session, or has had one. */
+  /** Reports that the client has a session, or had one. */
   accepted(): void {
     const { peer, connection } = this;
     if (connection === undefined) return;

@@ -1,7 +1,7 @@
 /**
- * Who may have a session of a server: what TLS has found, `authenticate`, `allow`, the limit of its address
- * and `quotas`, in that order, before a queue pair is made. Asked for each connection when its hello has
- * come.
+ * Authenticates a client and decides whether it may have a session: by the result of TLS, `authenticate`,
+ * `allow`, the limit of its address and `quotas`, in that order, before a queue pair is created. Called for
+ * each connection when its hello has arrived.
  */
 
 import type { Hello } from '../control/frames.ts';
@@ -13,12 +13,12 @@ import { peerAddress } from '../control/socket/address.ts';
 import { KnownPeer } from '../core/peer.ts';
 import { inRoot } from '../core/scopes.ts';
 import { Allowed, type Authenticate, authenticated, checkVerified } from './allowed.ts';
-import type { Arrival } from './arrival.ts';
+import type { ConnectionAttempt } from './connection-attempt.ts';
 import type { PeerCounts } from './peer-counts.ts';
 import { Accounts } from './quotas.ts';
 import type { ResolvedServerOptions, ServerOptions } from './server-options.ts';
 
-export class Gate {
+export class Authentication {
   readonly #allowed: Allowed;
   readonly #authenticate: Authenticate | undefined;
   readonly #accounts: Accounts | undefined;
@@ -26,7 +26,7 @@ export class Gate {
   readonly #peers: PeerCounts;
   readonly #handshakes: Handshakes;
 
-  /** Throws for options that would let nobody in, or cannot be meant. */
+  /** Throws for options that would admit nobody, or that are invalid. */
   constructor(
     given: ServerOptions | undefined,
     { allow, authenticate, quotas, security }: ResolvedServerOptions,
@@ -41,39 +41,39 @@ export class Gate {
     this.#required = security.require;
   }
 
-  /** Throws or rejects to turn it away. Undefined: it may go on. */
-  admit(arrival: Arrival, link: Link, hello: Hello): Promise<void> | undefined {
-    const peer = new KnownPeer(arrival.address, hello.identity, verifiedOf(link.duplex));
-    arrival.peer = peer;
+  /** Throws or rejects to refuse the client. Returns undefined when it is admitted at once. */
+  admit(attempt: ConnectionAttempt, link: Link, hello: Hello): Promise<void> | undefined {
+    const peer = new KnownPeer(attempt.address, hello.identity, verifiedOf(link.duplex));
+    attempt.peer = peer;
     checkVerified(peer);
     if (this.#authenticate === undefined) {
-      this.#enter(arrival, link);
+      this.#enter(attempt, link);
       return undefined;
     }
-    // Looked at before the application is asked for nothing.
+    // Check the room first, so that the application is not called in vain.
     this.#checkRoom(peerAddress(link.duplex));
     const authenticate = this.#authenticate;
     const asked = inRoot(() => authenticated(authenticate, peer, hello));
     return this.#handshakes.whileAsked(link, asked).then((known) => {
-      arrival.peer = known;
-      this.#enter(arrival, link);
+      attempt.peer = known;
+      this.#enter(attempt, link);
     });
   }
 
-  #enter(arrival: Arrival, link: Link): void {
+  #enter(attempt: ConnectionAttempt, link: Link): void {
     const { duplex } = link;
-    this.#allowed.check(arrival.peer);
-    // Whether the queue pair is bound is known when both sides have proved theirs.
-    if (this.#required === 'peer') checkLevel('server', this.#required, arrival.peer.security);
+    this.#allowed.check(attempt.peer);
+    // Levels above `peer` are checked later, when the protection of the queue pair is known.
+    if (this.#required === 'peer') checkLevel('server', this.#required, attempt.peer.security);
     const address = peerAddress(duplex);
     this.#checkRoom(address);
     const full = this.#peers.enter(address, duplex);
     if (full !== undefined) throw full;
-    arrival.account = this.#accounts?.enter(arrival.peer, duplex);
+    attempt.account = this.#accounts?.enter(attempt.peer, duplex);
     this.#handshakes.admit(link);
   }
 
-  /** Throws when its address has no room for another one, and none that a silent client keeps. */
+  /** Throws when its address has no room for another connection, unless a silent client can be evicted. */
   #checkRoom(address: string): void {
     const full = this.#peers.full(address);
     if (full === undefined) return;
