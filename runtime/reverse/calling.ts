@@ -1,17 +1,18 @@
 /**
- * One connection of a server, whose client may serve calls: the second session, from the client's `serve`
- * frame to its end, and the Peer that has it meanwhile. Made by RpcPeers when the client asks the first time;
- * on the server's JS thread.
+ * The server's end of calls to a client, on one connection: manages the second session, from the client's
+ * `serve` frame to the end of the session, and owns the Peer while the session is up. Created by RpcPeers
+ * when the client asks for the first time; used on the server's JS thread.
  *
- * | state     | what comes              | what follows                                                |
- * |-----------|-------------------------|-------------------------------------------------------------|
- * | idle      | serve                   | asking: whether the client may (option `authorize`)         |
- * | asking    | it may                  | connecting, and `serving` is sent; else `unserve`, and idle |
- * | connecting| connected               | open: the peer is known, and `served` is sent               |
- * | open      | unserve, drain          | the last answer: `unserve` is sent, and ending              |
- * | open      | unserve now, lost, end  | ending                                                      |
- * | ending    | nothing is left of it   | idle                                                        |
- * | ending    | serve                   | waits for idle                                              |
+ * | state      | event                       | reaction                                                 |
+ * |------------|-----------------------------|----------------------------------------------------------|
+ * | idle       | serve                       | asks `authorize` whether the client may serve → asking   |
+ * | asking     | the client may serve        | sends `serving` → connecting                             |
+ * | asking     | the client may not serve    | sends `unserve` → idle                                   |
+ * | connecting | the session is connected    | creates the peer, sends `served` → open                  |
+ * | open       | unserve, drain              | waits for the last answer, sends `unserve` → ending      |
+ * | open       | unserve now, lost, end      | fails the calls, sends `unserve` → ending                |
+ * | ending     | the session is released     | → idle                                                   |
+ * | ending     | serve                       | handles the frame when idle                              |
  */
 import { controlText, type Serve, type Unserve } from '../control/frames.ts';
 import type { SecondHalf } from '../control/handshake/second-session.ts';
@@ -35,13 +36,13 @@ export class Calling implements ConnectionCalls {
   readonly #connection: ServerConnection;
   readonly #owner: CallingOwner;
   #state: State = 'idle';
-  /** Of the serve frame that is served, or was. */
+  /** Number of the latest serve frame that was handled. */
   #number = -1;
-  /** One that has come before the session before it has ended. */
+  /** A serve frame that arrived before the previous session had ended. */
   #next: Serve | undefined;
   #half: SecondHalf | undefined;
   #peer: RpcPeer | undefined;
-  /** Why there will be no more. */
+  /** Why this connection makes no further session; undefined while it may. */
   #over: string | undefined;
 
   constructor(connection: ServerConnection, owner: CallingOwner) {
@@ -116,7 +117,7 @@ export class Calling implements ConnectionCalls {
     try {
       answer = half.accept(frame);
     } catch (error) {
-      // The queue pair is not that of the client of the handshake.
+      // The queue pair does not belong to the client of the handshake.
       this.#connection.close(controlText(textOf(error)));
       return;
     }
@@ -143,7 +144,7 @@ export class Calling implements ConnectionCalls {
     await peer.channel.ready().catch(() => undefined);
     if (this.#peer !== peer) return;
     if (peer.channel.state !== 'ready') {
-      // It was to end before the channel had the session.
+      // The session was ended before the channel had taken it.
       this.#end(this.#over ?? 'the client serves no more');
       return;
     }
@@ -162,7 +163,7 @@ export class Calling implements ConnectionCalls {
     void this.#peer?.end(reason);
   }
 
-  /** The peer makes no more calls, and none is under way. */
+  /** Called when the peer has no call in flight and will get no more. */
   #onClosed(peer: RpcPeer, reason: string): void {
     if (this.#peer !== peer) return;
     this.#peer = undefined;
@@ -172,7 +173,7 @@ export class Calling implements ConnectionCalls {
     void peer.end(reason).then(() => this.#idle());
   }
 
-  /** Nothing has come of it. */
+  /** Abandons a session that is not open yet. No effect in other states. */
   #giveUp(code: StatusCode, reason: string): void {
     if (this.#state !== 'asking' && this.#state !== 'connecting') return;
     const half = this.#half;

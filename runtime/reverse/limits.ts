@@ -4,7 +4,7 @@
  */
 
 /**
- * From the end of the session that a client serves by to the next one on the same connection, when the client
- * has not ended it. The connection itself has a back-off of its own.
+ * Pause before a client offers to serve again on the same connection, after a session that it did not end
+ * itself. Reconnecting has its own back-off.
  */
 export const reverseRetryMs = 200;

@@ -1,7 +1,7 @@
 /**
- * What stands for the sideband of a connection to a client that serves: the channel to that client (peer.ts)
- * hears through it what becomes of the second session, as other channels hear of their connections from their
- * sockets. On the server's JS thread.
+ * Takes the place of the control socket for the channel to a client that serves (peer.ts): it tells that
+ * channel when the second session drains or ends, as other channels learn it from their sockets. Created by
+ * RpcPeer; used on the server's JS thread.
  */
 import type { Sideband } from '../client/connections/client-link.ts';
 import { controlText, type Frame } from '../control/frames.ts';
@@ -12,7 +12,7 @@ export class PeerLink implements Sideband {
   readonly #onClosed: (reason: string) => void;
   #onFrame: ((frame: Frame) => void) | undefined;
 
-  /** `onClosed`: told once, when the channel ends the connection or has heard that it is over. */
+  /** `onClosed` is called once: when the channel closes the connection, or after end(). */
   constructor(onClosed: (reason: string) => void) {
     this.#onClosed = onClosed;
   }
@@ -21,7 +21,7 @@ export class PeerLink implements Sideband {
     this.#onFrame = onFrame;
   }
 
-  /** Nothing is sent: this connection takes no pings, and has no goaway to answer. */
+  /** Does nothing: the channel sends no pings on this connection, and no answer to a goaway. */
   send(): void {}
 
   close(reason: string): void {
@@ -31,12 +31,12 @@ export class PeerLink implements Sideband {
     this.#onClosed(reason);
   }
 
-  /** No new calls are made; it is closed with the last one. */
+  /** Makes the channel stop new calls, and close the connection after the last answer. */
   drain(reason: string): void {
     this.#onFrame?.({ type: 'goaway', reason: controlText(reason) });
   }
 
-  /** It is over, for this reason. */
+  /** Ends the connection for this reason. */
   end(reason: string): void {
     if (this.#onFrame !== undefined) this.#onFrame({ type: 'bye', reason: controlText(reason) });
     this.close(reason);

@@ -1,7 +1,7 @@
 /**
  * A client that serves calls of its server, as the server sees it: a channel whose only connection is the
- * second session of the connection that the client has made. Made when that session is up (calling.ts); on
- * the server's JS thread.
+ * second session on the client's own connection. Created by calling.ts when that session is up; used on the
+ * server's JS thread.
  */
 import { ClientChannel } from '../client/channel.ts';
 import { Turns } from '../client/connections/turns.ts';
@@ -17,13 +17,13 @@ export class RpcPeer implements Peer {
   readonly channel: ClientChannel;
   readonly #prepared: Prepared;
   readonly #link: PeerLink;
-  /** The channel has the session. */
+  /** Whether the channel has taken the session. */
   #taken = false;
   #gone = '';
 
   /**
-   * `prepared`: a session that is connected, which the peer has from now on. `onClosed`: told once, when no
-   * call is under way any more and none will be.
+   * Takes over `prepared`, a connected session. `onClosed` is called once, when no call is in flight and none
+   * can follow.
    */
   constructor(prepared: Prepared, info: KnownPeer, onClosed: (reason: string) => void) {
     this.#prepared = prepared;
@@ -66,13 +66,13 @@ export class RpcPeer implements Peer {
     return this.#gone === '';
   }
 
-  /** It gets no more calls, and leaves when it has answered those that it has. */
+  /** Stops new calls; the session ends after the last answer. */
   drain(why: string): void {
     this.#gone ||= why;
     this.#link.drain(why);
   }
 
-  /** Ends it now; calls under way fail. Resolves when nothing is left of it. */
+  /** Ends the session now; calls in flight fail. Resolves when the session has ended. */
   async end(why: string): Promise<void> {
     this.#gone ||= why;
     this.#link.end(why);

@@ -1,6 +1,6 @@
 /**
- * The clients of a server that serve calls of it: one for each connection whose client does. `peersOf` makes
- * the server take what such clients say; on the server's JS thread.
+ * The clients that serve calls of a server, one for each connection whose client does. Created by peersOf();
+ * used on the server's JS thread.
  */
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
@@ -31,12 +31,15 @@ function shown(error: unknown): string {
   }
 }
 
-/** What a client may need to be allowed to serve: the method that clients of older releases called for it. */
+/**
+ * The method that `authorize` is asked about when a client wants to serve. Clients of older releases called
+ * it.
+ */
 const serveMethod = ReverseDefinition.methods.serve.fullName;
 
 class RpcPeers extends EventEmitter<PeerEvents> implements Peers, CallingOwner {
   readonly #server: RpcServer;
-  /** By the first session of their connections. */
+  /** Peers by the first session of their connections. */
   readonly #peers = new Map<object, RpcPeer>();
 
   constructor(server: RpcServer) {
@@ -86,8 +89,8 @@ class RpcPeers extends EventEmitter<PeerEvents> implements Peers, CallingOwner {
   }
 
   /**
-   * A listener that fails ends neither the connection nor the process. It hears of all clients, so it runs
-   * without what the connection of one has entered.
+   * Emits an event. A listener that throws or rejects ends neither the connection nor the process. Listeners
+   * get the events of all clients, so they run in the root async context and not in that of one connection.
    */
   #tell(event: keyof PeerEvents, peer: Peer): void {
     try {
@@ -107,8 +110,8 @@ class RpcPeers extends EventEmitter<PeerEvents> implements Peers, CallingOwner {
 }
 
 /**
- * Makes `server` take clients that serve calls of it (serveReverse). When it shuts down, they leave with
- * their last answer. To clients of older releases, which called a method for this, it says what to do.
+ * Lets clients of `server` serve calls of it (`serveReverse`), and returns these clients. When the server
+ * shuts down, each ends after its last answer. Clients of older releases get an error that says what to do.
  */
 export function peersOf(server: Pick<Server, 'add'> & Partial<Pick<Server, 'onShutdown'>>): Peers {
   const own = rpcServer('peersOf', server as Server);

@@ -1,6 +1,6 @@
 /**
- * The calls of its servers that a client serves over the connections of a channel: one second session on each
- * of them (serving.ts), all with the same handlers. On the channel's JS thread.
+ * Serves calls of servers over the connections of a channel: a second session on each connection
+ * (serving.ts), all with the same handlers. Created by serveReverse(); used on the channel's JS thread.
  */
 
 import { type ChannelServing, type ClientChannel, clientChannel } from '../client/channel.ts';
@@ -32,13 +32,13 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
   readonly #channel: ClientChannel;
   readonly #errors: HandlerErrors;
   readonly #interceptors: readonly Interceptor[];
-  /** Connections that have been asked, whatever has become of it. */
+  /** Connections whose server was asked, whether or not it agreed. */
   readonly #asked = new WeakSet<ClientLink>();
   readonly #servings = new Set<Serving>();
   readonly #timers = new Set<NodeJS.Timeout>();
   #succeed!: () => void;
   #fail!: (error: unknown) => void;
-  /** It has been ready. */
+  /** Whether a server could ever make calls. */
   #served = false;
   #closed = false;
 
@@ -51,10 +51,10 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
       this.#succeed = resolve;
       this.#fail = reject;
     });
-    // An application that does not ask need not hear of it as an unhandled rejection.
+    // An application that does not await `ready` must not get an unhandled rejection.
     this.ready.catch(() => undefined);
     if (this.#channel.closed) this.onClosed();
-    // In the root: it serves whoever calls, not only the caller of this function.
+    // In the root async context: handlers serve all servers, not only for the caller of this function.
     else if (!inRoot(() => this.#channel.serve(this))) {
       this.#closed = true;
       const text =
@@ -113,17 +113,17 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
     try {
       this.#servings.add(new Serving(link, second.open(), this));
     } catch {
-      // There is no room for another session now.
+      // This side has no room for another session at the moment.
       this.#later(link);
     }
   }
 
-  /** A server makes no such calls. The only one of its channel: then nobody ever will. */
+  /** A server will never make calls. Stops if it is the channel's only one, since no other will either. */
   #refused(error: RpcError): void {
     if (!this.#served && this.#channel.addresses.length <= 1) this.#stop(error);
   }
 
-  /** The connection is still there: another attempt on it, after a pause. */
+  /** Tries again on this connection after a pause, unless the connection has ended. */
   #later(link: ClientLink): void {
     if (this.#closed || link.ended !== undefined) return;
     const timer = setTimeout(() => {
@@ -133,7 +133,7 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
     this.#timers.add(timer.unref());
   }
 
-  /** Others may serve on the channel from now on. */
+  /** Stops for the reason `error`. The channel is then free for another serveReverse(). */
   #stop(error: unknown): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -145,8 +145,8 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
 
 /**
  * Serves calls that the servers of `channel` make to this client, over the channel's connections, until
- * `close()`. A server must have `peersOf(server)`. Like a server that listens, it keeps the process alive,
- * and it connects the channel. One serves on a channel: `ready` of a second rejects with ALREADY_EXISTS.
+ * `close()`. The server must use `peersOf(server)`. Connects the channel, and keeps the process alive like a
+ * listening server. A channel can have one: `ready` of a second rejects with ALREADY_EXISTS.
  */
 export function serveReverse(channel: Channel, options: ReverseOptions = {}): ReverseServer {
   return new RpcReverseServer(channel, options);

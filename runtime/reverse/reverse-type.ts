@@ -10,29 +10,29 @@ import type { Client, Handlers } from '../core/types.ts';
 import type { OnHandlerError } from '../core/warnings.ts';
 
 export interface ReverseOptions {
-  /** Told about errors of handlers that are no RpcError. The server learns only INTERNAL. */
+  /** Called with errors of handlers that are no RpcError. The server gets only INTERNAL. */
   onHandlerError?: OnHandlerError;
-  /** Around the handlers of all services, the first is outermost. Default: none. */
+  /** Interceptors around the handlers of all services; the first is outermost. Default: none. */
   interceptors?: readonly Interceptor[];
 }
 
 /** A client that serves calls of its server. */
 export interface ReverseServer extends AsyncDisposable {
-  /** Resolves when the server can call; rejects when it never will. */
+  /** Resolves when a server can make calls; rejects when none ever will. */
   readonly ready: Promise<void>;
   /** Serves the methods of `definition` that `handlers` has. Throws as `server.add` does. */
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this;
-  /** Serves no more. Handlers that run are told by their signals. */
+  /** Stops serving. The signals of running handlers fire. */
   close(): Promise<void>;
 }
 
-/** A client that serves, as the server sees it. As text: its name. */
+/** A client that serves, as the server sees it. Converted to a string it is its name. */
 export interface Peer {
-  /** Address and self-given name, for people: nobody has checked it. */
+  /** Address and self-given name, for logs. It is not verified. */
   readonly name: string;
-  /** Who it is, as `context.peer` of the handlers that it calls: its `identity` was verified. */
+  /** The same as `context.peer` of the handlers that this client calls. Its `identity` was verified. */
   readonly info: PeerInfo;
-  /** Whether it can still be called. */
+  /** Whether the client can still be called. */
   readonly connected: boolean;
 }
 
@@ -46,7 +46,9 @@ export type UnaryClient<D extends ServiceDefinition> = {
     : never]: Client<D>[K];
 };
 
-/** `peer`: a client has begun to serve. `gone`: it has ended, or its connection has. */
+/**
+ * `peer` is emitted when a client has begun to serve, `gone` when it has stopped or its connection has ended.
+ */
 export interface PeerEvents {
   peer: [Peer];
   gone: [Peer];
@@ -54,14 +56,14 @@ export interface PeerEvents {
 
 /** The clients of a server that serve. */
 export interface Peers {
-  /** Those that serve now. */
+  /** The clients that serve at the moment. */
   readonly all: readonly Peer[];
-  /** The peer on whose connection a handler's call came, undefined when it does not serve. */
+  /** Returns the client that made this handler's call, or undefined when that client does not serve. */
   of(context: HandlerContext): Peer | undefined;
   /**
-   * A client of `definition` that calls `to`: a peer, or the one that has made a handler's call. `timeoutMs`:
-   * default limit of its calls. `interceptors`: around them, the first is outermost. Throws
-   * FAILED_PRECONDITION when the caller does not serve.
+   * Returns a client of `definition` whose calls go to `to`: a peer, or the caller of the handler with that
+   * context. `timeoutMs` is the default time limit of its calls, `interceptors` are around them, the first
+   * outermost. Throws FAILED_PRECONDITION when that caller does not serve.
    */
   client<D extends ServiceDefinition>(
     definition: D,
@@ -69,12 +71,12 @@ export interface Peers {
     defaults?: { timeoutMs?: number; interceptors?: readonly Interceptor[] },
   ): Client<D>;
   /**
-   * Calls `listener` when a client has begun to serve (`peer`), or has ended (`gone`), as an EventEmitter
-   * does.
+   * Calls `listener` each time a client has begun to serve (`peer`) or has stopped (`gone`), as an
+   * EventEmitter does.
    */
   on(event: keyof PeerEvents, listener: (peer: Peer) => void): this;
-  /** The same for the next one only. */
+  /** Calls `listener` for the next such event only. */
   once(event: keyof PeerEvents, listener: (peer: Peer) => void): this;
-  /** Ends what `on` or `once` has begun. */
+  /** Removes a listener that `on` or `once` has added. */
   off(event: keyof PeerEvents, listener: (peer: Peer) => void): this;
 }

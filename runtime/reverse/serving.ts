@@ -1,13 +1,13 @@
 /**
- * One connection of a channel, on which this side serves calls of the server: the second session, from the
- * `serve` frame to its end, and the server half that works on it. Made by the ReverseServer of the channel,
- * on its JS thread.
+ * The client's end of calls from a server, on one connection of a channel: manages the second session, from
+ * the `serve` frame to the end of the session, and the ServerSession that runs the handlers. Created by the
+ * ReverseServer of the channel; used on the channel's JS thread.
  *
- * | state   | what comes                  | what follows                                          |
+ * | state   | event                       | reaction                                              |
  * |---------|-----------------------------|-------------------------------------------------------|
- * | asked   | serving                     | dials, and is dialled                                 |
- * | dialled | served                      | up: the owner is told                                 |
- * | any     | unserve, end, session down  | over: the owner is told why; handlers are aborted     |
+ * | asked   | serving                     | connects the queue pair → dialled                     |
+ * | dialled | served                      | notifies the owner → up                               |
+ * | any     | unserve, end, session down  | aborts handlers, gives the owner the reason → over    |
  */
 import { releaseContext } from '../boundary/contexts.ts';
 import type { ClientLink, ConnectionServing } from '../client/connections/client-link.ts';
@@ -27,13 +27,13 @@ export interface ServingOwner {
   readonly handlers: HandlerTable;
   readonly load: Load;
   onHandlerError(error: unknown, method: string): void;
-  /** The server can call. */
+  /** Called when the server can make calls. */
   onServed(): void;
-  /** Nothing is left of it. `isFinal`: the server makes no such calls, now or later. */
+  /** Called when the session has ended. `isFinal` when the server will never make calls to this client. */
   onOver(serving: Serving, error: RpcError, isFinal: boolean): void;
 }
 
-/** With these a server says that another attempt is in vain. */
+/** Codes of a server that will refuse every further attempt, too. */
 const final: readonly number[] = [Status.UNIMPLEMENTED, Status.PERMISSION_DENIED];
 
 export class Serving implements ConnectionServing, ServerSessionListener {
@@ -42,12 +42,12 @@ export class Serving implements ConnectionServing, ServerSessionListener {
   readonly #half: SecondHalf;
   /** Undefined until the server has answered. */
   #session: ServerSession | undefined;
-  /** Why it ends, when somebody has said so before the session is down. */
+  /** Why the session ends, when one side has ended it; undefined when it was lost. */
   #why: RpcError | undefined;
   #isOver = false;
   #onOver: (() => void) | undefined;
 
-  /** Asks the server. Throws when this side cannot have another session. */
+  /** Offers the server to serve. Throws when this side cannot have another session. */
   constructor(link: ClientLink, half: SecondHalf, owner: ServingOwner) {
     this.link = link;
     this.#half = half;
@@ -57,7 +57,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
   }
 
   onFrame(frame: ServingFrame | Served | Unserve): void {
-    // Of one before this that has crossed its end.
+    // A frame for an earlier session, sent before the server knew that it had ended.
     if (frame.number !== this.#half.number) return;
     if (frame.type === 'serving') this.#dial(frame);
     else if (frame.type === 'served') {
@@ -73,7 +73,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
     this.#end(new RpcError(Status.UNAVAILABLE, reason));
   }
 
-  /** Ends it now. Resolves when nothing is left of it. */
+  /** Ends the session now. Resolves when it has ended. */
   close(reason: string): Promise<void> {
     if (this.#isOver) return Promise.resolve();
     this.link.send({ type: 'unserve', number: this.#half.number, reason, now: true });
@@ -94,7 +94,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
     this.#over(this.#why ?? new RpcError(Status.UNAVAILABLE, reason));
   }
 
-  /** The session gets its owner before it is connected, since requests may come at once. */
+  /** Creates the ServerSession before the queue pair connects, since requests may arrive at once. */
   #dial(frame: ServingFrame): void {
     if (this.#session !== undefined || this.#why !== undefined) return;
     const { context, target, streamsMax, protection } = this.#half.prepared;
@@ -119,7 +119,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
       const why = this.#half.dial(frame);
       if (why !== '') context.sessions.close(target.session, why);
     } catch (error) {
-      // What has answered is not the server of the handshake.
+      // The peer that answered is not the server of the handshake.
       this.link.close(controlText(textOf(error)));
     }
   }
@@ -141,7 +141,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
     this.#isOver = true;
     this.#onOver?.();
     this.#owner.onOver(this, why, final.includes(why.code));
-    // Last: the connection may have waited for this to end.
+    // Must be last: the connection may have waited for this session to end.
     this.link.serveNoMore(this);
   }
 }
