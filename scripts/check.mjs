@@ -26,7 +26,7 @@ const SANITIZE = '--sanitize=address,undefined';
 
 const npm = (script) => ['npm', 'run', '--silent', script];
 const script = (name, ...flags) => ['node', `scripts/${name}.mjs`, ...flags];
-/** A suite that needs more than vitest: its own program. */
+/** A suite that needs more than vitest, and so has its own program. */
 const program = (name, ...flags) => ['node', `test/${name}/main.mjs`, ...flags];
 
 const SETUP = [[check('setup', ...script('setup', '--tests'))]];

@@ -25,7 +25,7 @@ export interface ExtrasRow {
   /** Eight entries in the response's trailer, which the caller reads. */
   readonly trailer: boolean;
   readonly signal: 'none' | 'made' | 'timeout' | 'shared';
-  /** In microseconds of CPU time for each part; undefined: the row has no goal. */
+  /** In microseconds of CPU time for each part; undefined when the row has no goal. */
   readonly goalUs?: number;
 }
 
