@@ -4,7 +4,10 @@ import { roundsOf } from '../options.ts';
 import type { Devices } from './perftest.ts';
 
 export interface Options {
-  /** The devices of the server and of the client; when undefined, a virtual machine with two soft-RoCE devices is used. */
+  /**
+   * The devices of the server and of the client; when undefined, a virtual machine with two soft-RoCE devices
+   * is used.
+   */
   device?: [string, string];
   gidIndex?: number;
   markdown?: string;

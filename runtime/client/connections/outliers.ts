@@ -13,8 +13,8 @@ export interface Tally {
 }
 
 /**
- * HandshakeLimiter of those whose share of good answers is below the mean by too many standard deviations. Those with
- * few answers do not count.
+ * HandshakeLimiter of those whose share of good answers is below the mean by too many standard deviations.
+ * Those with few answers do not count.
  */
 export function outliers(tallies: readonly Tally[], answersMin: number): number[] {
   const rates = tallies.map(({ answers, bad }) => (answers >= answersMin ? (answers - bad) / answers : -1));

@@ -2,8 +2,9 @@
  * Attempts to connect to one address: so many of this thread at once, the others wait for their turn, in
  * order. A process that opens a thousand channels, or loses the server of a thousand, would begin as many
  * handshakes at once. It is busy with all of them then, so it answers none in time, the server sends those
- * away that keep others waiting (control/handshake/handshake-limiter.ts), and each begins anew. Each address has turns
- * of its own: one that does not answer keeps nobody from another. Used by endpoints, on their JS thread.
+ * away that keep others waiting (control/handshake/handshake-limiter.ts), and each begins anew. Each address
+ * has turns of its own: one that does not answer keeps nobody from another. Used by endpoints, on their JS
+ * thread.
  */
 import { connectingMax } from './limits.ts';
 
