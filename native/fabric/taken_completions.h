@@ -1,8 +1,8 @@
-// Tells whether all completions that were in a queue at a given time have been polled, for devices that do not
-// report what is left in it. A queue holds at most as many completions as it has entries, and they are polled
-// in order. So everything that was in it at that time has been polled once as many completions as the queue has
-// entries have been polled since, or once the queue was empty. Owned by completion queues of devices and asked
-// through their queue pairs, on the device's thread.
+// Tells whether all completions that were in a queue at a given time have been polled, for devices that do
+// not report what is left in it. A queue holds at most as many completions as it has entries, and they are
+// polled in order. So everything that was in it at that time has been polled once as many completions as the
+// queue has entries have been polled since, or once the queue was empty. Owned by completion queues of
+// devices and asked through their queue pairs, on the device's thread.
 #pragma once
 
 #include <cstdint>
