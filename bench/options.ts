@@ -17,7 +17,7 @@ export interface Options {
   markdown?: string;
   /** The file that contains a section for the figures that readers see first: README.md. */
   readme?: string;
-  /** Executables of Node for the measured processes; empty: the one that runs this. */
+  /** Executables of Node for the measured processes. When empty, the Node that runs this is used. */
   node: string[];
   /** Only scenarios and peers whose name begins with one of these. */
   only: string[];
@@ -59,8 +59,8 @@ export function parseOptions(argv: readonly string[]): Options {
 }
 
 /**
- * The reason why these options cannot be combined; undefined: they can. Comparing builds measures rdma-rpc
- * only, and has no rows to write.
+ * Returns why these options cannot be combined, or undefined when they can. Comparing builds measures
+ * rdma-rpc only, and has no rows to write.
  */
 export function conflictOf(
   { against, tree, json, markdown, readme, node, only }: Options,

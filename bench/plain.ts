@@ -8,7 +8,7 @@ import { BenchDefinition } from './gen/bench.rdma.ts';
 import { readPayload } from './handlers.ts';
 import type { BenchClient, BenchServer, EndOptions, Msg, Peer } from './peer.ts';
 
-/** More than the slowest call of a first second takes where a fresh page costs 25 us. */
+/** Longer than the slowest call of the first second takes on a machine where a fresh page costs 25 us. */
 const timeoutMs = 10_000;
 const empty = new Uint8Array(0);
 

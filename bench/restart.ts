@@ -34,7 +34,7 @@ interface Back {
   readonly attempts: number;
   /** How often each reason has ended an attempt. */
   readonly reasons: Record<string, number>;
-  /** Of the client's process, from the server's end on. */
+  /** CPU time of the client's process after the server's end. */
   readonly cpuSeconds: number;
 }
 

@@ -24,7 +24,7 @@ export interface Scenario {
    * puts.
    */
   besideBytes: number;
-  /** `mixedTenths` of ten calls carry this many bytes in place of `payloadBytes`; 0: none does. */
+  /** `mixedTenths` of ten calls carry this many bytes in place of `payloadBytes`; 0 when none does. */
   mixedBytes: number;
   mixedTenths: number;
   /**

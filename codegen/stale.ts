@@ -35,7 +35,8 @@ export function staleFiles(
   return found.flatMap((path) => {
     const file = join(directory, path);
     const source = made.has(path) ? undefined : sourceOf(file);
-    // A file of another tool, or of another output directory, which has its own folder in front.
+    // Skip files of other tools, and files that another run with a deeper output directory has written: their
+    // paths here begin with that directory.
     if (
       source === undefined ||
       outputPath(source).replace(/\.ts$/, '') !== path.replace(/(?:\.d)?\.[jt]s$/, '')

@@ -108,8 +108,8 @@ async function debianTarball() {
   const tarball = join(CACHE, `${suite}-${process.arch}-${INCLUDED.join('-')}.tar`);
   if (existsSync(tarball)) return tarball;
   mkdirSync(CACHE, { recursive: true });
-  // The settings of this machine's apt for downloads: proxies, checks of dates; and the source, if that is
-  // Debian.
+  // Use this machine's apt settings for downloads (proxies, checks of dates), and its package source if this
+  // machine runs Debian.
   const options = join(CACHE, 'apt.conf');
   const dump = await run(['apt-config', 'dump', 'Acquire']);
   writeFileSync(options, (dump.match(/^Acquire::(?!IndexTargets|cdrom).* ".+";$/gm) ?? []).join('\n'));

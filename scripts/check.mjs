@@ -17,8 +17,8 @@ import { clear, recorded, summarize } from './results.mjs';
 import { ahead, check, runStages, suite, turned } from './stages.mjs';
 
 /**
- * With --all, no step begins later, and none continues for longer. CI stops .ci/run after 90 minutes, and
- * then the sum would be lost.
+ * With --all, no step begins after BEGIN_MS, and none continues after END_MS. CI stops .ci/run after 90
+ * minutes, and then the summary would be lost.
  */
 const BEGIN_MS = 62 * 60_000;
 const END_MS = 75 * 60_000;
@@ -26,7 +26,7 @@ const SANITIZE = '--sanitize=address,undefined';
 
 const npm = (script) => ['npm', 'run', '--silent', script];
 const script = (name, ...flags) => ['node', `scripts/${name}.mjs`, ...flags];
-/** A suite that needs more than vitest: its own program. */
+/** A suite that needs more than vitest, and so has its own program. */
 const program = (name, ...flags) => ['node', `test/${name}/main.mjs`, ...flags];
 
 const SETUP = [[check('setup', ...script('setup', '--tests'))]];

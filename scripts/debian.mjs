@@ -63,7 +63,8 @@ const NEEDS = {
   strangers: [{ debian: 'python3', present: () => which('python3') !== undefined }],
   // Tests that inspect a binary.
   elf: [{ debian: 'binutils', present: () => which('readelf') !== undefined }],
-  // Tests that watch the wire of the guest, which has the files of this host.
+  // Tests that capture packets inside the virtual machine. It uses the files of this host, so tcpdump is
+  // needed here.
   sniffer: [{ debian: 'tcpdump', present: () => which('tcpdump') !== undefined }],
   // Tests that drive a command in a terminal.
   terminal: [{ debian: 'tmux', present: () => which('tmux') !== undefined }],

@@ -6,13 +6,13 @@
 export interface ExtrasRow {
   readonly name: string;
   /**
-   * The number of parts (as named by the row) that a call pays for: its extra cost is divided by it. 0: it is
+   * The number of parts (as named by the row) in a call; its extra cost is divided by it. 0 when the call is
    * compared as a whole.
    */
   readonly each: number;
   readonly inFlight: number;
   readonly message: 'small' | 'nested' | 'map';
-  /** Of the payload of a small message. */
+  /** Bytes of the payload of a small message. */
   readonly bytes: number;
   /** The server calls the client. */
   readonly isReverse: boolean;
@@ -25,7 +25,7 @@ export interface ExtrasRow {
   /** Eight entries in the response's trailer, which the caller reads. */
   readonly trailer: boolean;
   readonly signal: 'none' | 'made' | 'timeout' | 'shared';
-  /** In microseconds of CPU time for each part; undefined: the row has no goal. */
+  /** In microseconds of CPU time for each part; undefined when the row has no goal. */
   readonly goalUs?: number;
 }
 

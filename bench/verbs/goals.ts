@@ -57,7 +57,7 @@ export interface Line {
   readonly theirs: Row;
   readonly bare: Row;
   readonly fabric: Row;
-  /** Applies to `bare`; undefined: one of the two did not run. */
+  /** Applies to `bare`; undefined when one of the two did not run. */
   readonly within: boolean | undefined;
 }
 

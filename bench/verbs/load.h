@@ -27,14 +27,14 @@ std::optional<Load> load_of(std::string_view name);
 /// Answers until the process is killed. `bytes` is the size of each message of echo_sent and echo_moved.
 [[noreturn]] void serve(End& end, Load load, std::size_t bytes);
 
-/// Makes `calls` calls, not counting those beside them, and returns when each ended, in nanoseconds,
-/// beginning with the time of the first submission.
+/// The times of one run, in nanoseconds.
 struct Timing {
   std::uint64_t begin_ns = 0;
   std::vector<std::uint64_t> call_ns;  ///< how long each took
   std::uint64_t end_ns = 0;
   std::uint64_t bytes = 0;  ///< of the calls that have ended; of large ones if the load has any
 };
+/// Makes `calls` calls of the measured kind, and the load's other calls beside them, which are not counted.
 Timing ask(End& end, Load load, std::size_t bytes, std::size_t calls);
 
 }  // namespace rdma_rpc::bench

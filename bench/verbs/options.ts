@@ -4,7 +4,10 @@ import { roundsOf } from '../options.ts';
 import type { Devices } from './perftest.ts';
 
 export interface Options {
-  /** The devices of the server and of the client; undefined: in a guest with two soft-RoCE devices. */
+  /**
+   * The devices of the server and of the client; when undefined, a virtual machine with two soft-RoCE devices
+   * is used.
+   */
   device?: [string, string];
   gidIndex?: number;
   markdown?: string;
@@ -27,7 +30,7 @@ export interface ManyTask {
 /** The argument of rounds.ts. */
 export interface Task {
   measure: 'sessions' | 'perf';
-  /** Scenarios whose name begins with one of these; empty: all. */
+  /** Scenarios whose name begins with one of these; all when the list is empty. */
   only: readonly string[];
   rounds: number;
   scale: number;

@@ -9,7 +9,7 @@ export interface Row {
   unit: 'us' | 'MiB/s';
   /** Another figure of the run that produced the scenario's first row: a ratio would be meaningless. */
   sameRun: boolean;
-  /** Null: did not run. */
+  /** Null when the row did not run. */
   rounds: (number | null)[];
   /** The reason why a round did not run; '' when all did. */
   why: string;

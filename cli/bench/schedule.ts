@@ -25,7 +25,7 @@ export interface Rates {
   readonly maxDurationMs: number;
 }
 
-/** Limit, because each step needs memory, and more are never needed. */
+/** Limit of steps, because each takes memory. No sensible schedule has this many. */
 const stepsMax = 100_000;
 
 export class Schedule {

@@ -24,7 +24,7 @@ interface DeviceFiles {
     readonly rate?: string;
     readonly physicalState?: string;
   }[];
-  /** Of its ports, and of the device as a whole (port 0). */
+  /** Counters of its ports, and of the device as a whole (port 0). */
   readonly counters: readonly Omit<DeviceCounters, 'device'>[];
 }
 
@@ -111,7 +111,7 @@ function fabricLines({ name, whyNot, capabilities }: FabricFact): string[] {
   return [`${name}: can be used`, ...lines.map((line) => `  ${line}`)];
 }
 
-/** What a port has counted that stands still while all is well. */
+/** Returns the counters that indicate trouble and are not 0. */
 function troubleText({ counters }: Pick<DeviceCounters, 'counters'>): string {
   const counted = Object.entries(counters).filter(([name, value]) => value > 0 && isTrouble(name));
   return counted.map(([name, value]) => `${name} ${value}`).join(', ');

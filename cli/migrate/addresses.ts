@@ -1,9 +1,9 @@
-/** Addresses as the libraries of gRPC write them. Used by the rules of each library. */
+/** Converts addresses in the form of gRPC libraries. Used by the rules of each library. */
 import { Node } from 'ts-morph';
 
 /**
- * What stands for an address in a call of this package, or why it cannot. `text`: of the argument, rendered.
- * An argument that is no literal is taken as it is.
+ * Returns the source text of the address for this package, or why it cannot be converted. `text` is the
+ * rendered text of the argument. An argument that is not a literal is kept.
  */
 export function addressOf(argument: Node, text: string): { text: string } | { why: string } {
   if (!Node.isStringLiteral(argument) && !Node.isNoSubstitutionTemplateLiteral(argument)) {

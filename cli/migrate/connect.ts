@@ -1,4 +1,4 @@
-/** How code for connect-es becomes code for this package. Used by migrate-file.ts. */
+/** The rules that convert code for connect-es. Used by migrate-file.ts. */
 import {
   type CallExpression,
   type NewExpression,
@@ -144,7 +144,7 @@ function error(file: FileChange, reference: Reference, parent: Node): void {
   file.replaceNode(parent, text);
 }
 
-/** Message and code change places, and metadata is the option trailer. */
+/** Converts an error's arguments: message and code swap places, and metadata becomes the option `trailer`. */
 function newError(file: FileChange, error: NewExpression, local: string): string | undefined {
   const [message, code, metadata, ...others] = error.getArguments();
   if (message === undefined || others.length > 0 || hasComments(error, error.getArguments()))
@@ -237,7 +237,9 @@ function methodCall(file: FileChange, call: CallExpression, known: (node: Node) 
   }
 }
 
-/** Headers give null for a key that is not there, and Metadata undefined. */
+/**
+ * Converts fields of a handler's context. `get` of a missing key returned null, and now returns undefined.
+ */
 function contextField(file: FileChange, access: Node, known: (node: Node) => Kind | undefined): void {
   if (!Node.isPropertyAccessExpression(access) || !file.allows('server')) return;
   const instead = { requestHeader: 'metadata', responseHeader: 'header', responseTrailer: 'trailer' }[
@@ -258,7 +260,7 @@ function contextField(file: FileChange, access: Node, known: (node: Node) => Kin
   else file.replaceNode(access.getNameNode(), instead);
 }
 
-/** The second parameter of a handler, by its type or by its place in router.service(…). */
+/** Whether this is a handler's second parameter, by its type or by its position in router.service(…). */
 function isContext(node: Node, known: (node: Node) => Kind | undefined): boolean {
   if (kindOf(node, known) === 'context') return true;
   if (!Node.isIdentifier(node)) return false;

@@ -3,14 +3,14 @@ import type { Edit } from './edits.ts';
 
 const contextLines = 3;
 
-/** Lines of the old text, from 0 and without the last, and the lines that replace them. */
+/** A range of lines of the old text, [first, end) counted from 0, and the edits in it. */
 interface Hunk {
   first: number;
   end: number;
   edits: Edit[];
 }
 
-/** `edits` are sorted and do not overlap. Returns '' when there are none. */
+/** Returns the diff, or '' without edits. `edits` must be sorted and must not overlap. */
 export function unifiedDiff(path: string, source: string, edits: readonly Edit[]): string {
   const starts = [0, ...[...source.matchAll(/\n/g)].map(({ index }) => index + 1)];
   const lines = source.split('\n');
@@ -54,7 +54,7 @@ export function unifiedDiff(path: string, source: string, edits: readonly Edit[]
   return `--- ${path}\n+++ ${path}\n${texts.join('\n')}\n`;
 }
 
-/** The lines of a hunk: those between two edits are the same before and after. */
+/** Returns the lines of a hunk. Lines between two edits are unchanged. */
 function changedLines(
   source: string,
   lines: readonly string[],
@@ -73,10 +73,10 @@ function changedLines(
   return compared(removed, added);
 }
 
-/** Beyond this product of lines a hunk is shown as a whole. */
+/** Limit of old lines × new lines. Larger hunks are shown as all old lines followed by all new ones. */
 const comparedMax = 1_000_000;
 
-/** Both as lines of a diff: the longest common list of lines stays. */
+/** Compares two texts by their longest common subsequence of lines, and returns the lines of the diff. */
 function compared(before: readonly string[], after: readonly string[]): string[] {
   if (before.length * after.length > comparedMax)
     return [...before.map((line) => `-${line}`), ...after.map((line) => `+${line}`)];

@@ -1,18 +1,18 @@
 /**
- * Changes to the text of one file: ranges that are replaced. What no edit touches stays byte for byte as it
- * is, formatting and comments included. Used by `rdma-rpc migrate`.
+ * Replacements of ranges in the text of one file. All other text stays the same, byte for byte, including
+ * formatting and comments. Used by `rdma-rpc migrate`.
  */
 
 export interface Edit {
   readonly start: number;
-  /** Behind the last character that is replaced; equal to `start` for an insertion. */
+  /** Position after the last replaced character; equal to `start` for an insertion. */
   readonly end: number;
   readonly text: string;
 }
 
 export class Edits {
   readonly #source: string;
-  /** Lines end as those of the file do. */
+  /** Whether the file has CRLF line ends, which inserted text then gets too. */
   readonly #crlf: boolean;
   #edits: Edit[] = [];
 
@@ -25,13 +25,13 @@ export class Edits {
     return [...this.#edits].sort((a, b) => a.start - b.start || a.end - b.end);
   }
 
-  /** Edits within the range go: `text` was made with `render` where they matter. */
+  /** Replaces a range and drops earlier edits within it. To keep their effect, make `text` with `render`. */
   replace(start: number, end: number, text: string): void {
     this.#edits = this.#edits.filter((edit) => edit.start < start || edit.end > end);
     this.#edits.push({ start, end, text: this.#lines(text) });
   }
 
-  /** Several insertions at one place stay in the order of the calls. */
+  /** Inserts text. Several insertions at one position appear in the order of the calls. */
   insert(at: number, text: string): void {
     this.#edits.push({ start: at, end: at, text: this.#lines(text) });
   }
@@ -40,7 +40,7 @@ export class Edits {
     return this.#crlf ? text.replace(/\r?\n/g, '\r\n') : text;
   }
 
-  /** The text of a range with the edits in it. */
+  /** Returns the text of a range with the edits applied. */
   render(start = 0, end = this.#source.length): string {
     let text = '';
     let at = start;

@@ -1,11 +1,11 @@
-/** Fields of errors that have other names here. Used by the rules of each library. */
+/** Renames fields of errors. Used by the rules of each library. */
 import { Node, SyntaxKind } from 'ts-morph';
 import type { FileChange } from './file-change.ts';
 
 /**
- * In a function or block that checks `error instanceof X`, where `isClass` says that X is the library's
- * class, fields of that variable get their names of RpcError. `renamed` has those that only have another
- * name; an empty one has no counterpart, and is left.
+ * Renames fields of a variable to those of RpcError, in each function or block that checks `error instanceof
+ * X`. `isClass` says whether X is the library's error class. `renamed` maps the library's names to ours; an
+ * empty name means that the field has no counterpart and is left for a person.
  */
 export function convertErrorFields(
   file: FileChange,

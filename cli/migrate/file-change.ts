@@ -1,16 +1,19 @@
 /**
- * The migration of one file: its imports of other libraries, the edits, what is left, and the names that it
- * imports instead. The rules of a library (nice-grpc.ts and others) work on it.
+ * The state of one file's migration: its imports of other libraries, the edits, the findings left for a
+ * person, and the new imports. Created by migrate-file.ts and changed by the rules of each library
+ * (nice-grpc.ts and others).
  */
 import { type Identifier, Node, type SourceFile } from 'ts-morph';
 import { Edits } from './edits.ts';
 import type { Left } from './left.ts';
 import { type Imported, identifiersIn, importedNames, type Reference, referencesIn } from './references.ts';
 
-/** What is converted as a whole or not at all in one file: half of it would not fit the other half. */
+/**
+ * A group of code is converted completely or not at all in one file, since its parts depend on each other.
+ */
 export type Group = 'client' | 'server' | 'errors' | 'metadata' | 'messages';
 
-/** Names that are imported instead, by module. */
+/** A name that the file will import. */
 interface Wanted {
   readonly local: string;
   value: boolean;
@@ -22,7 +25,7 @@ export class FileChange {
   readonly imports: readonly Imported[];
   readonly references: readonly Reference[];
   readonly left: Left[] = [];
-  /** Groups that could not be converted: the file is begun again without them. */
+  /** Groups that could not be converted. The file is processed again without them. */
   readonly blocked: ReadonlySet<Group>;
   readonly newlyBlocked = new Set<Group>();
   readonly #converted = new Set<Node>();
@@ -43,12 +46,12 @@ export class FileChange {
     );
   }
 
-  /** Whether the group is to be converted. */
+  /** Returns whether the group may be converted. */
   allows(group: Group): boolean {
     return !this.blocked.has(group);
   }
 
-  /** The local name of something that the file imports from `module` from now on. */
+  /** Adds an import of `name` from `module`, and returns its local name. */
   use(module: string, name: string, kind: 'value' | 'type' = 'value'): string {
     const names = this.#wanted.get(module) ?? new Map<string, Wanted>();
     this.#wanted.set(module, names);
@@ -62,7 +65,7 @@ export class FileChange {
     return wanted.local;
   }
 
-  /** The reference is done: if all are, its import goes. */
+  /** Marks a reference as converted. An import is removed when all its references are. */
   convert(reference: Reference, text?: string): void {
     this.#converted.add(reference.node);
     if (text !== undefined && text !== reference.node.getText())
@@ -73,20 +76,20 @@ export class FileChange {
     return this.#converted.has(reference.node);
   }
 
-  /** Something is left for a person. */
+  /** Records that a person must change `node`. */
   leave(node: Node, text: string, page: string): void {
     const line = node.getStartLineNumber();
     if (!this.left.some((each) => each.line === line && each.text === text))
       this.left.push({ line, text, page });
   }
 
-  /** The same, and nothing else of the group is converted in this file. */
+  /** Records it as `leave` does, and blocks the whole group in this file. */
   block(group: Group, node: Node, text: string, page: string): void {
     this.newlyBlocked.add(group);
     this.leave(node, text, page);
   }
 
-  /** The same, without a word where something else of the line is named already. */
+  /** Blocks the group. Records the reason only when nothing else is recorded for that line. */
   blockWith(group: Group, node: Node, text: string, page: string): void {
     if (this.left.some(({ line }) => line === node.getStartLineNumber())) this.newlyBlocked.add(group);
     else this.block(group, node, text, page);
@@ -96,7 +99,7 @@ export class FileChange {
     this.edits.replace(node.getStart(), node.getEnd(), text);
   }
 
-  /** With its line, if nothing else stands on that. */
+  /** Removes a statement, and its line when nothing else is on it. */
   removeStatement(statement: Node): void {
     const text = this.source.getFullText();
     const start = text.lastIndexOf('\n', statement.getStart() - 1) + 1;
@@ -110,7 +113,7 @@ export class FileChange {
     return this.edits.render(node.getStart(), node.getEnd());
   }
 
-  /** Imports of names that are used no more go, and the new ones come in the place of the first. */
+  /** Removes imports that are no longer used, and puts the new imports in the place of the first of them. */
   finishImports(isOurs: (imported: Imported) => boolean): void {
     const gone = this.imports.filter((each) => {
       const uses = this.references.filter(({ imported }) => imported.node === each.node);
@@ -186,14 +189,14 @@ function importText(kept: readonly Imported[], module: string, typeOnly: boolean
   return `import ${typeOnly ? 'type ' : ''}${[...whole, ...list].join(', ')} from ${module}`;
 }
 
-/** Behind the line break that follows. */
+/** Returns the position after the line break that follows `at`, or `at` when other text follows. */
 function lineEnd(text: string, at: number): number {
   const next = /[ \t]*\r?\n/y;
   next.lastIndex = at;
   return at + (next.exec(text)?.[0].length ?? 0);
 }
 
-/** Whether the identifier gives a name to something in a scope, which members of objects do not. */
+/** Returns whether the identifier declares a name in a scope. Members of objects do not. */
 function isDeclared(name: Identifier): boolean {
   const parent = name.getParent();
   if (Node.isImportSpecifier(parent) || Node.isImportClause(parent) || Node.isNamespaceImport(parent))

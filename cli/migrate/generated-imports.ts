@@ -1,6 +1,6 @@
 /**
- * Imports of generated code of other generators: each name becomes the one of the generated code of this
- * package, if that has it. Used by migrate-file.ts.
+ * Converts imports of code from other generators: each name is replaced by its counterpart in the generated
+ * code of this package, where one exists. Used by migrate-file.ts.
  */
 import { dirname, relative, resolve, sep } from 'node:path';
 import { Node, SyntaxKind } from 'ts-morph';
@@ -15,12 +15,12 @@ export type TargetOf = (
   node: Node | undefined,
 ) => { readonly found: Exported; readonly reference: Reference } | undefined;
 
-/** The names of generated code that a file imports, with what stands for them. */
+/** The names that a file imports from generated code, with their counterparts. */
 export class GeneratedNames {
   readonly #file: FileChange;
   readonly #generated: Generated;
   readonly #targets = new Map<Node, { found: Exported; reference: Reference }>();
-  /** Generated modules, with the extension of their specifiers. */
+  /** Generated modules, each with the extension of its import specifier. */
   readonly #modules = new Map<string, boolean>();
 
   constructor(file: FileChange, generated: Generated) {
@@ -41,19 +41,22 @@ export class GeneratedNames {
     return this.#file.references.filter(({ imported }) => this.isGenerated(imported));
   }
 
-  /** The local name of an export of the generated code. */
+  /** Returns the local name of an export of the generated code. */
   use({ file, name, typeOnly }: Exported, like: Imported, inType = false): string {
     const kind = typeOnly || inType ? 'type' : 'value';
     return this.#file.use(this.#specifier(file, like.module), name, kind);
   }
 
-  /** The export of that name beside `like`, such as `GreeterDefinition` for the class `GreeterClient`. */
+  /**
+   * Returns the export of that name from the same file as `like`, such as `GreeterDefinition` for the class
+   * `GreeterClient`.
+   */
   named(name: string, like: Reference): Exported | undefined {
     return this.#generated.find(name, this.#path(like.module));
   }
 
   /**
-   * Converts what the rules of the library have not converted. Blocks the file for a name without
+   * Converts the references that the library's rules have not converted. Blocks the group of a name without a
    * counterpart.
    */
   convertRest(): void {
@@ -104,7 +107,7 @@ export class GeneratedNames {
     } else file.convert(reference, local());
   }
 
-  /** A static method of a message: of ts-proto, mostly. */
+  /** Converts a static method of a message, as ts-proto generates them. */
   #member(reference: Reference, name: string, local: string): void {
     const file = this.#file;
     const access = reference.node.getParentIfKindOrThrow(SyntaxKind.PropertyAccessExpression);
@@ -128,7 +131,7 @@ export class GeneratedNames {
       file.block('messages', reference.node, `${reference.name}.${name} has no counterpart`, generatorPage);
   }
 
-  /** Whether the import is of generated code of another generator. */
+  /** Returns whether the import is of code from another generator. */
   isGenerated({ module, declaration }: Imported): boolean {
     const known = this.#modules.get(module);
     if (known !== undefined) return known;
@@ -137,12 +140,12 @@ export class GeneratedNames {
     return found;
   }
 
-  /** Where a module of this file is. */
+  /** Returns the path of a module that this file imports. */
   #path(module: string): string {
     return module.startsWith('.') ? resolve(dirname(this.#file.source.getFilePath()), module) : module;
   }
 
-  /** As the replaced import was written: with .js, with .ts or without an extension. */
+  /** Returns the extension that the replaced import used: .js, .ts or none. */
   #specifier(file: string, module: string): string {
     const extension = /\.([jt]s)$/.exec(module)?.[0] ?? '';
     const path = relative(dirname(this.#file.source.getFilePath()), file).split(sep).join('/');

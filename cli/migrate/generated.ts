@@ -1,19 +1,19 @@
 /**
- * Names of generated code: what the files of `rdma-rpc gen` export, and which of these names stands for one
- * of another generator. Used by `rdma-rpc migrate`.
+ * The names that the files of `rdma-rpc gen` export, and the search for the counterpart of a name of another
+ * generator. Used by `rdma-rpc migrate`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
 
-/** The folders of generated files are not deeper than this. */
+/** Limit of nested folders that are searched for generated files. */
 const depthMax = 32;
 
 /** A name that a `.rdma.ts` exports. */
 export interface Exported {
-  /** Absolute, without its extension: `/app/gen/greeter.rdma`. */
+  /** Absolute path without extension, such as `/app/gen/greeter.rdma`. */
   readonly file: string;
   readonly name: string;
-  /** It has no value. */
+  /** Whether the name exists only as a type. */
   readonly typeOnly: boolean;
 }
 
@@ -23,7 +23,7 @@ export class Generated {
   readonly #exports = new Map<string, Exported[]>();
   readonly folder: string;
 
-  /** Reads the folder, which `rdma-rpc gen` has made. Throws when it cannot be read. */
+  /** Reads an output folder of `rdma-rpc gen`. Throws when it cannot be read. */
   constructor(folder: string) {
     this.folder = folder;
     for (const path of filesIn(folder, 0)) {
@@ -43,9 +43,9 @@ export class Generated {
   }
 
   /**
-   * The export of that name. Of several files, the one whose path is most like that of the module which is
-   * replaced, which is absolute where that is known. Undefined when there is none, or no one that is more
-   * like it than the others.
+   * Returns the export of that name. When several files export it, the one whose path is most similar to that
+   * of the replaced module is chosen (`module`, an absolute path if known). Returns undefined when no file
+   * exports it, or when no path is more similar than the others.
    */
   find(name: string, module: string): Exported | undefined {
     const all = this.#exports.get(name) ?? [];
@@ -70,14 +70,17 @@ function filesIn(folder: string, depth: number): string[] {
   });
 }
 
-/** `./gen/shop/v1/greeter_pb.js`: gen, shop, v1, greeter. */
+/** Splits a path: `./gen/shop/v1/greeter_pb.js` gives gen, shop, v1, greeter. */
 function segments(path: string): string[] {
   const parts = path.split('/').filter((part) => part !== '.' && part !== '..');
   const last = basename(parts.pop() ?? '').replace(/\.(js|ts|mjs|mts)$/, '');
   return [...parts, last.replace(/\.rdma$/, '').replace(/_(grpc_pb|pb|connect|connectweb)(\.d)?$/, '')];
 }
 
-/** The length of the longest list of segments that both have in this order. The last one counts most. */
+/**
+ * Returns the length of the longest common subsequence of two paths, plus a bonus when the last segments
+ * match.
+ */
 function alike(a: readonly string[], b: readonly string[]): number {
   let row = new Array<number>(b.length + 1).fill(0);
   for (const segment of a) {
@@ -89,7 +92,7 @@ function alike(a: readonly string[], b: readonly string[]): number {
   return row.at(-1)! + (a.at(-1) === b.at(-1) ? b.length : 0);
 }
 
-/** Names under which the generated code of this package may have what another generator calls `name`. */
+/** Returns the possible names, in this package's generated code, for `name` of another generator. */
 export function namesFor(name: string): readonly string[] {
   const found = [name];
   const ends: readonly [RegExp, string][] = [

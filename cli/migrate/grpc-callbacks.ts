@@ -1,6 +1,6 @@
 /**
- * Callbacks with an error first, as the functions of a promise's `then`. Used by the rules of grpc-js for
- * calls of clients and servers.
+ * Converts callbacks whose first parameter is an error into the functions of a promise's `then`. Used by the
+ * rules of grpc-js for calls of clients and servers.
  */
 import {
   type ArrowFunction,
@@ -15,19 +15,19 @@ import type { FileChange } from './file-change.ts';
 import { identifiersIn } from './references.ts';
 
 /**
- * Returns what stands behind the promise; `bound` names the value where the callback's own name means
- * another.
+ * Returns the text that follows the promise, such as `.then(…)`. `bound` is the name of the resolved value
+ * when the callback's value is made from it.
  */
 export type Then = (bound: string) => string;
 
 export interface CallbackOptions {
-  /** Whether a callback that does not look at its error may be converted: an error is then unhandled. */
+  /** Whether a callback that ignores its error may be converted. The rejection is then unhandled. */
   readonly error: 'is looked at' | 'may be ignored';
-  /** Makes the callback's value of what the promise resolves with. */
+  /** Returns a statement that makes the callback's value from the resolved value. */
   readonly value?: (name: string, bound: string) => string;
 }
 
-/** Undefined for a callback whose two ways cannot be told apart. */
+/** Converts a callback. Returns undefined when its success and failure paths cannot be separated. */
 export function splitCallback(
   file: FileChange,
   callback: Node | undefined,
@@ -61,9 +61,9 @@ export function splitCallback(
 }
 
 interface Ways {
-  /** `before` stands in front of the statements. */
+  /** Returns the success path, with the statement `before` in front. */
   readonly done: (before: string) => string;
-  /** Undefined when the error is not looked at. */
+  /** Returns the failure path; undefined when the callback ignores its error. */
   readonly failed: (() => string) | undefined;
 }
 
@@ -95,7 +95,7 @@ function waysOf(
   return { done: (before) => blockText(file, rest, before), failed };
 }
 
-/** `err ? reject(err) : resolve(value)` */
+/** Splits an expression such as `err ? reject(err) : resolve(value)`. */
 function waysOfExpression(file: FileChange, given: Node, error: ParameterDeclaration): Ways | undefined {
   const body = Node.isParenthesizedExpression(given) ? given.getExpression() : given;
   if (!Node.isConditionalExpression(body) || body.getCondition().getText() !== error.getName())
@@ -124,11 +124,11 @@ function leaves(statement: Statement): boolean {
   return Node.isReturnStatement(last) || Node.isThrowStatement(last);
 }
 
-/** With the comments between and behind the statements. `before`: a statement in front of them. */
+/** Returns a block with the statement `before`, these statements, and the comments between and after them. */
 function blockText(file: FileChange, statements: readonly Statement[], before: string): string {
   const [first] = statements;
   const last = statements.at(-1);
-  // To the end of their block, where a statement may have been removed with its line.
+  // Render to the end of the block, since a statement there may have been removed with its line.
   const block = last?.getParent();
   const end =
     Node.isBlock(block) && block.getStatements().at(-1) === last ? block.getEnd() - 1 : last?.getEnd();
@@ -159,7 +159,7 @@ function usesThis(callback: ArrowFunction | FunctionExpression): boolean {
   );
 }
 
-/** Fields of a ServiceError that have other names here. */
+/** Renames fields of a ServiceError to those of RpcError. */
 function renameFields(file: FileChange, error: ParameterDeclaration): void {
   const instead: Readonly<Record<string, string>> = { details: 'rawMessage', metadata: 'trailer' };
   for (const access of error.getParentOrThrow().getDescendantsOfKind(SyntaxKind.PropertyAccessExpression)) {

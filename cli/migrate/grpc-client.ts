@@ -1,4 +1,4 @@
-/** Clients of grpc-js: their constructor, and their calls with a callback. Used by the rules of grpc-js. */
+/** Converts clients of grpc-js: constructors, and calls with a callback. Used by the rules of grpc-js. */
 import {
   type CallExpression,
   type NewExpression,
@@ -14,7 +14,7 @@ import { grpcClientPage, securityPage, streamsPage } from './left.ts';
 import type { Reference } from './references.ts';
 import { type Kind, kindOf, promised } from './values.ts';
 
-/** `new GreeterClient(address, credentials.createInsecure())` */
+/** Converts `new GreeterClient(address, credentials.createInsecure())`. */
 export function newClient(
   file: FileChange,
   made: NewExpression,
@@ -52,7 +52,9 @@ export function newClient(
   }
 }
 
-/** The name of a variable for the channel, if the client that is made there is closed somewhere. */
+/**
+ * Returns a name for a channel variable, if the file closes the client that `made` creates; else undefined.
+ */
 function channelName(made: NewExpression): string | undefined {
   const variable = made.getParent();
   if (!Node.isVariableDeclaration(variable) || variable.getVariableStatement() === undefined)
@@ -113,7 +115,7 @@ export function clientCall(
   file.replaceNode(call, `${file.render(callee)}(${file.render(request)}${options})${then('')}`);
 }
 
-/** The body of an arrow function is what it returns, which nobody reads of a call with a callback. */
+/** Whether the call is a return value. For a call with a callback that value is never used. */
 const isReturned = (call: Node): boolean =>
   Node.isArrowFunction(call.getParent()) || Node.isReturnStatement(call.getParent());
 
@@ -123,8 +125,8 @@ function isFunction(node: Node): boolean {
 }
 
 /**
- * Metadata and options of grpc-js as options of a call, with a comma in front; undefined where they cannot be
- * converted.
+ * Converts metadata and options of grpc-js to options of a call, with a comma in front. Returns undefined
+ * when they cannot be converted.
  */
 function optionsOf(
   file: FileChange,
@@ -145,7 +147,7 @@ function optionsOf(
   return parts.length === 0 ? '' : `, { ${parts.join(', ')} }`;
 }
 
-/** `{ deadline: Date.now() + 1000 }` */
+/** Converts `{ deadline: Date.now() + 1000 }`. */
 function deadlineOf(file: FileChange, options: ObjectLiteralExpression): string[] | undefined {
   const found: string[] = [];
   for (const property of options.getProperties()) {
@@ -163,7 +165,7 @@ function deadlineOf(file: FileChange, options: ObjectLiteralExpression): string[
   return found;
 }
 
-/** The channel is closed, and not the client. */
+/** Converts `client.close()` to closing the channel. */
 function close(file: FileChange, call: CallExpression, owner: Node): void {
   const variable = Node.isIdentifier(owner)
     ? owner.getSymbol()?.getDeclarations().find(Node.isVariableDeclaration)

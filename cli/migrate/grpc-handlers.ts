@@ -1,7 +1,7 @@
 /**
- * Handlers of grpc-js, with a callback or with `call.write`, as functions that return their response or yield
- * messages. A handler is converted when every way through it is clear, and a service with all of its handlers
- * or not at all. Used by the rules of grpc-js.
+ * Converts handlers of grpc-js, with a callback or with `call.write`, to functions that return their response
+ * or yield messages. A handler is converted when all paths through it are clear. A service is converted with
+ * all of its handlers or not at all. Used by the rules of grpc-js.
  */
 import {
   type ArrowFunction,
@@ -29,7 +29,7 @@ function convertHandler(file: FileChange, handler: Handler, converted: Set<Node>
   new HandlerChange(file, handler).convert();
 }
 
-/** Functions that say by their types that they are handlers: they are registered in another file. */
+/** Converts functions whose types say that they are handlers, since another file may register them. */
 export function typedHandlers(file: FileChange, types: readonly Node[], converted: Set<Node>): void {
   for (const type of types) {
     const parameter = type.getFirstAncestorByKind(SyntaxKind.Parameter);
@@ -46,7 +46,7 @@ const isHandler = (node: Node | undefined): node is Handler =>
   Node.isMethodDeclaration(node) ||
   Node.isFunctionDeclaration(node);
 
-/** `server.addService(GreeterService, handlers)` */
+/** Converts `server.addService(GreeterService, handlers)`. */
 export function addService(
   file: FileChange,
   call: CallExpression,
@@ -195,7 +195,7 @@ class HandlerChange {
     }
   }
 
-  /** `call.write(message)` and `call.end()`. */
+  /** Converts `call.write(message)` and `call.end()`. */
   #streamCall(call: CallExpression, name: 'write' | 'end'): void {
     const statement = call.getParent();
     const [message, ...others] = call.getArguments();
@@ -223,7 +223,7 @@ class HandlerChange {
     }
   }
 
-  /** One call of the callback becomes `return` or `throw`. */
+  /** Converts one call of the callback to `return` or `throw`. */
   #answer(call: CallExpression): boolean {
     const file = this.#file;
     const statement = call.getParent();
@@ -260,13 +260,13 @@ class HandlerChange {
     return true;
   }
 
-  /** With the `return;` that may stand behind it. */
+  /** Replaces a node, and a `return;` that follows it. */
   #end(node: Node, text: string): void {
     const next = Node.isStatement(node) ? node.getNextSibling(Node.isReturnStatement) : undefined;
     this.#file.edits.replace(node.getStart(), (next ?? node).getEnd(), text);
   }
 
-  /** Whether it stands in the handler itself, and in no function inside of it. */
+  /** Returns whether the node is in the handler itself, not in a nested function. */
   #isOwn(node: Node): boolean {
     return (
       node.getFirstAncestor(
@@ -278,7 +278,10 @@ class HandlerChange {
     );
   }
 
-  /** `async *name(…)`, which an arrow function cannot be. */
+  /**
+   * Makes the handler an `async *name(…)`. An arrow function becomes a method, since it cannot be a
+   * generator.
+   */
   #makeGenerator(): boolean {
     const handler = this.#handler;
     const file = this.#file;
@@ -309,7 +312,7 @@ class HandlerChange {
     return true;
   }
 
-  /** The type of the request stays where it is written: `ServerUnaryCall<HelloRequest, HelloReply>`. */
+  /** Converts the parameters. Keeps the request's type from `ServerUnaryCall<HelloRequest, HelloReply>`. */
   #parameters(call: ParameterDeclaration, callback: ParameterDeclaration | undefined, request: string): void {
     const file = this.#file;
     const given = call.getTypeNode();

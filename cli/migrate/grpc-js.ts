@@ -1,4 +1,4 @@
-/** How code for @grpc/grpc-js becomes code for this package. Used by migrate-file.ts. */
+/** The rules that convert code for @grpc/grpc-js. Used by migrate-file.ts. */
 import { type CallExpression, type NewExpression, Node, SyntaxKind } from 'ts-morph';
 import { addressOf } from './addresses.ts';
 import type { FileChange } from './file-change.ts';
@@ -69,7 +69,7 @@ function kindByName(
   return undefined;
 }
 
-/** The codes are the same numbers with the same names. */
+/** Converts status codes, which have the same numbers and names. */
 function status(file: FileChange, reference: Reference): void {
   const parent = reference.node.getParentOrThrow();
   if (reference.inType) file.convert(reference, file.use('rdma-rpc', 'StatusCode', 'type'));
@@ -91,7 +91,8 @@ function status(file: FileChange, reference: Reference): void {
 }
 
 /**
- * `credentials.createInsecure()` and the one of servers say that there is no TLS, which is the default here.
+ * Returns the reference in `credentials.createInsecure()` or its counterpart of servers. These can be left
+ * out, as no TLS is the default here.
  */
 function insecure(node: Node | undefined, byNode: ReadonlyMap<Node, Reference>): Reference | undefined {
   if (!Node.isCallExpression(node)) return undefined;
@@ -132,11 +133,11 @@ function convert(file: FileChange, reference: Reference): void {
     );
 }
 
-/** A named import is reported once; a member of `grpc` where it stands. */
+/** Returns the node to report: the import for a named import, each use for a member of `grpc`. */
 const reportedAt = ({ imported, node }: Reference): Node =>
   imported.kind === 'named' ? imported.node : node;
 
-/** Options with a counterpart. */
+/** Options of grpc-js that have a counterpart here. */
 const serverOptions: Readonly<Record<string, string>> = {
   'grpc.max_receive_message_length': 'messageMaxBytes',
 };
@@ -182,7 +183,7 @@ function serverCall(
       bind(file, call, target, credentials);
       return;
     case 'start': {
-      // A server listens when listen() has resolved.
+      // `start()` is not needed: the server listens once listen() has resolved.
       const statement = call.getParent();
       if (Node.isExpressionStatement(statement)) file.removeStatement(statement);
       else file.block('server', call, 'start(): a server listens when listen() has resolved', grpcServerPage);
@@ -203,7 +204,7 @@ function serverCall(
   }
 }
 
-/** A chain of `then` needs no `await`, and rejects where the callback had no error. */
+/** A chain of `then` gets no `await`. */
 const promisedThen = (call: Node, promise: string, then: string): string =>
   Node.isExpressionStatement(call.getParent()) && then === '' ? promised(call, promise) : `${promise}${then}`;
 

@@ -1,4 +1,4 @@
-/** Calls of the Metadata of grpc-js, whose `get` returns a list. Used by the rules of grpc-js. */
+/** Converts uses of grpc-js' Metadata, whose `get` returns a list. Used by the rules of grpc-js. */
 import { type CallExpression, Node, SyntaxKind } from 'ts-morph';
 import type { FileChange } from './file-change.ts';
 import { metadataPage } from './left.ts';

@@ -1,8 +1,8 @@
-/** Where a handler of grpc-js ends, and what its errors become. Used by grpc-handlers.ts. */
+/** Finds where a handler of grpc-js ends, and converts its errors. Used by grpc-handlers.ts. */
 import { Node, type Statement } from 'ts-morph';
 import type { FileChange } from './file-change.ts';
 
-/** Whether nothing of the handler runs behind the statement. */
+/** Returns whether no code of the handler runs after the statement. */
 export function isTail(statement: Node, handler: Node): boolean {
   const parent = statement.getParent();
   if (parent === undefined) return false;
@@ -14,15 +14,15 @@ export function isTail(statement: Node, handler: Node): boolean {
     return parent.getParent() === handler || isTail(parent, handler);
   }
   if (Node.isIfStatement(parent)) return isTail(parent, handler);
-  // What stands behind the try runs after its block and after its catch; a finally runs in any case.
+  // Code after the try runs after its block and after its catch; a finally always runs.
   if (Node.isCatchClause(parent)) return isTail(parent.getParentOrThrow(), handler);
   if (Node.isTryStatement(parent)) return statement !== parent.getFinallyBlock() && isTail(parent, handler);
   return false;
 }
 
 /**
- * `{ code, details }` as an RpcError; undefined for anything else. Errors without a code are UNKNOWN for
- * clients of grpc-js.
+ * Returns `{ code, details }` as an RpcError, and undefined for anything else. Clients of grpc-js get UNKNOWN
+ * for errors without a code.
  */
 export function errorText(file: FileChange, error: Node): string | undefined {
   const create = (code: string, message: string): string =>

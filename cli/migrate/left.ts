@@ -1,10 +1,12 @@
-/** What `rdma-rpc migrate` leaves for a person: where it stands, what to do, and the page that says how. */
+/**
+ * A finding that `rdma-rpc migrate` leaves for a person: the line, what to do, and the page that says how.
+ */
 
 export interface Left {
-  /** From 1. */
+  /** Line number, from 1. */
   readonly line: number;
   readonly text: string;
-  /** Path of the page and its section. */
+  /** Path of the documentation page, with its section. */
   readonly page: string;
 }
 

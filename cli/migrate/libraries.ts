@@ -11,7 +11,7 @@ export const isConnect = ({ module }: FromModule): boolean =>
   /^@(connectrpc|bufbuild)\/connect(-node|-web|-fastify|-express|-next)?$/.test(module);
 export const isProtobufEs = ({ module }: FromModule): boolean => module === '@bufbuild/protobuf';
 
-/** Packages that belong to one of the libraries, and what takes their place. */
+/** Packages that belong to one of the libraries, with their replacement. */
 export const companions: readonly (readonly [name: RegExp, text: string, page: string])[] = [
   [
     /^nice-grpc-(client-middleware|server-middleware|opentelemetry|prometheus|server-(health|reflection|terminator)|error-details)/,

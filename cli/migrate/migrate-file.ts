@@ -1,4 +1,4 @@
-/** Migrates one file: all rules, on the imports that it has. Used by migrate.ts. */
+/** Migrates one file: applies the rules of the libraries that it imports. Used by migrate.ts. */
 import type { SourceFile } from 'ts-morph';
 import { migrateConnect } from './connect.ts';
 import { FileChange, type Group } from './file-change.ts';
@@ -10,7 +10,7 @@ import { companions, isConnect, isGrpc, isLibrary, isNice } from './libraries.ts
 import { migrateNice } from './nice-grpc.ts';
 import { migrateProtobufEs } from './protobuf-es.ts';
 
-/** All that must fit each other in a file. Numbers of status codes are the same everywhere. */
+/** All groups. Status codes are in none, since their numbers are the same everywhere. */
 const groups: readonly Group[] = ['client', 'server', 'errors', 'metadata', 'messages'];
 
 export interface MigratedFile {
@@ -19,7 +19,7 @@ export interface MigratedFile {
   readonly left: readonly Left[];
 }
 
-/** Undefined for a file that imports none of the libraries, nor generated code. */
+/** Returns the migrated file; undefined when it imports none of the libraries and no generated code. */
 export function migrateFile(source: SourceFile, generated: Generated): MigratedFile | undefined {
   let blocked: ReadonlySet<Group> = new Set();
   const left: Left[] = [];
@@ -53,7 +53,7 @@ function companionsOf(change: FileChange): void {
       if (name.test(module)) change.leave(declaration, `${module} ${text}`, page);
 }
 
-/** Modules that CommonJS asks for. */
+/** Returns the modules that the file loads with `require`. */
 function requiredModules(source: SourceFile): string[] {
   return [...source.getFullText().matchAll(/\brequire\(\s*['"]([^'"]+)['"]\s*\)/g)].map(
     ([, module]) => module!,

@@ -1,7 +1,7 @@
 /**
- * `rdma-rpc migrate`: converts code for grpc-js, nice-grpc and connect-es, where that is clear, and prints
- * what it leaves for a person. Exit code 0 when everything was converted, 1 when something is left, 2 for a
- * wrong command line.
+ * `rdma-rpc migrate`: converts code for grpc-js, nice-grpc and connect-es where the meaning is clear, and
+ * lists what a person must change. Exit code 0 when everything was converted, 1 when something is left, 2 for
+ * a wrong command line.
  */
 import { existsSync, statSync } from 'node:fs';
 import { relative, resolve } from 'node:path';

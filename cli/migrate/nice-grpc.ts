@@ -1,4 +1,4 @@
-/** How code for nice-grpc becomes code for this package. Used by migrate-file.ts. */
+/** The rules that convert code for nice-grpc. Used by migrate-file.ts. */
 import { type CallExpression, Node, SyntaxKind } from 'ts-morph';
 import { addressOf } from './addresses.ts';
 import { convertErrorFields } from './errors.ts';
@@ -87,7 +87,7 @@ function unknown(file: FileChange, reference: Reference): void {
   }
 }
 
-/** A status code is the same number everywhere. */
+/** Returns whether the reference is a status code, which has the same number everywhere. */
 function isNumber({ name, node, inType }: Reference): boolean {
   return name === 'Status' && !inType && Node.isPropertyAccessExpression(node.getParent());
 }
@@ -199,7 +199,7 @@ function convert(file: FileChange, reference: Reference, group: Group): void {
   }
 }
 
-/** Arguments that say that there is no TLS, which is the default here. */
+/** Arguments that mean no TLS, which is the default here. */
 function isInsecure(file: FileChange, argument: Node | undefined): Reference | undefined {
   if (!Node.isCallExpression(argument)) return undefined;
   const callee = argument.getExpression();

@@ -3,10 +3,10 @@ import { Project, ScriptTarget } from 'ts-morph';
 import type { Generated } from './generated.ts';
 import { type MigratedFile, migrateFile } from './migrate-file.ts';
 
-/** The files of `paths` that use one of the libraries. Imports are not followed. */
+/** Returns the files of `paths` that use one of the libraries. Imports are not followed. */
 export function migrateSources(paths: readonly string[], generated: Generated): MigratedFile[] {
   return paths.flatMap((path) => {
-    // One project for each file: names are found in it, and thousands of files take the memory of one.
+    // One project for each file: all names are resolved within it, and only one file is in memory at a time.
     const project = new Project({
       skipAddingFilesFromTsConfig: true,
       skipFileDependencyResolution: true,

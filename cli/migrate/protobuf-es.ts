@@ -1,4 +1,4 @@
-/** Functions of @bufbuild/protobuf on schemas of protoc-gen-es. Used by migrate-file.ts. */
+/** Converts functions of @bufbuild/protobuf on schemas of protoc-gen-es. Used by migrate-file.ts. */
 import { type CallExpression, Node } from 'ts-morph';
 import type { FileChange } from './file-change.ts';
 import type { GeneratedNames } from './generated-imports.ts';
@@ -6,7 +6,7 @@ import { connectPage } from './left.ts';
 import type { Reference } from './references.ts';
 import { hasComments } from './status-codes.ts';
 
-/** Functions that are methods of a message type here. */
+/** Functions of protobuf-es, and the methods of a message type that replace them. */
 const methods: Readonly<Record<string, string>> = {
   create: 'create',
   toBinary: 'encode',
@@ -60,7 +60,7 @@ function convertCall(
   return true;
 }
 
-/** `MessageInitShape<typeof HelloRequestSchema>` */
+/** Converts `MessageShape<typeof HelloRequestSchema>` and `MessageInitShape<…>`. */
 function convertType(file: FileChange, reference: Reference, type: Node, names: GeneratedNames): boolean {
   if (!Node.isTypeReference(type) || !['MessageShape', 'MessageInitShape'].includes(reference.name))
     return false;

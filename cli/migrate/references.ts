@@ -1,4 +1,4 @@
-/** The imports of a file, and where each imported name is used. Used by file-change.ts and the rules. */
+/** Finds the imports of a file, and the uses of each imported name. Used by file-change.ts and the rules. */
 import {
   type EntityName,
   type Identifier,
@@ -10,7 +10,7 @@ import {
 
 export interface Imported {
   readonly module: string;
-  /** Of the module: `Status`, `default`, or `*`. */
+  /** Name of the module's export: `Status`, `default`, or `*`. */
   readonly name: string;
   readonly local: string;
   readonly kind: 'named' | 'default' | 'namespace';
@@ -25,7 +25,7 @@ export interface Reference {
   readonly module: string;
   /** The name in the module; with `grpc.status` it is `status`. Empty for a namespace as a whole. */
   readonly name: string;
-  /** `Status`, or `grpc.Status` as a whole. */
+  /** The node `Status`, or all of `grpc.Status`. */
   readonly node: Node;
   readonly inType: boolean;
 }
@@ -47,14 +47,14 @@ export function importedNames(source: SourceFile): Imported[] {
   });
 }
 
-/** Without the names in comments, such as those of `@param`. */
+/** Returns the identifiers, without names in comments such as those of `@param`. */
 export function identifiersIn(node: Node): Identifier[] {
   return node
     .getDescendantsOfKind(SyntaxKind.Identifier)
     .filter((each) => each.getFirstAncestor(Node.isJSDoc) === undefined);
 }
 
-/** Sorted by position, the last one first, so that what stands inside of something comes before it. */
+/** Returns the references in reverse order, so that nested nodes come before the nodes around them. */
 export function referencesIn(source: SourceFile, imports: readonly Imported[]): Reference[] {
   const byName = new Map(imports.map((each) => [each.local, each]));
   const found: Reference[] = [];
@@ -81,7 +81,7 @@ function referenceOf(identifier: Identifier, imported: Imported): Reference {
   return { imported, module, name: imported.kind === 'default' ? 'default' : '', node: identifier, inType };
 }
 
-/** Whether it is not the name of a member, or of what is declared or imported there. */
+/** Returns whether the identifier is a use, and not the name of a member, a declaration or an import. */
 function isUse(identifier: Identifier): boolean {
   const parent = identifier.getParent();
   if (Node.isImportSpecifier(parent) || Node.isImportClause(parent) || Node.isNamespaceImport(parent))
@@ -94,7 +94,7 @@ function isUse(identifier: Identifier): boolean {
   return !(Node.hasName(parent) && parent.getNameNode() === identifier) && !Node.isBindingElement(parent);
 }
 
-/** A parameter or variable of the same name hides the import. */
+/** Returns whether a parameter or variable of the same name hides the import. */
 function isShadowed(identifier: Identifier, { local, declaration }: Imported): boolean {
   for (
     let scope: Node | undefined = identifier.getParent();

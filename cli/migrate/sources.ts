@@ -1,4 +1,4 @@
-/** The files that `rdma-rpc migrate` reads. */
+/** Finds the files that `rdma-rpc migrate` reads. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { isGeneratedImport, isGeneratedModule } from './generated-modules.ts';
@@ -9,8 +9,8 @@ const skipped = new Set(['node_modules', 'dist', 'build', 'coverage', 'vendor'])
 const specifier = /\bfrom\s*['"]([^'"\n]+)['"]|\brequire\(\s*['"]([^'"\n]+)['"]/g;
 
 /**
- * Absolute paths, sorted, of files that import one of the libraries or generated code. Generated files,
- * declarations, `gen` and folders of packages are left out.
+ * Returns the sorted absolute paths of files that import one of the libraries or generated code. Generated
+ * files, declarations, `gen` and package folders are left out.
  */
 export function sourcesIn(paths: readonly string[], gen: string): string[] {
   const found = new Set<string>();
@@ -34,7 +34,7 @@ export function sourcesIn(paths: readonly string[], gen: string): string[] {
   return [...found].sort();
 }
 
-/** A quick look, so that a compiler reads only what may change. */
+/** A quick check of the text, so that the compiler reads only files that may change. */
 function concerns(text: string, path: string): boolean {
   for (const [, imported, required] of text.matchAll(specifier)) {
     const module = imported ?? required ?? '';

@@ -1,10 +1,13 @@
-/** Status codes of the libraries: the same numbers, and mostly the same names. Used by the rules of each. */
+/**
+ * Converts status codes, which have the same numbers and mostly the same names. Used by the rules of each
+ * library.
+ */
 import { Node, SyntaxKind } from 'ts-morph';
 import type { FileChange } from './file-change.ts';
 
 /**
- * Call it for `Status.NOT_FOUND`. The codes of this package are constants and not an enum, so that a variable
- * that begins with one code, and gets others, needs a type.
+ * Adds a type to a variable that is initialized with `access`, such as `Status.NOT_FOUND`. The codes of this
+ * package are constants, not an enum, so a variable that later gets another code needs a written type.
  */
 export function typeOfVariable(file: FileChange, access: Node): void {
   const parent = access.getParent();
@@ -19,7 +22,7 @@ export function typeOfVariable(file: FileChange, access: Node): void {
   file.edits.insert(mark.getEnd(), `: ${file.use('rdma-rpc', 'StatusCode', 'type')}`);
 }
 
-/** Whether there are comments in the node beside those in its parts. */
+/** Returns whether the node has comments outside of these parts. */
 export function hasComments(node: Node, parts: readonly Node[]): boolean {
   let text = node.getText();
   for (const part of parts) text = text.replace(part.getText(), '');

@@ -1,13 +1,13 @@
 /**
- * What an expression is, as far as a file shows it: a server, a channel, a client, metadata. Found by its
- * initializer or its written type, without the types of the libraries, which need not be installed. Used by
- * the rules of each library.
+ * Finds out what an expression is: a server, a channel, a client or metadata. It uses initializers and
+ * written types within the file only, since the libraries need not be installed. Used by the rules of each
+ * library.
  */
 import { Node } from 'ts-morph';
 
 export type Kind = 'server' | 'channel' | 'client' | 'metadata' | 'context' | 'router';
 
-/** The kind of a call, a `new` or a type reference, by the library of the rules. */
+/** Returns the kind of a call, a `new` or a type reference in one library. */
 export type KindOf = (node: Node) => Kind | undefined;
 
 const depthMax = 8;
@@ -24,7 +24,7 @@ export function kindOf(expression: Node | undefined, known: KindOf, depth = 0): 
     return again(expression.getExpression());
   const found = known(expression);
   if (found !== undefined) return found;
-  // Methods that return their object.
+  // These methods return their own object.
   if (Node.isCallExpression(expression)) {
     const callee = expression.getExpression();
     if (Node.isPropertyAccessExpression(callee) && /^(add|use|set|append)$/.test(callee.getName()))
@@ -53,7 +53,7 @@ function declaredKind(declarations: readonly Node[], known: KindOf, depth: numbe
   return undefined;
 }
 
-/** `Channel`, and `Channel | undefined`. */
+/** Returns the kind of a written type, such as `Channel` or `Channel | undefined`. */
 function typeKind(type: Node, known: KindOf): Kind | undefined {
   if (!Node.isUnionTypeNode(type)) return known(type);
   return type
@@ -62,7 +62,7 @@ function typeKind(type: Node, known: KindOf): Kind | undefined {
     .find((kind) => kind !== undefined);
 }
 
-/** Of a member of a class: its declaration, or what is assigned to it. */
+/** Returns the kind of a class member, by its declaration or by an assignment to it. */
 function memberKind(access: Node, known: KindOf, depth: number): Kind | undefined {
   if (!Node.isPropertyAccessExpression(access)) return undefined;
   const owner = access.getFirstAncestor(Node.isClassDeclaration);
@@ -86,13 +86,13 @@ function memberKind(access: Node, known: KindOf, depth: number): Kind | undefine
   return undefined;
 }
 
-/** Whether an `await` may stand there. */
+/** Returns whether an `await` may be inserted at the node. */
 export function mayAwait(node: Node): boolean {
   const inner = node.getFirstAncestor(
     (each) =>
       Node.isFunctionLikeDeclaration(each) || Node.isFunctionExpression(each) || Node.isArrowFunction(each),
   );
-  // At the top of a file, too, the code behind it goes on as before.
+  // Not at the top level: an `await` would delay the code after it.
   if (inner === undefined) return false;
   return (
     (Node.isFunctionDeclaration(inner) ||
@@ -103,7 +103,7 @@ export function mayAwait(node: Node): boolean {
   );
 }
 
-/** Its value is not used: `x;`, `await x;`, `void x;`. */
+/** Returns whether the value is unused, as in `x;`, `await x;` and `void x;`. */
 export function isStatement(node: Node): boolean {
   const parent = node.getParent();
   if (parent === undefined) return false;
@@ -112,8 +112,8 @@ export function isStatement(node: Node): boolean {
 }
 
 /**
- * A promise in place of a call that returned nothing: awaited where that can be, and where it was not awaited
- * before.
+ * Returns the text for a promise that replaces a call without a result: with `await` where allowed, otherwise
+ * with `void`; unchanged where its value is already used.
  */
 export function promised(call: Node, text: string): string {
   const parent = call.getParent();

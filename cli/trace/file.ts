@@ -88,7 +88,7 @@ export function traceIn(bytes: Uint8Array): Trace {
   return { about, rows };
 }
 
-/** Throws an Error with a sentence. */
+/** Reads a trace file. Throws an Error whose message can be shown to the user. */
 export function readTrace(path: string): Trace {
   // Non-blocking, because a pipe without a writer would wait for one.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);

@@ -26,7 +26,7 @@ export interface SchemaFile {
 /** The files whose names a file may use. */
 interface Visible {
   readonly files: ReadonlySet<SchemaFile>;
-  /** Those that are not imported for options only: their types may be used. */
+  /** The files whose types may be used: all except those imported for options only. */
   readonly types: ReadonlySet<SchemaFile>;
   /** One of them could not be read, so a missing name may be declared there. */
   readonly incomplete: boolean;

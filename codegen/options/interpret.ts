@@ -148,7 +148,7 @@ class Interpreter {
       case 'bytes':
         return value.kind === 'string' ? Uint8Array.from(value.bytes) : wrong('a string in quotes');
       case 'bool':
-        // Text format has more spellings of it than the language.
+        // Text format has more spellings of true and false than the language of .proto files.
         if (value.kind === 'name' && /^(true|t|True)$/.test(value.text)) return true;
         if (value.kind === 'name' && /^(false|f|False)$/.test(value.text)) return false;
         return wrong('true or false');

@@ -108,7 +108,7 @@ class Worker {
   private readonly context: WorkerContext;
   private readonly size: SizeClass;
   private readonly name: string;
-  /** The version that each key must have; 0: no value. */
+  /** The version that each key must have; 0 when it has no value. */
   private readonly versions = new Uint32Array(keysPerWorker);
   /** Reused for every Put: the runtime registers it once, and finds it in its cache from then on. */
   private readonly value: Uint8Array;

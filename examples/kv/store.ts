@@ -34,8 +34,8 @@ export class Store {
   }
 
   /**
-   * Keeps a copy of `value`, since the caller's value may lie in memory that is only lent. `full`: the value
-   * does not fit, and the old entry stays.
+   * Keeps a copy of `value`, since the caller's value may lie in memory that is only lent. Returns `full`
+   * when the value does not fit; the old entry then stays.
    */
   put(key: string, version: number, value: Uint8Array): 'added' | 'replaced' | 'full' {
     const old = this.entries.get(key);

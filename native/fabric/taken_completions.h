@@ -1,8 +1,8 @@
-// How far a completion queue has been taken out, for devices that do not say what is left in it. Completions
-// come out in the order in which they went in, and there are never more of them than the queue has entries:
-// so all that lay there at some moment has come out once as many have been taken since, or once the queue has
-// been found empty. Kept by completion queues of devices, asked through their queue pairs, on the device's
-// thread.
+// Tells whether all completions that were in a queue at a given time have been polled, for devices that do
+// not report what is left in it. A queue holds at most as many completions as it has entries, and they are
+// polled in order. So everything that was in it at that time has been polled once as many completions as the
+// queue has entries have been polled since, or once the queue was empty. Owned by completion queues of
+// devices and asked through their queue pairs, on the device's thread.
 #pragma once
 
 #include <cstdint>

@@ -118,8 +118,8 @@ class Arena {
   /// Drops a reference; the last one frees the block for reuse. For an invalid number nothing happens, except
   /// that it is counted.
   void release(BlockId id);
-  /// The same for a block that has not been used. A caller that waits for memory could have had it before, so
-  /// it does not count as released memory (ArenaCounters::releases).
+  /// Releases a block that was never used. It does not count in ArenaCounters::releases, since no memory has
+  /// come free that a waiting caller could not have had before.
   void release_unused(BlockId id);
   /// The block while live(id), else an empty one. The reference stays valid until the block's chunk is
   /// retired.

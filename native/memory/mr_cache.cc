@@ -91,7 +91,8 @@ bool MrCache::awaits(std::uint64_t key, void* data, std::size_t bytes, std::uint
 void MrCache::finish(std::uint64_t key, const fabric::Registration& registration, std::uint64_t now_ns) {
   ++finished_;
   const auto found = background_.find(key);
-  // acquire() was called meanwhile and may have been followed by another attempt, or the device has gone.
+  // The result is no longer wanted: acquire() took over meanwhile (another attempt may run), or the device was
+  // removed.
   if (found == background_.end() || found->second.registration.get() != &registration) return;
   Background& background = found->second;
   background.since_ns = now_ns;

@@ -173,7 +173,7 @@ Outcome Pair::run(const Step& step, const std::function<void(std::uint64_t)>& me
   Outcome outcome;
   if (step.measures) {
     outcome = step.latency ? measure_latency(step) : measure_bandwidth(step);
-    // By then damaged messages have been counted.
+    // Call it only now, when damaged messages have been counted.
     if (error_.empty() && !stopped_.load(std::memory_order_relaxed)) measured(outcome.messages);
   }
   if (!step.measures || error_.empty()) serve(step);

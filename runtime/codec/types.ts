@@ -23,14 +23,15 @@ export interface MessageType<T, Init = T> {
    * size is large enough. `bytes` values of at least `writer.gatherBytes` are not included; their lengths are
    * added to `writer.gathered` (at most `outOfLineMax` of them, the rest counts as memory). Cheap: only long
    * strings are measured, for others 3 × length is assumed. It need not refuse invalid messages: the result
-   * is then meaningless, and `encodeTo` throws. Call `writer.reset()` before it; `depth` is for generated code.
+   * is then meaningless, and `encodeTo` throws. Call `writer.reset()` before it; `depth` is for generated
+   * code.
    */
   bound(message: Init, writer: Writer, depth?: number): number;
   /**
    * Writes the protobuf encoding at `at` and returns the end. Writes nothing at or behind `limit` (default:
    * the end of the writer's memory). If there may not be enough room, by the rules of `bound`, sets
-   * `writer.full`; everything written is then meaningless. `bytes` values of at least `writer.gatherBytes` are
-   * left out and recorded in `writer` (position and value), so that memory · value · memory … is plain
+   * `writer.full`; everything written is then meaningless. `bytes` values of at least `writer.gatherBytes`
+   * are left out and recorded in `writer` (position and value), so that memory · value · memory … is plain
    * protobuf. Throws CodecError for values that do not fit their field, and for nesting over 100. Call
    * `writer.reset()` before it; `depth` and `field` (for errors) are for generated code.
    */

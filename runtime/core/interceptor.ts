@@ -107,11 +107,11 @@ export type Innermost<Call extends ChainedCall> = (
 const ignore = (): void => undefined;
 
 /**
- * An interceptor may call `next` and drop the promise, whose rejection must not end the process as unhandled.
- * A listener for that is added only when the call has failed: V8 follows a promise with a single listener to
- * the function that awaits it, for the stacks of errors. It is called by the function whose promise it is, so
- * it waits for the end of that function's current microtask, which comes before Node looks for unhandled
- * rejections.
+ * Marks the rejection of a promise of `next` as handled, since an interceptor may drop that promise, and an
+ * unhandled rejection would end the process. Call it only when the call has failed: for the stacks of errors
+ * V8 follows a promise to the function that awaits it, but only while it has a single listener. The caller is
+ * the function whose promise it is, so the listener is added one microtask later, when the promise exists.
+ * Node looks for unhandled rejections after that.
  */
 function handleLater(responseOf: () => Promise<RpcResponse>): void {
   queueMicrotask(() => responseOf().catch(ignore));

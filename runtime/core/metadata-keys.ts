@@ -22,9 +22,9 @@ const ending = '-bin';
 const keptMax = 256;
 const keptCharsMax = 64;
 
-/** By the text that the application has written. */
+/** Keys by the text that the application has written. */
 const byText = new Map<string, MetadataKey>();
-/** By a hash of the bytes; a key replaces another one with the same hash. */
+/** Keys by a hash of their bytes; a key replaces another one with the same hash. */
 const byBytes: (MetadataKey | undefined)[] = new Array<undefined>(keptMax).fill(undefined);
 
 function newKey(name: string): MetadataKey {

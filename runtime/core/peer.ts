@@ -23,8 +23,8 @@ export interface PeerInfo {
   /** What it claims about itself, unchecked. */
   readonly claims: string;
   /**
-   * Of the process at the other end of a unix socket, when it connected; undefined when the kernel cannot
-   * report it.
+   * User, primary group and process id of the process at the other end of a unix socket, when it connected.
+   * Undefined when the kernel cannot report them.
    */
   readonly uid: number | undefined;
   readonly gid: number | undefined;

@@ -22,8 +22,8 @@ const field = 16;
 const tableFrom = 64;
 const tableField = 48;
 /**
- * A key that no smaller object of the message has had: V8 creates a description of such objects for each.
- * That is slow rather than large (10 us when many are different), so it counts for more than its memory.
+ * Cost of a key that no object of this message has had so far. V8 then creates a new object description,
+ * which takes time rather than memory (10 us when many keys differ), so the cost is higher than the memory.
  */
 const newKey = 1024;
 const keyBytesMax = 64;

@@ -47,8 +47,8 @@ export class Measure {
   }
 
   /**
-   * Returns the maximum size of the value in memory, and plans out-of-line values in the writer. Throws CodecError for
-   * values that cannot be sent.
+   * Returns the maximum size of the value in memory, and plans out-of-line values in the writer. Throws
+   * CodecError for values that cannot be sent.
    */
   of(value: unknown, writer: Writer): number {
     this.#path = [];

@@ -84,8 +84,8 @@ export interface SessionOptions {
   /** Who makes the calls of the session: this side as its client, or the peer. */
   role: 'client' | 'server';
   /**
-   * Whether this side asks the fabric for the connection, which exactly one of the two sides must do. Default:
-   * the client asks.
+   * Whether this side asks the fabric for the connection, which exactly one of the two sides must do.
+   * Default: the client asks.
    */
   active?: boolean;
   /**

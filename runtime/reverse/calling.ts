@@ -3,15 +3,16 @@
  * to its end, and the Peer that uses it. Created by RpcPeers when the client first offers to serve; on the
  * server's JS thread.
  *
- * | state     | what comes              | what follows                                                |
- * |-----------|-------------------------|-------------------------------------------------------------|
- * | idle      | serve                   | asking: whether the client may (option `authorize`)         |
- * | asking    | it may                  | connecting, and `serving` is sent; else `unserve`, and idle |
- * | connecting| connected               | open: the peer is known, and `served` is sent               |
- * | open      | unserve, drain          | the last answer: `unserve` is sent, and ending              |
- * | open      | unserve now, lost, end  | ending                                                      |
- * | ending    | nothing is left of it   | idle                                                        |
- * | ending    | serve                   | waits for idle                                              |
+ * | state      | event                       | reaction                                                 |
+ * |------------|-----------------------------|----------------------------------------------------------|
+ * | idle       | serve                       | asks `authorize` whether the client may serve → asking   |
+ * | asking     | the client may serve        | sends `serving` → connecting                             |
+ * | asking     | the client may not serve    | sends `unserve` → idle                                   |
+ * | connecting | the session is connected    | creates the peer, sends `served` → open                  |
+ * | open       | unserve, drain              | waits for the last answer, sends `unserve` → ending      |
+ * | open       | unserve now, lost, end      | fails the calls, sends `unserve` → ending                |
+ * | ending     | the session is released     | → idle                                                   |
+ * | ending     | serve                       | handles the frame when idle                              |
  */
 import { controlText, type Serve, type Unserve } from '../control/frames.ts';
 import type { SecondHalf } from '../control/handshake/second-session.ts';
@@ -116,7 +117,7 @@ export class Calling implements ConnectionCalls {
     try {
       answer = half.accept(frame);
     } catch (error) {
-      // The queue pair is not that of the client of the handshake.
+      // The queue pair does not belong to the client of the handshake.
       this.#connection.close(controlText(textOf(error)));
       return;
     }

@@ -1,5 +1,5 @@
 /**
- * `rdma-rpc/reverse`: calls from a server to its clients, over the connections that the clients have made.
+ * `rdma-rpc/reverse`: calls from a server to its clients, over the clients' own connections.
  */
 export { peersOf } from './peers.ts';
 export { serveReverse } from './reverse-server.ts';

@@ -3,11 +3,11 @@
  * `serve` frame to its end, and the server session on it. Created by the ReverseServer of the channel, on its
  * JS thread.
  *
- * | state   | what comes                  | what follows                                          |
+ * | state   | event                       | reaction                                              |
  * |---------|-----------------------------|-------------------------------------------------------|
- * | asked   | serving                     | dials, and is dialled                                 |
- * | dialled | served                      | up: the owner is told                                 |
- * | any     | unserve, end, session down  | over: the owner is told why; handlers are aborted     |
+ * | asked   | serving                     | connects the queue pair → dialled                     |
+ * | dialled | served                      | notifies the owner → up                               |
+ * | any     | unserve, end, session down  | aborts handlers, gives the owner the reason → over    |
  */
 import { releaseContext } from '../boundary/contexts.ts';
 import type { ClientLink, ConnectionServing } from '../client/connections/client-link.ts';

@@ -94,7 +94,10 @@ export function listenInWorker(given: Server, options: WorkerOptions = {}): void
   send({ type: 'ready', version: handoverVersion });
 }
 
-/** Never rejects. A registry is the application's: it may fail, and give what cannot be sent to a thread. */
+/**
+ * Sends the worker's metrics to the main thread. Never rejects: the application's registry may throw, or
+ * return values that cannot be sent to a thread.
+ */
 async function sendMetrics(
   send: (message: ToMain) => void,
   registry: MetricsRegistry | undefined,

@@ -18,7 +18,9 @@ interface Gathered {
   readonly memoryBytes: number;
 }
 
-/** Encodes at an odd offset of a larger memory, checks the guarantees of the writer, and joins the segments. */
+/**
+ * Encodes at an odd offset of a larger memory, checks the guarantees of the writer, and joins the segments.
+ */
 function gather(type: AnyType, message: AnyMessage, gatherBytes: number): Gathered {
   const writer = new Writer();
   writer.gatherBytes = gatherBytes;

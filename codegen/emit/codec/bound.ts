@@ -1,7 +1,7 @@
 /**
- * The generated `bound` function: an upper bound of the encoding. It visits values in the order in which
- * encode writes them, and checks nothing, since encode follows and does; so none of its primitives needs the
- * name of a field.
+ * Emits the `bound` function, which returns an upper bound of the encoding's size. It visits values in the
+ * order in which encode writes them. It does not check them, since encode always follows and does, so its
+ * primitives need no field names.
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { formOf, quote, scalarForm } from '../scalar.ts';

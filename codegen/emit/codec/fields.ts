@@ -38,8 +38,8 @@ function presence({ presence, type }: Field): string {
 }
 
 /**
- * A word of the text that the runtime's `fieldEntries` parses; a type that has no text form is added to
- * `more`.
+ * Returns one word of the text that the runtime's `fieldEntries` parses. Adds to `more` what has no text
+ * form, such as the codec of a message.
  */
 function entry(field: Field, more: string[], scope: FileScope): string {
   const { name, type, oneof, mapKey } = field;

@@ -84,8 +84,8 @@ function writeEntry(field: Field, value: string, scope: FileScope): string {
 }
 
 /**
- * Returns the name of the function for entries with a string key. A map is written by two loops, but entries
- * in one place.
+ * Emits a function that writes one entry with a string key, and returns its name. Both loops that write a map
+ * call it, so the code of an entry is emitted once.
  */
 function shareEntry(field: Field, name: string, common: readonly Parameter[], scope: FileScope): string {
   const parameters: Parameter[] = [...common, ['key', 'string'], ['value', valueType(field, scope, 'init')]];

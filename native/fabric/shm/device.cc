@@ -216,7 +216,8 @@ std::shared_ptr<RemoteDevice> Device::remote(const AddressBlob& address, std::st
   auto remote = RemoteDevice::open(address, options_.any_memory, error);
   if (!remote) return nullptr;
   remotes_.push_back(remote);
-  // Access that this process lacks to the peer is access that the peer will lack to this process.
+  // Access rights are symmetric: if this process cannot reach all memory of the peer, the peer cannot reach
+  // all memory of this process.
   if (!remote->reaches_any_memory()) capabilities_.exposes_any_memory = false;
   return remote;
 }

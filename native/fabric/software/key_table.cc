@@ -95,7 +95,7 @@ WcStatus KeyTable::bind(const BindRequest& request, std::uint32_t qp_num) {
   const bool covered = region != nullptr && region->kind == KeyEntry::Kind::region &&
                        may_bind(request.access, request.length, region->access) &&
                        region->contains(request.addr, request.length);
-  // One that was revoked before opens nothing, and its region may have gone.
+  // A window that was revoked before this bind grants nothing, so its region may already be deregistered.
   const bool allowed = entry != nullptr && entry->window->bound_key == 0 && (covered || entry->revoked);
   if (!allowed) {
     if (entry != nullptr) remove(request.key);

@@ -26,7 +26,7 @@ class WindowTable {
   void free_those_on(const Region& region);
 
  private:
-  /// By the part of the key that a bind does not change.
+  /// Windows by the part of their key that a bind does not change.
   std::unordered_map<std::uint32_t, Window*> windows_;
 };
 

@@ -47,7 +47,7 @@ export function fromJson<T, Init>(
   return readMessage(type as MessageType<object>, json, options, type.typeName, 0) as T;
 }
 
-/** The same from text. An object in it may not have two members of the same name. */
+/** Decodes a message from JSON text. An object in it may not have two members of the same name. */
 export function fromJsonString<T, Init>(
   type: MessageType<T, Init>,
   text: string,

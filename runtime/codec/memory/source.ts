@@ -36,7 +36,7 @@ export class Source {
   at = 0;
   /** Number and wire type of the field being read, as an int32. Set by `nextTag`. */
   tag = 0;
-  /** End of the content whose length `readStart` has just read: its second result. */
+  /** Second result of `readStart`: the end of the content whose length it has read. */
   stop = 0;
   /** The last map with number keys that was found to have gaps. */
   sparse: object | undefined;

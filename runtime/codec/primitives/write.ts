@@ -292,8 +292,9 @@ export function writeBytes(
 }
 
 /**
- * Writes the length of a message at `at`: of [at + 1 + wide, end) and of the out-of-line values recorded since `held` was
- * read. If it needs another number of bytes than `1 + wide`, the content is moved with its out-of-line values.
+ * Writes the length of a message at `at`: of [at + 1 + wide, end) and of the out-of-line values recorded
+ * since `held` was read. If it needs another number of bytes than `1 + wide`, the content is moved with its
+ * out-of-line values.
  */
 export function closeLength(writer: Writer, at: number, held: number, end: number, wide = 0): number {
   if (wide !== 0 || end - at > 128 || writer.held !== held) return closeWide(writer, at, held, end, wide);

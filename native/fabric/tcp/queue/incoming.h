@@ -1,6 +1,6 @@
-// What is coming from the peer: how much of a header and of its payload is here, and which frame the request
-// that it belongs to goes on with. It knows where frames stand and not what they do. Owned by a QueuePair, on
-// the device's thread.
+// The progress of the incoming frame: how many bytes of its header and payload have arrived, and which frame
+// must follow in the same request. It checks the order of frames but does not execute them. Owned by a
+// QueuePair, on the device's thread.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace rdma_rpc::fabric::tcp {
 
 class Incoming {
  public:
-  /// Takes what is missing of the next header. Returns how many bytes that were; the frame begins when
+  /// Copies the missing bytes of the header. Returns how many it took; the frame begins when
   /// header_is_whole().
   std::size_t take_header(const std::byte* from, std::size_t bytes) {
     const std::size_t part = std::min(sizeof header_ - have_, bytes);
@@ -29,18 +29,18 @@ class Incoming {
 
   // --- its payload
   void payload_begins() { left_ = header_.bytes; }
-  /// Bytes that have not come.
+  /// Bytes of the payload that have not arrived.
   std::size_t left() const { return left_; }
-  /// Bytes that have.
+  /// Bytes of the payload that have arrived.
   std::uint64_t done() const { return header_.bytes - left_; }
   void landed(std::size_t bytes) { left_ -= bytes; }
 
   // --- the request that the frame belongs to
-  /// Requests of the peer that have been carried out, counting on: the number of the next one.
+  /// Number of the peer's requests that were carried out, which is also the number of the next one.
   std::uint32_t handled() const { return handled_; }
   /// A request of several frames is under way.
   bool is_under_way() const { return next_.has_value(); }
-  /// Why the frame may not stand where it stands, as the first of a request or as one that goes on; or null.
+  /// Returns why the frame is out of order, as the first of a request or as a later one; null when it is not.
   const char* why_misplaced() const {
     if (!next_) return header_.number == handled_ ? nullptr : "a request does not have the next number";
     const bool goes_on = header_.op == next_->op && header_.number == next_->number &&
@@ -49,14 +49,14 @@ class Incoming {
                          (header_.flags & ~flag_ack) == next_->flags;
     return goes_on ? nullptr : "a frame does not continue where the one before it ended";
   }
-  /// The frame is over, and the request goes on with another one.
+  /// Call when the frame has ended and the request continues with another one.
   void expect_next() {
     written_ += header_.bytes;
     next_ = header_;
     next_->addr += header_.bytes;
     next_->total -= header_.bytes;
   }
-  /// Bytes of the request, when the frame is its last.
+  /// Bytes of the whole request, when this frame is its last.
   std::uint32_t request_bytes() const { return written_ + header_.bytes; }
   void request_is_done() {
     ++handled_;

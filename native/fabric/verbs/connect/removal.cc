@@ -39,7 +39,7 @@ class Watch {
     const std::lock_guard lock(mutex_);
     const auto same = [&](const Kept& kept) { return kept.anchor->verbs == added.anchor->verbs; };
     if (std::any_of(kept_.begin(), kept_.end(), same)) return;
-    // Without a thread the device stays open when it is removed, as it would without this code.
+    // Without the watching thread the device is not registered here, and stays open after it was removed.
     if (changed_.fd() < 0 || (!running_ && !start())) return;
     kept_.push_back(std::move(added));
     changed_.ring();

@@ -26,7 +26,8 @@ void restrict_to(Driver driver, bool iwarp, Capabilities* can) {
     can->exact_windows = false;
   }
   if (driver == Driver::siw) can->names_refusals = can->checks_read_rights = false;
-  // This side cannot know which driver the peer has, and the peer sends the bytes of a READ.
+  // The limit is for a peer with soft-iWARP, which sends the bytes of our READs. This side cannot know which
+  // driver the peer has, so the limit holds on all of iWARP.
   if (iwarp) can->one_page_read_max = kShortEntryBytes;
 }
 
