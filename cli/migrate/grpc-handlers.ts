@@ -170,7 +170,9 @@ class HandlerChange {
       const access = each.getParent();
       const member = Node.isPropertyAccessExpression(access) ? access.getName() : '';
       const outer = access?.getParent();
-      if (member === 'request') file.replaceNode(access!, request);
+      if (member === 'request' && isAccessor(outer))
+        this.#leave(each, `${outer.getText()}(): messages are plain objects, without getters`);
+      else if (member === 'request') file.replaceNode(access!, request);
       else if (
         member === 'metadata' &&
         Node.isPropertyAccessExpression(outer) &&
@@ -335,6 +337,12 @@ class HandlerChange {
     }
   }
 }
+
+/** `request.getName` of google-protobuf. */
+const isAccessor = (node: Node | undefined): node is Node =>
+  Node.isPropertyAccessExpression(node) &&
+  /^(get|has|clear|set)[A-Z]/.test(node.getName()) &&
+  Node.isCallExpression(node.getParent());
 
 const isMember = (identifier: Node): boolean => {
   const parent = identifier.getParent();

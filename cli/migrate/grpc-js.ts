@@ -112,6 +112,13 @@ function convert(file: FileChange, reference: Reference): void {
     file.convert(reference, file.use('rdma-rpc', types[name], 'type'));
     return;
   }
+  // `[name: string]: UntypedHandleCall;`, which grpc-js wants of a class of handlers.
+  const member = Node.isIndexSignatureDeclaration(parent.getParent()) ? parent.getParent() : undefined;
+  if (name === 'UntypedHandleCall' && member !== undefined) {
+    file.convert(reference);
+    file.removeStatement(member);
+    return;
+  }
   const made = Node.isNewExpression(parent) && parent.getExpression() === node ? parent : undefined;
   if (name === 'Metadata' && made !== undefined && made.getArguments().length === 0) {
     file.convert(reference, file.use('rdma-rpc', 'Metadata'));

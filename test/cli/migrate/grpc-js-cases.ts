@@ -334,4 +334,41 @@ createServer().add(GreeterDefinition, { sayHello });
 `,
     left: [[5, /a handler of another file: see that it has been converted/]],
   },
+  {
+    what: 'a class of handlers, with the index signature that grpc-js wants',
+    before: `import type { sendUnaryData, ServerUnaryCall, UntypedHandleCall } from '@grpc/grpc-js';
+import type { GreeterServer, HelloReply, HelloRequest } from './old/greeter';
+
+export class GreeterService implements Partial<GreeterServer> {
+  [name: string]: UntypedHandleCall;
+  sayHello(call: ServerUnaryCall<HelloRequest, HelloReply>, callback: sendUnaryData<HelloReply>) {
+    callback(null, { text: call.request.name });
+  }
+}
+`,
+    after: `import type { GreeterHandlers, HelloRequest } from './gen/greeter.rdma';
+
+export class GreeterService implements Partial<GreeterHandlers> {
+  sayHello(request: HelloRequest) {
+    return { text: request.name };
+  }
+}
+`,
+  },
+  {
+    what: 'messages with getters: the file stays as it is',
+    before: `import type { sendUnaryData, ServerUnaryCall } from '@grpc/grpc-js';
+import { HelloReply, type HelloRequest } from './gen/greeter_pb';
+
+export function sayHello(call: ServerUnaryCall<HelloRequest, HelloReply>, callback: sendUnaryData<HelloReply>) {
+  const reply = new HelloReply();
+  reply.setText(call.request.getName());
+  callback(null, reply);
+}
+`,
+    left: [
+      [5, /new HelloReply\(\): messages are plain objects, without setters/],
+      [6, /call\.request\.getName\(\): messages are plain objects, without getters/],
+    ],
+  },
 ];
