@@ -6,7 +6,7 @@
 interface Block {
   readonly bytes: number;
   references: number;
-  /** While this side needs it, whoever else has it. */
+  /** While this side needs it, also when the application has it. */
   held: ArrayBuffer | undefined;
   /** Of one that the application has: it ends with its last view. */
   lent: WeakRef<ArrayBuffer> | undefined;
