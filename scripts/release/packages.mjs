@@ -11,7 +11,7 @@ import { filesBehind, filesUnder } from './closure.mjs';
 
 const BUNDLE = 'dist/bundle';
 export const PLATFORMS = ['x64', 'arm64'];
-export const platformPackage = (arch) => `@rdma-rpc/linux-${arch}`;
+const platformPackage = (arch) => `@rdma-rpc/linux-${arch}`;
 /** The files of a platform's package. The plug-in is missing where its headers are not installed. */
 const NATIVE = ['rdma_rpc.node', 'rdma_rpc_verbs.so'];
 const PERF = 'rdma_rpc_perf';
