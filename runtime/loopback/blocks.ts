@@ -6,7 +6,7 @@
 interface Block {
   readonly bytes: number;
   references: number;
-  /** While this side needs it, whoever else has it. */
+  /** While this side needs it, also when the application has it. */
   held: ArrayBuffer | undefined;
   /** Of one that the application has: it ends with its last view. */
   lent: WeakRef<ArrayBuffer> | undefined;
@@ -34,10 +34,14 @@ export class Blocks {
     return block;
   }
 
+  /** Bytes that the block has; 0 when it has been released. */
+  sizeOf(block: number): number {
+    return this.#find(block)?.byteLength ?? 0;
+  }
+
   /** The block's memory, which this side keeps until the block is released. */
   memoryOf(block: number): ArrayBuffer {
-    const known = this.#blocks.get(block);
-    const buffer = known?.held ?? known?.lent?.deref();
+    const buffer = this.#find(block);
     if (buffer === undefined) throw new Error(`loopback: block ${block} has been released`);
     return buffer;
   }
@@ -69,8 +73,9 @@ export class Blocks {
 
   release(block: number): void {
     const known = this.#blocks.get(block);
-    if (known === undefined || --known.references > 0) return;
-    this.#end(block);
+    if (known === undefined) return;
+    if (--known.references === 0) this.#end(block);
+    else if (known.lent !== undefined) known.held = undefined;
   }
 
   /** Releases it, and detaches its memory: views of it are empty from now on. */
@@ -78,6 +83,11 @@ export class Blocks {
     const buffer = this.#blocks.has(block) ? this.memoryOf(block) : undefined;
     if (buffer !== undefined && buffer.byteLength > 0) structuredClone(null, { transfer: [buffer] });
     this.release(block);
+  }
+
+  #find(block: number): ArrayBuffer | undefined {
+    const known = this.#blocks.get(block);
+    return known?.held ?? known?.lent?.deref();
   }
 
   #end(block: number): void {

@@ -65,7 +65,7 @@ export class EventQueue {
   readonly #deliver = (): void => {
     this.#scheduled = false;
     if (this.#closed) return;
-    // An event of kind 0 has been withdrawn.
+    // An event of kind 0 has been taken back.
     const batch = this.#waiting
       .splice(0, batchMax)
       .filter((event) => event.kind !== 0 && this.#owner.onDelivery(event));

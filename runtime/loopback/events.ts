@@ -18,7 +18,7 @@ export const noSlot = -1;
 export const nowhere: Place = { slot: noSlot, metadataBytes: 0, block: 0, aligned: false, messageBytes: 0 };
 
 export interface LoopbackEvent {
-  /** 0: withdrawn before JS had it. */
+  /** 0: taken back before JS had it. */
   kind: number;
   readonly session: number;
   /** Of its kind: the call slot, the handle, the token, or the low word of a key. */

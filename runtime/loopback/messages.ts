@@ -152,7 +152,8 @@ export class Messages {
   #blockFor(answered: LoopbackCall | undefined, bytes: number): number {
     const { blocks, control, arenaBytes } = this.#host;
     const replyBuffer = answered?.replyBuffer ?? 0;
-    if (replyBuffer !== 0 && blocks.memoryOf(replyBuffer).byteLength >= bytes) {
+    // The application may have released it since.
+    if (replyBuffer !== 0 && blocks.sizeOf(replyBuffer) >= bytes) {
       blocks.addReference(replyBuffer);
       return replyBuffer;
     }

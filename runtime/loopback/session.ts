@@ -120,7 +120,7 @@ export class LoopbackSession {
     const call = this.calls.get(slot);
     const server = this.other;
     if (call === undefined || server === undefined || call.leaving) return;
-    if (call.confirmed && this.#withdraw(call)) {
+    if (call.confirmed && this.#takeBack(call)) {
       this.calls.delete(slot);
       server.calls.delete(call.handle);
       this.#host.emit(failedEvent(this.number, slot, reason, Processed.no));
@@ -162,7 +162,7 @@ export class LoopbackSession {
     if (this.options.role === 'client') {
       for (const call of this.calls.values()) {
         if (call.answer !== undefined) continue;
-        const processed = this.#withdraw(call) ? Processed.no : Processed.maybe;
+        const processed = this.#takeBack(call) ? Processed.no : Processed.maybe;
         this.#host.emit(failedEvent(this.number, call.slot, Reason.sessionLost, processed));
       }
     }
@@ -171,7 +171,7 @@ export class LoopbackSession {
   }
 
   /** Takes back the request of a call. Returns false when the server has it. */
-  #withdraw(call: LoopbackCall): boolean {
+  #takeBack(call: LoopbackCall): boolean {
     const { request } = call;
     if (request === undefined) return false;
     call.request = undefined;

@@ -338,7 +338,7 @@ export function loadNative(): NativeModule {
 
 /**
  * The addon, or undefined where it cannot be loaded, for code that then does without it. That is not tried
- * again. Whoever needs the addon calls `loadNative()`, which says why there is none.
+ * again. Code that needs the addon calls `loadNative()`, whose error says why there is none.
  */
 export function nativeIfLoads(): NativeModule | undefined {
   if (isMissing) return undefined;

@@ -11,7 +11,7 @@ import { filesBehind, filesUnder } from './closure.mjs';
 
 const BUNDLE = 'dist/bundle';
 export const PLATFORMS = ['x64', 'arm64'];
-export const platformPackage = (arch) => `@rdma-rpc/linux-${arch}`;
+const platformPackage = (arch) => `@rdma-rpc/linux-${arch}`;
 /** The files of a platform's package. The plug-in is missing where its headers are not installed. */
 const NATIVE = ['rdma_rpc.node', 'rdma_rpc_verbs.so'];
 const PERF = 'rdma_rpc_perf';
@@ -32,7 +32,7 @@ function copy(into, paths) {
   }
 }
 
-/** What all packages say of themselves. `repository`: where they come from, which npm's provenance compares. */
+/** What all packages have. `repository`: where they come from, which npm's provenance compares. */
 function common({ version, license, author, keywords, engines }, repository) {
   return {
     version,
@@ -126,8 +126,8 @@ function runtimePackage(into, repository) {
 const declarationsIn = (folder) => filesUnder(root, folder).filter((path) => path.endsWith('.d.ts'));
 
 /**
- * Generated code that is inside of the commands finds its codec there: with that of a `rdma-rpc` beside it, the
- * process would have two.
+ * Generated code that is inside of the commands finds its codec there: with that of a `rdma-rpc` beside it,
+ * the process would have two.
  */
 function keepToItself(path) {
   const text = readFileSync(path, 'utf8');

@@ -11,7 +11,7 @@ import { root, run } from '../command.mjs';
 const HEADING = /^((?:@[\w.-]+\/)?[\w.-]+) (\d[\w.+-]*) \(/gm;
 
 /** The libraries that are inside of the packages, as `name@version`. */
-export function vendored() {
+function vendored() {
   const notices = readFileSync(join(root, 'dist/vendor/NOTICES'), 'utf8');
   return new Set([...notices.matchAll(HEADING)].map(([, name, version]) => `${name}@${version}`));
 }

@@ -70,5 +70,5 @@ test('the screen of info', () => {
     arena up to 256 MiB, registered buffers kept up to 256 MiB
     "
   `);
-  expect(infoText({ ...info, whyNoAddon: 'it is missing' })).toMatch(/\n\nnothing works: it is missing$/);
+  expect(infoText({ ...info, whyNoAddon: 'it is missing' })).toMatch(/\n\nno connections: it is missing$/);
 });

@@ -33,7 +33,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   // What client and server share, from below; neither of the two knows the other.
   part('codec', '', ''),
   part('core', 'codec', 'clock limits native/native'),
-  part('loopback', 'core', 'clock limits native/collector native/native'),
+  part('loopback', 'core', 'clock limits native/native'),
   part('boundary', 'loopback core codec', 'clock native/event-row fabrics limits native/native'),
   part('control', 'boundary core codec', 'clock fabrics limits native/native security-levels'),
   part('stream', 'boundary core codec', 'limits native/native'),

@@ -31,6 +31,7 @@ const REWRITTEN = [
   'runtime/counters',
   'runtime/details',
   'runtime/identity',
+  'runtime/loopback',
   'runtime/msgpack',
   'runtime/native',
   'runtime/reverse',
