@@ -106,6 +106,7 @@ export const fabrics = {
   },
   /** The same where the addon cannot be loaded (runtime/loopback). */
   loopback: {
+    version: 1,
     reach: 'process',
     dials: 'nothing',
     hasDevice: false,
