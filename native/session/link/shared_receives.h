@@ -1,7 +1,7 @@
-// The receives that the sessions of a context share, on a device that has shared receive queues: their
-// memory, who has which of them, and how many each session's peer may use (credit_pool.h). A session that
-// joins is granted little; one that is busy gets more, and less again when it is not, by credits that are not
-// renewed. Owned by Shared, used by Link and Context, on the context's thread.
+// The receives that the sessions of a context share, on a device with shared receive queues: their memory,
+// which session has which of them, and how many each session's peer may use (credit_pool.h). A new session
+// gets few credits; a busy one gets more, and fewer again when it is no longer busy, since credits are then
+// not renewed. Owned by Shared, used by Link and Context, on the context's thread.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@
 
 namespace rdma_rpc::session {
 
-/// In the number of a work request: it is a receive. Then comes the number of a session, or this one for all.
+/// Bits of a work request number: this one marks a receive, followed by the number of a session, or by this
+/// one for all sessions.
 inline constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
 inline constexpr std::uint32_t kAllSessions = 0x7fffffff;
 
