@@ -78,7 +78,7 @@ const REQUIRED = [
 ];
 const rdma = (link, ...flags) => program('rdma', '--link', link, ...flags);
 /**
- * About twenty minutes each, but for upgrade. The first of them differs from commit to commit, so that all
+ * About twenty minutes each, except upgrade. The first of them differs from commit to commit, so that all
  * have their turn.
  */
 const TURNS = [
