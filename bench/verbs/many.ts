@@ -98,7 +98,7 @@ async function measure({ sessions, calls, devices }: ManyTask): Promise<void> {
     const work = async (): Promise<void> => {
       while (made < calls) {
         const at = made++;
-        // In bursts on a few of them and over all in turn, so that grants are given and withdrawn.
+        // In bursts on a few of them and over all in turn, so that grants are given and revoked.
         const session = Math.floor(at / 5000) % 2 === 0 ? at % sessions : Math.floor(at / 1000) % sessions;
         await clients[session]!.echo({ payload, id: at });
         if (at % 20_000 === 0) say(`${at} calls`);

@@ -1,6 +1,6 @@
-// Which sessions of a context a turn looks at beside those that something has happened to: by time limits,
-// while they connect, while they hold calls; and the one way into the sets for all of them (session_set.h
-// says the rule). Owned by Context, on its thread.
+// The sets of sessions that a turn visits: those with something to do, those that are connecting, those with
+// time limits, and those that hold calls. All sessions enter the sets through this class (session_set.h has
+// the rule). Owned by Context, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class ActiveSessions {
  public:
   ActiveSessions(Shared& shared, SessionTable& sessions) : shared_(shared), sessions_(sessions) {}
 
-  /// Something has been done to the session: it is in every set that it belongs to from now on.
+  /// Called when something has changed in a session: adds it to every set that it belongs to.
   void keep(Session& session) {
     const SetBits due = session.due();
     shared_.sets.put(due, session.sets(), session.number());
@@ -32,25 +32,27 @@ class ActiveSessions {
                             });
   }
 
-  /// finish_turn() of those that something has happened to. Returns whether there is more to do at once.
+  /// Calls finish_turn() of the sessions with something to do. Returns whether there is more to do at once.
   bool finish_turn();
   /// Posts what JS has submitted, and leaves the sessions where they are.
   void post();
-  /// Those that are connecting. A poll moves connections on; these have sent or received nothing yet.
+  /// Visits the sessions that are connecting, which have sent or received nothing yet. Polling advances their
+  /// connections.
   void check_connecting();
-  /// Those whose time limits run.
+  /// Visits the sessions with running time limits.
   void check_timeouts();
-  /// Those that hold calls or move bulk data, every kHoldCheckNs. Returns whether they have been looked at.
+  /// Visits the sessions that hold calls or move bulk data, every kHoldCheckNs. Returns whether it has done
+  /// so.
   bool check_held();
 
-  /// Somebody must call Context::progress() every few milliseconds although no completion comes.
+  /// True while Context::progress() must be called every few milliseconds although no completion arrives.
   bool timeouts_pending() const { return timeouts_pending_; }
-  /// Somebody must call it every kHoldCheckNs.
+  /// True while it must be called every kHoldCheckNs.
   bool holds() const { return holds_; }
-  /// Sessions that turns have looked at, counting on: as many as had something to do.
+  /// Total number of sessions that turns have visited, which is the number of those with something to do.
   std::uint64_t looked_at() const { return looked_at_; }
-  /// Between turns: the first session that has something to do and that no turn would look at, and why. Empty
-  /// when all is well. For tests.
+  /// Returns, between turns, the first session that has something to do but is in no set, and why; "" when
+  /// there is none. For tests.
   std::string forgotten() const;
 
  private:

@@ -1,6 +1,5 @@
-// Memory of our own from the system, which no peer reaches unless it is registered. Pages come with first
-// use, so what a context sets aside and never uses costs addresses and nothing else. Owned by the context, on
-// its thread.
+// Anonymous memory from the operating system, which peers can access only if it is registered. Pages are
+// allocated at first use, so unused memory costs only address space. Owned by the context, on its thread.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
-// Before a batch of submissions or completions is worked on: fetches into the cache what the calls of it
-// touch, for all of them at once. What calls on many sessions touch is in no cache; where all are of one
-// session it is, and nothing is fetched. Used by Context, on its thread.
+// Prefetches the memory of all calls of a batch of submissions or completions into the CPU cache before the
+// batch is handled. With calls on many sessions this memory is in no cache; with calls of one session it is,
+// and nothing is prefetched. Used by Context, on its thread.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ inline constexpr std::int32_t kNotRun = 1 << 8;
 inline constexpr std::uint32_t kAligned = 1, kReplyBufferOnly = 2;
 
 namespace ev {
-// A place that kinds of events use for different things has a name for each.
+// A word that kinds of events use differently has a name for each use.
 enum : int {
   kind,
   session,
@@ -86,14 +86,15 @@ enum class Reason : std::int32_t {
 /// Whether the handler of a call can have run.
 enum class Processed : std::int32_t { no = 0, maybe = 1, yes = 2 };
 namespace gather_entry {
-/// Of a bulk submission whose gather entries all lie in the arena. `block` 0: in the scratch buffer. `lent`:
-/// the application has the block, too.
+/// Words of a gather entry of a bulk submission, when all entries lie in the arena. `block` is 0 for the
+/// scratch buffer. `lent` says that the application has leased the block.
 enum : int { block, offset, bytes, lent, words };
 }  // namespace gather_entry
-/// Memory of a context for what JS encodes of a large message besides its large values, when that is short:
-/// cheaper than a block of the arena, which it is copied into as it is submitted. No less than such a block.
+/// Size of the encode scratch buffer of a context. JS encodes short large-message parts there, everything
+/// except the large values. At submission they are copied to an arena block; encoding in a block directly
+/// costs more. Not smaller than such a block.
 inline constexpr std::uint32_t kScratchBytes = 4096;
-/// The key of a gather entry that lies in arena memory which the application has, too.
+/// The key of a gather entry in arena memory that the application has leased.
 inline constexpr int kLeasedMemory = -1;
 /// The key of a gather entry of application memory that is to be copied as the message is submitted.
 inline constexpr int kCopiedMemory = -2;
@@ -115,35 +116,36 @@ enum : int {
 }
 
 namespace slots {
-/// Of each session, by its place: send slots that native code holds for it, and whether JS waits for one.
+/// For each session, by table index: the send slots that native code holds for it, and whether JS waits for
+/// one.
 enum : int { held, wanted, words };
 }  // namespace slots
 
-/// A receive slot from here on is a place of the context's short messages.
+/// Receive slots from this number on are indexes of the context's short messages.
 inline constexpr std::uint32_t kShortMessageSlots = 1u << 24;
-/// JS has receive slots in windows, each of which is an ArrayBuffer that is made when JS first reads in it:
-/// V8 counts the bytes of such buffers, and starts a collection when enough of them have been made. So it
-/// counts what sessions have used, not what they may use. The first window has 4 slots, and each further one
-/// as many as all before it.
+/// JS accesses receive slots in windows. Each window is an ArrayBuffer that is created when JS first reads in
+/// it, because V8 counts the bytes of such buffers and starts a collection when enough have been created: so
+/// it counts the memory that sessions have used, not what they may use. The first window has 4 slots; each
+/// further one has as many slots as all before it.
 inline constexpr std::uint32_t kFirstWindowBits = 2;
 constexpr std::uint32_t receive_window(std::uint32_t receive_slot) {
   constexpr std::uint32_t first = (1u << kFirstWindowBits) - 1;
   return static_cast<std::uint32_t>(std::bit_width(receive_slot | first)) - kFirstWindowBits;
 }
-/// The first slot of the window that `receive_slot` is in.
+/// Returns the first slot of the window that contains `receive_slot`.
 constexpr std::uint32_t window_start(std::uint32_t receive_slot) {
   const std::uint32_t window = receive_window(receive_slot);
   return window == 0 ? 0 : 1u << (window + kFirstWindowBits - 1);
 }
-/// Behind the last slot of that window, as far as there are so many.
+/// Returns the end of that window, at most the number of slots.
 constexpr std::uint32_t window_end(std::uint32_t receive_slot) {
   return 1u << (receive_window(receive_slot) + kFirstWindowBits);
 }
-/// `region` of an event whose bytes lie where its receive slot is: in its window of the session's receives,
-/// or in the context's short messages.
+/// `region` of an event whose bytes lie in its receive slot: in a window of the session's receives, or in the
+/// context's short messages.
 inline constexpr std::int32_t kReceiveSlab = -1;
-/// The same where the message came in segments: it lies in the memory of whole messages, its metadata where
-/// the receive slot is.
+/// `region` of an event whose message came in segments: the message lies in the memory of reassembled
+/// messages, its metadata in the receive slot.
 inline constexpr std::int32_t kReassembledMessage = -2;
 
 struct Event {
@@ -154,11 +156,11 @@ struct Event {
     event.set(ev::kind, kind).set(ev::session, session).set(ev::call, call);
     return event;
   }
-  /// The end of a call without an answer.
+  /// Why a call has ended without a response.
   static Event failed(std::uint32_t session, std::uint32_t call, Reason reason, Processed processed) {
     return of(EvKind::failed, session, call).set(ev::reason, reason).set(ev::processed, processed);
   }
-  /// `at`: one of ev. A number, a flag or an enumerator; whichever it is, JS sees its 32 bits.
+  /// Sets the word `at`, one of ev, to the 32 bits of a number, a flag or an enumerator.
   template <class T>
   Event& set(int at, T value) {
     static_assert(std::is_integral_v<T> || std::is_enum_v<T>);

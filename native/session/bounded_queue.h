@@ -1,5 +1,5 @@
-// A first-in first-out queue of bounded capacity. It takes memory for as many as have waited at once, so that
-// a session in which nothing ever waits costs nothing; who waits is on no hot path.
+// A FIFO queue of bounded capacity. It allocates memory for the largest number of entries that have waited at
+// once, so a session in which nothing ever waits costs nothing. Waiting is not on the hot path.
 #pragma once
 
 #include <algorithm>

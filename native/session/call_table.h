@@ -1,6 +1,6 @@
-// The calls of one session, by call slot. There is room for all that may be open at once; it is made in
-// gather entries, each when one of its slots is first used, so that a session takes memory for the calls that
-// it has had at once. Owned by an endpoint, on the context's thread.
+// The calls of one session, by call slot. The table is allocated in chunks, each when one of its slots is
+// first used, so that a session uses memory only for the calls that it has had at once. Owned by an endpoint,
+// on the context's thread.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace rdma_rpc::session {
 template <class Call>
 class CallTable {
  public:
-  /// `generation`: where those of all slots begin.
+  /// `generation` is the first generation of all slots.
   explicit CallTable(std::uint32_t slots, std::uint32_t generation = 0)
       : gather_entries_((slots + kGatherEntrySlots - 1) / kGatherEntrySlots), generation_(generation) {}
 
@@ -23,8 +23,7 @@ class CallTable {
     const std::unique_ptr<GatherEntry>& gather_entry = gather_entries_[slot / kGatherEntrySlots];
     return (gather_entry != nullptr ? *gather_entry : make(slot)).calls[slot % kGatherEntrySlots];
   }
-  /// This slot will be looked at (if there is one of that number, which may be anything): see
-  /// Endpoint::expect_call().
+  /// Prefetches a slot that will be used; the number may be invalid. See Endpoint::expect_call().
   void expect(int step, std::uint32_t slot) const {
     if (step == 2) return fabric::prefetch(gather_entries_.data() + slot / kGatherEntrySlots);
     if (slot / kGatherEntrySlots >= gather_entries_.size()) return;
@@ -32,11 +31,11 @@ class CallTable {
       fabric::prefetch(&gather_entry->calls[slot % kGatherEntrySlots], sizeof(Call));
     }
   }
-  /// Of a slot that has been used.
+  /// Returns the call of a slot that has been used.
   const Call& operator[](std::uint32_t slot) const {
     return gather_entries_[slot / kGatherEntrySlots]->calls[slot % kGatherEntrySlots];
   }
-  /// Calls `f(slot, call)` for each slot that may have been used.
+  /// Calls `f(slot, call)` for each slot in an allocated chunk.
   template <class F>
   void for_each(F&& f) {
     for (std::size_t i = 0; i < gather_entries_.size(); ++i) {

@@ -1,6 +1,6 @@
-// All sessions of one JS thread on one device, what they share (shared.h), and the turn that moves
-// everything. The binding gives it time and hands its events to JS; the native tests do the same without JS.
-// One thread owns a context for its whole life; nothing here is shared between threads.
+// All sessions of one JS thread on one device, the resources that they share (shared.h), and the turn that
+// drives them. The binding supplies the time and passes events to JS; the native tests do the same without
+// JS. One thread owns a context for its whole life; nothing here is shared between threads.
 //
 // A turn:  progress() → (events? JS reads them, submits) → finish_turn()
 #pragma once
@@ -27,8 +27,8 @@ namespace rdma_rpc::session {
 
 class Context {
  public:
-  /// Null, with the reason in `error`, when the device refuses a resource. The device may be shared with
-  /// other contexts of this thread.
+  /// Returns null, with the reason in `error`, when the device refuses a resource. The device may be shared
+  /// with other contexts of this thread.
   static std::unique_ptr<Context> open(std::shared_ptr<fabric::Device> device, const ContextOptions& options,
                                        std::string* error);
 
@@ -48,51 +48,53 @@ class Context {
   /// Short messages, where an event has a receive slot from boundary::kShortMessageSlots on.
   std::byte* short_messages() { return shared_.short_messages.data(); }
   std::uint32_t short_messages_free() const { return shared_.short_messages.free(); }
-  /// How many more of the former may come in now.
+  /// Number of free entries for reassembled messages.
   std::uint32_t reassembled_messages_free() const { return shared_.reassembled_messages.free(); }
 
   // --- the turn
   /// Polls completions into events. Returns the number of events in the array: enter JS when it is not 0.
   std::uint32_t progress(std::uint64_t now_ns);
-  /// The events array is being read: what comes up meanwhile waits.
+  /// JS is reading the events array; new events are queued.
   void begin_callback();
-  /// JS is done with the events (if there were any): receives are posted again, submissions sent. True: call
-  /// progress() again at once.
+  /// JS has handled the events (if there were any): reposts receives and sends submissions. Returns true when
+  /// progress() must be called again at once.
   bool finish_turn();
-  /// The time is this: for what JS asks for outside of a turn, whose own time may be long past.
+  /// Sets the time, for requests of JS outside of a turn, since the time of the last turn may be long past.
   void set_time(std::uint64_t now_ns);
   /// Sends what JS has staged, at any time.
   void flush();
-  /// True when progress() has done something that finish_turn() must carry on, although it made no event.
+  /// True when progress() has done something that finish_turn() must continue, although it has created no
+  /// event.
   bool unfinished() const { return unfinished_; }
-  /// JS has asked for something outside of a turn: the next one carries it on.
+  /// JS has requested something outside of a turn; the next turn continues it.
   void touch() { unfinished_ = true; }
   /// True while progress() would find something without waiting.
   bool has_events() const { return !shared_.events.empty(); }
-  /// True while somebody must call progress() every few milliseconds although no completion comes.
+  /// True while progress() must be called every few milliseconds although no completion arrives.
   bool wants_timer() const { return active_.timeouts_pending(); }
-  /// True while somebody must call it every kHoldCheckNs.
+  /// True while it must be called every kHoldCheckNs.
   bool wants_slow_timer() const { return active_.holds(); }
 
-  /// Responses of this method will have about so many bytes: its next request brings memory for them.
+  /// Announces the size of this method's responses: its next request brings a reply buffer of that size.
   void expect_response(std::uint32_t method, std::uint32_t bytes) { shared_.predictor.expect(method, bytes); }
 
   // --- sessions; numbers are never reused for another session while anybody may still hold one
   std::int64_t create_session(const SessionOptions& options, std::string* error);  ///< -1: refused
   Session* find(std::uint32_t number) { return sessions_.find(number); }
-  /// Why the system refused what the last call that found no memory wanted; empty: limits of ours did.
+  /// Returns why the operating system refused memory to the last call that found none; "" when a limit of
+  /// this library was the cause.
   const std::string& refusal() const { return shared_.refusal; }
   void forget_refusal() { shared_.refusal.clear(); }
   /// For JS, which allocates by itself.
   memory::BlockId alloc(std::size_t bytes, memory::Use use, memory::OwnerId owner = memory::kNobody);
   std::uint32_t session_count() const { return sessions_.size(); }
-  /// Called right before a session's receive slab goes away: views of it must be dropped now.
+  /// Called right before a session's receive slab is freed: views of it must be dropped now.
   void on_session_gone(std::function<void(std::uint32_t number)> callback) {
     on_session_gone_ = std::move(callback);
   }
 
-  /// After a device_gone event, when the last session is down: closes the device and all that is made on it.
-  /// Only blocks that are leased stay, as memory. No turn may follow, and no session be made.
+  /// Closes the device and everything that was created on it, after a device_gone event when the last session
+  /// is down. Only leased blocks stay, as plain memory. No turn may follow, and no session may be created.
   void leave_device();
   bool has_device() const { return shared_.device != nullptr; }
 
@@ -102,31 +104,32 @@ class Context {
   memory::MrCache& mr_cache() { return shared_.mr_cache; }
   const Stats& stats() const { return shared_.stats; }
   telemetry::CountersPage& page() { return *shared_.page; }
-  /// Writes what the page says of sessions.
+  /// Writes the sessions to the counters page.
   void report_sessions() { rows_.report(sessions_); }
-  /// The page calls the other side of this session so; `security`: as SessionRow has it.
+  /// Sets the name of the session's peer on the counters page. `security` is the value for SessionRow.
   void name_session(std::uint32_t number, std::string_view peer, std::uint32_t security);
-  /// Empty: it has no name yet.
+  /// Returns "" before it has a name.
   std::string_view name_of_session(std::uint32_t number) const {
     return rows_.name_of(SessionTable::index_of(number));
   }
   const Flow& flow() const { return shared_.flow; }
-  /// Sessions that turns have looked at, counting on: as many as had something to do.
+  /// Total number of sessions that turns have visited, which is the number of those with something to do.
   std::uint64_t sessions_looked_at() const { return active_.looked_at(); }
-  /// Numbers in all sets, those of sessions that have ended included. For tests.
+  /// Number of entries in all sets, including those of ended sessions. For tests.
   std::size_t set_entries() const { return shared_.sets.entries(); }
   /// See ActiveSessions. For tests.
   std::string forgotten() const { return active_.forgotten(); }
-  /// What peers have been granted of the shared receives is more than is posted: a mistake. For tests.
+  /// Returns an error text when peers have been granted more of the shared receives than are posted. For
+  /// tests.
   std::string overdrawn() const;
   const SharedReceives& shared_receives() const { return shared_.shared_receives; }
-  /// Peers may go on writing to memory of large messages that they have once had a right to. (What small ones
-  /// come in is read from a copy.)
+  /// True when peers keep write access to memory of large messages that they were once allowed to write.
+  /// (Small messages are read from a copy.)
   bool peers_keep_access() const {
     return shared_.device->capabilities().peers_keep_access && shared_.exposure != Exposure::staging;
   }
   std::size_t memory_waiters() const { return shared_.memory_waiters.size(); }
-  /// Calls wait for arena memory, here or in JS.
+  /// True while calls wait for arena memory, here or in JS.
   bool awaits_memory() const {
     return memory_waiters() != 0 || shared_.arrays.control[boundary::ctl::want_memory] != 0;
   }
@@ -150,7 +153,8 @@ class Context {
   MemoryShortage shortage_;
   std::function<void(std::uint32_t)> on_session_gone_;
 
-  /// Of one poll. Not of progress() itself: to clear it cost as much as a poll that finds nothing.
+  /// The completions of one poll. A member, because clearing it in progress() cost as much as a poll that
+  /// finds nothing.
   std::array<fabric::Wc, kEventsMax> completions_;
   std::uint64_t turn_ns_ = 0;  ///< when the time was last given
   bool told_of_device_ = false, in_callback_ = false, unfinished_ = false;

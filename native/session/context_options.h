@@ -1,5 +1,4 @@
-// What a context is asked for: by the binding, with what JS gives, and by the native tests. See
-// Context::open().
+// The options of a context, given by the binding from JS, and by the native tests. See Context::open().
 #pragma once
 
 #include <cstdint>
@@ -15,18 +14,18 @@ namespace rdma_rpc::session {
 struct ContextOptions {
   std::uint32_t slot_bytes = 8192;
   std::uint32_t send_slots = 256;
-  /// Messages of so many bytes at most go in segments; without: as the device would have it.
+  /// Limit of messages that are sent in segments. Default: the device's value.
   std::optional<std::uint32_t> segmented_bytes{};
   memory::ArenaOptions arena;
   memory::MrCacheOptions mr_cache;
   Exposure exposure = Exposure::automatic;
-  /// Other processes of this user may read the counters page.
+  /// Whether other processes of this user may read the counters page.
   bool publish_counters = false;
-  /// READs under way, of all sessions.
+  /// Limit of READs in flight, of all sessions.
   std::uint64_t read_bytes_max = kReadBytesMax;
-  /// Where sequence numbers, generations and tokens begin: tests begin just below the wrap.
+  /// Initial value of sequence numbers, generations and tokens: tests begin just below the wrap-around.
   std::uint32_t counters_start = 0;
-  /// So many sessions have receives of their own before any share them: none, in tests of what shares.
+  /// Number of sessions that get their own receives before sessions share them; 0 in tests of sharing.
   std::uint32_t shared_from = kSharedFrom;
 };
 

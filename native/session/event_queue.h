@@ -1,5 +1,5 @@
-// Events on their way to JS: the shared array of the next batch, and a queue behind it for what does not fit
-// or comes up while JS reads the batch. Owned by the context; on the context's thread.
+// Events for JS: the shared array of the next batch, and a queue for events that do not fit or that occur
+// while JS reads the batch. Owned by the context; on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class EventQueue {
       later_.push_back(event);  // bounded by the calls in flight: each has at most three events
     }
   }
-  /// Moves what waits into the batch.
+  /// Moves queued events into the batch.
   void fill() {
     for (; !later_.empty() && count_ < kEventsMax; later_.pop_front()) {
       std::memcpy(batch_ + count_++ * boundary::ev::words, later_.front().word, sizeof later_.front().word);

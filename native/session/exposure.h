@@ -1,6 +1,6 @@
-// How the memory of a call is shown to the peer: the modes of exposure, the pool of windows, and what keeps
-// that memory in place meanwhile. Used by the client endpoint of a session; the pool belongs to the context.
-// On the context's thread.
+// How the memory of a call is exposed to the peer: the protection modes, the pool of memory windows, and the
+// references that keep the memory alive meanwhile. Used by the client endpoint of a session; the pool belongs
+// to the context. On the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -25,16 +25,16 @@ enum class Exposure : std::uint8_t {
 
 const char* to_string(Exposure exposure);
 
-/// Windows are made once and bound often: making one is a system call on a NIC, binding is not.
+/// Windows are created once and bound often: on a NIC, creating one is a system call, binding is not.
 class WindowPool {
  public:
   explicit WindowPool(fabric::Device& device) : device_(device) {}
-  /// Null when the device has no more.
+  /// Returns null when the device has no more.
   std::unique_ptr<fabric::MemoryWindow> take() {
     if (auto window = free_.take()) return std::move(*window);
     return device_.alloc_mw();
   }
-  /// Only windows that are invalid again, or whose queue pair is gone.
+  /// Returns a window to the pool. It must be invalid, or its queue pair must be gone.
   void release(std::unique_ptr<fabric::MemoryWindow> window) { free_.give(std::move(window)); }
   void clear() { free_.clear(); }
 
@@ -43,8 +43,8 @@ class WindowPool {
   fabric::FreeList<std::unique_ptr<fabric::MemoryWindow>> free_;
 };
 
-/// A gather entry of application or arena memory that a call uses, with what holds it: an arena block or a
-/// registration.
+/// A gather entry of application or arena memory that a call uses, with the reference that holds it: an arena
+/// block or a registration.
 struct GatherEntry {
   std::uint64_t addr = 0;
   std::uint32_t length = 0;
@@ -56,15 +56,15 @@ struct GatherEntry {
   std::uint64_t sealed_number = 0;                     ///< of the message that it is, 0: it is not sealed
 };
 
-/// Whether the application has handed on memory that it had lent to a call.
+/// Returns whether the application has transferred memory that a call uses.
 inline bool any_memory_gone(const std::vector<GatherEntry>& gather_entries) {
   return std::any_of(gather_entries.begin(), gather_entries.end(), [](const GatherEntry& gather_entry) {
     return gather_entry.presence != nullptr && !gather_entry.presence->present();
   });
 }
 
-/// Bytes that the gather entries take at the receiver: one behind the other, or each at its place in an
-/// aligned message.
+/// Returns the bytes that the gather entries occupy at the receiver: one after the other, or each at its
+/// offset in the aligned layout.
 template <class GatherEntries>
 std::uint64_t extent_of(const GatherEntries& gather_entries, bool aligned, auto bytes_of) {
   std::uint64_t extent = 0;
@@ -75,7 +75,8 @@ std::uint64_t extent_of(const GatherEntries& gather_entries, bool aligned, auto 
   return extent;
 }
 
-/// Puts gather entries into `to` as they are to lie at the receiver. Gaps become 0: the peer can see them.
+/// Copies gather entries to `to` in the layout of the receiver. Fills the gaps with 0, since the peer can see
+/// them.
 template <class GatherEntries>
 void lay_out(std::byte* to, const GatherEntries& gather_entries, bool aligned, auto bytes_of, auto data_of) {
   std::uint64_t at = 0;

@@ -1,11 +1,11 @@
-// Who moves bulk data next, and how many bytes: deficit round robin. A context has two such queues of its
-// sessions, a session two of its calls (READs and WRITEs wait for different things). Used by Flow and
-// ServerEndpoint, on the context's thread.
+// Deficit round robin: decides who moves bulk data next, and how many bytes. A context has two such queues of
+// its sessions, and a session has two of its calls, since READs and WRITEs wait for different resources. Used
+// by Flow and ServerEndpoint, on the context's thread.
 //
-// Each member that comes to the head gets a quantum, and moves bytes as long as it has any left. Its last
-// request may take more than that, and is paid for in its next turn. So in the long run members move as many
-// bytes as each other, however small their gather entries are, and none waits for more than a quantum and a
-// request of each other one.
+// Each member that comes to the head gets a quantum, and moves bytes while it has credit left. Its last
+// request may exceed the credit, and is paid for in its next turn. So in the long run all members move the
+// same number of bytes, however small their requests are, and no member waits for more than a quantum and one
+// request of each other member.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace rdma_rpc::session {
 
-/// What came of a member's turn.
+/// The result of a member's turn.
 enum class Moved : std::uint8_t {
   all,    ///< it has nothing more to move, and leaves
   share,  ///< its quantum: the next one is at the head
@@ -25,8 +25,8 @@ enum class Moved : std::uint8_t {
 
 class FairQueue {
  public:
-  /// What stands in a queue: part of what it is about, so that nothing is allocated here. It leaves when it
-  /// is destroyed.
+  /// A member of a queue: embedded in the object that waits, so that nothing is allocated here. It leaves the
+  /// queue when it is destroyed.
   class Member {
    public:
     Member() = default;
@@ -55,7 +55,7 @@ class FairQueue {
 
   bool empty() const { return head_ == nullptr; }
 
-  /// To the back, without credit; nothing when it is there already. `id` is what serve() calls it.
+  /// Appends a member without credit; does nothing when it is already queued. serve() passes `id` to `move`.
   void join(Member& member, std::uint32_t id) {
     if (member.waits()) return;
     member.queue_ = this;
@@ -65,8 +65,8 @@ class FairQueue {
     ++size_;
   }
 
-  /// Members move, in turn, until nobody can. `move(id, credit)` takes what it moves from the credit, may
-  /// destroy the member or have it leave, and then what it returns means nothing.
+  /// Lets members move in turn until none can. `move(id, credit)` subtracts the moved bytes from the credit.
+  /// It may destroy or remove the member; its result is ignored then.
   template <class Move>
   void serve(Move&& move) {
     for (std::size_t stuck = 0; stuck < size_;) {

@@ -1,10 +1,10 @@
-// How much bulk data is on its way, for all sessions of a context: what one turn of the loop may move, what
-// may be fetched at once, and whose turn it is. Part of Shared; asked by the server endpoints, driven by
-// Context, on the context's thread.
+// Flow control of bulk data for all sessions of a context: how much one turn of the loop may move, how much
+// may be READ at once, and whose turn it is. Part of Shared; used by the server endpoints, driven by Context,
+// on the context's thread.
 //
-// What bounds a small frame's way is in three places. On the wire: the WRITEs of its own session that were
-// posted before it (SendQueue), and what all sessions have asked to be sent to this host (READs, here). In
-// the loop: where the CPU copies, the copies of one turn (here).
+// The delay of a small frame is bounded in three places. On the wire: by the limit of WRITEs of its own
+// session that were posted before it (SendQueue), and by the limit of READs of all sessions (here). In the
+// loop, where the CPU copies: by the limit of copies in one turn (here).
 #pragma once
 
 #include <algorithm>
@@ -23,15 +23,16 @@ class Flow {
   Flow(const fabric::Capabilities& capabilities, std::uint64_t read_bytes_max)
       : copies_(capabilities.copies_when_posted), read_bytes_max_(read_bytes_max) {}
 
-  /// Those that have such requests to post, by number.
+  /// Sessions that have such requests to post, by number.
   FairQueue& sessions(Bulk kind) { return kind == Bulk::read ? reading_ : writing_; }
   bool waits() const { return !reading_.empty() || !writing_.empty(); }
 
-  /// A call was answered that has moved no bulk data: others like it may be on their way.
+  /// Called when a call without bulk data was answered: more such calls may be in flight.
   void count_small(bool small) { small_answers_ += small ? 1 : 0; }
 
   // --- a turn of the loop
-  /// Sessions move, in turn, by `session(kind, number, credit)`. True: there is more to move at once.
+  /// Lets sessions move in turn, by `session(kind, number, credit)`. Returns true when there is more to move
+  /// at once.
   template <class Move>
   bool move(std::uint64_t now_ns, Move&& session) {
     begin_turn(now_ns);
@@ -57,10 +58,10 @@ class Flow {
   }
 
   // --- READs under way
-  /// How many bytes a READ may have that a session wants `bytes` for, with `own` bytes of its READs under
-  /// way. Returns 0 when it has to wait. It gets no more than it leaves to the others, so one session has
-  /// half of what there is at most; and one without READs under way can always have one, if only a short one,
-  /// so nobody waits for the peers of others.
+  /// Returns how many of `bytes` bytes a session may READ, when `own` bytes of its READs are in flight; 0
+  /// when it must wait. A session gets no more than it leaves to the others, so one session has at most half
+  /// of the total. A session without READs in flight always gets a READ, if only a short one, so that no
+  /// session waits for the peers of others.
   std::uint32_t may_read(std::uint64_t own, std::uint32_t bytes) {
     if (read_bytes_ == 0) return bytes;
     const std::uint64_t free = read_bytes_max_ - std::min(read_bytes_, read_bytes_max_);
@@ -68,7 +69,7 @@ class Flow {
       return static_cast<std::uint32_t>(
           std::min<std::uint64_t>(bytes, std::max<std::uint64_t>(free, kReadLeastBytes)));
     }
-    // The room that is left is kept for the first session that needs more of it.
+    // The remaining room is reserved for the first session that needs more.
     if (bytes > free) reads_full_ = true;
     return reads_full_ || own + bytes > free ? 0 : bytes;
   }

@@ -1,6 +1,6 @@
-// What a context does when its arena is short of memory: JS hears when memory comes free again and when calls
-// have waited for long, and a peer that keeps memory in use loses it after some seconds. Owned by Context, on
-// its thread.
+// Handles a shortage of arena memory: notifies JS when memory becomes free again and when calls have waited
+// for long, and reclaims memory from a peer that keeps it in use for some seconds. Owned by Context, on its
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ class MemoryShortage {
  public:
   MemoryShortage(Shared& shared, SessionTable& sessions) : shared_(shared), sessions_(sessions) {}
 
-  /// Calls wait in JS: tells them when memory has been given back since they asked.
+  /// Notifies calls that wait in JS when memory has been released since they asked.
   void tell_free();
-  /// Calls have waited for long. JS hears of it once.
+  /// Notifies JS, once, that calls have waited for long.
   void tell_short();
-  /// Calls of others wait: takes back what one peer keeps in use that is stopped, or too slow. Returns that
-  /// session, or null.
+  /// Called while calls of other sessions wait: reclaims the memory that one stopped or slow peer keeps in
+  /// use. Returns its session, or null.
   Session* give_up();
 
  private:

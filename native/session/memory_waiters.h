@@ -1,5 +1,5 @@
-// The calls of a context that wait for arena memory, in order: of a client for the reply buffer of an answer, of a
-// server for a request to fetch. Sessions put them in and take them out; the context tries them again each
+// The calls of a context that wait for arena memory, in order: calls of a client for a reply buffer, and
+// calls of a server for a request to READ. Sessions add and remove them; the context retries them in each
 // turn, on its thread.
 #pragma once
 
@@ -19,14 +19,14 @@ class MemoryWaiters {
  public:
   std::size_t size() const { return queue_.size(); }
 
-  /// The call with that call word waits. Returns false when too many do.
+  /// Adds the call with that call word. Returns false when too many calls wait.
   bool push(std::uint32_t session, std::uint32_t call) { return queue_.push({session, call, waited_ns_}); }
-  /// This call of the session waits no longer, or (without one) none of its calls does.
+  /// Removes this call of the session, or, without a call, all of its calls.
   void forget(std::uint32_t session, std::optional<std::uint32_t> call = std::nullopt) {
     queue_.erase_if(
         [&](const Waiter& waiter) { return waiter.session == session && (!call || waiter.call == *call); });
   }
-  /// Whether a call of the session waits; with `call`, whether that one does.
+  /// Returns whether a call of the session waits; with `call`, whether that one does.
   bool has(std::uint32_t session, std::optional<std::uint32_t> call = std::nullopt) {
     for (std::size_t i = 0; i < queue_.size(); ++i) {
       if (queue_.at(i).session == session && (!call || queue_.at(i).call == *call)) return true;
@@ -34,8 +34,8 @@ class MemoryWaiters {
     return false;
   }
 
-  /// Memory may have come free: calls are tried in order, and those that have waited too long are refused.
-  /// Returns whether one has waited so long that the application should hear of it.
+  /// Retries calls in order, since memory may be free, and refuses those that have waited too long. Returns
+  /// whether a call has waited so long that the application should be warned.
   bool retry(SessionTable& sessions, std::uint64_t now_ns);
 
  private:

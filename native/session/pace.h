@@ -1,7 +1,8 @@
-// Whether the peer of a session moves bulk data on: all that is under way, or a certain part of it, in each
-// period of time. Used by ReadsUnderWay and AnswersUnderWay, on the context's thread.
+// Checks whether the peer of a session makes progress with bulk data: in each period of time it must complete
+// all data in flight, or a certain amount of it. Used by ReadsUnderWay and AnswersUnderWay, on the context's
+// thread.
 //
-// A count of completions would not do: a peer that sends a byte now and then completes something, too.
+// Counting completions would not be enough: a peer that sends a byte now and then completes something, too.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ class Pace {
  public:
   explicit Pace(std::uint64_t period_ns) : period_ns_(period_ns) {}
 
-  /// Nothing is under way. What begins later has a period of its own.
+  /// Called when nothing is in flight. Later data begins a new period.
   void rest() {
     begun_ = false;
     kept_ = true;
@@ -35,7 +36,7 @@ class Pace {
     return kept_;
   }
 
-  /// How long the period has lasted that has not brought what was due in time; 0: the last one has.
+  /// Returns how long the current period has exceeded its time; 0 when the last period was completed in time.
   std::uint64_t late_ns(std::uint64_t now_ns) const { return kept_ ? 0 : now_ns - since_ns_; }
 
  private:

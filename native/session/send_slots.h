@@ -1,6 +1,6 @@
 // The send slots of a context: registered memory in which JS encodes messages, and the stack of free slots
-// that JS pops from; behind them a few long slots, for messages that go in segments. Owned by the context,
-// used by its sessions and (through shared arrays) by JS; all on the context's thread.
+// from which JS pops; behind them are a few long slots, for messages that are sent in segments. Owned by the
+// context, used by its sessions and (through shared arrays) by JS; all on the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -34,26 +34,25 @@ class SendSlots {
         by_session_(by_session),
         place_of_(count, kNoPlace) {
     for (std::uint32_t i = long_count; i > 0; --i) free_long_.give(count + i - 1);
-    // The lowest number ends on top of the stack: the same few slots are used again and again, and stay in
-    // the cache.
+    // The stack reuses the slots that were freed last, so the same few slots stay in the cache.
     for (std::uint32_t i = 0; i < count; ++i) free_stack_[i] = static_cast<std::int32_t>(count - 1 - i);
     control_[boundary::ctl::free_slots] = static_cast<std::int32_t>(count);
   }
 
-  /// Of receives. The stride keeps slot starts out of one cache set: a power of two would put the headers of
-  /// all slots into the same few lines.
+  /// Stride of receives. It is not a power of two, which would put the headers of all slots into the same few
+  /// cache sets.
   static std::uint32_t stride_for(std::uint32_t slot_bytes) {
     return kSlotHeadroom + ((slot_bytes + 63) & ~63u);
   }
-  /// Of send slots.
+  /// Stride of send slots.
   static std::uint32_t send_stride_for(std::uint32_t slot_bytes) {
     return stride_for(slot_bytes) + kSlotTail;
   }
 
-  /// Of long ones: the message, and a gap behind each segment.
+  /// Stride of long slots: the message, and a gap after each segment.
   static constexpr std::uint32_t kLongStride =
       kSlotHeadroom + kSegmentedBytesMax + (kSegmentsMax + 1) * kSegmentGap + kSlotTail;
-  /// A few, where messages go in segments at all.
+  /// Number of long slots; 0 when messages are not sent in segments.
   static std::uint32_t long_count_for(std::uint32_t segmented_bytes) {
     return segmented_bytes == 0 ? 0 : kLongSlots;
   }
@@ -68,18 +67,18 @@ class SendSlots {
     return memory_->data() + start + kSlotHeadroom;
   }
   bool is_long(std::uint32_t slot) const { return slot >= count_; }
-  /// One that JS has taken, and not submitted.
+  /// Releases a slot that JS has taken and not submitted.
   void give_long_back(std::int32_t slot) {
     if (valid(slot) && is_long(static_cast<std::uint32_t>(slot))) release(static_cast<std::uint32_t>(slot));
   }
   std::uint32_t count_long() const { return long_count_; }
   std::uint32_t free_long() const { return static_cast<std::uint32_t>(free_long_.size()); }
-  /// A long slot, or -1.
+  /// Takes a long slot. Returns -1 when none is free.
   std::int32_t take_long() {
     const std::optional<std::uint32_t> slot = free_long_.take();
     return slot ? static_cast<std::int32_t>(*slot) : -1;
   }
-  /// The device goes. JS keeps the memory.
+  /// Called before the device is closed. JS keeps the memory.
   void leave_device() { region_.reset(); }
   std::uint32_t lkey() const { return region_->lkey(); }
   std::uint32_t count() const { return count_; }
@@ -95,25 +94,26 @@ class SendSlots {
     let_go(slot);
     free_stack_[control_[boundary::ctl::free_slots]++] = static_cast<std::int32_t>(slot);
   }
-  /// A slot for a frame that native code makes itself, or -1.
+  /// Takes a slot for a frame that native code creates itself. Returns -1 when none is free.
   std::int32_t take() {
     std::int32_t& top = control_[boundary::ctl::free_slots];
     return top == 0 ? -1 : free_stack_[--top];
   }
-  /// From now on until it is given back it counts for the session at that place.
+  /// Counts the slot for the session with that index until it is released.
   void hold(std::uint32_t slot, std::uint32_t place) {
     if (is_long(slot)) return;
     place_of_[slot] = static_cast<std::uint16_t>(place);
     ++word(place, boundary::slots::held);
   }
-  /// It is with JS again.
+  /// Returns the slot to JS.
   void let_go(std::uint32_t slot) {
     if (is_long(slot)) return;
     const std::uint16_t place = std::exchange(place_of_[slot], kNoPlace);
     if (place != kNoPlace) --word(place, boundary::slots::held);
   }
-  /// A session whose frames cannot go, since its peer returns no credits, say, leaves slots to the others. JS
-  /// looks in the same way (runtime/boundary/outgoing/outgoing.ts).
+  /// Returns whether the session may take a slot: a session whose frames cannot be sent, for example because
+  /// its peer returns no credits, leaves slots to the others. JS uses the same rule
+  /// (runtime/boundary/outgoing/outgoing.ts).
   bool within_share(std::uint32_t place) {
     const auto held = static_cast<std::uint32_t>(word(place, boundary::slots::held));
     const std::uint32_t reserved = count_ / kReservedSlots;
@@ -121,7 +121,7 @@ class SendSlots {
     const auto sessions = static_cast<std::uint32_t>(control_[boundary::ctl::sessions]);
     return free() != 0 && held < std::max(1u, reserved / std::max(1u, sessions));
   }
-  /// JS has found none for that session. Cleared by this.
+  /// Returns whether JS has found no slot for that session, and clears the flag.
   bool take_wanted(std::uint32_t place) {
     return std::exchange(word(place, boundary::slots::wanted), 0) != 0;
   }

@@ -1,11 +1,11 @@
-// One session: a link to one peer and the endpoint that works on it, a client's or a server's. Created and
-// driven by Context, on the context's thread only. Here are its life, and the frames and completions that are
-// not the endpoint's; what a call is stands in the endpoints.
+// One session: a link to one peer, and the endpoint that uses it, a client's or a server's. Created and
+// driven by Context, on the context's thread only. This class handles the life of the session, and the frames
+// and completions that do not belong to calls; the endpoints handle calls.
 //
 //   init ──connect──► connecting ──queue pair in RTS──► ready
 //   any of them ──fail / close──► draining ──all work flushed──► down
 //
-// While it is connecting calls may be submitted; what they send waits.
+// Calls may be submitted while it is connecting; their frames wait.
 #pragma once
 
 #include <cstdint>
@@ -22,25 +22,25 @@ namespace rdma_rpc::session {
 
 class Session final : public Link {
  public:
-  /// Why no session can be had on such a device, whatever its options are. Empty: it can.
+  /// Returns why no session is possible on such a device with any options; "" when one is.
   static std::string why_unfit(const fabric::Capabilities& can, bool sealed = false);
-  /// Null, with the reason in `error`, when the device refuses a resource.
+  /// Returns null, with the reason in `error`, when the device refuses a resource.
   static std::unique_ptr<Session> open(Shared& shared, std::uint32_t number, const SessionOptions& options,
                                        std::string* error);
   ~Session() override;
 
   SessionState state() const { return state_; }
   const std::string& error() const { return error_; }
-  /// The peer, or what lies between, has ended its queue pair, and not this side: who runs it may know why.
+  /// True when the peer or the network has ended the queue pair, and not this side.
   bool ended_there() const { return ended_there_; }
   std::vector<std::byte> local_address() const { return qp_->local_address(); }
-  /// Empty, or why the fabric cannot reach that peer. Empty is followed by one SESSION_UP or, if it comes to
-  /// nothing after all, one SESSION_DOWN.
+  /// Connects. Returns "" or why the fabric cannot reach that peer. After "" one SESSION_UP follows, or one
+  /// SESSION_DOWN if the connection fails.
   std::string connect(std::span<const std::byte> peer_address, const fabric::FirstWords* words = nullptr);
 
-  /// One entry of the submissions array. Never fails: what cannot be sent ends as a FAILED event.
+  /// Submits one entry of the submissions array. Never fails: a call that cannot be sent gets a FAILED event.
   void submit(const std::int32_t* words);
-  /// The token of the SENT event, or a negative Reason.
+  /// Returns the token of the SENT event, or a negated Reason.
   std::int32_t submit_bulk(BulkSubmission submission);
   /// A slot for metadata and message of segmented_bytes() at most, of a request or of the response to that
   /// call. -1: there is none, or the answer goes as a large message does, since the call has shown memory.
@@ -52,7 +52,7 @@ class Session final : public Link {
     if (error_.empty()) closed_ = endpoint_->count().all() == 0;
     fail(reason);
   }
-  /// It has ended as nobody wanted it: with calls under way, or by itself.
+  /// True when it has failed: it ended with calls in flight, or by itself.
   bool failed() const { return !error_.empty() && !closed_; }
 
   // --- by the context, each turn
@@ -61,17 +61,18 @@ class Session final : public Link {
   /// is made for all of a batch before the next one is.
   static constexpr int kExpectSteps = 4;
   void expect(int step, std::uint32_t slot) const;
-  /// The same for what comes in.
+  /// Does the same for incoming frames.
   void expect_receive(int step, const fabric::Wc& wc) const;
-  /// While connecting: whether the queue pair is connected by now, or never will be.
+  /// Checks, while connecting, whether the queue pair is connected or has failed.
   void check_connected();
   void on_receive(const fabric::Wc& wc);
   void on_send(const fabric::Wc& wc);
-  /// Posts receives and sends. True: there is more to do at once.
+  /// Posts receives and sends. Returns true when there is more to do at once.
   bool finish_turn();
-  /// The sets that it must be in between turns, by what it has still to do. See SessionSets.
+  /// Returns the sets in which it must be between turns. See SessionSets.
   SetBits due() const;
-  /// Bulk data of it can be moved, and nobody comes to do it: a mistake. See Context::forgotten().
+  /// Returns true when its bulk data can be moved but it is in no queue for that, which would be an error.
+  /// See Context::forgotten().
   bool out_of_line() const { return is_open() && endpoint_->out_of_line(); }
   /// Posts what JS has submitted, without touching receives (JS may be reading them).
   void post() {
@@ -79,12 +80,12 @@ class Session final : public Link {
   }
   /// Timeouts of cancelled calls, and of a peer that returns no credits.
   void check_timeouts();
-  /// Ends the session when the peer has not let go of a call that its caller has given up for too long, or
-  /// moves no bulk data.
+  /// Ends the session when a cancelled call has been pending release for too long, or when the peer makes no
+  /// progress with bulk data.
   void check_held();
-  /// Its turn among the sessions of the context: posts READs or WRITEs as far as they fit the credit.
+  /// Posts READs or WRITEs as far as the credit allows, when it is the session's turn.
   Moved move(Bulk kind, std::int64_t& credit);
-  /// What was prepared, or receives, wait for another turn.
+  /// True while prepared requests or receives wait for another turn.
   bool has_unposted() const { return unposted_ || receives_.has_consumed(); }
   bool deliver(const Shared::Fetched& fetched, bool queue_was_empty);
 

@@ -1,7 +1,8 @@
-// Where JS reads short messages that a queue pair gives apart from their receives (Wc::apart): places of one
-// size, the same few for all sessions, so that a thousand of them that take turns share lines which are in
-// the cache, in JS as here. A place counts as a receive slot of its session from kShortMessageSlots on, until
-// that is recycled; its receive is posted again at once. Owned by the context, on its thread.
+// Buffers in which JS reads short messages that a queue pair delivers outside of their receives (Wc::apart).
+// All sessions share the same few buffers, so that a thousand sessions use memory that is in the CPU cache,
+// in JS as well as here. A buffer counts as a receive slot of its session, with a number from
+// kShortMessageSlots on, until it is recycled; the receive itself is reposted at once. Owned by the context,
+// on its thread.
 #pragma once
 
 #include <array>
@@ -16,7 +17,7 @@ namespace rdma_rpc::session {
 
 class ShortMessages {
  public:
-  /// Longest message of a place.
+  /// Longest message of a buffer.
   static constexpr std::uint32_t kBytesMax = 256;
   static constexpr std::size_t kBytes = std::size_t{kShortMessages} * kBytesMax;
 
@@ -25,20 +26,20 @@ class ShortMessages {
   }
 
   static bool has(std::uint32_t receive_slot) { return receive_slot >= boundary::kShortMessageSlots; }
-  /// A receive slot for a message of that session. None: it is too long, or all places are taken; its session
-  /// has memory of its own for it.
+  /// Returns a buffer for a message of that session, or nothing when the message is too long or all buffers
+  /// are in use; the session's own memory is used then.
   std::optional<std::uint32_t> take(std::uint32_t session, std::uint32_t bytes) {
     if (free_count_ == 0 || bytes > kBytesMax) return std::nullopt;
     const std::uint32_t place = free_[--free_count_];
     owners_[place] = session;
     return boundary::kShortMessageSlots + place;
   }
-  /// Nothing, unless it is still that session's.
+  /// Releases a buffer, if it still belongs to that session.
   void release(std::uint32_t receive_slot, std::uint32_t session) {
     const std::uint32_t place = receive_slot - boundary::kShortMessageSlots;
     if (owners_[place] == session) give(place);
   }
-  /// The session is gone, with whatever it had kept.
+  /// Releases all buffers of a session that has ended.
   void leave(std::uint32_t session) {
     for (std::uint32_t place = 0; place < kShortMessages; ++place) {
       if (owners_[place] == session) give(place);

@@ -1,4 +1,4 @@
-// A large message on its way from JS to a session: submitBulk() of runtime/native/native.ts. Made by the
+// A large message that JS submits to a session: submitBulk() of runtime/native/native.ts. Created by the
 // binding, used by both endpoints, on the context's thread.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace rdma_rpc::session {
 
-/// A gather entry as JS gives it: bytes, and the ArrayBuffer they lie in (key 0: arena memory).
+/// A gather entry from JS: bytes, and the ArrayBuffer that contains them (key 0 for arena memory).
 struct GivenGatherEntry {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
@@ -32,7 +32,8 @@ struct BulkSubmission {
   std::vector<GivenGatherEntry> gather_entries;
   memory::BlockId reply_buffer = memory::kNoBlock;
   memory::Use use = memory::Use::request;  ///< of a block that they are copied into
-  /// The gather entries make up an aligned message: each begins at its own place, see wire::aligned_offset().
+  /// The gather entries make up the aligned layout: each begins at its own offset, see
+  /// wire::aligned_offset().
   bool aligned = false;
   /// request: what does not fit `reply_buffer` is refused, no other memory is granted
   bool reply_buffer_only = false;

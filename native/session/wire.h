@@ -37,14 +37,12 @@ enum Flag : std::uint8_t {
   aligned = 128,
 };
 
-/// Where a gather entry of an aligned message begins at the receiver: at the next multiple of this from the
-/// aligned message's start.
+/// Gather entries of an aligned message begin at multiples of this at the receiver.
 inline constexpr std::uint32_t kAlignment = 64;
 constexpr std::uint64_t aligned_offset(std::uint64_t at) {
   return (at + kAlignment - 1) & ~std::uint64_t{kAlignment - 1};
 }
-/// The longest aligned message of a message that may have `message_bytes`: its table and its gaps have so
-/// much room.
+/// Returns the size limit of the aligned layout of a message of at most `message_bytes` bytes.
 constexpr std::uint64_t aligned_bytes_max(std::uint64_t message_bytes) {
   return message_bytes + message_bytes / 8 + 4096;
 }
@@ -67,7 +65,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 16 && alignof(Header) == 4);
 
-/// Memory that the receiver of the frame may write once.
+/// Memory to which the receiver of the frame may write once.
 struct ReplyBuffer {
   std::uint64_t addr;
   std::uint32_t length;
@@ -111,13 +109,13 @@ struct PartHeader {
 static_assert(sizeof(PartHeader) == 12);
 /// PartHeader::kind: the call that lasts as long as its stream; the one whose answer brings messages.
 inline constexpr std::uint8_t kOpen = 1, kPull = 3;
-/// Of metadata of so many bytes; all 0 where they are too few to begin with one.
+/// Reads the part header from metadata of this length; all 0 when it is too short.
 inline PartHeader part_header(const std::byte* metadata, std::uint32_t bytes) {
   PartHeader header{};
   if (bytes >= sizeof header) std::memcpy(&header, metadata, sizeof header);
   return header;
 }
-/// Messages that the answer to a part has brought, whose metadata and status are these.
+/// Returns how many messages the response to a part contains, given its metadata and status.
 inline std::uint32_t messages_answered(const std::byte* metadata, std::uint32_t bytes, std::uint32_t status) {
   const PartHeader header = part_header(metadata, bytes);
   return status == 0 && header.kind == kPull ? header.count : 0;
@@ -131,8 +129,8 @@ constexpr std::uint32_t call_word(std::uint32_t slot, std::uint32_t generation) 
 constexpr std::uint32_t call_slot(std::uint32_t call) { return call & ((1u << kSlotBits) - 1); }
 constexpr std::uint32_t call_generation(std::uint32_t call) { return call >> kSlotBits; }
 
-/// A frame taken apart. Everything of fixed size is a copy: the sender may still be able to change the bytes
-/// it came from.
+/// A parsed frame. Everything of fixed size is a copy, since the sender may still be able to change the
+/// received bytes.
 struct Frame {
   Header header;
   ReplyBuffer reply_buffer;
@@ -146,10 +144,10 @@ struct Frame {
   std::uint64_t bulk_number;  ///< of a sealed session: of the message that is elsewhere
 };
 
-/// Takes `bytes` bytes apart. Null, or why this is no valid frame (the session is then over).
+/// Parses `bytes` bytes. Returns null, or why they are not a valid frame; the session must end then.
 const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame);
 
-/// Gather entry `index` of a parsed frame; its fields are not yet validated against anything but the sum.
+/// Returns gather entry `index` of a parsed frame. Its fields are validated only against the sum.
 inline GatherEntry gather_entry_at(const std::byte* data, const Frame& frame, std::uint32_t index) {
   GatherEntry gather_entry;
   std::memcpy(&gather_entry, data + frame.gather_entry_offset + index * sizeof(GatherEntry),

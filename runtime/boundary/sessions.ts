@@ -1,6 +1,6 @@
 /**
- * The sessions of one context: made, connected by the fabric, and known by their numbers to the dispatch of
- * events. Owned by a FabricContext, on its JS thread.
+ * The sessions of one context: creates them, connects them over the fabric, and finds them by number for the
+ * dispatch of events. Owned by a FabricContext, on its JS thread.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -21,28 +21,28 @@ export interface SessionOwner {
   onPartWaits(at: number): void;
   onReleased(at: number): void;
   /**
-   * From now on the session takes no calls. Sets `target.gone` before it tells anybody, since a listener may
-   * begin a call at once, which no event would end. Called by the first part that notices the end; a second
-   * call does nothing.
+   * The session takes no more calls. Sets `target.gone` before it notifies listeners, since a listener may
+   * begin a call at once, which no event would end. Called by the first component that notices the end; a
+   * second call does nothing.
    */
   lost(): void;
-  /** The last event, behind `lost()`. The session's number is free from now on. */
+  /** The last event, after `lost()`. The session's number may be reused from now on. */
   onDown(reason: string): void;
 }
 
-/** Where the server listens, as this host reaches it. */
+/** The address of the server, as this host reaches it. */
 export type Through = { readonly host: string; readonly port: number } | { readonly path: string };
 
 const addressText = (address: Uint8Array): string => Buffer.from(address).toString('latin1');
 
 export class Sessions {
-  /** Sessions that have an owner. */
+  /** Number of sessions with an owner. */
   size = 0;
 
   readonly #fabric: NativeOptions['fabric'];
   readonly #native: NativeContext;
   readonly #outgoing: Pick<Outgoing, 'flush'>;
-  /** Sessions by the low bits of their numbers, which are unique among the sessions alive. */
+  /** Owners by the low bits of the session numbers, which are unique among live sessions. */
   readonly #owners: (SessionOwner | undefined)[] = [];
   readonly #unowned = new UnownedSessions();
   /** Addresses of sessions of clients that are not connected yet, as texts. */
@@ -59,7 +59,7 @@ export class Sessions {
     this.#outgoing = outgoing;
   }
 
-  /** Sessions without an owner that are looked after, for tests that count. */
+  /** Number of sessions without an owner, for tests. */
   get unowned(): number {
     return this.#unowned.size;
   }
@@ -74,14 +74,14 @@ export class Sessions {
   }
 
   /**
-   * Both ends of a session share this arena, and a message on its way is in it twice: what its sender has
-   * copied, and what its receiver has fetched.
+   * True when both ends of a session share this arena: a message in flight then occupies it twice, as the
+   * sender's copy and the receiver's.
    */
   get loops(): boolean {
     return this.#loops.size !== 0;
   }
 
-  /** The address of a client's session, for its server. */
+  /** Returns the address of a client's session, for its server. */
   addressOf(session: number): Uint8Array {
     const address = this.#native.sessionAddress(session);
     if (this.#native.capabilities.copiesLate) this.#dialling.set(session, addressText(address));
@@ -144,20 +144,23 @@ export class Sessions {
     this.#native.closeSession(session, reason);
   }
 
-  /** The session has an owner and is not down. */
+  /** Returns whether the session has an owner and is not down. */
   has(session: number): boolean {
     return this.ownerOf(session) !== undefined;
   }
 
-  /** Undefined when the session has none, or when its number is another's by now. */
+  /**
+   * Returns the owner; undefined when the session has none, or when its number belongs to another session by
+   * now.
+   */
   ownerOf(session: number): SessionOwner | undefined {
     const owner = this.#owners[session & sessionPlaces];
     return owner !== undefined && owner.target.session === session ? owner : undefined;
   }
 
   /**
-   * Ends a session. Its calls fail, then `onDown` follows. What is staged is flushed first, so that native
-   * code knows every call.
+   * Ends a session. Its calls fail, then `onDown` follows. Flushes first, so that native code knows every
+   * call.
    */
   close(session: number, reason: string): void {
     this.#outgoing.flush();

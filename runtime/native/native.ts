@@ -158,12 +158,12 @@ export interface NativeContext {
    * `gatherEntries` are the segments (gather entries) that make up the message, in order. Each lies in the
    * encode scratch buffer, in an arena block or in an ArrayBuffer; `keys[i]` is the identity of that
    * ArrayBuffer, 0 for the arena, `leasedMemory` for arena memory that the application has leased, and
-   * `copiedMemory` when the whole message is to be copied to the arena now. When `gatherEntries` is a number,
-   * the context's `gatherEntries` hold this number of segments, and `keys` is 0, or a block whose reference
-   * JS gives up with the submission. `slot` holds the metadata, at most slotBytes - 512 bytes of it, and is
-   * -1 without metadata. `replyBuffer` is the arena block that the response is to be received in, or 0; the
-   * caller keeps its reference. `use` says for what the arena gives a block (Use) when the segments have to
-   * be copied into one. `flags`: submitAligned, submitReplyBufferOnly.
+   * `copiedMemory` when all of the message is to be copied to the arena now. When `gatherEntries` is a
+   * number, the context's `gatherEntries` hold this number of segments, and `keys` is 0, or a block whose
+   * reference JS gives up with the submission. `slot` holds the metadata, at most slotBytes - 512 bytes of
+   * it, and is -1 without metadata. `replyBuffer` is the arena block that the response is to be received in,
+   * or 0; the caller keeps its reference. `use` says for what the arena gives a block (Use) when the segments
+   * have to be copied into one. `flags`: submitAligned, submitReplyBufferOnly.
    *
    * Returns a token > 0. A SENT event carries the token when the gather entries are no longer in use: before
    * or at the end of the call; for a call that is pending release, with its RELEASED event at the latest.
@@ -338,7 +338,7 @@ export function loadNative(): NativeModule {
 
 /**
  * The addon, or undefined where it cannot be loaded, for code that then does without it. That is not tried
- * again. Code that needs the addon calls `loadNative()`, whose error says why there is none.
+ * again. Code that needs the addon calls `loadNative()`, which throws the reason when there is none.
  */
 export function nativeIfLoads(): NativeModule | undefined {
   if (isMissing) return undefined;

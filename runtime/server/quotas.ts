@@ -23,7 +23,7 @@ import { TokenBucket } from './token-bucket.ts';
 export interface Quotas {
   /** Concurrent connections, including those in their handshake. */
   sessionsMax?: number;
-  /** Calls started per second, including streams; a burst may use the calls of one second at once. */
+  /** Calls started per second, including streams; the calls of one second may be made at once. */
   callsPerSecondMax?: number;
   /**
    * Bytes per second of requests (including refused ones), responses and parts of streams. A larger message

@@ -74,10 +74,7 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #whyNoClient: (address: Address) => string;
   readonly #listeners: Listener[] = [];
   readonly #sessions = new Map<ServerSession, ServerConnection>();
-  /**
-   * The newest connection of each link; an earlier one, which the client could not reach, may still be
-   * closing.
-   */
+  /** The newest connection of each link; earlier ones, which failed, may still be closing. */
   readonly #newest = new WeakMap<Link, ServerConnection>();
   /** Sessions of failed handshakes: they are closing, and do not count against the limit. */
   readonly #vain = new Set<ServerSession>();
@@ -390,19 +387,13 @@ export class RpcServer implements Server, ServerSessionListener {
   }
 }
 
-/**
- * Returns the class behind a server of the application. Throws a TypeError for anything else, including
- * servers of another copy of this package.
- */
+/** Returns the class behind a server. Throws a TypeError for objects that this package has not created. */
 export function rpcServer(what: string, server: Server): RpcServer {
   if (server instanceof RpcServer) return server;
   throw new TypeError(`${what}: takes a server, of createServer() of the same rdma-rpc`);
 }
 
-/**
- * Creates a server without handlers that does not listen yet: call `add(...)`, then `listen(...)`. Throws for
- * unknown options and values out of range.
- */
+/** Creates a server. Call `add(...)`, then `listen(...)`. Throws for unknown options and invalid values. */
 export function createServer(options?: ServerOptions): Server {
   return new RpcServer(options);
 }

@@ -82,7 +82,7 @@ export class ClientBed {
       onSessionDown: (reason) => this.down.push(reason),
       lastWords: () => this.words,
       onConsecutiveErrors: () => void ++this.reports,
-      onTurnedAway: () => undefined,
+      onRejected: () => undefined,
     });
   }
 

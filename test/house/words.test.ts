@@ -66,7 +66,11 @@ const RETIRED: readonly Retired[] = [
     instead: 'reply buffer, writer',
     stillIn: ['native/fabric', 'native/test/fabric', 'native/test/memory'],
   },
-  { word: /holes?/, instead: 'out-of-line value', stillIn: ['runtime/boundary'] },
+  {
+    word: /holes?/,
+    instead: 'out-of-line value',
+    stillIn: ['native/fabric', 'native/test/fabric', 'runtime/boundary'],
+  },
   { word: /vanish(es|ed)?/, instead: 'gone' },
   { word: /withdraw(s|n|al)?/, instead: 'revoke', stillIn: ['native/test/verbs'] },
   { word: /text room/, instead: 'encode scratch buffer' },

@@ -39,14 +39,14 @@ export const controlBugs = [
   },
   {
     name: 'a handshake that leaves the line still gets a place, which nobody gives back',
-    file: 'places.ts',
+    file: 'handshake-limiter.ts',
     from: '    for (const queue of this.#waiting) queue.delete(one);\n',
     to: '',
     caughtBy: ['test/control/handshake-limiter.test.ts', 'are given in order, as they come free'],
   },
   {
     name: 'of those who have stalled the longest goes first, however far it has got',
-    file: 'places.ts',
+    file: 'handshake-limiter.ts',
     from: 'steps(a) - steps(b) || b.ms - a.ms',
     to: 'b.ms - a.ms',
     caughtBy: [
@@ -67,7 +67,7 @@ export const controlBugs = [
   {
     name: 'strangers who come again at once keep the appointments that they do not want',
     file: 'handshakes.ts',
-    from: 'if (this.#suspects.came(address)) this.#places.lapse(rank);',
+    from: 'if (this.#suspects.came(address)) this.#limiter.lapse(rank);',
     to: 'this.#suspects.came(address);',
     caughtBy: [
       'test/control/retry-after.test.ts',

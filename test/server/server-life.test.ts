@@ -143,7 +143,7 @@ describe('a client that was told to go', () => {
       onSessionDown: () => undefined,
       lastWords: () => undefined,
       onConsecutiveErrors: () => undefined,
-      onTurnedAway: () => undefined,
+      onRejected: () => undefined,
     });
     call = (name, text) =>
       new Promise((resolve) => {

@@ -55,7 +55,7 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
     onCallDone: () => undefined,
     onSessionDown: () => undefined,
     onConsecutiveErrors: () => undefined,
-    onTurnedAway: () => undefined,
+    onRejected: () => undefined,
   };
   const queue = {
     waiting: { size: 0 },
@@ -78,7 +78,7 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
     onStreamAnswer: () => undefined,
     onStreamDone: () => void ++done,
     lost: () => undefined,
-    onTurnedAway: () => undefined,
+    onRejected: () => undefined,
   });
   owner.parts = streams;
 }

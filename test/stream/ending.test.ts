@@ -46,7 +46,7 @@ class Bed {
     open: () => 0,
     sendPart: () => -100,
     onAnswer: () => undefined,
-    onTurnedAway: () => undefined,
+    onRejected: () => undefined,
     leave: this.left,
     cancel: this.cancelled,
   } as unknown as ClientStreams;

@@ -1,5 +1,5 @@
-// Requests that show memory to the peer, on their way out: each is sent when there is room to bind its
-// windows and to stage what it stages, in order. Owned by ClientEndpoint, on the context's thread.
+// Requests that expose memory to the peer. Each is sent, in order, when there is room to bind its windows and
+// to copy its staged data. Owned by ClientEndpoint, on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -25,19 +25,19 @@ class BulkRequests {
         reply_buffers_(reply_buffers),
         revocation_(revocation) {}
 
-  /// Sends the request of this call now, or in its turn behind those that wait for room.
+  /// Sends the request of this call now, or queues it behind those that wait for room.
   void send(std::uint32_t slot);
-  /// Requests wait for room, perhaps for what all sessions share.
+  /// True while requests wait for room, perhaps for resources that all sessions share.
   bool waits() const { return !deferred_.empty(); }
-  /// Sends those that wait, as far as there is room.
+  /// Sends waiting requests as far as there is room.
   void start_deferred();
-  /// The call, whose request waits, is given up.
+  /// Removes the waiting request of a cancelled call.
   void remove(std::uint32_t slot);
-  /// The session ends: none of those that wait is sent.
+  /// Drops all waiting requests when the session ends.
   void end_unsent();
 
  private:
-  /// Shows the call's memory and sends its frame. Returns false when there is no room for that yet.
+  /// Exposes the call's memory and sends its frame. Returns false when there is no room for that yet.
   bool start(std::uint32_t slot);
 
   Link& link_;

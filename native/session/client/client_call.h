@@ -1,6 +1,6 @@
-// What the client endpoint of a session knows of each call slot. The slot is part of the call word on the
-// wire, so an index from the peer is checked once and then trusted. Read and written by ClientEndpoint, on
-// the context's thread.
+// The state of a call slot in the client endpoint of a session. The slot number is a part of the call word on
+// the wire, so an index from the peer is checked once and then trusted. Read and written by ClientEndpoint,
+// on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ enum class ClientState : std::uint8_t {
   revoking,  ///< result known: waits for its windows to be invalid
 };
 
-/// What only a call with exposed memory needs. `windows` holds those still valid.
+/// The state that only a call with exposed memory needs. `windows` has the windows that are still valid.
 struct ClientBulk {
   /// staging mode: of the caller until the frame goes out, then the copy
   std::vector<GatherEntry> gather_entries;
@@ -44,7 +44,7 @@ struct ClientBulk {
   bool aligned = false;                   ///< the request is one
   bool reply_buffer_only = false;         ///< the caller's reply buffer or none
   std::uint32_t beyond_reply_buffer = 0;  ///< what the peer asked for when that was too small
-  /// Ranges of the session's staging memory that the peer has instead of the call's own memory.
+  /// Ranges of the session's staging memory that are exposed instead of the call's own memory.
   memory::BlockId staged_request = memory::kNoBlock, staged_reply_buffer = memory::kNoBlock;
   bool lends_request = false;       ///< the peer has a key to memory that the application may change
   bool lends_reply_buffer = false;  ///< the peer has a key to write to memory of the application
@@ -76,7 +76,7 @@ struct ClientCall {
   std::uint32_t began = 0;                                ///< telemetry::time_of()
   std::unique_ptr<ClientBulk> bulk;
 
-  /// What counts as a call, and is timed.
+  /// Returns whether it counts as a call and is timed.
   bool is_call() const { return !part || opens; }
 };
 

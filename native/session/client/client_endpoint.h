@@ -1,7 +1,7 @@
-// The client endpoint of a session: requests out, responses in, the memory that calls expose meanwhile, and
-// the promise that every call submitted gets exactly one last event, after which no memory of it can be
-// touched. Owned and driven by Session, on the context's thread. Here and in calls.cc are the life of a call
-// and its messages; what only calls with large messages need has classes of its own.
+// The client endpoint of a session: sends requests, receives responses, manages the memory that calls expose,
+// and guarantees that every submitted call gets exactly one last event, after which its memory can no longer
+// be accessed. Owned and driven by Session, on the context's thread. The life of a call and its messages are
+// here and in calls.cc; parts that only calls with large messages need are separate classes.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class ClientEndpoint final : public Endpoint {
  public:
   explicit ClientEndpoint(Link& link);
   ~ClientEndpoint() override;
-  /// What may wait in the send queue: the request of each call, which is removed when the call is given up;
-  /// a CANCEL and a reply buffer of each; a CANCEL of each that has exposed memory.
+  /// The largest number of frames that may wait in the send queue: for each call a request (removed when the
+  /// call is cancelled), a CANCEL and a REPLY_BUFFER, and another CANCEL for a call that has exposed memory.
   static SendQueue::QueueLimits queue_limits(std::uint32_t call_slots) {
     return {std::size_t{call_slots} + 16, std::size_t{call_slots} * 2 + 16, call_slots};
   }
@@ -60,18 +60,20 @@ class ClientEndpoint final : public Endpoint {
   void end_all() override;
 
  private:
-  /// Invalidations, requests and reply buffers wait for room, perhaps for what all sessions share.
+  /// True while invalidations, requests or reply buffers wait for room, perhaps for resources that all
+  /// sessions share.
   bool waits_for_room() const { return revocation_.waits() || requests_.waits() || reply_buffers_.waits(); }
   void move_waiting();
 
   // calls.cc
-  /// Of a call that has its answer, or that its caller gives up. Parts of streams wait for applications.
+  /// For a call that has its response or was cancelled. Parts of streams wait for applications, so their
+  /// times mean nothing.
   void note_latency(std::uint32_t slot, const ClientCall& call, bool good) {
     link_.recorder().settle(wire::call_word(slot, call.generation), call.method, good,
                             telemetry::time_of(shared_.now_ns) - call.began);
     if (call.is_call()) shared_.latencies.note(call.method, true, call.began, shared_.now_ns, good);
   }
-  /// `part`: its header, null for a call that has nothing to do with streams.
+  /// `part` is the part header; null for a call that does not belong to a stream.
   ClientCall& begin_call(std::uint32_t slot, std::uint32_t method, const wire::PartHeader* part);
   void on_response(const wire::Frame& frame, ReceiveSlot receive_slot, std::uint32_t invalidated_rkey);
   bool late_response(ClientCall& call, std::uint32_t generation);

@@ -1,7 +1,7 @@
-// Reply buffers that the server asks for: memory of the arena, at once or queued for it. The large messages
-// of streams get memory ahead of their reader only within a small share of the arena; others are announced to
-// JS, which asks for them when the reader has come to them, so slow readers hold no memory that others need.
-// Owned by ClientEndpoint, on the context's thread.
+// Reply buffers that the server requests: arena memory, allocated at once or queued for. Large messages of
+// streams get memory ahead of their reader only within a small share of the arena. Beyond that they are
+// announced to JS, which fetches them when the reader reaches them, so that slow readers hold no memory that
+// others need. Owned by ClientEndpoint, on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,22 @@ class ReplyBuffers {
   ReplyBuffers(Link& link, CallTable<ClientCall>& calls, CallMemory& memory)
       : link_(link), shared_(link.shared()), calls_(calls), memory_(memory) {}
 
-  /// The server asks for one.
+  /// Handles a REPLY_BUFFER_REQUEST.
   void on_request(const wire::Header& header);
-  /// The application waits for the answer to this part.
+  /// The application waits for the response to this part.
   void want(std::uint32_t call);
-  /// Memory of the arena came free for this call. Returns false when there is none yet, or no room to bind.
+  /// Called when arena memory may be free for this call. Returns false when there is none yet, or no room to
+  /// bind.
   bool retry(std::uint32_t call);
   /// See Endpoint::lacks_arena(): the call may also lack room to bind.
   bool lacks_arena(std::uint32_t call);
   std::uint32_t awaited_bytes(std::uint32_t slot);
 
-  /// Reply buffers wait for staging memory.
+  /// True while reply buffers wait for staging memory.
   bool waits() const { return !deferred_.empty(); }
-  /// CreditPool these in order, as far as there is some.
+  /// Grants the waiting reply buffers in order, as far as there is staging memory.
   void start_deferred();
-  /// The session ends.
+  /// Drops all of them when the session ends.
   void clear() { deferred_.clear(); }
 
  private:

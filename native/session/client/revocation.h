@@ -23,28 +23,27 @@ class Revocation {
   Revocation(Link& link, CallTable<ClientCall>& calls, CallMemory& memory, CallCount& count)
       : link_(link), shared_(link.shared()), calls_(calls), memory_(memory), count_(count) {}
 
-  /// The call's result is known: JS gets it when no window of the call is valid any more.
+  /// The call's result is known: JS gets it when all windows of the call are invalid.
   void end(std::uint32_t slot, const boundary::Event& result);
-  /// The call is over: no window of it is valid, or the queue pair is gone (then not `windows_intact`).
+  /// Ends the call: none of its windows is valid, or the queue pair is gone (then `windows_intact` is false).
   void settle(std::uint32_t slot, bool windows_intact);
-  /// Gives back all that the call holds, without an event.
+  /// Releases everything that the call holds, without an event.
   void end_bulk(ClientCall& call, bool windows_intact);
 
-  /// From now on the caller waits for kSettleGraceNs at most.
+  /// From now on the caller waits at most kSettleGraceNs.
   void start_timeout(ClientCall& call, boundary::Reason reason);
-  /// The SEND of a CANCEL has completed. What the peer READs from now on it finds behind the CANCEL in its
-  /// queue.
+  /// The SEND of a CANCEL has completed: the peer will find the CANCEL before the completions of later READs.
   void on_cancel_arrived(std::uint32_t call);
   /// An invalidation has completed.
   void on_invalidated(std::uint32_t slot);
 
-  /// Invalidations wait for room in the send queue.
+  /// True while invalidations wait for room in the send queue.
   bool waits() const { return !backlog_.empty(); }
   void move_waiting();
-  /// Calls wait for their CANCEL or for their windows: check_timeouts() is to be called.
+  /// True while calls wait for their CANCEL or for their windows, so that check_timeouts() must be called.
   bool has_timeouts() const { return timeouts_pending_ != 0; }
   void check_timeouts();
-  /// Calls are held that their callers have given up: check_held() is to be called.
+  /// True while cancelled calls are pending release, so that check_held() must be called.
   bool holds() const { return held_ != 0; }
   void check_held();
 
@@ -64,8 +63,8 @@ class Revocation {
   std::uint32_t timeouts_pending_ = 0;  ///< calls
   std::uint32_t held_ = 0;              ///< calls
   std::vector<std::uint32_t> backlog_;  ///< call slots
-  /// On the awake clock, 0 none: somebody waits for a CANCEL to arrive since then, and nothing has completed
-  /// since `still_at_`.
+  /// On the awake clock, 0 for none: since when a call has waited for its CANCEL to arrive while nothing has
+  /// completed after `still_at_`.
   std::uint64_t still_since_ns_ = 0;
   std::uint32_t still_at_ = 0;  ///< SendQueue::completed()
 };

@@ -10,15 +10,15 @@
 
 namespace rdma_rpc::session {
 
-/// Takes hold of all that the submission is made of. Returns false, with the reason, when that cannot be;
-/// then nothing is held.
+/// Acquires all memory of the submission. Returns false, with the reason, when that fails; nothing is held
+/// then.
 bool collect_gather_entries(Link& link, const BulkSubmission& submission,
                             std::vector<GatherEntry>& gather_entries, boundary::Reason& reason);
-/// Replaces what the submission would lend by a copy, unless it is larger than the arena. Returns false when
-/// there is no room now; then everything is as it was.
+/// Replaces memory of the application by a copy, unless it is larger than the arena. Returns false, without
+/// any effect, when there is no room now.
 bool copy_gather_entries(Link& link, const BulkSubmission& submission,
                          std::vector<GatherEntry>& gather_entries);
-/// The message is no longer in use.
+/// Releases the memory of a message that is no longer in use.
 void release_gather_entries(Link& link, std::vector<GatherEntry>& gather_entries);
 
 }  // namespace rdma_rpc::session

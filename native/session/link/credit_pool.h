@@ -1,9 +1,10 @@
-// How many frames each session may be sent, where all of them are received out of one pool. A grant is
-// credits: what a session's peer may still send, and receives that have been used and are not posted again.
-// Some are for certain, so that nobody starves; more are given as long as there are some, by the rule of
-// dynamic thresholds (Choudhury and Hahne, 1998): nobody has more of these than a few times what is left. So
-// one session that takes all it can, or holds what it has, leaves some to each that comes after it, and what
-// is given out never exceeds what is there. Pure arithmetic; used by SharedReceives.
+// The credit pool: decides how many frames the peer of each session may send, when all sessions receive from
+// shared receives. The credits of a session are those that its peer may still use, plus used receives that
+// are not reposted yet. A number of credits is guaranteed, so that no session starves. More are granted while
+// there are some, by the rule of dynamic thresholds (Choudhury and Hahne, 1998): no session has more
+// additional credits than a few times what is left. So a session that takes or holds all it can leaves some
+// to each session that comes later, and the granted credits never exceed the receives. Pure arithmetic; used
+// by SharedReceives.
 #pragma once
 
 #include <algorithm>
@@ -21,16 +22,16 @@ class CreditPool {
     std::uint32_t beyond() const { return std::max(held, certain) - certain; }
   };
 
-  /// So many receives more are posted.
+  /// Adds newly posted receives.
   void grow(std::uint32_t receives) { receives_ += receives; }
-  /// Takes away receives that are no longer posted, since the device has refused them. What was granted
-  /// before cannot be taken back, but no more is granted until they are there again.
+  /// Removes receives that are no longer posted, since the device has refused them. Credits that were granted
+  /// before cannot be revoked, but no more are granted until the receives are posted again.
   void shrink(std::uint32_t receives) { receives_ -= receives; }
   std::uint32_t receives() const { return receives_; }
-  /// Neither held by anybody nor for certain for somebody.
+  /// Credits that are neither held nor guaranteed.
   std::uint32_t left() const { return receives_ - std::min(receives_, committed_); }
 
-  /// It begins with what it has for certain. False: there are not so many left.
+  /// Opens an account with its guaranteed credits. Returns false when not enough are left.
   bool open(Account& account, std::uint32_t certain, std::uint32_t most) {
     if (left() < certain) return false;
     committed_ += certain;
@@ -42,13 +43,13 @@ class CreditPool {
     account = {};
   }
 
-  /// So many of `wanted` it has now more.
+  /// Returns how many of the `wanted` credits the account gets.
   std::uint32_t take(Account& account, std::uint32_t wanted) {
     wanted = std::min(wanted, account.most - account.held);
     const std::uint32_t certain = std::min(wanted, account.certain - std::min(account.held, account.certain));
     account.held += certain;
     const std::uint32_t limit = kCreditShare * left(), beyond = account.beyond();
-    // What it then has is no more than its share of what is then left.
+    // Afterwards, its additional credits must not exceed its share of what is then left.
     const std::uint32_t more =
         limit <= beyond ? 0 : std::min(wanted - certain, (limit - beyond) / (1 + kCreditShare));
     account.held += more;

@@ -1,6 +1,6 @@
-// The link of a session: its queue pair, the send queue, the receives and the credits for them, and what both
-// endpoints do with these. It knows no calls. A Session is one, with an endpoint beside it (endpoint.h) that
-// uses it. On the context's thread.
+// The link of a session: its queue pair, the send queue, the receives and their credits, and the operations
+// on these that both endpoints use. It does not know calls. A Session is a Link and has an endpoint
+// (endpoint.h) that uses it. On the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -32,46 +32,47 @@ class Link {
   Link& operator=(const Link&) = delete;
 
   std::uint32_t number() const { return number_; }
-  /// Its place among the sessions of the context.
+  /// Its index in the session table of the context.
   std::uint32_t place() const { return number_ & (kSessionPlaces - 1); }
-  /// Calls may be submitted, frames may come in.
+  /// True while calls may be submitted and frames may arrive.
   bool is_open() const { return state_ == SessionState::connecting || state_ == SessionState::ready; }
-  /// Ends the session, for this reason; nothing when it has ended.
+  /// Ends the session with this reason; does nothing when it has ended.
   virtual void fail(const std::string& reason) = 0;
   void protocol_error(const char* reason);
 
   // --- which turns look at it
   SetBits& sets() { return sets_; }
-  /// Something has happened to it, or waits for something that others bring about: the turn looks at it.
+  /// Marks the session for the turn: something has changed in it, or it waits for something that other
+  /// sessions cause.
   void touch() { shared_.sets.touched.add(sets_, number_); }
 
   // --- what endpoints are made with
   Shared& shared() const { return shared_; }
   const SessionOptions& options() const { return options_; }
   const fabric::Capabilities& capabilities() const { return capabilities_; }
-  /// How long frames have waited for credits by now without one coming, on the awake clock.
+  /// Returns for how long frames have waited for credits without receiving one, on the awake clock.
   std::uint64_t no_credit_ns() const {
     return stalled_since_ns_ == 0 ? 0 : shared_.awake_ns - std::min(shared_.awake_ns, stalled_since_ns_);
   }
-  /// As which it holds memory of the arena.
+  /// The owner under which it holds arena memory.
   memory::OwnerId owner() const { return owner_; }
   SendQueue& send() const { return *send_; }
   fabric::QueuePair& queue_pair() const { return *qp_; }
-  /// Null: it has none.
+  /// Null when it has none.
   Staging* staging() const { return staging_.get(); }
   const telemetry::Recorder& recorder() const { return recorder_; }
 
   // --- seals
-  /// Null: nothing is sealed.
+  /// Null when the session is not sealed.
   Sealing* sealing() const { return sealing_.get(); }
-  /// What a message of so many bytes takes where the peer can see it.
+  /// Returns the length of a message as the peer sees it, including seals.
   std::uint64_t on_wire(std::uint64_t bytes) const {
     return sealing_ == nullptr ? bytes : sealed_bytes(bytes);
   }
-  /// Opens a message of `on_wire` bytes. Its length, 0: the peer has not sealed it.
+  /// Decrypts a message of `on_wire` bytes. Returns its length, 0 when it was not sealed by the peer.
   std::uint32_t open_bulk(std::byte* data, std::uint32_t on_wire, std::uint64_t number, bool shared);
-  /// Puts the number of the message behind `bytes` bytes of payload. Returns how many it takes, 0 in the
-  /// clear.
+  /// Appends the number of the message to `bytes` bytes of payload. Returns its length, 0 when the session is
+  /// not sealed.
   std::uint32_t add_number(std::uint32_t slot, std::uint32_t bytes, std::uint64_t number);
 
   // --- frames out
@@ -79,16 +80,18 @@ class Link {
   void send_message(std::uint32_t slot, wire::Header header, const wire::ReplyBuffer* reply_buffer,
                     std::uint32_t metadata_bytes, std::uint32_t payload_bytes, std::uint32_t invalidate_rkey,
                     SendQueue::Done done);
-  /// Metadata and message that go together in segments, when they do not fit one frame; 0: nothing does.
+  /// Longest metadata and message that are sent in segments when they do not fit one frame; 0 when none are.
   std::uint32_t segmented_bytes() const { return segmented_bytes_; }
-  /// What a frame may have behind its header and a reply buffer: metadata, list and message.
+  /// Room in a frame behind header and reply buffer: for metadata, gather list and message.
   std::uint32_t frame_room() const { return std::min(shared_.slot_bytes, options_.peer_slot_bytes); }
-  /// A response of so many bytes will not be written: with segments it fits.
+  /// Returns whether a response of this length is sent in frames, if necessary in segments, instead of being
+  /// written.
   bool fits_frames(std::uint32_t bytes) const {
     return bytes <= std::max(shared_.slot_bytes, segmented_bytes_);
   }
-  /// What came in segments is put together for JS, which gets it with this event. For REQUEST and SETTLED,
-  /// before anything of the call changes. Returns false when the session has failed, for want of a place.
+  /// Reassembles a message in segments for JS, which gets it with this event. Called for REQUEST and SETTLED,
+  /// before anything of the call changes. Returns false when the session has failed, since no buffer was
+  /// free.
   bool put_together(boundary::Event& event, const wire::Frame& frame);
   bool has_segments() const { return !segments_.empty(); }
   void control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
@@ -102,48 +105,48 @@ class Link {
       begin_stall();
     }
   }
-  /// What others may see of it.
+  /// What other processes may see of it.
   void report(telemetry::SessionRow& row) const;
   void emit_sent(std::uint32_t& token);
 
   // --- receives
   Receives& receives() { return receives_; }
   const Receives& receives() const { return receives_; }
-  /// Frames that its peer may still send to shared receives.
+  /// Number of frames that its peer may still send to shared receives.
   std::uint32_t granted() const { return receives_.shares() && is_open() ? send_->granted() : 0; }
-  /// Frames that have come in, counting on.
+  /// Total number of received frames.
   std::uint32_t received() const { return received_; }
-  /// A slot that JS or a request has done with: what belongs to it is posted again with the next
+  /// Recycles a slot that JS or a request has finished with: its receive is reposted with the next
   /// finish_turn().
   void recycle(ReceiveSlot slot) {
-    // Its receive has been posted already.
+    // Releases a slot whose receive has already been reposted.
     if (!slot.is_short()) touch();
     receives_.recycle(slot);
   }
-  /// The same of an event that is given to nobody, if it has such a slot.
+  /// Releases the slot of an event that is not delivered, if it has one.
   void recycle_of(const boundary::Event& event) {
     if (const std::int32_t word = event.word[boundary::ev::receive_slot]; word != 0)
       recycle(receives_.slot(static_cast<std::uint32_t>(word - 1)));
   }
 
-  /// Calls of this session wait for arena memory. A part of a stream must then wait too, since parts are used
-  /// in order: one that came later could hold, for ever, the memory that an earlier one waits for.
+  /// True while calls of this session wait for arena memory. A part of a stream must then wait, too: parts
+  /// are used in order, so a later one could hold for ever the memory for which an earlier one waits.
   bool has_waiters() { return shared_.memory_waiters.has(number_); }
 
  protected:
   Link(Shared& shared, std::uint32_t number, const SessionOptions& options);
   virtual ~Link();
-  /// Everything that the device must give. Empty, or what it refuses.
+  /// Allocates all resources of the device. Returns "" or what the device refuses.
   std::string open_resources(const SendQueue::QueueLimits& queue_limits);
   // For Session::expect().
-  /// Of whatever queue pair: its first lines.
+  /// The first cache lines of the queue pair object.
   static constexpr std::size_t kQueuePairHotBytes = 384;
   void expect_link() const {
     send_->expect_frame();
     fabric::prefetch(qp_.get(), kQueuePairHotBytes);
     fabric::prefetch(recorder_.next(), 4 * sizeof(telemetry::EventRow));
   }
-  /// False: the session has failed.
+  /// Returns false when the session has failed.
   bool post_receives();
   void begin_stall();
   void end_stall();
@@ -160,7 +163,7 @@ class Link {
   std::uint32_t segmented_bytes_ = 0;
   Segments segments_;
 
-  // Destroyed from the bottom up: the queue pair goes before the memory that its receives lie in.
+  // Members are destroyed from the bottom up: the queue pair before the memory of its receives.
   Receives receives_;
   std::unique_ptr<Staging> staging_;  ///< client: in that mode; server: where READs may land nowhere else
   std::unique_ptr<fabric::QueuePair> qp_;
@@ -172,7 +175,7 @@ class Link {
   bool drained_ = false, unposted_ = false;
   bool heard_ = false;          ///< a frame has come in
   std::uint32_t received_ = 0;  ///< frames, counting on
-  /// On the awake clock, 0 none: frames wait since then, and no credit has come.
+  /// On the awake clock, 0 for none: since when frames have waited without receiving a credit.
   std::uint64_t stalled_since_ns_ = 0;
   std::uint64_t received_bytes_ = 0, stalls_ = 0, stalled_ns_ = 0;
 

@@ -1,6 +1,6 @@
-// The memory that the receives of a context's sessions lie in. On a device that has only so many memories
-// (shm: each is a descriptor, a place in a table and a mapping at every peer) several sessions share one;
-// elsewhere each has its own. Owned by Shared, used by Link, on the context's thread.
+// The memory for the receives of a context's sessions. On a device with a limited number of memory regions
+// (on shm, each is a descriptor, a table entry and a mapping at every peer) several sessions share one
+// region; elsewhere each session has its own. Owned by Shared, used by Link, on the context's thread.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class ReceivePool {
   };
 
  public:
-  /// What one session has. Gives it back.
+  /// The memory of one session. Releases it on destruction.
   class Slab {
    public:
     Slab() = default;
@@ -58,14 +58,15 @@ class ReceivePool {
 
   explicit ReceivePool(fabric::Device& device) : device_(device) {}
 
-  /// Empty, and why, when the device refuses. Of whole pages, since memory is taken back from peers by pages.
+  /// Allocates memory. Returns an empty one, and the reason, when the device refuses. In whole pages, since
+  /// access of peers is revoked by pages.
   Slab take(std::size_t bytes, std::string* error);
 
  private:
   bool add(std::size_t slab_bytes, std::string* error);
   void give_back(std::list<Chunk>::iterator chunk, std::uint32_t index);
-  /// One for a session that may follow, where it holds no pages: to make it, and to map it at the peer, is
-  /// much of what a session costs that has few calls.
+  /// Keeps one for a later session, while it holds no pages: allocating it and mapping it at the peer is a
+  /// large part of the cost of a session with few calls.
   bool keeps(const Chunk& unused) const;
 
   fabric::Device& device_;

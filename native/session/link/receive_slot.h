@@ -1,6 +1,6 @@
-// Where the bytes of a frame are read. JS and the frames of a session know a receive slot by one number,
-// whose range says what it is, and the ranges are the session's: so only Receives (receives.h) makes slots
-// and turns a number from JS back into one. On the context's thread.
+// A receive slot: where the bytes of a frame are read. JS identifies a receive slot by one number, whose
+// range says of which kind it is. The ranges depend on the session, so only Receives (receives.h) creates
+// slots and converts numbers of JS back. On the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class ReceiveSlot {
 
   constexpr Kind kind() const { return kind_; }
   constexpr bool is_short() const { return kind_ == Kind::short_message; }
-  /// What JS calls it.
+  /// The number for JS.
   constexpr std::uint32_t number() const { return number_; }
 
  private:

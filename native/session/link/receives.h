@@ -1,12 +1,12 @@
-// The receives of one session: their memory, own or shared with other sessions, the copies that are read
-// where peers can go on writing to receives, the slots behind them, and which of all these are free, posted
-// or with JS. It knows no frames and no credits. Owned by Link, on the context's thread.
+// The receives of one session: their memory, which is its own or shared with other sessions; the copies that
+// are read where peers can still write to receives; the overflow slots; and which of all these are free,
+// posted or with JS. It does not know frames and credits. Owned by Link, on the context's thread.
 //
 //   posted ──a frame comes──► came() ──readable()──► with JS or a request ──recycle()──► consumed ──post()──►
 //   posted
 //
-// Where frames are copied, readable() gives a copy and keeps the receive aside; recycle() of the copy lets go
-// of one of those receives, whichever, since their bytes are not needed any more.
+// Where frames are copied, readable() returns a copy and sets the receive aside; recycle() of the copy frees
+// one of those receives. Which one does not matter, since their bytes are no longer needed.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ constexpr std::uint64_t wr_id_base(std::uint32_t session) { return std::uint64_t
 class Receives {
  public:
   Receives(Shared& shared, std::uint32_t session, std::uint32_t depth);
-  /// The queue pair is gone.
+  /// Called when the queue pair is gone.
   ~Receives();
   Receives(const Receives&) = delete;
   Receives& operator=(const Receives&) = delete;
@@ -39,27 +39,27 @@ class Receives {
     bool may_share = false;       ///< the peer knows of grants
     bool opens_in_place = false;  ///< sealed frames are opened where they are read, so that no peer sees that
   };
-  /// Takes memory. Returns why the device refuses it, or "".
+  /// Allocates memory. Returns "" or why the device refuses it.
   std::string open(const Wanted& wanted);
-  /// What the queue pair is to be made with.
+  /// The options with which to create the queue pair.
   void describe(fabric::QpOptions& queues) const;
 
   // --- what it has
   std::uint32_t depth() const { return depth_; }
-  /// They are shared with other sessions.
+  /// True when they are shared with other sessions.
   bool shares() const { return member_.has_value(); }
-  /// Its windows of memory, as JS has them, are the ones of all sessions that share receives.
+  /// True when its windows for JS are those of all sessions that share receives.
   bool windows_are_shared() const { return shares() && copies_ == nullptr; }
-  /// The memory of the window that a slot of that number is in (boundary::receive_window), for JS. Empty when
-  /// the session has no such slot.
+  /// Returns the memory of the window that contains slot number `number` (boundary::receive_window), for JS.
+  /// Empty when the session has no such slot.
   std::span<std::byte> window(std::uint32_t number) const;
-  /// The slot that JS calls so.
+  /// Returns the slot for a number of JS.
   ReceiveSlot slot(std::uint32_t number) const {
     if (ShortMessages::has(number)) return ReceiveSlot::short_message(number);
     if (number >= first_overflow_slot_) return ReceiveSlot::overflow(number);
     return copies_ != nullptr ? ReceiveSlot::copy(number) : ReceiveSlot::receive(number);
   }
-  /// The memory that the bytes of a frame in that slot are in, as JS has it, and where in it.
+  /// Return the memory that contains the bytes of a frame in that slot, as JS has it, and the offset in it.
   std::byte* memory_of(ReceiveSlot slot) const {
     return slot.is_short() ? shared_.short_messages.data()
                            : readable_at() + std::size_t{boundary::window_start(slot.number())} * stride_;
@@ -71,7 +71,7 @@ class Receives {
   std::byte* at(ReceiveSlot slot) const { return memory_of(slot) + offset_of(slot); }
 
   // --- a frame comes, and is read
-  /// The receive of that number has come in, or so many own ones have been flushed.
+  /// Called when the receive of that number has completed, or this number of own receives has been flushed.
   void came(std::uint32_t receive, std::uint32_t count) {
     if (shares()) {
       shared_.shared_receives.came(*member_, session_, receive);
@@ -79,12 +79,12 @@ class Receives {
       posted_ -= count;
     }
   }
-  /// Where a frame that has come in is to be read, or nothing when there is no slot for a copy. The frame
-  /// must have been counted against the peer's credits: they are what bounds the copies.
+  /// Returns the slot in which to read a received frame, or nothing when there is no slot for a copy. The
+  /// frame must have been counted against the peer's credits, which limit the number of copies.
   std::optional<ReceiveSlot> readable(std::uint32_t receive, const fabric::Wc& wc);
-  /// Gives the slot back. The receive that belongs to it is posted again with the next post().
+  /// Releases the slot. Its receive is reposted with the next post().
   void recycle(ReceiveSlot slot);
-  /// A slot behind the receives, or nothing when they are all taken.
+  /// Returns an overflow slot, or nothing when all are in use.
   std::optional<ReceiveSlot> take_overflow() {
     const std::optional<std::uint32_t> free = free_overflow_slots_.take();
     if (!free) return std::nullopt;
@@ -94,12 +94,12 @@ class Receives {
 
   // --- they are posted
   bool has_consumed() const { return !consumed_.empty(); }
-  /// Own receives are with the queue pair, whose flush is to come.
+  /// True while the queue pair has own receives whose flush is pending.
   bool has_posted() const { return posted_ != 0; }
-  /// Posts what was recycled. Returns how many more frames the peer may send for that, or nothing, and why,
-  /// when the device takes less than it must.
+  /// Reposts recycled receives. Returns how many more frames the peer may send, or nothing, and the reason,
+  /// when the device accepts fewer than it must.
   std::optional<std::uint32_t> post(fabric::QueuePair& qp, std::string* why);
-  /// Receives that are neither posted nor about to be: with JS, or with requests that wait.
+  /// Number of receives that are with JS or with waiting requests, and so neither posted nor about to be.
   std::uint32_t kept() const;
 
   // --- what is about to happen: see Session::expect()
@@ -117,7 +117,7 @@ class Receives {
 
  private:
   std::byte* received_at() const { return shares() ? shared_.shared_receives.data() : memory_.data(); }
-  /// What has been received, as it is read. Where peers can go on writing to receives this is a copy.
+  /// The received bytes as they are read: a copy where peers can still write to receives.
   std::byte* readable_at() const { return copies_ != nullptr ? copies_.get() : received_at(); }
   std::size_t readable_bytes() const {
     if (copies_ != nullptr) return own_bytes();
@@ -135,8 +135,8 @@ class Receives {
   /// slots with this number and later ones are no receives
   std::uint32_t first_overflow_slot_ = 0;
   std::vector<std::uint32_t> consumed_;  ///< receives to be posted again
-  /// With copies_: its free slots, and the receives that the others are copies of. The slot that came free
-  /// last is taken first: receives take turns through all of their memory, copies stay in the cache.
+  /// With copies_: its free slots, and the receives of which the others are copies. The slot that was freed
+  /// last is used first: receives cycle through all of their memory, whereas copies stay in the cache.
   fabric::FreeList<> free_copies_, copied_;
   std::uint32_t copies_made_ = 0;  ///< of depth_: the others have never been needed
   fabric::FreeList<> free_overflow_slots_;

@@ -1,8 +1,7 @@
-// The seals of one session: who counts what. Frames are sealed in the order in which they are sent, and
-// opened in the order in which they come, so their nonces are counters that nobody sends. A bulk message is
-// sealed in chunks under another key; its nonces are its number, which the sealed frame that tells of it
-// carries, and the chunk's. Owned by Link, used by the send queue and both endpoints, on the context's
-// thread.
+// Sealing of one session. Frames are sealed in the order of sending and opened in the order of arrival, so
+// their nonces are counters that are not sent. A bulk message is sealed in chunks under another key; a nonce
+// is the number of the message, which its sealed frame carries, and the number of the chunk. Owned by Link,
+// used by the send queue and both endpoints, on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +14,22 @@
 
 namespace rdma_rpc::session {
 
-/// Keys of one direction each; none is ever used for a second session.
+/// Each key is for one direction, and is never used for a second session.
 struct SealOptions {
   seal::Cipher cipher = seal::Cipher::aes_256_gcm;
   seal::Key send_frames{}, receive_frames{}, send_bulk{}, receive_bulk{};
 };
 
-/// Plain bytes of a bulk message under one seal.
+/// Plaintext bytes of a bulk message under one seal.
 inline constexpr std::uint32_t kSealChunkBytes = 64 * 1024;
-/// Behind the metadata of a frame whose message is elsewhere: the number of that message.
+/// Length of the message number, which follows the metadata of a frame whose message is not in it.
 inline constexpr std::uint32_t kBulkNumberBytes = 8;
 
-/// What a message of so many bytes takes where the peer can see it: itself, and its tags behind it.
+/// Returns the length of a sealed message: its bytes followed by its tags.
 constexpr std::uint64_t sealed_bytes(std::uint64_t plain) {
   return plain + (plain + kSealChunkBytes - 1) / kSealChunkBytes * seal::kTagBytes;
 }
-/// The other way round; 0 for a length that nothing has.
+/// The inverse; returns 0 for an impossible length.
 constexpr std::uint32_t plain_bytes(std::uint32_t sealed) {
   constexpr std::uint64_t kBoth = kSealChunkBytes + seal::kTagBytes;
   const std::uint64_t chunks = (sealed + kBoth - 1) / kBoth;
@@ -41,17 +40,19 @@ constexpr std::uint32_t plain_bytes(std::uint32_t sealed) {
 
 class Sealing {
  public:
-  /// Null, and why, when the cipher cannot be had.
+  /// Returns null, and the reason, when the cipher is not available.
   static std::unique_ptr<Sealing> open(const SealOptions& options, std::string* error);
 
-  /// The next frame out: kTagBytes are written behind it. Returns its new length.
+  /// Seals the next outgoing frame; kTagBytes are written behind it. Returns its new length.
   std::uint32_t seal_frame(std::byte* frame, std::uint32_t bytes);
-  /// The next frame in. Returns its length without the tag; none: it is not the one that the peer has sent.
+  /// Opens the next incoming frame. Returns its length without the tag, or nothing when it was forged or
+  /// changed.
   std::optional<std::uint32_t> open_frame(std::byte* frame, std::uint32_t bytes);
 
   /// Seals `plain` bytes; `data` has room for sealed_bytes() of them. Returns the number of the message.
   std::uint64_t seal_bulk(std::byte* data, std::uint32_t plain);
-  /// `shared`: others may still write to `data`, so each chunk is opened in memory of our own.
+  /// `shared` says that others may still write to `data`, so that each chunk must be opened in private
+  /// memory.
   bool open_bulk(std::byte* data, std::uint32_t plain, std::uint64_t number, bool shared);
 
  private:

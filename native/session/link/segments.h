@@ -1,6 +1,5 @@
-// A message that comes in segments, until it is whole: the SEGMENT frames stay in the receives that they came
-// in, so a peer which never ends its message holds nothing but credits of its own. Owned by Link, on the
-// context's thread.
+// A message that arrives in segments, until it is complete. The SEGMENT frames stay in their receives, so a
+// peer that never completes its message holds only its own credits. Owned by Link, on the context's thread.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +15,12 @@ namespace rdma_rpc::session {
 class Segments {
  public:
   bool empty() const { return parts_.empty(); }
-  /// Of the message that they belong to.
+  /// Call word of the message.
   std::uint32_t call() const { return call_; }
   std::uint32_t bytes() const { return bytes_; }
 
-  /// The next one: `bytes` bytes at `data`, in that receive. Null, or which rule the peer has broken.
+  /// Adds the next segment: `bytes` bytes at `data`, in that receive. Returns null, or the rule that the peer
+  /// has broken.
   const char* add(std::uint32_t call, ReceiveSlot slot, const std::byte* data, std::uint32_t bytes) {
     if (!empty() && call != call_) return "segments of two messages in each other";
     if (parts_.size() == kSegmentsMax || bytes > kSegmentedBytesMax - bytes_) return kTooLong;
@@ -35,7 +35,7 @@ class Segments {
       to += part.bytes;
     }
   }
-  /// Calls `f(slot)` for each, and forgets them.
+  /// Calls `f(slot)` for each, and clears them.
   template <class F>
   void clear(F&& f) {
     for (const Part& part : parts_) f(part.slot);

@@ -2,8 +2,8 @@
 // windows that bound them (room in the send queue, credits for the peer's receives), and the frames that wait
 // for either. Owned by Link, used by both endpoints, on the context's thread.
 //
-// The two windows are separate because a send's completion and the peer's credit for it come in no fixed
-// order.
+// The two windows are separate because the completion of a send and the peer's credit for it arrive in no
+// fixed order.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ enum class Then : std::uint8_t {
   drained,         ///< the last request before the queue pair may be destroyed
 };
 
-/// What a READ belongs to: the slot of a server call, and how much it brings.
+/// The server call slot of a READ, and the length of the READ.
 struct ReadRef {
   static constexpr std::uint32_t kBytesBits = 20;
   std::uint32_t slot, bytes;
@@ -50,8 +50,8 @@ class SendQueue {
     Then then = Then::nothing;
     std::uint32_t ref = 0;
   };
-  /// Segments that go before a frame, out of its slot: `bytes` bytes of message in frames of `each` bytes,
-  /// the last one perhaps shorter, the header of the first at `start`, a gap between them.
+  /// Segments that are sent before a frame, from the same slot: `bytes` bytes of message in frames of `each`
+  /// bytes (the last one may be shorter), with the header of the first at `start` and a gap between them.
   struct Tail {
     std::byte* start = nullptr;
     std::uint32_t bytes = 0, each = 0;
@@ -67,8 +67,8 @@ class SendQueue {
     Tail tail{};  ///< goes with it or not at all, and nothing comes between
   };
 
-  /// How many frames may wait: in send slots, control frames, and CANCELs with a `done`. Calls in flight with
-  /// a peer that returns credits never need more.
+  /// How many frames may wait: frames in send slots, control frames, and CANCELs with a `done`. The calls in
+  /// flight of a peer that returns credits never need more.
   struct QueueLimits {
     std::size_t frames, control, cancels;
   };
@@ -76,15 +76,15 @@ class SendQueue {
   SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots, Stats& stats,
             const telemetry::Recorder& recorder, std::uint64_t wr_id_base, const QueueLimits& queue_limits,
             std::uint32_t depth, std::uint32_t credits, std::uint32_t sequence);
-  /// For so many calls in flight on a device that takes `limit` requests; less than kSendQueueDepthMin when
-  /// that is not enough.
+  /// Returns the depth for this number of calls in flight on a device that accepts `limit` requests; less
+  /// than kSendQueueDepthMin when that is not enough.
   static std::uint32_t depth_for(std::uint32_t inflight_max, std::uint32_t limit) {
     const std::uint32_t wanted =
         std::clamp(std::bit_ceil(2 * inflight_max), kSendQueueDepthMin, kSendQueueDepthMax);
     return std::min(wanted, std::bit_floor(limit));
   }
 
-  /// A frame will be sent: fetches into the cache first what is in this object, then what it points to.
+  /// Prefetches for a frame that will be sent: first this object, then the memory that it points to.
   void expect_frame() const {
     fabric::prefetch(this, kHotBytes);
     fabric::prefetch(&sges_[0]);
@@ -94,82 +94,83 @@ class SendQueue {
     qp_.expect_posts();
   }
 
-  /// Sends the frame now, or as soon as credits and room allow. The slot is given back when the fabric is
-  /// done with it. False: the queue is full (a protocol error).
+  /// Sends the frame now, or as soon as credits and room allow. The slot is released when the fabric has
+  /// finished with it. Returns false when the queue is full (a protocol error).
   bool send(const Outgoing& frame);
   /// Sends a control frame; it overtakes waiting data frames, never other control frames, except that a
-  /// CANCEL with a `done` (whose reserve is given up by now) waits for none. False: the queue is full (a
-  /// protocol error).
+  /// CANCEL with a `done`, whose reserved credit is used now, waits for none. Returns false when the queue is
+  /// full (a protocol error).
   bool send_control(const wire::Header& header, const wire::ReplyBuffer* reply_buffer, Done done);
 
-  /// Every frame is sealed when its turn to be posted has come. Before the first one.
+  /// Seals every frame when it is posted. Must be set before the first frame.
   void seal_by(Sealing* sealing) { sealing_ = sealing; }
-  /// From now on it may post: the queue pair is connected. Until then there is no room.
+  /// Allows posting, when the queue pair is connected. Before that there is no room.
   void open() { open_ = true; }
   bool is_open() const { return open_; }
 
-  /// Room for `count` work requests, at most kPostBatch.
+  /// Returns whether there is room for `count` work requests, at most kPostBatch.
   bool room(std::uint32_t count) {
     if (!open_) return false;
     if (prepared_ + count > kPostBatch) post_prepared();
     return prepared_ + count <= kPostBatch && sequence_ - retired_ + count <= depth_ - 2;
   }
-  /// Room for `count` binds and a frame, with nothing before them unposted: a bound key exists only once its
-  /// bind is posted.
+  /// Returns whether there is room for `count` binds and a frame, and nothing unposted before them: a bound
+  /// key exists only after its bind was posted.
   bool can_bind(std::uint32_t count) {
     post_prepared();
     return prepared_ == 0 && room(count + 1);
   }
-  /// Needs can_bind(). The window has its new key when this returns.
+  /// Requires can_bind(). The window has its new key when this returns.
   void bind(fabric::MemoryWindow& window, const fabric::MemoryRegion& region, std::uint64_t addr,
             std::uint64_t length, std::uint32_t access);
   void invalidate(std::uint32_t rkey, Done done);
   void read(const fabric::Sge& into, std::uint64_t remote_addr, std::uint32_t rkey, Done done);
-  /// Needs may_write() of as many bytes.
+  /// Requires may_write() of this number of bytes.
   void write(std::span<const fabric::Sge> from, std::uint64_t remote_addr, std::uint32_t rkey);
-  /// No more than kWriteAheadBytes of them lie before a frame that comes next. (Where the post is the copy a
-  /// turn of the loop bounds them.)
+  /// At most kWriteAheadBytes of WRITEs precede a later frame. (Where posting means copying, a turn of the
+  /// loop limits them.)
   bool may_write(std::uint32_t bytes) {
     return capabilities_.copies_when_posted || writes_ahead_ + bytes <= kWriteAheadBytes ||
            may_write_on(bytes);
   }
 
-  /// Bytes of WRITEs that are posted and have not completed, ...
+  /// Bytes of posted WRITEs that have not completed, ...
   std::uint32_t write_bytes_ahead() const { return writes_ahead_; }
-  /// ... and of those that have, counting on.
+  /// ... and the total bytes of completed ones.
   std::uint64_t write_bytes_completed() const { return write_bytes_completed_; }
 
-  /// Posts what is prepared, and nothing that waits.
+  /// Posts prepared requests only, not waiting frames.
   void ring() { post_prepared(); }
   /// Rings the doorbell for all that was prepared, after moving waiting frames up. Returns true while
   /// something prepared is still not posted, so that the caller comes back.
   bool post();
 
-  /// Receives posted again here: credits the peer gets with the next frame.
+  /// Adds reposted receives: credits that the peer gets with the next frame.
   void owe_credits(std::uint32_t count) { owed_ += count; }
-  /// Both sides begin with so many credits, and the most that there may be comes as it comes. Before the
-  /// first frame.
+  /// Uses a credit pool: both sides begin with this number of credits and get more later. Must be called
+  /// before the first frame.
   void begin_with(std::uint32_t credits);
-  /// What the peer may still send, with what it has not been told yet.
+  /// Returns the number of frames that the peer may still send, including credits that were not sent to it
+  /// yet.
   std::uint32_t granted() const { return peer_credits_ + owed_; }
-  /// A frame came in, which cost the peer a credit. False: it had none.
+  /// Counts a received frame, which costs the peer a credit. Returns false when it had none.
   bool count_received() { return peer_credits_-- != 0; }
-  /// Credits that came with a frame. False: more than the peer can have.
+  /// Adds credits of a received frame. Returns false when they are more than possible.
   bool add_credits(std::uint32_t count) {
     credits_ += count;
     return credits_ <= credits_max_;
   }
-  /// Segments that may go with one frame. The peer returns credits when it owes half of what this side has
-  /// for certain: what needs more than has surely come back by then, beside those that are left alone, could
-  /// wait for ever.
+  /// Returns how many segments may be sent with one frame. The peer returns credits when it owes half of the
+  /// guaranteed ones: a message that needs more than are sure to come back by then, beside the reserved ones,
+  /// could wait for ever.
   std::uint32_t segments_max() const {
     const std::uint32_t returned = credits_certain_ / 2, left_alone = kControlCredits + reserved_max_;
     return std::min({kSegmentsMax, returned - std::min(returned, left_alone), depth_ / 4});
   }
   std::uint32_t credits() const { return credits_; }
   std::uint32_t credits_max() const { return credits_max_; }
-  /// Leaves a credit for the CANCEL of one call more, which then never waits for the peer to take other
-  /// frames. False: there are as many already as can be had without the two sides waiting for each other.
+  /// Reserves a credit for the CANCEL of one more call, which then never waits for the peer to receive other
+  /// frames. Returns false when no more can be reserved without a deadlock of the two sides.
   bool reserve_cancel() {
     if (reserved_ >= reserved_max_) return false;
     ++reserved_;
@@ -181,10 +182,10 @@ class SendQueue {
   std::size_t waiting_count() const {
     return waiting_.size() + waiting_control_.size() + waiting_cancels_.size();
   }
-  /// Frames wait, for credits or for room.
+  /// True while frames wait for credits or for room.
   bool waiting() const { return !waiting_.empty() || !waiting_control_.empty() || !waiting_cancels_.empty(); }
 
-  /// All requests up to `sequence` have completed: calls `f(Done)` for each that asked for something.
+  /// Retires all requests up to `sequence`, which have completed: calls `f(Done)` for each that has one.
   template <class F>
   void retire(std::uint32_t sequence, F&& f) {
     while (static_cast<std::int32_t>(sequence - retired_) > 0) {
@@ -200,15 +201,16 @@ class SendQueue {
     }
   }
 
-  /// A completion is due.
+  /// True while a completion is pending.
   bool awaits_completion() const { return static_cast<std::int32_t>(last_signaled_ - retired_) > 0; }
-  /// Requests that have completed, counting on.
+  /// Total number of completed requests.
   std::uint32_t completed() const { return retired_; }
 
-  /// Removes the waiting request frame of this call, if it waits: it has not been and will not be sent.
+  /// Removes the waiting request frame of this call. Returns true when there was one, which has not been and
+  /// will not be sent.
   bool remove(std::uint32_t call);
-  /// The queue pair is in ERR: drops what was never posted, calling `f(call)` for each request frame among
-  /// it, and posts the last request, whose completion says that the queue is empty.
+  /// Called when the queue pair is in ERR: drops everything that was not posted, calling `f(call)` for each
+  /// request frame, and posts the last request, whose completion says that the queue is empty.
   template <class F>
   void drain(F&& f) {
     for (std::size_t i = 0; i < prepared_; ++i) {
@@ -231,10 +233,10 @@ class SendQueue {
   }
 
  private:
-  /// From its beginning, with the first request that is prepared.
+  /// Bytes from the start of this object that every send touches.
   static constexpr std::size_t kHotBytes = 512;
   static constexpr std::uint32_t kNoSlot = (1u << 24) - 1;
-  /// What the session has to do when a request completes; what the request was only its queue pair knows.
+  /// What the session must do when a request completes; only the queue pair knows what the request was.
   struct Record {
     std::uint32_t slot : 24;  ///< of a frame in a send slot, to be given back, or kNoSlot
     Then then;
@@ -302,17 +304,17 @@ class SendQueue {
   std::uint32_t unsignaled_write_bytes_ = 0;
   std::uint64_t write_bytes_completed_ = 0;
   bool open_ = false;
-  // Before the arrays, with what else each post looks at.
+  // Placed before the arrays, with the other members that each post reads.
   BoundedQueue<Outgoing> waiting_;
   BoundedQueue<Control> waiting_control_, waiting_cancels_;
 
-  /// One per request under way, by sequence. Written when one is prepared: a session that sends little has
-  /// few pages of them.
+  /// One entry per request in flight, by sequence number. Written when a request is prepared, so that a
+  /// session that sends little uses few pages.
   std::unique_ptr<Record[]> records_;
   std::size_t prepared_ = 0;
   std::array<fabric::SendWr, kPostBatch> wrs_;
   std::array<fabric::Sge, kPostBatch> sges_;  ///< of each that has one
-  /// Of those that have more, which only bulk data does: made for the first.
+  /// For requests with several entries, which only bulk data has: allocated for the first one.
   using GatherLists = std::array<std::array<fabric::Sge, kSgeMax>, kPostBatch>;
   std::unique_ptr<GatherLists> lists_;
   std::array<std::array<std::byte, sizeof(wire::Header) + sizeof(wire::ReplyBuffer) + seal::kTagBytes>,

@@ -1,7 +1,7 @@
-// The receives that the sessions of a context share, on a device that has shared receive queues: their
-// memory, who has which of them, and how many each session's peer may use (credit_pool.h). A session that
-// joins is granted little; one that is busy gets more, and less again when it is not, by credits that are not
-// renewed. Owned by Shared, used by Link and Context, on the context's thread.
+// The receives that the sessions of a context share, on a device with shared receive queues: their memory,
+// which session has which of them, and how many each session's peer may use (credit_pool.h). A new session
+// gets few credits; a busy one gets more, and fewer again when it is no longer busy, since credits are then
+// not renewed. Owned by Shared, used by Link and Context, on the context's thread.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@
 
 namespace rdma_rpc::session {
 
-/// In the number of a work request: it is a receive. Then comes the number of a session, or this one for all.
+/// Bits of a work request number: this one marks a receive, followed by the number of a session, or by this
+/// one for all sessions.
 inline constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
 inline constexpr std::uint32_t kAllSessions = 0x7fffffff;
 
@@ -39,12 +40,13 @@ class SharedReceives {
   SharedReceives(const SharedReceives&) = delete;
   SharedReceives& operator=(const SharedReceives&) = delete;
 
-  /// A session that may be sent up to `most` frames at once. False: it has to have receives of its own.
+  /// Adds a session whose peer may send up to `most` frames at once. Returns false when the session must have
+  /// its own receives.
   bool join(Member& member, std::uint32_t most);
-  /// Its queue pair is gone. What it had is posted again.
+  /// Removes a session whose queue pair is gone, and reposts its receives.
   void leave(Member& member, std::uint32_t session);
 
-  /// The device goes; no session is left.
+  /// Called before the device is closed, when no session is left.
   void leave_device() {
     queue_.reset();
     regions_.clear();
@@ -53,27 +55,27 @@ class SharedReceives {
   fabric::ReceiveQueue* queue() const { return queue_.get(); }
   std::byte* data() const { return memory_.data(); }
   std::size_t size() const { return std::size_t{slots_} * stride_; }
-  /// Slots with this number and later ones are behind the receives.
+  /// Slots from this number on are overflow slots.
   std::uint32_t first_overflow_slot() const { return capacity_; }
-  /// Registered for it, and so pinned.
+  /// Registered and therefore pinned bytes.
   std::size_t registered_bytes() const { return std::size_t{registered()} * stride_; }
-  /// Receives that the device has refused to take again. They are offered to it with each later post.
+  /// Receives that the device has refused to accept again. Each later post offers them again.
   std::uint32_t refused() const { return registered() - credit_pool_.receives(); }
 
-  /// A frame for the session lies in that slot.
+  /// Called when a frame for the session has arrived in that slot.
   void came(Member& member, std::uint32_t session, std::uint32_t slot) {
     ++member.taken;
     ++member.frames;
     owner_[slot] = session;
     --posted_;
   }
-  /// One for a session that is no more.
+  /// Called for a frame of a session that no longer exists.
   void came_for_nobody(std::uint32_t slot);
-  /// Posts slots of the session again. Returns how many more its peer may now use, or none: the device
+  /// Reposts slots of the session. Returns how many more credits its peer gets, or nothing when the device
   /// refuses.
   std::optional<std::uint32_t> post(Member& member, std::span<const std::uint32_t> slots,
                                     std::uint64_t now_ns);
-  /// What tests ask: so many frames may come in now.
+  /// Number of frames that may arrive now, for tests.
   std::uint32_t posted() const { return posted_; }
 
  private:

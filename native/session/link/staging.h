@@ -1,10 +1,10 @@
-// The staging memory of one session: on a device without memory windows the only memory that the peer of the
-// session can touch. Its rights last as long as the session, so the memory of calls is never among it: what a
-// client exposes is copied in, what comes is copied out. On iWARP the server's READs land in it too, since
-// they need memory that the peer may write. Owned by Link, on the context's thread.
+// The staging memory of one session: on a device without memory windows, the only memory that the peer of the
+// session can access. The peer's access lasts as long as the session, so this is never memory of calls: a
+// client copies what it exposes into it, and responses out of it. On iWARP the server's READs are also placed
+// in it, since they need memory that the peer may write. Owned by Link, on the context's thread.
 //
-// Grows as it is needed, and a range is used again only when the peer can have no more business with it: a
-// call that its caller has given up is held, and its ranges with it, until the peer has answered.
+// It grows as needed. A range is reused only when the peer can no longer access it: a cancelled call and its
+// ranges are pending release until the peer has answered.
 #pragma once
 
 #include <cstddef>
@@ -24,13 +24,14 @@ class Staging {
                         .remote_access = remote_access,
                         .purpose = "staging"}) {}
 
-  /// A range, or kNoBlock: wait until one is given back, unless empty().
+  /// Allocates a range. Returns kNoBlock when there is none; the caller waits until one is released, unless
+  /// empty().
   memory::BlockId take(std::size_t bytes) { return arena_.alloc(bytes); }
   void release(memory::BlockId block) { arena_.release(block); }
   const memory::Block& at(memory::BlockId block) const { return arena_.at(block); }
-  /// Nothing is out: a range that cannot be had now will not be had later.
+  /// True when no range is in use: an allocation that fails now will fail later, too.
   bool empty() const { return arena_.counters().blocks_leased == 0; }
-  /// Why the system refused the last one; empty when it did not.
+  /// Returns why the operating system refused the last allocation; "" when it did not.
   const std::string& refusal() const { return arena_.refusal(); }
   std::size_t largest() const { return arena_.largest(); }
 

@@ -235,7 +235,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#owner.onConsecutiveErrors(this);
   }
 
-  onTurnedAway(): void {
+  onRejected(): void {
     // The server has already announced the end.
     this.drain();
   }

@@ -186,7 +186,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     const short = this.#whyShort(row);
     this.#free(row);
     this.tally.count(status);
-    if (refused) this.#listener.onTurnedAway();
+    if (refused) this.#listener.onRejected();
     if (status !== Status.OK) {
       if (confirms) failCall(resolve, this.#confirmed(at, method.path, status, short, extras?.cause));
       else if (unsent !== undefined && this.#queue.requeue(unsent)) this.#incoming.discard(at);

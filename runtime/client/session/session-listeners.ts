@@ -17,7 +17,7 @@ export interface ClientSessionListener {
    * The server takes no more calls on this session, while earlier ones are in flight. May be called more than
    * once.
    */
-  onTurnedAway(): void;
+  onRejected(): void;
 }
 
 /** Receives the events of streams and their parts, whose call slots follow those of unary calls. */

@@ -236,7 +236,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     const processed = processedName(this.#word(at, Ev.processed));
     if (this.#outcome.reason === 0) this.#streams!.onAnswer(status);
     if (status === Status.UNAVAILABLE && processed === 'no') {
-      this.#streams!.onTurnedAway();
+      this.#streams!.onRejected();
       if (this.#repeats(at)) return;
     }
     const metadata = whole.responseMetadata(at);
@@ -287,9 +287,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     return this.#outcome.end(this.reader.complete);
   }
 
-  /**
-   * Ends the stream from this side. `error` is the error for the application, by default that of `reason`.
-   */
+  /** Ends the stream from this side. `error` is for the application, by default that of `reason`. */
   giveUp(reason: number, error: unknown): void {
     if (this.#ended || this.#state === 'given up') return;
     if (this.#state === 'opening') {
@@ -323,10 +321,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.reader.leave();
   }
 
-  /**
-   * Returns whether it is opened a second time, which happens at most once. `at` is the response to drop, or
-   * -1.
-   */
+  /** Returns whether it is opened again, which happens once. `at` is the response to drop, or -1. */
   #repeats(at: number): boolean {
     const { reason, error } = this.#outcome;
     // See ChannelQueue.requeue() for calls.

@@ -34,7 +34,7 @@ export interface ClientStreamsListener {
   /** See SessionOwner. */
   lost(): void;
   /** The server accepts no more calls on this session. */
-  onTurnedAway(): void;
+  onRejected(): void;
 }
 
 /**
@@ -267,8 +267,8 @@ export class ClientStreams implements PartEvents {
   }
 
   /** A stream was rejected by a server that is shutting down. */
-  onTurnedAway(): void {
-    this.#listener.onTurnedAway();
+  onRejected(): void {
+    this.#listener.onRejected();
   }
 
   /** Removes a stream that has ended or will be opened again, and of which nothing is in flight. */

@@ -94,7 +94,7 @@ export class ClientHandshake {
    * closing the link. `metadata` are the client's credentials.
    */
   async run(metadata?: Uint8Array): Promise<Connection> {
-    const agreed = await this.#greet(metadata);
+    const agreed = await this.#exchangeHello(metadata);
     for (const fabric of this.#side.fabrics) {
       if (!agreed.welcome.fabrics.includes(fabric)) {
         this.#reasons.add([{ name: fabric, reason: 'the server does not offer it' }]);
@@ -130,7 +130,7 @@ export class ClientHandshake {
    * Sends hello and reads welcome. Throws when the server agrees to more than was requested, or offers a
    * lower security level than required.
    */
-  async #greet(metadata: Uint8Array | undefined): Promise<Agreed> {
+  async #exchangeHello(metadata: Uint8Array | undefined): Promise<Agreed> {
     const link = this.#link;
     const side = this.#side;
     const offer = bindingOffer(link.duplex);

@@ -156,7 +156,7 @@ export class TlsAcceptor {
       throw new TypeError('requestCert needs the ca that signs the certificates of clients');
     if (checkClientIdentity !== undefined && !requestCert)
       throw new TypeError('checkClientIdentity needs the ca that signs the certificates of clients');
-    // Without client certificates, `crl` would only seem to refuse somebody.
+    // Without client certificates, `crl` would only seem to refuse clients.
     if (crl !== undefined && !requestCert)
       throw new TypeError('crl needs the ca that signs the certificates of clients');
     // Called for its error texts, which name the wrong option.
