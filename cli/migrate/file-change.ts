@@ -25,7 +25,7 @@ export class FileChange {
   readonly imports: readonly Imported[];
   readonly references: readonly Reference[];
   readonly left: Left[] = [];
-  /** Groups that could not be converted. The file is processed again without them. */
+  /** Groups that must stay as they are: none, or all of them after a first attempt has blocked one. */
   readonly blocked: ReadonlySet<Group>;
   readonly newlyBlocked = new Set<Group>();
   readonly #converted = new Set<Node>();
@@ -83,7 +83,9 @@ export class FileChange {
       this.left.push({ line, text, page });
   }
 
-  /** Records it as `leave` does, and blocks the whole group in this file. */
+  /**
+   * Records it as `leave` does, and blocks the group: the file is then processed again without all groups.
+   */
   block(group: Group, node: Node, text: string, page: string): void {
     this.newlyBlocked.add(group);
     this.leave(node, text, page);

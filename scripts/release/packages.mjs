@@ -32,7 +32,9 @@ function copy(into, paths) {
   }
 }
 
-/** What all packages say of themselves. `repository`: where they come from, which npm's provenance compares. */
+/**
+ * What all packages say of themselves. `repository`: where they come from, which npm's provenance compares.
+ */
 function common({ version, license, author, keywords, engines }, repository) {
   return {
     version,
@@ -126,8 +128,8 @@ function runtimePackage(into, repository) {
 const declarationsIn = (folder) => filesUnder(root, folder).filter((path) => path.endsWith('.d.ts'));
 
 /**
- * Generated code that is inside of the commands finds its codec there: with that of a `rdma-rpc` beside it, the
- * process would have two.
+ * Generated code that is inside of the commands finds its codec there: with that of a `rdma-rpc` beside it,
+ * the process would have two.
  */
 function keepToItself(path) {
   const text = readFileSync(path, 'utf8');
