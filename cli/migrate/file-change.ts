@@ -8,9 +8,7 @@ import { Edits } from './edits.ts';
 import type { Left } from './left.ts';
 import { type Imported, identifiersIn, importedNames, type Reference, referencesIn } from './references.ts';
 
-/**
- * A group of code is converted completely or not at all in one file, since its parts depend on each other.
- */
+/** A part of a file. When one of them cannot be converted, none is, since they depend on each other. */
 export type Group = 'client' | 'server' | 'errors' | 'metadata' | 'messages';
 
 /** A name that the file will import. */
