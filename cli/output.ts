@@ -1,7 +1,7 @@
 /**
- * Makes text of other parties safe to print, and handles output that cannot be written: a closed or full
- * standard output ends the command, since all that remains is printing; errors about a file of the user name
- * it. Called by the commands.
+ * Makes text of other parties safe to print, and handles output that cannot be written. When standard output
+ * is closed or full, the command ends, since it could only print. Errors about a file of the user name the
+ * file. Called by the commands.
  */
 import { writeFileSync } from 'node:fs';
 

@@ -8,9 +8,7 @@ import { Edits } from './edits.ts';
 import type { Left } from './left.ts';
 import { type Imported, identifiersIn, importedNames, type Reference, referencesIn } from './references.ts';
 
-/**
- * A group of code is converted completely or not at all in one file, since its parts depend on each other.
- */
+/** A part of a file. When one of them cannot be converted, none is, since they depend on each other. */
 export type Group = 'client' | 'server' | 'errors' | 'metadata' | 'messages';
 
 /** A name that the file will import. */
@@ -25,7 +23,7 @@ export class FileChange {
   readonly imports: readonly Imported[];
   readonly references: readonly Reference[];
   readonly left: Left[] = [];
-  /** Groups that could not be converted. The file is processed again without them. */
+  /** Groups that must stay as they are: none, or all of them after a first attempt has blocked one. */
   readonly blocked: ReadonlySet<Group>;
   readonly newlyBlocked = new Set<Group>();
   readonly #converted = new Set<Node>();
@@ -83,7 +81,9 @@ export class FileChange {
       this.left.push({ line, text, page });
   }
 
-  /** Records it as `leave` does, and blocks the whole group in this file. */
+  /**
+   * Records it as `leave` does, and blocks the group: the file is then processed again without all groups.
+   */
   block(group: Group, node: Node, text: string, page: string): void {
     this.newlyBlocked.add(group);
     this.leave(node, text, page);

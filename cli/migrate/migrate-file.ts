@@ -10,7 +10,10 @@ import { companions, isConnect, isGrpc, isLibrary, isNice } from './libraries.ts
 import { migrateNice } from './nice-grpc.ts';
 import { migrateProtobufEs } from './protobuf-es.ts';
 
-/** All groups. Status codes are in none, since their numbers are the same everywhere. */
+/**
+ * All groups, of which none is converted when one cannot be. Status codes are in none: their numbers are
+ * equal.
+ */
 const groups: readonly Group[] = ['client', 'server', 'errors', 'metadata', 'messages'];
 
 export interface MigratedFile {

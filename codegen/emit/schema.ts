@@ -84,8 +84,8 @@ function warnOfHidden(schema: Schema, files: readonly File[]): void {
 }
 
 /**
- * The requested files, and those that only compilers have and that the requested files refer to. The
- * descriptor of descriptor.proto is in the runtime.
+ * Returns the requested files, and the files built into compilers that these refer to. An import of
+ * descriptor.proto does not count, since its descriptor is in the runtime.
  */
 function emittedFiles(files: readonly File[], paths: ReadonlySet<string>): File[] {
   const wanted = new Set(files.filter(({ path }) => paths.has(path)));

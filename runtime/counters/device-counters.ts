@@ -68,7 +68,7 @@ export async function readDeviceCounters(
 }
 
 /**
- * Words of the names of counters that stand still while all is well. Each driver has names of its own, for
+ * Parts of the names of counters that grow only when something is wrong. Each driver has its own names, for
  * example `out_of_sequence` and `roce_adp_retrans` of mlx5, `retry_exceeded_err` of rxe, `cnpHandled` of
  * irdma.
  */

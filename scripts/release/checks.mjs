@@ -84,7 +84,9 @@ function entries({ folder }) {
   ];
 }
 
-/** A declaration imports `./a.ts`; the compiler reads `./a.d.ts` for that. */
+/**
+ * What a declaration imports: `from './a.ts'`, `import('./a.ts')`; the compiler reads those as `./a.d.ts`.
+ */
 const declarationAt = (path) => path.replace(/\.[jt]s$/, '.d.ts');
 
 /** Modules and declarations find what they import, in the package or among what it depends on. */

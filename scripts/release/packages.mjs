@@ -32,7 +32,9 @@ function copy(into, paths) {
   }
 }
 
-/** What all packages have. `repository`: where they come from, which npm's provenance compares. */
+/**
+ * What all packages say of themselves. `repository`: where they come from, which npm's provenance compares.
+ */
 function common({ version, license, author, keywords, engines }, repository) {
   return {
     version,

@@ -33,7 +33,7 @@ function featureLines({ proto }: DescFile, registry: FileRegistry): string[] {
   );
 }
 
-/** Full names that an import of the file makes known, of what is declared outside of others. */
+/** Returns the full names of top-level declarations that an import of the file makes visible. */
 function namesOf(file: DescFile): string[] {
   const own = [...file.messages, ...file.enums, ...file.extensions].map(({ typeName }) => typeName);
   const passedOn = file.proto.publicDependency.flatMap((index) => {

@@ -34,7 +34,7 @@ function usedBy(declared: Declared | DescField): Type[] {
   }
 }
 
-/** Of a field that is a map, a list or one value. */
+/** Returns the types of a field's values, whether it is a map, a list or a single value. */
 function valueTypes({
   message,
   enum: values,
@@ -45,7 +45,7 @@ function valueTypes({
   return [message, values].filter((type) => type !== undefined);
 }
 
-/** In the order in which they are found, without those that stand in `declared`. */
+/** Returns the types that `declared` uses, in the order in which they occur, without those declared in it. */
 export function usedTypes(declared: Declared): Type[] {
   const file = fileOf(declared);
   const found = new Set<Type>();

@@ -97,8 +97,8 @@ class QueuePair final : public fabric::QueuePair {
   Entry prepare(const SendWr& wr, ibv_send_wr& to, ibv_sge* sges);
   std::uint64_t id_of(std::uint32_t number) const { return std::uint64_t{slot_} << 32 | number; }
   std::string why_not_posted(int error) const;
-  /// Without this, nothing would report that an unsignaled packet is acknowledged: posts an empty WRITE
-  /// behind it, which does.
+  /// Posts an empty WRITE after an unsignaled request, because its completion reports that the packets
+  /// before it are acknowledged. Nothing else would report this.
   void ask_for_last_packet();
   void post_empty_write(std::uint32_t number, unsigned flags);
   /// Whether the device has given the queue pair room for internal requests, see internal_sends().
