@@ -9,7 +9,7 @@ export const isGrpc = ({ module }: FromModule): boolean => module === '@grpc/grp
 export const isNice = ({ module }: FromModule): boolean => /^nice-grpc(-common)?$/.test(module);
 export const isConnect = ({ module }: FromModule): boolean =>
   /^@(connectrpc|bufbuild)\/connect(-node|-web|-fastify|-express|-next)?$/.test(module);
-export const isProtobufEs = ({ module }: FromModule): boolean => module === '@bufbuild/protobuf';
+const isProtobufEs = ({ module }: FromModule): boolean => module === '@bufbuild/protobuf';
 
 /** Packages that belong to one of the libraries, with their replacement. */
 export const companions: readonly (readonly [name: RegExp, text: string, page: string])[] = [

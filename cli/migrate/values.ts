@@ -87,7 +87,7 @@ function memberKind(access: Node, known: KindOf, depth: number): Kind | undefine
 }
 
 /** Returns whether an `await` may be inserted at the node. */
-export function mayAwait(node: Node): boolean {
+function mayAwait(node: Node): boolean {
   const inner = node.getFirstAncestor(
     (each) =>
       Node.isFunctionLikeDeclaration(each) || Node.isFunctionExpression(each) || Node.isArrowFunction(each),

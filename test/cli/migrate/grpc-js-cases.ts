@@ -339,7 +339,7 @@ createServer().add(GreeterDefinition, { sayHello });
     before: `import type { sendUnaryData, ServerUnaryCall, UntypedHandleCall } from '@grpc/grpc-js';
 import type { GreeterServer, HelloReply, HelloRequest } from './old/greeter';
 
-export class GreeterService implements Partial<GreeterServer> {
+class GreeterService implements Partial<GreeterServer> {
   [name: string]: UntypedHandleCall;
   sayHello(call: ServerUnaryCall<HelloRequest, HelloReply>, callback: sendUnaryData<HelloReply>) {
     callback(null, { text: call.request.name });
@@ -348,7 +348,7 @@ export class GreeterService implements Partial<GreeterServer> {
 `,
     after: `import type { GreeterHandlers, HelloRequest } from './gen/greeter.rdma';
 
-export class GreeterService implements Partial<GreeterHandlers> {
+class GreeterService implements Partial<GreeterHandlers> {
   sayHello(request: HelloRequest) {
     return { text: request.name };
   }

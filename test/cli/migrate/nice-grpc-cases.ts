@@ -90,7 +90,7 @@ export async function call(port: number): Promise<string> {
     what: 'a port that listen resolves with, and forceShutdown',
     before: `import { createServer, type Server } from 'nice-grpc';
 
-export class Ours {
+class Ours {
   readonly #server: Server = createServer();
   private other = createServer();
   async start(): Promise<number> {
@@ -107,7 +107,7 @@ export class Ours {
 `,
     after: `import { createServer, type Server } from 'rdma-rpc';
 
-export class Ours {
+class Ours {
   readonly #server: Server = createServer();
   private other = createServer();
   async start(): Promise<number> {
@@ -227,7 +227,7 @@ export const client = createClient(GreeterDefinition, createChannel('127.0.0.1:1
     what: 'a class of its own errors, whose constructor has other parameters: the file stays as it is',
     before: `import { ClientError } from 'nice-grpc';
 
-export class OurError extends ClientError {}
+class OurError extends ClientError {}
 `,
     left: [[3, /ClientError\(path, code, details\) is made or extended/]],
   },
