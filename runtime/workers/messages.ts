@@ -39,7 +39,9 @@ export const versionKey = 'rdmaRpcHandover';
  */
 export const handoverVersion = 1;
 
-/** Returns why main thread and worker cannot work together; '' when they can. One that says no version has 0. */
+/**
+ * Returns why main thread and worker cannot work together; '' when they can. One that says no version has 0.
+ */
 export function otherHandover(main: unknown = 0, worker: unknown = 0): string {
   if (main === worker) return '';
   return `serveWorkers() hands connections over in version ${String(main)}, and the worker takes them in version ${String(worker)}; let both import the same installation of rdma-rpc`;

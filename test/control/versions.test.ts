@@ -121,7 +121,9 @@ const answersSo: Change = of('attached', ({ address }: Blob) =>
     ? { address: withVersion(address, 9) }
     : {},
 );
-/** Over a unix socket both sides prove that nothing was changed on the way, unless one does not know how to. */
+/**
+ * Over a unix socket both sides prove that nothing was changed on the way, unless one does not know how to.
+ */
 const unbound =
   (change: Change): Change =>
   (frame) => {

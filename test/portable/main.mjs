@@ -1,8 +1,8 @@
 /**
  * Whether the package works elsewhere than here: its binaries ask for no newer libraries than they may, they
  * run with the C library of an older Debian, those for arm64 run in an emulator, the native suites pass
- * there, the addon can be built from the package, and on musl it does without. Needs Debian packages, which it installs, and for the
- * older Debian root and mounts; what cannot run says "not run" and why.
+ * there, the addon can be built from the package, and on musl it does without. Needs Debian packages, which
+ * it installs, and for the older Debian root and mounts; what cannot run says "not run" and why.
  *
  *   node test/portable/main.mjs [--only PART]     PART: symbols, x64, arm64, native, build or musl
  *

@@ -1,8 +1,9 @@
 /**
- * The package on musl: Bun's build for musl, in a root with Debian's musl. There is no native code for musl, so
- * what is looked at is what works without. A part of main.mjs.
+ * The package on musl: Bun's build for musl, in a root with Debian's musl. There is no native code for musl,
+ * so what is looked at is what works without. A part of main.mjs.
  *
- * Bun needs a libstdc++. Debian's is made for glibc, and lacks seven functions on musl, which musl-shim.c has.
+ * Bun needs a libstdc++. Debian's is made for glibc, and lacks seven functions on musl, which musl-shim.c
+ * has.
  */
 import { copyFileSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

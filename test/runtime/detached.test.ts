@@ -69,7 +69,8 @@ async function outcome(call: Promise<Blob>, value: number): Promise<string> {
 
 describe.each(cases)('over %s, by %s', (way, name) => {
   const detach = ways[name]!;
-  // Over tcp a copy is on its way by then, and loopback has copied; over shm-fd a request is in staging memory.
+  // Over tcp a copy is on its way by then, and loopback has copied; over shm-fd a request is in staging
+  // memory.
   const lends = way !== 'tcp' && way !== 'loopback';
   const lendsRequests = lends && way !== 'shm-fd';
 

@@ -46,7 +46,9 @@ const failure = (promise) =>
     (error) => error,
   );
 
-/** What is left with this number, as soon as it is: handlers of one-way and cancelled calls run behind them. */
+/**
+ * What is left with this number, as soon as it is: handlers of one-way and cancelled calls run behind them.
+ */
 async function fetched(number) {
   for (let tries = 0; ; ++tries) {
     try {

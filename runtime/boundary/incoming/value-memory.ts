@@ -13,9 +13,9 @@ const sharedMin = 64;
 
 /**
  * Returns memory of `bytes` bytes that begins on a multiple of 64. V8 aligns to 16 only, and only native code
- * can see the address, so without the addon it begins where V8 places it. The memory is not filled with zeros, as `new ArrayBuffer` would do, since that takes
- * nearly as long as the copy: the values overwrite it before it is handed out, except for the gaps between
- * them.
+ * can see the address, so without the addon it begins where V8 places it. The memory is not filled with
+ * zeros, as `new ArrayBuffer` would do, since that takes nearly as long as the copy: the values overwrite it
+ * before it is handed out, except for the gaps between them.
  */
 function aligned(bytes: number): Uint8Array<ArrayBuffer> {
   const native = nativeIfLoads();

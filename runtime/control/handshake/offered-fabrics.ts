@@ -9,7 +9,9 @@ import type { HandoffRefusals } from '../socket/handoff.ts';
 import type { FabricReasons } from './fabric-reasons.ts';
 import type { LocalSide } from './session-setup.ts';
 
-/** Why a client with this version of a fabric cannot use it; '' when it may. Builds of before 0.1.0 say none. */
+/**
+ * Why a client with this version of a fabric cannot use it; '' when it may. Builds of before 0.1.0 say none.
+ */
 function otherFabricVersion(name: FabricName, client: number | undefined): string {
   const { version, dials } = fabricRow(name);
   if (client === undefined || client === version) return '';
