@@ -289,7 +289,7 @@ describe('large messages', () => {
     });
 
     test.each<[string, Uint8Array, RegExp]>([
-      ['that has no table', new Uint8Array(2), /an aligned without its table/],
+      ['that has no table', new Uint8Array(2), /an aligned message without its table/],
       ['whose table is longer than it', new Uint8Array(Uint32Array.of(1000).buffer), /ends in its table/],
       ['whose parts are longer than it', new Uint8Array(Uint32Array.of(1, 1000).buffer), /ends in a segment/],
       [
