@@ -36,7 +36,9 @@ test.each([
   ['an address of another length', () => Uint8Array.of(1)],
   ['another client', () => context.sessionAddress(session('client'))],
 ])('a client does not connect to %s', (_, address) => {
-  expect(context.connectSession(session('client'), address())).toMatch(/^the other end of the session is not/);
+  expect(context.connectSession(session('client'), address())).toMatch(
+    /^the other end of the session is not/,
+  );
 });
 
 test('one end that is closed ends both, once, and their numbers are not given again', async () => {
