@@ -21,7 +21,7 @@ import { contextIn } from '../../runtime/counters/page.ts';
 import { whyNoPage } from '../../runtime/counters/processes.ts';
 import { caught, until } from '../outcomes.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
-import { type Pair, pairWays } from '../runtime/pair.ts';
+import { nativeWays, type Pair } from '../runtime/pair.ts';
 import { echoPair } from './echo-pair.ts';
 import { pages } from './pages.ts';
 
@@ -31,7 +31,7 @@ afterEach(async () => {
   pair = undefined;
 });
 
-describe.each(pairWays)('over %s', (way) => {
+describe.each(nativeWays)('over %s', (way) => {
   test('calls are in the page by method, with their latencies, on both sides', async () => {
     pair = await echoPair(way);
     const client = createClient(EchoDefinition, pair.channel);

@@ -15,6 +15,8 @@ import { socketPath } from './world.ts';
 
 export type PairWay = 'sim' | 'loopback' | 'shm' | 'shm-fd' | 'tcp';
 export const pairWays: readonly PairWay[] = ['sim', 'loopback', 'shm', 'shm-fd', 'tcp'];
+/** Those of native code: loopback has no counters page, and no arena in which messages wait for memory. */
+export const nativeWays: readonly PairWay[] = pairWays.filter((way) => way !== 'loopback');
 
 export interface Pair {
   readonly channel: Channel;
