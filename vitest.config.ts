@@ -55,7 +55,7 @@ const long = [
   'containers/*',
   'docs/guide-code',
   'interop/endings',
-  'package/{install,packed}',
+  'package/{completion,install,packed,release}',
   'runtime/{detached,rewritten}',
   'runtime/process/*',
   'scripts/{stages,whole-programs}',
