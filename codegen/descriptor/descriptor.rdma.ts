@@ -1359,8 +1359,8 @@ function $decodeFrom_CodeGeneratorResponse_File(source: $Source, at: number, end
 export const CodeGeneratorResponse_File: $MessageType<CodeGeneratorResponse_File, CodeGeneratorResponse_FileInit> = /* @__PURE__ */ $generatedType('rdma_rpc.codegen.CodeGeneratorResponse.File', $create_CodeGeneratorResponse_File, $bound_CodeGeneratorResponse_File, $encodeTo_CodeGeneratorResponse_File, $decodeFrom_CodeGeneratorResponse_File, 'name:string:optional content:string:optional');
 
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Writer = $.Writer;
 type $Source = $.Source;
+type $Writer = $.Writer;
 
 const $checkList = $.checkList;
 const $closeLength = $.closeLength;

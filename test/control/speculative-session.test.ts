@@ -52,9 +52,9 @@ async function attachedTo(link: Link): Promise<number> {
   if (frame.type !== 'attached') throw new Error(frame.type);
   return frame.address[0]! - 1;
 }
-const inVain = (fabric: string): number[] =>
+const notNeeded = (fabric: string): number[] =>
   native(fabric)
-    .closes.filter(({ reason }) => reason === 'it was made in vain')
+    .closes.filter(({ reason }) => reason === 'it was not needed')
     .map(({ session }) => session);
 
 test('it is there when the welcome has been said, and the attach gets it', async () => {
@@ -65,7 +65,7 @@ test('it is there when the welcome has been said, and the attach gets it', async
   expect(native('shm').sessions.size).toBe(1);
   link.send({ type: 'ready' });
   await until(() => server.sessions.length === 1);
-  expect(inVain('shm')).toEqual([]);
+  expect(notNeeded('shm')).toEqual([]);
 });
 
 test('a client that chooses another fabric has one made for it, and this one goes', async () => {
@@ -74,7 +74,7 @@ test('a client that chooses another fabric has one made for it, and this one goe
   expect(await link.receive()).toMatchObject({ type: 'attached' });
   expect(native('verbs').sessions.size).toBe(1);
   link.send({ type: 'ready' });
-  await until(() => inVain('shm').length === 1);
+  await until(() => notNeeded('shm').length === 1);
   native('shm').endClosed();
   expect(server.sessionCount).toBe(1);
 });
@@ -97,8 +97,8 @@ test('a client that comes to its fabric only with its second attempt has one mad
   attach(link, 'shm');
   expect(await attachedTo(link)).toBe(1);
   link.send({ type: 'ready' });
-  await until(() => inVain('shm').length === 1);
-  expect(inVain('shm')).toEqual([0]);
+  await until(() => notNeeded('shm').length === 1);
+  expect(notNeeded('shm')).toEqual([0]);
 });
 
 test('one that cannot be made is made again when it is asked for', async () => {
@@ -118,7 +118,7 @@ test.each([
 ])('it goes when the client %s', async (_, end) => {
   const link = await welcomed('shm');
   end(link);
-  await until(() => inVain('shm').length === 1);
+  await until(() => notNeeded('shm').length === 1);
 });
 
 test('it may be lost before the client asks for it', async () => {

@@ -35,7 +35,8 @@ test.each(pairWays)(
       // elsewhere.
       const streamed = way !== 'tcp';
       expect(seen).toEqual([true, streamed, streamed, streamed, streamed]);
-      expect(pointers.map((pointer) => pointer % 64)).toEqual([0]);
+      // Without native code memory begins where V8 has it.
+      if (way !== 'loopback') expect(pointers.map((pointer) => pointer % 64)).toEqual([0]);
     } finally {
       await pair.close();
     }

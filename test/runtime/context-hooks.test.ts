@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 const read = (file: string): string => readFileSync(new URL(file, import.meta.url), 'utf8');
 const table = ['context-sites.ts', 'context-sites-of-streams.ts', 'async-context.test.ts'].map(read).join('');
 const shared = read('async-context-shared.test.ts');
-const workers = read('process/worker-errors.test.ts');
+const workers = ['process/worker-errors.test.ts', 'process/worker-drained.test.ts'].map(read).join('');
 
 /** What is given, by the name that test/api/public-api.txt has for it; where it is tested. */
 const tested: Readonly<Record<string, readonly [tests: string, name: string]>> = {
@@ -36,6 +36,7 @@ const tested: Readonly<Record<string, readonly [tests: string, name: string]>> =
   on: [shared, 'functions around calls of a server to its clients'],
   once: [shared, 'functions around calls of a server to its clients'],
   onWorkerError: [workers, 'onWorkerError sees no store'],
+  onDrained: [workers, 'sees no store of the code that called listenInWorker'],
 };
 
 /** Never called, or called before the function that takes them returns. */
@@ -52,6 +53,7 @@ const ours = [
   'GrpcJsHandler',
   'server',
   'channel',
+  'isTrouble',
 ];
 
 test('every function that can be given', () => {

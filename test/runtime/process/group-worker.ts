@@ -1,4 +1,5 @@
 /** A worker of a group: serves the Echo service in the way that `workerData.mode` names. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { threadId, workerData } from 'node:worker_threads';
 import { Registry } from 'prom-client';
 import { createServer, type HandlerContext, type Server } from 'rdma-rpc';
@@ -14,10 +15,11 @@ interface Given {
   /** Word 0: calls of `onDrained` that have begun; word 1: those that have ended. */
   readonly drained?: Int32Array;
   /** What `onDrained` does. */
-  readonly drains?: 'slowly' | 'for ever' | 'by an error';
+  readonly drains?: 'slowly' | 'for ever' | 'by an error' | 'without a store';
 }
 const { mode, gate, drained, drains } = workerData as Given;
 
+const user = new AsyncLocalStorage<string>();
 let server: Server | undefined;
 let peers: Peers | undefined;
 const behaviours: Readonly<
@@ -70,11 +72,13 @@ if (mode === undefined) {
   });
   const onDrained = async () => {
     Atomics.add(drained!, 0, 1);
+    if (drains === 'without a store' && user.getStore() !== undefined) return;
     if (drains === 'by an error') throw new Error('no disk');
     if (drains === 'for ever') await new Promise(() => undefined);
     // Longer than what a thread gets that has nothing to do.
     if (drains === 'slowly') await new Promise((resolve) => setTimeout(resolve, 2_500));
     Atomics.add(drained!, 1, 1);
   };
-  listenInWorker(server, drained === undefined ? { registry } : { registry, onDrained });
+  const options = drained === undefined ? { registry } : { registry, onDrained };
+  user.run('alice', () => listenInWorker(server!, options));
 }

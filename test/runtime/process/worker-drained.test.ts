@@ -46,6 +46,13 @@ describe('onDrained', () => {
     expect([...drained]).toEqual([2, 2]);
   });
 
+  test('sees no store of the code that called listenInWorker', async () => {
+    const drained = words();
+    const group = await start({ workers: 1, workerData: { drained, drains: 'without a store' } });
+    await group.shutdown();
+    expect([...drained]).toEqual([1, 1]);
+  });
+
   test('that fails ends the worker all the same', async () => {
     const drained = words();
     const group = await start({ workerData: { drained, drains: 'by an error' } });

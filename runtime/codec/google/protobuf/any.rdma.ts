@@ -65,8 +65,8 @@ function $decodeFrom_Any(source: $Source, at: number, end: number, depth = 0, m:
 export const Any: $MessageType<Any, AnyInit> = /* @__PURE__ */ $generatedType('google.protobuf.Any', $create_Any, $bound_Any, $encodeTo_Any, $decodeFrom_Any, 'type_url:string value:bytes');
 
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Writer = $.Writer;
 type $Source = $.Source;
+type $Writer = $.Writer;
 
 const $enterMessage = $.enterMessage;
 const $hasBytes = $.hasBytes;

@@ -64,8 +64,8 @@ function $decodeFrom_Duration(source: $Source, at: number, end: number, depth = 
 export const Duration: $MessageType<Duration, DurationInit> = /* @__PURE__ */ $generatedType('google.protobuf.Duration', $create_Duration, $bound_Duration, $encodeTo_Duration, $decodeFrom_Duration, 'seconds:int64 nanos:int32');
 
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Writer = $.Writer;
 type $Source = $.Source;
+type $Writer = $.Writer;
 
 const $enterMessage = $.enterMessage;
 const $leaveMessage = $.leaveMessage;

@@ -49,8 +49,8 @@ function $decodeFrom_Empty(source: $Source, at: number, end: number, depth = 0, 
 export const Empty: $MessageType<Empty, EmptyInit> = /* @__PURE__ */ $generatedType('google.protobuf.Empty', $create_Empty, $bound_Empty, $encodeTo_Empty, $decodeFrom_Empty, '');
 
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Writer = $.Writer;
 type $Source = $.Source;
+type $Writer = $.Writer;
 
 const $enterMessage = $.enterMessage;
 const $leaveMessage = $.leaveMessage;

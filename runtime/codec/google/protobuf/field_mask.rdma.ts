@@ -58,8 +58,8 @@ function $decodeFrom_FieldMask(source: $Source, at: number, end: number, depth =
 export const FieldMask: $MessageType<FieldMask, FieldMaskInit> = /* @__PURE__ */ $generatedType('google.protobuf.FieldMask', $create_FieldMask, $bound_FieldMask, $encodeTo_FieldMask, $decodeFrom_FieldMask, 'paths:string:repeated');
 
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Writer = $.Writer;
 type $Source = $.Source;
+type $Writer = $.Writer;
 
 const $copyList = $.copyList;
 const $enterMessage = $.enterMessage;

@@ -190,9 +190,9 @@ export const ListValue: $MessageType<ListValue, ListValueInit> = /* @__PURE__ */
 
 type $Case<K extends string, V> = $.Case<K, V>;
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Writer = $.Writer;
 type $Source = $.Source;
 type $Unset = $.Unset;
+type $Writer = $.Writer;
 
 const $checkList = $.checkList;
 const $checkMap = $.checkMap;

@@ -64,8 +64,8 @@ function $decodeFrom_Timestamp(source: $Source, at: number, end: number, depth =
 export const Timestamp: $MessageType<Timestamp, TimestampInit> = /* @__PURE__ */ $generatedType('google.protobuf.Timestamp', $create_Timestamp, $bound_Timestamp, $encodeTo_Timestamp, $decodeFrom_Timestamp, 'seconds:int64 nanos:int32');
 
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Writer = $.Writer;
 type $Source = $.Source;
+type $Writer = $.Writer;
 
 const $enterMessage = $.enterMessage;
 const $leaveMessage = $.leaveMessage;

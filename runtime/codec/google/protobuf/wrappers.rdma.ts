@@ -406,8 +406,8 @@ function $decodeFrom_BytesValue(source: $Source, at: number, end: number, depth 
 export const BytesValue: $MessageType<BytesValue, BytesValueInit> = /* @__PURE__ */ $generatedType('google.protobuf.BytesValue', $create_BytesValue, $bound_BytesValue, $encodeTo_BytesValue, $decodeFrom_BytesValue, 'value:bytes');
 
 type $MessageType<T, Init> = $.MessageType<T, Init>;
-type $Writer = $.Writer;
 type $Source = $.Source;
+type $Writer = $.Writer;
 
 const $enterMessage = $.enterMessage;
 const $hasBytes = $.hasBytes;
