@@ -129,11 +129,13 @@ const declarationsIn = (folder) => filesUnder(root, folder).filter((path) => pat
 
 /**
  * Generated code that is inside of the commands finds its codec there: with that of a `rdma-rpc` beside it,
- * the process would have two.
+ * the process would have two. Only what is imported changes: the generator writes the same name into the code
+ * of applications.
  */
 function keepToItself(path) {
   const text = readFileSync(path, 'utf8');
-  const own = text.replaceAll('"rdma-rpc/generated/v1"', `"./${OWN_CODEC}"`);
+  const imports = /(\bfrom\s*|\bimport\s*\(?\s*)"rdma-rpc\/generated\/v1"/g;
+  const own = text.replaceAll(imports, (_, before) => `${before}"./${OWN_CODEC}"`);
   if (own !== text) writeFileSync(path, own);
 }
 
