@@ -58,7 +58,8 @@ test.each(strikes([...kinds, ...reverseKinds]))(
   { timeout: 1_000_000 },
   async (kind, misfortune) => {
     const seen = new Set<string>();
-    for (const course of courses)
+    const some = reverseKinds.includes(kind) && !everything ? courses.slice(0, 1) : courses;
+    for (const course of some)
       for (const outcome of await atEachStep(kind, misfortune, course, 'sim')) seen.add(outcome);
     expect(seen).toContain('maybe');
     if (misfortune === 'cancel') expect(seen).toContain('no');
