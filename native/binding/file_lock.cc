@@ -17,7 +17,7 @@ namespace {
 
 /// What our lock files begin with. Whoever reads one finds the process behind it.
 constexpr std::string_view kMark = "rdma-rpc ";
-/// One that is let go disappears; whoever waited for it then looks for the next one.
+/// A released lock file is removed, so a process that waited for it tries again with the next one.
 constexpr int kTries = 100;
 
 struct FileLock {

@@ -14,8 +14,8 @@ import { turn, until } from '../outcomes.ts';
 
 const ping = encodeFrame({ type: 'ping' });
 const tls = Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01]);
-const greeting = Buffer.alloc(connectMessageBytes);
-greeting.writeUInt32LE(connectMessageMagic, 0);
+const connectMessage = Buffer.alloc(connectMessageBytes);
+connectMessage.writeUInt32LE(connectMessageMagic, 0);
 
 let passedOn: [Socket, string][];
 let lines: string[];
@@ -63,7 +63,11 @@ test('one that begins with a frame is passed on with nothing of it read, however
 
 test.each<[string, Buffer, RegExp]>([
   ['TLS, where there is none', tls, /the beginning of TLS, and this server has none/],
-  ['the connect message of a session, on what has no descriptor', greeting, /there is no descriptor of it/],
+  [
+    'the connect message of a session, on what has no descriptor',
+    connectMessage,
+    /there is no descriptor of it/,
+  ],
   ['nothing, and its end', Buffer.alloc(0), /the peer closed the connection/],
   ['half of a length, and its end', ping.subarray(0, 2), /the peer closed the connection/],
 ])('%s ends it, with a line of the log', async (_, bytes, why) => {
@@ -77,10 +81,10 @@ test.each<[string, Buffer, RegExp]>([
 
 test('the connect message of a session is not judged before all of it is here', async () => {
   const near = arrive();
-  near.write(greeting.subarray(0, connectMessageBytes - 1));
+  near.write(connectMessage.subarray(0, connectMessageBytes - 1));
   await turn();
   expect([unidentified.count, lines]).toEqual([1, []]);
-  near.write(greeting.subarray(connectMessageBytes - 1));
+  near.write(connectMessage.subarray(connectMessageBytes - 1));
   await until(() => unidentified.count === 0);
 });
 

@@ -36,8 +36,16 @@ describe('keys', () => {
       () => bound.attached(client, server),
       '8682ead89340f5b354658f515c6961c0b7f388f9afb083ba2a7697e59ba5e33b',
     ],
-    ['the first words, at the client', () => bound.setupWords('client', client, server), first + second],
-    ['the first words, at the server', () => bound.setupWords('server', client, server), second + first],
+    [
+      'the words of connection setup, at the client',
+      () => bound.setupWords('client', client, server),
+      first + second,
+    ],
+    [
+      'the words of connection setup, at the server',
+      () => bound.setupWords('server', client, server),
+      second + first,
+    ],
     [
       'the keys of sealing, at the client',
       () => bound.sealKeys('client'),

@@ -264,12 +264,12 @@ test('who has stolen both tokens of a tcp connection is turned away, and the cli
   const comes = async (from: Uint8Array): Promise<{ said: number; from: Buffer }> => {
     const socket: Socket = connect(portOf(address), '127.0.0.1');
     closers.push(() => socket.destroy());
-    const greeting = Buffer.alloc(connectMessageBytes);
-    greeting.writeUInt32LE(connectMessageMagic, 0);
-    greeting.set([1, 1], 4);
-    greeting.set(tokenOf(answer.address), 8);
-    greeting.set(from, 24);
-    socket.write(greeting);
+    const connectMessage = Buffer.alloc(connectMessageBytes);
+    connectMessage.writeUInt32LE(connectMessageMagic, 0);
+    connectMessage.set([1, 1], 4);
+    connectMessage.set(tokenOf(answer.address), 8);
+    connectMessage.set(from, 24);
+    socket.write(connectMessage);
     const bytes: Buffer = await new Promise((resolve) => socket.once('data', resolve));
     return { said: bytes[5]!, from: bytes.subarray(24, 40) };
   };

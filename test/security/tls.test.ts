@@ -240,11 +240,11 @@ describe('at a port with TLS', () => {
 
   test('a connection of a session that names none is sent away', async () => {
     const { port } = await serve({ tls: mutual, fabric: 'tcp' });
-    const greeting = Buffer.alloc(connectMessageBytes);
-    greeting.writeUInt32LE(connectMessageMagic, 0);
+    const connectMessage = Buffer.alloc(connectMessageBytes);
+    connectMessage.writeUInt32LE(connectMessageMagic, 0);
     const socket = connect(port, '127.0.0.1');
     socket.on('error', () => undefined);
-    socket.write(greeting);
+    socket.write(connectMessage);
     let answer = 0;
     socket.on('data', (chunk: Buffer) => {
       answer += chunk.byteLength;
