@@ -3,13 +3,14 @@
  * the test that the table names: by a failure that says what is wrong, not by a crash and not by a time
  * limit. A bug whose text is no longer there fails, too: it must follow the code.
  *
- *   npm run test:planted [-- --sanitize=address,undefined] [WORD ...]     a word: only the bugs that have it in their names
+ *   npm run test:planted [-- --only native|typescript] [--sanitize=address,undefined] [WORD ...]
  *
- * With sanitizers only the native bugs, in tests that are built with them, and what a sanitizer reports is a
+ * With words only the bugs that have all of them in their names. With sanitizers only the native bugs, in tests that are built with them, and what a sanitizer reports is a
  * failure, too.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { CommandFailed, root, run } from '../../scripts/command.mjs';
 import { missing } from '../../scripts/debian.mjs';
 import { buildDirectory, configureTests } from '../../scripts/native-tests.mjs';
@@ -27,7 +28,6 @@ import { shmBugs } from './shm.mjs';
 import { TypeScript } from './typescript.mjs';
 
 const SUITE = 'planted bugs';
-const SANITIZE = '--sanitize=';
 const AT_ONCE = 2;
 /** A test takes seconds at most; a bug that makes it hang has not been found. */
 const LIMIT_MS = 180_000;
@@ -112,14 +112,24 @@ async function plantTypeScript(bugs, scratch) {
 }
 
 async function main() {
-  const sanitize = process.argv.find((arg) => arg.startsWith(SANITIZE))?.slice(SANITIZE.length) ?? '';
-  const words = process.argv.slice(2).filter((arg) => !arg.startsWith(SANITIZE));
+  const { values, positionals: words } = parseArgs({
+    options: { only: { type: 'string' }, sanitize: { type: 'string', default: '' } },
+    allowPositionals: true,
+  });
+  const { only, sanitize } = values;
+  if (![undefined, 'native', 'typescript'].includes(only)) {
+    throw new Error(`--only takes native or typescript, not ${only}`);
+  }
   const wanted = (bugs) => bugs.filter(({ name }) => words.every((word) => name.includes(word)));
-  const lacking = [...missing('build'), ...missing('tests')];
+  const lacking = only === 'typescript' ? [] : [...missing('build'), ...missing('tests')];
   const inNative =
-    lacking.length > 0 ? [] : wanted([...shmBugs, ...fabricBugs, ...memoryBugs, ...sessionBugs]);
+    only === 'typescript' || lacking.length > 0
+      ? []
+      : wanted([...shmBugs, ...fabricBugs, ...memoryBugs, ...sessionBugs]);
   const inTypeScript =
-    sanitize === '' ? wanted([...runtimeBugs, ...controlBugs, ...serverBugs, ...codegenBugs]) : [];
+    only === 'native' || sanitize !== ''
+      ? []
+      : wanted([...runtimeBugs, ...controlBugs, ...serverBugs, ...codegenBugs]);
   const whyNot =
     lacking.length > 0 ? [`those of native/: missing Debian packages: ${lacking.join(', ')}`] : [];
   const scratch = join(root, 'build', 'planted');
