@@ -5,8 +5,8 @@
  *
  *   npm run test:planted [-- --only native|typescript] [--sanitize=address,undefined] [WORD ...]
  *
- * With words only the bugs that have all of them in their names. With sanitizers only the native bugs, in tests that are built with them, and what a sanitizer reports is a
- * failure, too.
+ * With words only the bugs that have all of them in their names. With sanitizers only the native bugs, in tests
+ * that are built with them, and what a sanitizer reports is a failure, too.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
