@@ -360,3 +360,11 @@ export function controlText(value: string): string {
     ? value
     : new TextDecoder().decode(bytes.subarray(0, controlTextBytes - 3));
 }
+
+/**
+ * The frame for a peer whose session the native session of `side` has ended, with the cause that only `side`
+ * knows: the status of a failed work request, or a limit.
+ */
+export function byeOfSession(side: 'client' | 'server', cause: string): Bye {
+  return { type: 'bye', reason: controlText(`the ${side}'s session failed: ${cause}`) };
+}

@@ -3,7 +3,7 @@
  * reasons to end it: age, idleness, shutdown. Created by a server when the queue pair is connected to a
  * client's.
  */
-import { controlText, type Frame, type Serve, type Unserve } from '../control/frames.ts';
+import { byeOfSession, controlText, type Frame, type Serve, type Unserve } from '../control/frames.ts';
 import type { SecondSession } from '../control/handshake/second-session.ts';
 import type { Prepared } from '../control/handshake/session-setup.ts';
 import type { Link } from '../control/link.ts';
@@ -146,7 +146,7 @@ export class ServerConnection {
   ended(reason: string): void {
     this.#stopTimers();
     this.#calls?.end(reason);
-    if (this.ready || this.used) this.close(reason);
+    if (this.ready || this.used) this.link.close(reason, byeOfSession('server', reason));
   }
 
   #retire(reason: string, graceMs: number): void {

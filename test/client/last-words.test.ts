@@ -4,6 +4,8 @@
  */
 import { type Channel, createChannel, createClient, createServer, type RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { ClientLink } from '../../runtime/client/connections/client-link.ts';
+import { Link } from '../../runtime/control/link.ts';
 import { EvKind, PendingRelease, Reason } from '../../runtime/native/native.ts';
 import { ServerConnection } from '../../runtime/server/server-connection.ts';
 import { caught, turn, until } from '../outcomes.ts';
@@ -67,8 +69,30 @@ test.each(['tcp', 'shm'] as const)('calls and streams over %s', async (fabric) =
   fail();
   for (const error of (await Promise.all([call, stream])) as RpcError[]) {
     expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
-    expect(error.message).toContain(why);
+    expect(error.message).toContain(`the server's session failed: ${why}`);
   }
+});
+
+test('a client says in its bye why its session has failed', async () => {
+  let link: ClientLink | undefined;
+  const { get } = Object.getOwnPropertyDescriptor(ClientLink.prototype, 'streams')!;
+  vi.spyOn(ClientLink.prototype, 'streams', 'get').mockImplementation(function (this: ClientLink) {
+    link = this;
+    return get!.call(this);
+  });
+  const close = vi.spyOn(Link.prototype, 'close');
+  const { channel } = await open('tcp');
+  const stream = createClient(StreamsDefinition, channel).count({})[Symbol.asyncIterator]();
+  const failed = caught(stream.next());
+  const { context, target } = link!.connection;
+  context.sessions.close(target.session, 'send failed: retry_exc_err');
+  expect(await failed).toMatchObject({ code: Status.UNAVAILABLE });
+  await vi.waitFor(() =>
+    expect(close).toHaveBeenCalledWith('send failed: retry_exc_err', {
+      type: 'bye',
+      reason: "the client's session failed: send failed: retry_exc_err",
+    }),
+  );
 });
 
 describe('the end of a session', () => {

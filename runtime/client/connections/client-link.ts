@@ -4,7 +4,14 @@
  */
 
 import { releaseContext } from '../../boundary/contexts.ts';
-import { controlText, type Frame, type Served, type Serving, type Unserve } from '../../control/frames.ts';
+import {
+  byeOfSession,
+  controlText,
+  type Frame,
+  type Served,
+  type Serving,
+  type Unserve,
+} from '../../control/frames.ts';
 import type { Connection } from '../../control/handshake/client-handshake.ts';
 import type { Link } from '../../control/link.ts';
 import { levelNumber, levelOf } from '../../control/security-level.ts';
@@ -226,7 +233,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   onSessionDown(reason: string): void {
     this.#down = true;
     clearTimeout(this.#pongTimer);
-    this.close(reason);
+    this.#link.close(reason, byeOfSession('client', reason));
     releaseContext(this.connection.context);
     this.#owner.onDown(this);
   }
