@@ -119,11 +119,13 @@ void ClientEndpoint::cancel(std::uint32_t slot, Reason reason) {
     unsent = true;
   }
   const bool exposed = call.bulk != nullptr && call.bulk->exposed && !unsent;
-  if (call.bulk != nullptr && std::exchange(call.bulk->reserve, false)) send_.give_up_reserve();
-  if (!unsent) {
-    link_.control(wire::FrameType::cancel, word, reason == Reason::deadline ? 4 : 1, nullptr,
-                  exposed ? SendQueue::Done{Then::cancel_arrived, word} : SendQueue::Done{});
-  }
+  const bool reserved = call.bulk != nullptr && std::exchange(call.bulk->reserve, false);
+  const std::uint32_t status = reason == Reason::deadline ? 4 : 1;
+  const SendQueue::Done done = exposed ? SendQueue::Done{Then::cancel_arrived, word} : SendQueue::Done{};
+  if (unsent && reserved) send_.give_up_reserve();
+  if (!unsent && reserved)
+    send_.send_reserved_cancel(wire::Header::of(wire::FrameType::cancel, word, status), done);
+  if (!unsent && !reserved) link_.control(wire::FrameType::cancel, word, status, nullptr, done);
   if (!link_.is_open()) return;
   const Event event = Event::failed(number_, slot, reason, unsent ? Processed::no : Processed::maybe);
   if (call.bulk == nullptr) {

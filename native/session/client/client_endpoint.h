@@ -21,9 +21,10 @@ class ClientEndpoint final : public Endpoint {
   explicit ClientEndpoint(Link& link);
   ~ClientEndpoint() override;
   /// The largest number of frames that may wait in the send queue: for each call a request (removed when the
-  /// call is cancelled), a CANCEL and a REPLY_BUFFER, and another CANCEL for a call that has exposed memory.
+  /// call is cancelled), a CANCEL and a REPLY_BUFFER. (While a CANCEL waits, the next request on its call slot
+  /// waits behind it.)
   static SendQueue::QueueLimits queue_limits(std::uint32_t call_slots) {
-    return {std::size_t{call_slots} + 16, std::size_t{call_slots} * 2 + 16, call_slots};
+    return {std::size_t{call_slots} + 16, std::size_t{call_slots} * 2 + 16};
   }
 
   // --- from JS

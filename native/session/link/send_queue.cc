@@ -41,7 +41,7 @@ SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabili
       last_signaled_(sequence),
       waiting_(queue_limits.frames),
       waiting_control_(queue_limits.control),
-      waiting_cancels_(queue_limits.cancels),
+      waiting_cancels_(reserved_max_),
       records_(new Record[depth]) {}
 
 SendWr& SendQueue::prepare(Opcode opcode, bool signaled, Done done, std::uint32_t slot) {
@@ -166,13 +166,23 @@ bool SendQueue::send(const Outgoing& frame) {
 bool SendQueue::send_control(const wire::Header& header, const wire::ReplyBuffer* reply_buffer, Done done) {
   const Control control{header, reply_buffer != nullptr ? *reply_buffer : wire::ReplyBuffer{},
                         reply_buffer != nullptr, done};
-  const bool first = done.then != Then::nothing;
-  BoundedQueue<Control>& queue = first ? waiting_cancels_ : waiting_control_;
-  if (queue.empty() && may_send(kCreditFrameCredits + (first ? 0 : reserved_))) {
+  if (waiting_control_.empty() && may_send(kCreditFrameCredits + reserved_)) {
     prepare_control(control);
     return true;
   }
-  return queue.push(control);
+  return waiting_control_.push(control);
+}
+
+void SendQueue::send_reserved_cancel(const wire::Header& header, Done done) {
+  waiting_cancels_.push({header, {}, false, done});  // never full: each has one of the reserves
+  move_cancels_up();
+}
+
+void SendQueue::move_cancels_up() {
+  for (; !waiting_cancels_.empty() && may_send(kCreditFrameCredits); waiting_cancels_.pop()) {
+    prepare_control(waiting_cancels_.front());
+    --reserved_;
+  }
 }
 
 void SendQueue::bind(fabric::MemoryWindow& window, const fabric::MemoryRegion& region, std::uint64_t addr,
@@ -227,9 +237,7 @@ bool SendQueue::may_write_on(std::uint32_t bytes) {
 }
 
 void SendQueue::move_up() {
-  for (; !waiting_cancels_.empty() && may_send(kCreditFrameCredits); waiting_cancels_.pop()) {
-    prepare_control(waiting_cancels_.front());
-  }
+  move_cancels_up();
   for (; !waiting_control_.empty() && may_send(kCreditFrameCredits + reserved_); waiting_control_.pop()) {
     prepare_control(waiting_control_.front());
   }

@@ -67,10 +67,10 @@ class SendQueue {
     Tail tail{};  ///< goes with it or not at all, and nothing comes between
   };
 
-  /// How many frames may wait: frames in send slots, control frames, and CANCELs with a `done`. The calls in
-  /// flight of a peer that returns credits never need more.
+  /// How many frames may wait: frames in send slots, and control frames. The calls in flight of a peer that
+  /// returns credits never need more.
   struct QueueLimits {
-    std::size_t frames, control, cancels;
+    std::size_t frames, control;
   };
 
   SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots, Stats& stats,
@@ -97,10 +97,13 @@ class SendQueue {
   /// Sends the frame now, or as soon as credits and room allow. The slot is released when the fabric has
   /// finished with it. Returns false when the queue is full (a protocol error).
   bool send(const Outgoing& frame);
-  /// Sends a control frame; it overtakes waiting data frames, never other control frames, except that a
-  /// CANCEL with a `done`, whose reserved credit is used now, waits for none. Returns false when the queue is
-  /// full (a protocol error).
+  /// Sends a control frame; it overtakes waiting data frames, never other control frames. Returns false when
+  /// the queue is full (a protocol error).
   bool send_control(const wire::Header& header, const wire::ReplyBuffer* reply_buffer, Done done);
+  /// Sends the CANCEL of a call for which reserve_cancel() returned true. It overtakes all other frames. Its
+  /// reserve ends when the credit is used: until then other frames must leave it one, also while the CANCEL
+  /// waits for room.
+  void send_reserved_cancel(const wire::Header& header, Done done);
 
   /// Seals every frame when it is posted. Must be set before the first frame.
   void seal_by(Sealing* sealing) { sealing_ = sealing; }
@@ -170,7 +173,9 @@ class SendQueue {
   std::uint32_t credits() const { return credits_; }
   std::uint32_t credits_max() const { return credits_max_; }
   /// Reserves a credit for the CANCEL of one more call, which then never waits for the peer to receive other
-  /// frames. Returns false when no more can be reserved without a deadlock of the two sides.
+  /// frames: whatever is sent from now on, other CANCELs included, leaves one credit for each reserve. Ends
+  /// with send_reserved_cancel() or give_up_reserve(). Returns false when no more can be reserved without a
+  /// deadlock of the two sides.
   bool reserve_cancel() {
     if (reserved_ >= reserved_max_) return false;
     ++reserved_;
@@ -279,6 +284,7 @@ class SendQueue {
   void prepare_frame(const Outgoing& frame);
   void prepare_in_slot(const Outgoing& frame, bool may_inline);
   void prepare_control(const Control& control);
+  void move_cancels_up();
   void move_up();
   void post_prepared();
   void post_drain();

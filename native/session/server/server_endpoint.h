@@ -26,7 +26,7 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
   /// What may wait in the send queue: responses; of each call a reply buffer request, and a refusal without a
   /// send slot.
   static SendQueue::QueueLimits queue_limits(std::uint32_t call_slots) {
-    return {std::size_t{call_slots} * 2 + 16, std::size_t{call_slots} * 2 + 16, 0};
+    return {std::size_t{call_slots} * 2 + 16, std::size_t{call_slots} * 2 + 16};
   }
 
   // --- from JS

@@ -61,6 +61,39 @@ TEST(StoppedServer, MoreLargeRequestsThanCreditsEndAtOnceThoughTheServerIsStoppe
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+/// Other calls whose memory the server may write use all the credits that they may for their CANCELs, and
+/// more CANCELs of theirs wait: those of calls that have lent a request still have theirs.
+TEST(StoppedServer, LentRequestsEndAtTheirDeadlineThoughManyOtherCallsHaveBeenCancelledBefore) {
+  PairOptions options = immediate();
+  options.inflight_max = 32;  // and 48 credits
+  options.call_slots = 200;
+  options.context.send_slots = 512;
+  Pair pair(options);
+  pair.run();
+  const auto start = [&pair](int count, const CallSpec& spec) {
+    std::vector<std::uint64_t> ids;
+    for (int i = 0; i < count; ++i) ids.push_back(pair.start(spec));
+    pair.client.flush();
+    return ids;
+  };
+  const auto cancel = [&pair](const std::vector<std::uint64_t>& ids) {
+    for (const std::uint64_t id : ids) pair.client.cancel(id, Reason::deadline);
+    without_server(pair, kSettleGraceNs + 5'000'000);
+    for (const std::uint64_t id : ids) EXPECT_EQ(pair.call(id).reason, Reason::deadline) << id;
+  };
+  const auto lent = start(4, {.request_bytes = 2000, .answer = Answer::later});
+  const auto large_answer = start(100, {.given_reply_buffer = 4096, .answer = Answer::later});
+  const auto small = start(60, {.answer = Answer::later});
+  cancel(large_answer);
+  cancel(small);
+  cancel(lent);
+  answer_all(pair);
+  EXPECT_EQ(pair.client.why_down(pair.client_session), "");
+  EXPECT_EQ(pair.client.context->stats().calls_pending_release, 0u);
+  EXPECT_TRUE(pair.complete({.request_bytes = 2000}).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 // --- a wire that stands still
 
 /// Nothing that was sent is acknowledged. Callers whose memory is not lent learn at once that their time is
