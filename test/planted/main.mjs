@@ -5,8 +5,8 @@
  *
  *   npm run test:planted [-- --only native|typescript] [--sanitize=address,undefined] [WORD ...]
  *
- * With words only the bugs that have all of them in their names. With sanitizers only the native bugs, in tests
- * that are built with them, and what a sanitizer reports is a failure, too.
+ * With words only the bugs that have all of them in their names. With sanitizers only the native bugs, in
+ * tests that are built with them, and what a sanitizer reports is a failure, too.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,6 +18,7 @@ import { record } from '../../scripts/results.mjs';
 import { progress } from '../../scripts/step.mjs';
 import { codegenBugs } from './codegen.mjs';
 import { controlBugs } from './control.mjs';
+import { creditBugs } from './credits.mjs';
 import { fabricBugs } from './fabric.mjs';
 import { memoryBugs } from './memory.mjs';
 import { Native } from './native.mjs';
@@ -125,7 +126,7 @@ async function main() {
   const inNative =
     only === 'typescript' || lacking.length > 0
       ? []
-      : wanted([...shmBugs, ...fabricBugs, ...memoryBugs, ...sessionBugs]);
+      : wanted([...shmBugs, ...fabricBugs, ...memoryBugs, ...sessionBugs, ...creditBugs]);
   const inTypeScript =
     only === 'native' || sanitize !== ''
       ? []

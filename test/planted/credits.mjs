@@ -1,0 +1,46 @@
+/** Bugs of native/session/link/send_queue that let frames use credits of others, for main.mjs. */
+const program = 'session_test';
+
+export const creditBugs = [
+  {
+    name: 'frames may take one credit of the reserve of the next kind',
+    file: 'session/link/send_queue.h',
+    sources: ['session/link/send_queue.cc'],
+    from: 'return credits_ >= credits_left + count && room(count);',
+    to: 'return credits_ + 1 >= credits_left + count && credits_ >= count && room(count);',
+    program,
+    caughtBy: 'Credits.OfEachKindOfFrameAreUsedUpToTheReserveOfTheNext',
+  },
+  {
+    name: 'data frames that have waited leave no credit for the CANCELs that were promised one',
+    file: 'session/link/send_queue.cc',
+    from: 'for (; !waiting_.empty() && may_send(kControlCredits + reserved_, ',
+    to: 'for (; !waiting_.empty() && may_send(kControlCredits, ',
+    program,
+    caughtBy: 'Credits.OfEachKindOfFrameAreUsedUpToTheReserveOfTheNext',
+  },
+  {
+    name: 'CANCELs of calls without a reserve use the credits of those that have one',
+    file: 'session/link/send_queue.cc',
+    from: 'if (waiting_control_.empty() && may_send(kCreditFrameCredits + reserved_)) {',
+    to: 'if (may_send(kCreditFrameCredits + (done.then != Then::nothing ? 0 : reserved_))) {',
+    program,
+    caughtBy: 'StoppedServer.LentRequestsEndAtTheirDeadlineThoughManyOtherCallsHaveBeenCancelledBefore',
+  },
+  {
+    name: 'control frames that have waited use the credits reserved for CANCELs',
+    file: 'session/link/send_queue.cc',
+    from: 'may_send(kCreditFrameCredits + reserved_); waiting_control_',
+    to: 'may_send(kCreditFrameCredits); waiting_control_',
+    program,
+    caughtBy: 'StoppedServer.LentRequestsEndAtTheirDeadlineThoughManyOtherCallsHaveBeenCancelledBefore',
+  },
+  {
+    name: 'the reserve of a CANCEL ends while it waits for room',
+    file: 'session/link/send_queue.cc',
+    from: 'may_send(kCreditFrameCredits + reserved_)) {',
+    to: 'may_send(kCreditFrameCredits + reserved_ - static_cast<std::uint32_t>(waiting_cancels_.size()))) {',
+    program,
+    caughtBy: 'BlockedPosts.LeaveACancelThatWaitsForRoomItsReservedCredit',
+  },
+];
