@@ -166,7 +166,7 @@ bool Engine::deliver(std::uint32_t count, std::uint64_t now_ns) {
   clock_[0] = static_cast<double>(now_ns - clock_origin_ns_) / 1e6;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::int32_t region = context_->events()[i * ev::words + ev::region];
-    if (region > 0) blocks_->lent(static_cast<memory::BlockId>(region));
+    if (region > 0) blocks_->lent(static_cast<memory::BlockId>(region), HeldBy::buffer);
   }
   if (callback_.IsEmpty()) return true;
   const napi_env env = env_;
@@ -219,7 +219,8 @@ memory::BlockId Engine::lend(std::size_t bytes, memory::Use use, std::uint32_t n
   const session::Session* session = context_->find(number);
   const memory::OwnerId owner = session != nullptr ? session->owner() : memory::kNobody;
   const memory::BlockId block = context_->alloc(bytes, use, owner);
-  if (block != memory::kNoBlock) blocks_->lent(block);
+  const HeldBy held_by = use == memory::Use::application ? HeldBy::buffer : HeldBy::number;
+  if (block != memory::kNoBlock) blocks_->lent(block, held_by);
   return block;
 }
 

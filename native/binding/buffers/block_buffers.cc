@@ -41,7 +41,7 @@ Napi::Value BlockBuffers::buffer(memory::BlockId block) {
     napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
     return make(block, entry);
   }
-  if (!entry.weak) make_weak(block, entry);
+  if (!entry.weak && !entry.by_number) make_weak(block, entry);
   return Napi::Value(env_, value);
 }
 
@@ -70,11 +70,11 @@ Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
     return Napi::Value();
   }
   if (!of_memory) napi_add_finalizer(env_, value, nullptr, &BlockBuffers::finalize, link.get(), nullptr);
-  napi_create_reference(env_, value, 0, &entry.buffer);
+  entry.weak = !entry.by_number;
+  napi_create_reference(env_, value, entry.weak ? 0 : 1, &entry.buffer);
   if (link->counted != 0) count(counted_.made(link->counted));
   entry.link = link.release();
-  entry.weak = true;
-  young_.lent(memory.capacity);
+  if (entry.weak) young_.lent(memory.capacity);
   return Napi::Value(env_, value);
 }
 
@@ -128,6 +128,13 @@ BlockBuffers::Entry* BlockBuffers::unreference(memory::BlockId block, napi_value
   Entry& entry = found->second;
   --entry.js_references;
   *value = value_of(entry);
+  if (*value == nullptr && entry.buffer != nullptr && entry.js_references == 0) {
+    // Collected, and its finalizer has not run yet: by then the block may have another holder, whose reference
+    // that finalizer must not take.
+    forget_weak(block, entry);
+    napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
+    entry.link = nullptr;
+  }
   if (!is_transferred(*value)) return &entry;
   make_stray(entry)->references = 1;
   return nullptr;

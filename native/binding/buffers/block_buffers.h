@@ -1,6 +1,8 @@
 // The ArrayBuffers of arena blocks. A block has at most one that reads its memory, made when JS first asks
-// for it. While JS holds a lease the reference here is weak: when the last view has been collected the lease
-// counts as returned. Owned by NativeContext, on the JS thread.
+// for it. While an application holds a lease the reference here is weak: when the last view has been collected
+// the lease counts as returned. While the runtime holds a block by its number, as it does for the messages that
+// it encodes, the reference is strong: the number outlives the views, and a block that came back by itself would
+// be given back once more, then from under its next holder. Owned by NativeContext, on the JS thread.
 //
 // A lease of the application that is given back takes its ArrayBuffer along: all views of it become empty, so
 // that none of them ever shows what the block holds next. Its memory moves to a new ArrayBuffer
@@ -30,13 +32,20 @@ namespace rdma_rpc::binding {
 /// another thread, or, since Deno tells nothing of that, the object.
 enum class Collected { memory, object };
 
+/// How JS holds a block: by its ArrayBuffer, which an application may drop without a word, or by its number,
+/// which the runtime always gives back.
+enum class HeldBy { buffer, number };
+
 class BlockBuffers {
  public:
   BlockBuffers(Napi::Env env, memory::Arena& arena, Collected collected);
   ~BlockBuffers();
 
-  /// JS got one more reference to the block: by allocBlock, or in an event.
-  void lent(memory::BlockId block) { ++entry(block).js_references; }
+  /// JS got one more reference to the block: by allocBlock, or in an event. The first one says how it is held.
+  void lent(memory::BlockId block, HeldBy held_by) {
+    Entry& lent = entry(block);
+    if (lent.js_references++ == 0) lent.by_number = held_by == HeldBy::number;
+  }
   /// JS gives one back whose buffer no application has seen: the next one gets the same buffer. Numbers that
   /// it does not hold are ignored.
   void release(memory::BlockId block) { release(block, &memory::Arena::release); }
@@ -75,6 +84,7 @@ class BlockBuffers {
     napi_ref buffer = nullptr;
     Link* link = nullptr;  ///< of the buffer, while its references are JS's
     bool weak = false;
+    bool by_number = false;
   };
 
   void release(memory::BlockId block, void (memory::Arena::*release_block)(memory::BlockId));
