@@ -8,7 +8,6 @@ import { runInNewContext } from 'node:vm';
 import { createClient } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { runs } from '../extent.ts';
-import { turn } from '../outcomes.ts';
 import { EchoDefinition, type EchoMessage } from './gen/echo.rdma.ts';
 import { openPair } from './pair.ts';
 

@@ -143,6 +143,7 @@ describe('a client that was told to go', () => {
       onSessionDown: () => undefined,
       lastWords: () => undefined,
       onConsecutiveErrors: () => undefined,
+      onSilence: () => undefined,
       onRejected: () => undefined,
     });
     call = (name, text) =>

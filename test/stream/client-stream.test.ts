@@ -55,6 +55,7 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
     onCallDone: () => undefined,
     onSessionDown: () => undefined,
     onConsecutiveErrors: () => undefined,
+    onSilence: () => undefined,
     onRejected: () => undefined,
   };
   const queue = {

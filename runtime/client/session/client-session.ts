@@ -31,6 +31,7 @@ import { intoError, requestRefusal, statusError } from './call-faults.ts';
 import { CallRow } from './call-row.ts';
 import { LastWords } from './last-words.ts';
 import type { ClientSessionListener, PartEvents } from './session-listeners.ts';
+import { Silence } from './silence.ts';
 
 export class ClientSession implements SessionOwner, CallPlace {
   readonly target: Target;
@@ -45,6 +46,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   /** The streams of the session, if any. */
   parts: PartEvents | undefined;
   readonly tally: AnswerTally;
+  readonly silence: Silence;
 
   readonly #lastWords: LastWords;
   readonly #context: FabricContext;
@@ -73,6 +75,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     this.#listener = listener;
     this.#lastWords = new LastWords(context.native, target.session, listener, target.peer);
     this.tally = new AnswerTally(() => listener.onConsecutiveErrors());
+    this.silence = new Silence((silentMs) => listener.onSilence(silentMs));
     this.#submission = new Submission(SubOp.request, target);
     this.#events = context.native.events;
     this.#incoming = new Incoming(context, target.session, context.answerMemory);
@@ -169,6 +172,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   }
 
   onSettled(at: number): void {
+    if (this.silence.calls !== 0) this.silence.heard();
     const call = this.#events[at + Ev.call]!;
     const row = this.#rows[call];
     const resolve = row?.resolve;
@@ -226,6 +230,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   }
 
   #failed(call: number, reason: number, known: number, held: number): void {
+    if (reason === Reason.deadline && (held & PendingRelease.slot) !== 0) this.silence.deadline();
     const row = this.#rows[call];
     const resolve = row?.resolve;
     const method = row?.method;
@@ -259,6 +264,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   }
 
   #released(call: number): void {
+    if (this.silence.calls !== 0) this.silence.heard();
     const row = this.#rows[call];
     if (row === undefined) this.parts?.onReleased(call);
     else {
