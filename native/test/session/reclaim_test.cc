@@ -1,9 +1,9 @@
-// Peers that are stopped while other calls wait for memory of the arena: those calls get some within seconds,
-// from the peer that has stood still for longest, and nobody loses anything while there is enough.
+// Peers that are stopped while other calls wait for arena memory. Those calls get memory within seconds,
+// taken from the peer that has been stopped for longest. No session loses memory while there is enough.
 #include <gtest/gtest.h>
 
 #include "session/server/unread_streams.h"
-#include "session/sides/crowd.h"
+#include "session/sides/client_group.h"
 
 namespace rdma_rpc::session::test {
 namespace {
@@ -16,30 +16,30 @@ constexpr std::uint32_t kResourceExhausted = 8;
 constexpr std::uint64_t kTickNs = 2 * kHoldCheckNs;
 constexpr std::size_t kBytes = 4 << 20;
 constexpr std::size_t kArenaBytes = std::size_t{64} << 20;
-/// As many answers of kBytes as sessions can have beside each other: the reserve of the others is left.
+/// Number of responses of kBytes that sessions can hold at one time; the reserve of the others remains.
 constexpr std::size_t kStopped = 13;
 
 PairOptions small_arena() {
-  PairOptions options = Crowd::large_messages();
+  PairOptions options = ClientGroup::large_messages();
   options.context.arena.budget_bytes = kArenaBytes;
   return options;
 }
-/// The reader's own CPU writes what READs bring, as over tcp.
+/// The CPU of the reader writes the bytes of READs, as on tcp.
 PairOptions by_cpu() {
   PairOptions options = small_arena();
   options.sim.capabilities.reads_memory_late = true;
   return options;
 }
 
-/// Clients that stop one after the other, and the last one, which goes on.
-struct GiveUp : Crowd {
-  explicit GiveUp(std::size_t stopped = kStopped, const PairOptions& options = small_arena())
-      : Crowd(stopped + 1, options), count(stopped) {
+/// Clients that stop one after the other, and a last one that does not stop.
+struct Reclaim : ClientGroup {
+  explicit Reclaim(std::size_t stopped = kStopped, const PairOptions& options = small_arena())
+      : ClientGroup(stopped + 1, options), count(stopped) {
     server.owned_answers = true;
   }
 
   std::uint64_t held() const { return server.context->arena().counters().blocks_leased; }
-  /// Clients stop when the server has their request, and before they are asked for memory for the answer.
+  /// Clients stop when the server has their request, before it asks them for memory for the response.
   void stop_asking(std::uint64_t between_ns = 0) {
     for (std::size_t i = 0; i < count; ++i) {
       ids.push_back(start(i, {.response_bytes = kBytes, .response_in_arena = true, .answer = Answer::later}));
@@ -50,7 +50,7 @@ struct GiveUp : Crowd {
     }
     ASSERT_EQ(held(), count);
   }
-  /// Clients stop when the server has begun to send them their answers.
+  /// Clients stop when the server has begun to write their responses.
   void stop_writing() {
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint64_t writes = server.context->stats().bulk_writes;
@@ -61,7 +61,7 @@ struct GiveUp : Crowd {
     }
     ASSERT_EQ(held(), count);
   }
-  /// Clients stop when the server READs their request.
+  /// Clients stop while the server reads their request.
   void stop_reading() {
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint64_t reads = server.context->flow().read_bytes();
@@ -72,7 +72,8 @@ struct GiveUp : Crowd {
     ASSERT_EQ(held(), count);
   }
 
-  /// "JS" has an answer to the last client, or that one, and finds no memory for it. Returns whether it does.
+  /// "JS" tries to allocate a response for the last client, or for the given one. Returns whether there is
+  /// memory for it.
   bool waits(std::size_t bytes = 1 << 20) { return waits(bytes, count); }
   bool waits(std::size_t bytes, std::size_t client) {
     const memory::OwnerId owner = server.session(at_server[client]).owner();
@@ -84,7 +85,7 @@ struct GiveUp : Crowd {
     server.context->arena().release(block);
     return false;
   }
-  /// The same until it finds some. Returns how long that has taken, an hour if it comes to nothing.
+  /// Repeats this until there is memory. Returns how long it has taken, at most an hour.
   std::uint64_t gets_memory_ns() {
     for (std::uint64_t ns = 0; ns < 60'000'000'000; ns += kTickNs) {
       if (server.context->control()[ctl::want_memory] == 0 && !waits()) return ns;
@@ -103,7 +104,7 @@ struct GiveUp : Crowd {
     for (std::size_t i = 0; i < count; ++i) sessions += !why_down(i).empty();
     return sessions;
   }
-  /// Of the first session that has ended.
+  /// Returns why the first session that has ended did so.
   std::string reason() const {
     std::string why;
     for (std::size_t i = 0; i < count && why.empty(); ++i) why = why_down(i);
@@ -118,134 +119,135 @@ struct GiveUp : Crowd {
   std::vector<std::uint64_t> ids;
 };
 
-TEST(GiveUp, AnswersThatStoppedClientsGrantNoMemoryForMakeRoomForOthers) {
-  GiveUp crowd;
-  crowd.stop_asking();
-  ASSERT_TRUE(crowd.waits());
-  EXPECT_LE(crowd.gets_memory_ns(), kGiveUpNs + kGiveUpWaitNs + 2 * kTickNs);
-  EXPECT_GE(crowd.held(), kStopped - 2) << "no more is taken than is needed";
-  crowd.resume_all();
-  EXPECT_EQ(crowd.ended(0) + crowd.ended(kResourceExhausted), kStopped);
-  EXPECT_GE(crowd.ended(kResourceExhausted), 1u);
-  EXPECT_EQ(crowd.down(), 0u);
-  EXPECT_EQ(crowd.finish(), Violations{});
+TEST(Reclaim, AnswersThatStoppedClientsGrantNoMemoryForMakeRoomForOthers) {
+  Reclaim group;
+  group.stop_asking();
+  ASSERT_TRUE(group.waits());
+  EXPECT_LE(group.gets_memory_ns(), kReclaimNs + kReclaimWaitNs + 2 * kTickNs);
+  EXPECT_GE(group.held(), kStopped - 2) << "no more is reclaimed than is needed";
+  group.resume_all();
+  EXPECT_EQ(group.ended(0) + group.ended(kResourceExhausted), kStopped);
+  EXPECT_GE(group.ended(kResourceExhausted), 1u);
+  EXPECT_EQ(group.down(), 0u);
+  EXPECT_EQ(group.finish(), Violations{});
 }
 
-TEST(GiveUp, TheOneThatHasStoodStillForLongestLosesItsAnswerFirst) {
-  GiveUp crowd;
-  crowd.stop_asking(kGiveUpNs);
-  ASSERT_TRUE(crowd.waits());
-  EXPECT_LE(crowd.gets_memory_ns(), kGiveUpWaitNs + 3 * kTickNs);
-  crowd.resume_all();
-  const std::size_t lost = crowd.ended(kResourceExhausted);
+TEST(Reclaim, TheClientStoppedForLongestLosesItsAnswerFirst) {
+  Reclaim group;
+  group.stop_asking(kReclaimNs);
+  ASSERT_TRUE(group.waits());
+  EXPECT_LE(group.gets_memory_ns(), kReclaimWaitNs + 3 * kTickNs);
+  group.resume_all();
+  const std::size_t lost = group.ended(kResourceExhausted);
   EXPECT_GE(lost, 1u);
   for (std::size_t i = 0; i < lost; ++i)
-    EXPECT_EQ(crowd.ledger.at(crowd.ids[i]).status, kResourceExhausted) << i;
-  EXPECT_EQ(crowd.finish(), Violations{});
+    EXPECT_EQ(group.ledger.at(group.ids[i]).status, kResourceExhausted) << i;
+  EXPECT_EQ(group.finish(), Violations{});
 }
 
-TEST(GiveUp, NobodyLosesAnythingWhileNoCallWaits) {
-  GiveUp crowd;
-  crowd.stop_asking();
-  crowd.let_pass(10 * kGiveUpNs);
-  EXPECT_EQ(crowd.held(), kStopped);
-  crowd.resume_all();
-  EXPECT_EQ(crowd.ended(0), kStopped);
-  EXPECT_EQ(crowd.finish(), Violations{});
+TEST(Reclaim, NoSessionLosesMemoryWhileNoCallWaits) {
+  Reclaim group;
+  group.stop_asking();
+  group.let_pass(10 * kReclaimNs);
+  EXPECT_EQ(group.held(), kStopped);
+  group.resume_all();
+  EXPECT_EQ(group.ended(0), kStopped);
+  EXPECT_EQ(group.finish(), Violations{});
 }
 
-TEST(GiveUp, NobodyLosesAnythingForACallThatWaitsForALimitOfItsOwnSession) {
+TEST(Reclaim, NoSessionLosesMemoryForACallThatWaitsForALimitOfItsOwnSession) {
   PairOptions options = small_arena();
   options.arena_max_bytes = 2 * kBytes;
-  GiveUp crowd(4, options);
-  crowd.stop_asking();
-  const memory::OwnerId owner = crowd.server.session(crowd.at_server[4]).owner();
-  const memory::BlockId own = crowd.server.context->alloc(2 * kBytes, memory::Use::response, owner);
+  Reclaim group(4, options);
+  group.stop_asking();
+  const memory::OwnerId owner = group.server.session(group.at_server[4]).owner();
+  const memory::BlockId own = group.server.context->alloc(2 * kBytes, memory::Use::response, owner);
   ASSERT_NE(own, memory::kNoBlock);
-  ASSERT_TRUE(crowd.waits());
-  crowd.let_pass(10 * kGiveUpNs);
-  EXPECT_EQ(crowd.held(), 5u);
-  crowd.server.context->arena().release(own);
-  crowd.resume_all();
-  EXPECT_EQ(crowd.ended(0), 4u);
-  EXPECT_EQ(crowd.finish(), Violations{});
+  ASSERT_TRUE(group.waits());
+  group.let_pass(10 * kReclaimNs);
+  EXPECT_EQ(group.held(), 5u);
+  group.server.context->arena().release(own);
+  group.resume_all();
+  EXPECT_EQ(group.ended(0), 4u);
+  EXPECT_EQ(group.finish(), Violations{});
 }
 
-TEST(GiveUp, NobodyLosesAnythingForCallsOfItsOwn) {
-  GiveUp crowd(1);
-  crowd.stop_asking();
-  ASSERT_TRUE(crowd.waits(kArenaBytes / 8 * 7, 0));
-  crowd.let_pass(10 * kGiveUpNs);
-  EXPECT_EQ(crowd.held(), 1u);
-  // Of another session: it is one to make room for.
-  ASSERT_TRUE(crowd.waits(kArenaBytes / 8 * 7));
-  crowd.let_pass(kGiveUpWaitNs + kTickNs);
-  EXPECT_EQ(crowd.held(), 0u);
-  crowd.resume_all();
-  EXPECT_EQ(crowd.finish(), Violations{});
+TEST(Reclaim, NoSessionLosesMemoryForCallsOfItsOwn) {
+  Reclaim group(1);
+  group.stop_asking();
+  ASSERT_TRUE(group.waits(kArenaBytes / 8 * 7, 0));
+  group.let_pass(10 * kReclaimNs);
+  EXPECT_EQ(group.held(), 1u);
+  // A call of another session: memory is reclaimed for it.
+  ASSERT_TRUE(group.waits(kArenaBytes / 8 * 7));
+  group.let_pass(kReclaimWaitNs + kTickNs);
+  EXPECT_EQ(group.held(), 0u);
+  group.resume_all();
+  EXPECT_EQ(group.finish(), Violations{});
 }
 
-/// The clock is that of the server's thread: one that was stopped itself finds first what has come.
-TEST(GiveUp, NobodyIsJudgedByTimeInWhichTheServerWasStopped) {
-  GiveUp crowd;
-  crowd.stop_asking();
-  ASSERT_TRUE(crowd.waits());
-  for (std::size_t i = 0; i < crowd.count; ++i) crowd.resume(i);
-  crowd.world.advance(10 * kGiveUpNs);
-  crowd.run();
-  EXPECT_EQ(crowd.ended(0), kStopped);
-  EXPECT_EQ(crowd.finish(), Violations{});
+/// Limits are measured while the server's thread runs. After the server itself was stopped, it first reads
+/// what has arrived.
+TEST(Reclaim, TimeInWhichTheServerWasStoppedDoesNotCount) {
+  Reclaim group;
+  group.stop_asking();
+  ASSERT_TRUE(group.waits());
+  for (std::size_t i = 0; i < group.count; ++i) group.resume(i);
+  group.world.advance(10 * kReclaimNs);
+  group.run();
+  EXPECT_EQ(group.ended(0), kStopped);
+  EXPECT_EQ(group.finish(), Violations{});
 }
 
-/// A device may READ the memory of what has been written, so only the end of its session gives it back.
-TEST(GiveUp, AnswersThatStoppedClientsDoNotTakeEndTheirSessionsForOthers) {
-  GiveUp crowd;
-  crowd.stop_writing();
-  ASSERT_TRUE(crowd.waits());
-  EXPECT_LE(crowd.gets_memory_ns(), kGiveUpNs + kGiveUpWaitNs + 3 * kTickNs);
-  EXPECT_GE(crowd.down(), 1u);
-  EXPECT_LE(crowd.down(), 3u);
-  EXPECT_NE(crowd.reason().find("other calls waited"), std::string::npos) << crowd.reason();
-  crowd.resume_all();
-  EXPECT_EQ(crowd.finish(), Violations{});
+/// A device may still read the memory of posted WRITEs, so only the end of the session frees it.
+TEST(Reclaim, AnswersThatStoppedClientsDoNotAcceptEndTheirSessionsForOthers) {
+  Reclaim group;
+  group.stop_writing();
+  ASSERT_TRUE(group.waits());
+  EXPECT_LE(group.gets_memory_ns(), kReclaimNs + kReclaimWaitNs + 3 * kTickNs);
+  EXPECT_GE(group.down(), 1u);
+  EXPECT_LE(group.down(), 3u);
+  EXPECT_NE(group.reason().find("other calls waited"), std::string::npos) << group.reason();
+  group.resume_all();
+  EXPECT_EQ(group.finish(), Violations{});
 }
 
-TEST(GiveUp, RequestsOfStoppedClientsMakeRoomForOthersAndTheirSessionsGoOnWhereACpuReads) {
-  RDMA_RPC_NEEDS_WINDOWS();  // with staging memory READs land elsewhere
-  GiveUp crowd(11, by_cpu());
-  crowd.stop_reading();
-  const std::uint64_t honest = crowd.start(11, {.request_bytes = kBytes});
-  crowd.let_pass(kGiveUpNs + kGiveUpWaitNs + 3 * kTickNs);
-  EXPECT_TRUE(crowd.ledger.at(honest).answered());
-  EXPECT_EQ(crowd.ledger.at(honest).status, 0u);
-  crowd.resume_all();
-  EXPECT_GE(crowd.ended(kResourceExhausted), 1u);
-  for (const std::uint64_t id : crowd.ids) {
-    if (crowd.ledger.at(id).status != kResourceExhausted) continue;
-    EXPECT_EQ(crowd.ledger.at(id).processed, Processed::no) << id;
+TEST(Reclaim, RequestsOfStoppedClientsMakeRoomForOthersAndTheirSessionsGoOnWhereACpuReads) {
+  RDMA_RPC_NEEDS_WINDOWS();  // in staging mode READs go to staging memory
+  Reclaim group(11, by_cpu());
+  group.stop_reading();
+  const std::uint64_t honest = group.start(11, {.request_bytes = kBytes});
+  group.let_pass(kReclaimNs + kReclaimWaitNs + 3 * kTickNs);
+  EXPECT_TRUE(group.ledger.at(honest).answered());
+  EXPECT_EQ(group.ledger.at(honest).status, 0u);
+  group.resume_all();
+  EXPECT_GE(group.ended(kResourceExhausted), 1u);
+  for (const std::uint64_t id : group.ids) {
+    if (group.ledger.at(id).status != kResourceExhausted) continue;
+    EXPECT_EQ(group.ledger.at(id).processed, Processed::no) << id;
   }
-  EXPECT_EQ(crowd.down(), 0u);
-  EXPECT_EQ(crowd.finish(), Violations{});
+  EXPECT_EQ(group.down(), 0u);
+  EXPECT_EQ(group.finish(), Violations{});
 }
 
-TEST(GiveUp, RequestsOfStoppedClientsEndTheirSessionsForOthersWhereADeviceReads) {
-  GiveUp crowd(11);
-  crowd.stop_reading();
-  const std::uint64_t honest = crowd.start(11, {.request_bytes = kBytes});
-  crowd.let_pass(kGiveUpNs + kGiveUpWaitNs + 3 * kTickNs);
-  EXPECT_EQ(crowd.ledger.at(honest).status, 0u);
-  EXPECT_TRUE(crowd.ledger.at(honest).answered());
-  EXPECT_GE(crowd.down(), 1u);
-  EXPECT_NE(crowd.reason().find("other calls waited"), std::string::npos) << crowd.reason();
-  crowd.resume_all();
-  EXPECT_EQ(crowd.finish(), Violations{});
+TEST(Reclaim, RequestsOfStoppedClientsEndTheirSessionsForOthersWhereADeviceReads) {
+  Reclaim group(11);
+  group.stop_reading();
+  const std::uint64_t honest = group.start(11, {.request_bytes = kBytes});
+  group.let_pass(kReclaimNs + kReclaimWaitNs + 3 * kTickNs);
+  EXPECT_EQ(group.ledger.at(honest).status, 0u);
+  EXPECT_TRUE(group.ledger.at(honest).answered());
+  EXPECT_GE(group.down(), 1u);
+  EXPECT_NE(group.reason().find("other calls waited"), std::string::npos) << group.reason();
+  group.resume_all();
+  EXPECT_EQ(group.finish(), Violations{});
 }
 
-// --- messages of streams, whose readers may take their time
+// --- messages of streams, whose readers have no time limit
 
-/// One stream whose reader does nothing, with this number of large messages sent.
-struct Unread : GiveUp {
-  explicit Unread(std::size_t messages = 1) : GiveUp(1) {
+/// A stream with this number of large messages, whose reader reads none.
+struct Unread : Reclaim {
+  explicit Unread(std::size_t messages = 1) : Reclaim(1) {
     clients[0].reads = false;
     for (std::size_t i = 0; i < messages; ++i) {
       ids.push_back(start(
@@ -257,66 +259,66 @@ struct Unread : GiveUp {
     EXPECT_EQ(held(), messages);
     EXPECT_EQ(clients[0].held_back.size(), messages);
   }
-  /// More than a client has for what is sent ahead of a reader.
+  /// More messages than the client's memory for messages ahead of the reader can hold.
   static constexpr std::size_t kMessage = 9 << 20;
   static_assert(kMessage > kArenaBytes / 8);
   bool others_wait() { return waits(kArenaBytes / 8 * 7 - kMessage / 2); }
 };
 
-TEST(GiveUp, MessagesOfAStreamThatIsNotReadMakeRoomForOthersInTheEnd) {
-  Unread crowd;
-  ASSERT_TRUE(crowd.others_wait());
-  crowd.let_pass(kUnreadStreamNs - 2 * kTickNs);
-  EXPECT_EQ(crowd.held(), 1u);
-  crowd.let_pass(4 * kTickNs);
-  EXPECT_EQ(crowd.held(), 0u);
-  crowd.run();
-  EXPECT_EQ(crowd.ended(kResourceExhausted), 1u);
-  EXPECT_EQ(crowd.down(), 0u);
-  EXPECT_EQ(crowd.finish(), Violations{});
+TEST(Reclaim, MessagesOfAStreamThatIsNotReadMakeRoomForOthersInTheEnd) {
+  Unread group;
+  ASSERT_TRUE(group.others_wait());
+  group.let_pass(kUnreadStreamNs - 2 * kTickNs);
+  EXPECT_EQ(group.held(), 1u);
+  group.let_pass(4 * kTickNs);
+  EXPECT_EQ(group.held(), 0u);
+  group.run();
+  EXPECT_EQ(group.ended(kResourceExhausted), 1u);
+  EXPECT_EQ(group.down(), 0u);
+  EXPECT_EQ(group.finish(), Violations{});
 }
 
-TEST(GiveUp, MessagesOfAStreamThatIsNotReadStayWhileNobodyElseWaits) {
-  Unread crowd;
-  crowd.let_pass(10 * kUnreadStreamNs);
-  EXPECT_EQ(crowd.held(), 1u);
-  crowd.clients[0].want_parts();
-  crowd.run();
-  EXPECT_EQ(crowd.ended(0), 1u);
-  EXPECT_EQ(crowd.finish(), Violations{});
+TEST(Reclaim, MessagesOfAStreamThatIsNotReadStayWhileNoOtherCallWaits) {
+  Unread group;
+  group.let_pass(10 * kUnreadStreamNs);
+  EXPECT_EQ(group.held(), 1u);
+  group.clients[0].want_parts();
+  group.run();
+  EXPECT_EQ(group.ended(0), 1u);
+  EXPECT_EQ(group.finish(), Violations{});
 }
 
-TEST(GiveUp, EachMessageThatIsReadGivesItsStreamTimeAgain) {
-  Unread crowd(3);
+TEST(Reclaim, EachMessageThatIsReadGivesItsStreamTimeAgain) {
+  Unread group(3);
   for (std::size_t left = 3; left > 0; --left) {
-    ASSERT_TRUE(crowd.others_wait());
-    crowd.let_pass(kUnreadStreamNs - 2 * kTickNs);
-    ASSERT_EQ(crowd.held(), left);
-    const auto [session, call] = crowd.clients[0].held_back.front();
-    crowd.clients[0].held_back.erase(crowd.clients[0].held_back.begin());
-    crowd.clients[0].context->find(session)->want(call);
-    crowd.run();
+    ASSERT_TRUE(group.others_wait());
+    group.let_pass(kUnreadStreamNs - 2 * kTickNs);
+    ASSERT_EQ(group.held(), left);
+    const auto [session, call] = group.clients[0].held_back.front();
+    group.clients[0].held_back.erase(group.clients[0].held_back.begin());
+    group.clients[0].context->find(session)->want(call);
+    group.run();
   }
-  EXPECT_EQ(crowd.ended(0), 3u);
-  EXPECT_EQ(crowd.finish(), Violations{});
+  EXPECT_EQ(group.ended(0), 3u);
+  EXPECT_EQ(group.finish(), Violations{});
 }
 
-/// A stopped client grants nothing, and its stream looks like one that is not read.
-TEST(GiveUp, MessagesOfStreamsWhoseClientIsStoppedMakeRoomForOthersInTheEnd) {
-  GiveUp crowd(1);
-  crowd.ids.push_back(crowd.start(
+/// A stopped client grants no memory, so its stream looks like one that is not read.
+TEST(Reclaim, MessagesOfStreamsWhoseClientIsStoppedMakeRoomForOthersInTheEnd) {
+  Reclaim group(1);
+  group.ids.push_back(group.start(
       0, {.response_bytes = kBytes, .response_in_arena = true, .answer = Answer::later, .part = true}));
-  ASSERT_TRUE(crowd.until([&] { return crowd.server.unanswered() != 0; }));
-  crowd.stop(0);
-  ASSERT_TRUE(crowd.server.answer());
-  ASSERT_TRUE(crowd.waits(kArenaBytes / 8 * 7));
-  crowd.let_pass(kUnreadStreamNs - 2 * kTickNs);
-  EXPECT_EQ(crowd.held(), 1u);
-  crowd.let_pass(4 * kTickNs);
-  EXPECT_EQ(crowd.held(), 0u);
-  crowd.resume_all();
-  EXPECT_EQ(crowd.ended(kResourceExhausted), 1u);
-  EXPECT_EQ(crowd.finish(), Violations{});
+  ASSERT_TRUE(group.until([&] { return group.server.unanswered() != 0; }));
+  group.stop(0);
+  ASSERT_TRUE(group.server.answer());
+  ASSERT_TRUE(group.waits(kArenaBytes / 8 * 7));
+  group.let_pass(kUnreadStreamNs - 2 * kTickNs);
+  EXPECT_EQ(group.held(), 1u);
+  group.let_pass(4 * kTickNs);
+  EXPECT_EQ(group.held(), 0u);
+  group.resume_all();
+  EXPECT_EQ(group.ended(kResourceExhausted), 1u);
+  EXPECT_EQ(group.finish(), Violations{});
 }
 
 TEST(UnreadStreams, AreJudgedEachByItsOwnLastGrant) {
@@ -336,7 +338,7 @@ TEST(UnreadStreams, AreJudgedEachByItsOwnLastGrant) {
   EXPECT_EQ(streams.longest(60).ns, 10u);
   streams.ended(1);
   EXPECT_EQ(streams.longest(1'000).ns, 0u);
-  // A stream that waits anew has not waited before.
+  // When a stream waits again, its earlier waiting does not count.
   streams.asked(1, 1'000);
   EXPECT_EQ(streams.longest(1'001).ns, 1u);
 }
