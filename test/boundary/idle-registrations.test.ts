@@ -1,6 +1,6 @@
 /**
- * Registrations that nobody uses go after `idleMs` also while there is steady traffic, which never lets the
- * thread sleep for long.
+ * Unused registrations end after `idleMs`, even under steady traffic, which never lets the thread sleep for
+ * long.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { configure, createClient, leaseOf } from 'rdma-rpc';

@@ -121,7 +121,7 @@ describe.each(ways)(
       return failed;
     }
 
-    test('by default calls fail at once while nobody is there, all unsent but those that were on their way', async () => {
+    test('by default calls fail at once without a server; only those under way may have been sent', async () => {
       const failed = await restarted({});
       expect(failed.no).toBeGreaterThan(0);
       expect(failed.maybe).toBeLessThanOrEqual(lost ? callers : 0);

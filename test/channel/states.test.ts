@@ -218,7 +218,7 @@ describe('after a silence', () => {
     expect(bed.dialled).toEqual(['a']);
   });
 
-  test('and given up when there is no sign of life: the call goes over a new one', async () => {
+  test('and replaced when it shows no sign of life: the call uses a new one', async () => {
     const { client, seen } = await silent({ verifyAfterMs: 500 });
     bed.far('a').pause();
     const call = client.echo({ number: 3 });

@@ -23,7 +23,7 @@ afterEach(async () => {
   channel = undefined;
 });
 
-test('a session too many is refused by name; when one has gone there is room', async () => {
+test('a session beyond the limit is refused with its name; when another ends there is room', async () => {
   server = createServer({ sessionsMax: 1 }).add(EchoDefinition, { echo: (r) => r }) as RpcServer;
   const address = await server.listen('127.0.0.1:0');
   const first = createChannel(address);

@@ -112,7 +112,7 @@ test('one that cannot be made is made again when it is asked for', async () => {
 });
 
 test.each([
-  ['says goodbye', (link: Link) => link.send({ type: 'bye', reason: 'enough' })],
+  ['sends `bye`', (link: Link) => link.send({ type: 'bye', reason: 'enough' })],
   ['goes', (link: Link) => link.close('gone')],
   ['breaks the rules', (link: Link) => link.send({ type: 'ready' })],
 ])('it goes when the client %s', async (_, end) => {

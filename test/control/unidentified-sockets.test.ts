@@ -62,7 +62,7 @@ test('one that begins with a frame is passed on with nothing of it read, however
 });
 
 test.each<[string, Buffer, RegExp]>([
-  ['TLS, where there is none', tls, /the beginning of TLS, and this server has none/],
+  ['TLS, where there is none', tls, /a TLS handshake, but this server has no TLS/],
   [
     'the connect message of a session, on what has no descriptor',
     connectMessage,
@@ -100,7 +100,7 @@ test('one that says nothing is refused when its time is over', async () => {
   expect([unidentified.count, lines]).toEqual([0, [`handshake with a client failed: ${message}`]]);
 });
 
-test('when too many say nothing the oldest is told when to come again', async () => {
+test('when too many are silent the oldest is told when to retry', async () => {
   const [oldest] = Array.from({ length: handshakes.default + 1 }, () => new Link(arrive()));
   const refusal = await oldest!.receive();
   expect(refusal).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, retryMs: handshakeGraceMs });

@@ -40,7 +40,7 @@ function size(label: string, valueBytes: number): SizeClass {
 }
 
 describe('the service', () => {
-  it('gets what was put, until it is deleted', async () => {
+  it('gets the value that was put, until it is deleted', async () => {
     await withKv(kvHandlers(MiB, noCounters), async (kv) => {
       const value = Uint8Array.of(1, 2, 3);
       expect(await kv.get({ key: 'a' })).toMatchObject({ found: false });

@@ -260,7 +260,7 @@ describe('the same application over rdma-rpc and over gRPC', () => {
     }
   });
 
-  test('what gRPC cannot carry, and what is no client, is said at once', async () => {
+  test('values that gRPC cannot carry, and arguments that are no client, are refused at once', async () => {
     const metadata = { 'x-text': 'grüß' };
     await expect(overGrpc().unary({}, { metadata })).rejects.toThrow(/put other text under a -bin key/);
     expect(() => createGrpcClient(StreamsDefinition, '127.0.0.1:1' as never)).toThrow(

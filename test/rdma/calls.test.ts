@@ -23,7 +23,7 @@ const server = sharedServer();
 
 const open = (options: FabricOptions = {}): Reached => reach(server().address, over(clientDevice, options));
 
-test('the session tells what it runs on', async () => {
+test('the session reports its fabric and device', async () => {
   const { channel, client } = open();
   await channel.ready();
   expect(channel.session).toMatchObject({ fabric: 'verbs', device: clientDevice, port: 1, callsInFlight: 0 });
@@ -48,7 +48,7 @@ describe('messages', () => {
     expect(stats('verbs').protocolErrors).toBe(0);
   });
 
-  test('many at once, mixed, come to those who asked', async () => {
+  test('responses to many mixed calls reach their own callers', async () => {
     const { client } = open();
     const sizes = [10, 3000, 20_000, 200_000];
     const calls = Array.from({ length: 200 }, async (_, i) => {
@@ -129,7 +129,7 @@ describe('errors of a handler', () => {
   });
 });
 
-describe.each([0, 200_000])('a call with %i bytes that is given up', (bytes) => {
+describe.each([0, 200_000])('a cancelled call with %i bytes', (bytes) => {
   const payload = pattern(bytes, 3);
 
   test('at its deadline, or by its signal: the handler learns it, and the session goes on', async () => {

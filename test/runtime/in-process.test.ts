@@ -1,4 +1,4 @@
-/** createInProcessChannel: its server is a server but for the address, and ends with the channel. */
+/** createInProcessChannel: its server is a server without an address, and ends with the channel. */
 import { createClient, createInProcessChannel, createServer, type Server, Status } from 'rdma-rpc';
 import { addHealth } from 'rdma-rpc/health';
 import { expect, test } from 'vitest';

@@ -28,7 +28,7 @@ async function serve(options: ServerOptions, address = unixAddress()) {
 }
 
 describe('a session that is accepted', () => {
-  test('is told with who it is, where it comes from, its fabric and what is promised', async () => {
+  test('is reported with its identity, address, fabric and security', async () => {
     const { told, address } = await serve({});
     const { channel, client } = reach(address, { identity: 'web 1' });
     await client.echo({});
@@ -45,7 +45,7 @@ describe('a session that is accepted', () => {
     ]);
   });
 
-  test('by TLS, and of a client that nobody knows', async () => {
+  test('by TLS, and of a client without an identity', async () => {
     const { told, address } = await serve({ tls: { ...pems(serverCert), ca } }, '127.0.0.1:0');
     await reach(address, { tls: { ca, ...pems(web) }, fabric: 'tcp' }).client.echo({});
     const plain = await serve({}, '127.0.0.1:0');
@@ -79,7 +79,7 @@ describe('a session that is accepted', () => {
   });
 });
 
-describe('a connection that is refused is told once, with the reason of the log:', () => {
+describe('a refused connection is reported once, with the reason of the log:', () => {
   const deny = () => {
     throw new RpcError(Status.PERMISSION_DENIED, 'not on Sundays');
   };
@@ -215,7 +215,7 @@ describe('a hook', () => {
     ],
     ['rejects', () => Promise.reject(new Error('no disk'))],
     ['hangs', () => new Promise(() => undefined)],
-  ])('that %s hurts nobody', async (how, onSession) => {
+  ])('that %s harms no other', async (how, onSession) => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     try {
       const { address } = await serve({ onSession: onSession as never, sessionsMax: 1 });

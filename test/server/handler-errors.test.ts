@@ -362,7 +362,7 @@ describe('when the call is over already', () => {
     expect(warned.map(({ detail }) => detail.split('\n')[0])).toEqual(shown);
   });
 
-  test('an AbortError of a call that nobody has given up is an error like any other', async () => {
+  test('an AbortError of a call that was not cancelled is an error like any other', async () => {
     const echo = (): Promise<never> => sleep(60_000, undefined, { signal: AbortSignal.abort() }) as never;
     await withEcho(echo, async (call) => {
       expect(await call()).toMatchObject({ code: Status.INTERNAL });

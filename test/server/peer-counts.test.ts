@@ -1,6 +1,5 @@
 /**
- * Connections by network address: the count is that of those which are open, whoever of them goes and comes
- * again.
+ * Connections by network address: the count is that of the open ones, in whatever order they close and open.
  */
 import { duplexPair } from 'node:stream';
 import { expect, test } from 'vitest';
