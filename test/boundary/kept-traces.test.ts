@@ -23,10 +23,7 @@ function filesAfter(failures: readonly string[], everyMs: number): string[] {
 }
 
 const flood = (count: number): string[] =>
-  Array.from(
-    { length: count },
-    (_, i) => `the peer 'peer ${'x'.repeat(i % 7)}' sent frame ${i} of kind 9`,
-  );
+  Array.from({ length: count }, (_, i) => `the peer 'peer ${'x'.repeat(i % 7)}' sent frame ${i} of kind 9`);
 
 test('a failure after a flood of others leaves its trace, and keeps it through the next flood', () => {
   const files = filesAfter([...flood(1000), 'transport retry exceeded', ...flood(1000)], tracePauseMs);
@@ -43,7 +40,7 @@ test('many failures write at most one file per pause once the limit is reached',
   );
 });
 
-test('of more reasons than files the newest stay', () => {
+test('with more reasons than files, the newest files are kept', () => {
   const reasons = Array.from({ length: 26 }, (_, i) => `reason ${String.fromCharCode(97 + i)}`);
   expect(filesAfter(reasons, 0)).toEqual(
     reasons.slice(-traceFilesMax).map((reason, i) => `${i + 10} ${reason}`),

@@ -145,7 +145,7 @@ describe('memory that comes free', () => {
     expect(world.queue.add(sender, world.waiters, 'sent')).toBe(false);
   });
 
-  test('goes round the sessions, one message at a time, and begins with those who had nothing', () => {
+  test('goes round the sessions, one message at a time, and begins with those that got nothing', () => {
     const world = new World();
     for (const name of ['a', 'b', 'c']) {
       const queue = world.session();

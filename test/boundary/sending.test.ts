@@ -31,7 +31,7 @@ describe('messages under way', () => {
     }
   });
 
-  test('of tokens that are not there nothing comes', () => {
+  test('unknown tokens have no effect', () => {
     const [sending] = filled([1, 257]);
     expect([sending.take(513), sending.take(2), sending.size]).toEqual([undefined, undefined, 2]);
   });

@@ -49,7 +49,7 @@ describe('several addresses', () => {
     expect(who.slice(0, 3)).toBe(who.slice(3, 6));
   });
 
-  test('one that cannot be reached does not matter, and comes back after its pause', async () => {
+  test('an unreachable address does not matter, and is tried again after its pause', async () => {
     bed.start(a);
     const channel = bed.channel([a, b], { backoffMs: 1, backoffMaxMs: 1 });
     await channel.ready();
@@ -61,7 +61,7 @@ describe('several addresses', () => {
     expect([...(await answered(client, 4))].sort().join('')).toBe('aabb');
   });
 
-  test('one that goes away leaves its calls to the others', async () => {
+  test('an address that is lost leaves its calls to the others', async () => {
     bed.start(a, b);
     const channel = bed.channel([a, b], { backoffMs: longMs });
     const client = await allReady(channel);
@@ -81,7 +81,7 @@ describe('several addresses', () => {
     expect(bed.dialled.sort()).toEqual([a, b]);
   });
 
-  test('one whose window is full is passed over', async () => {
+  test('an address with inflightMax calls is skipped', async () => {
     bed.start(a, b);
     const client = await allReady(bed.channel([a, b], { inflightMax: 2 }));
     const controller = new AbortController();
@@ -268,7 +268,7 @@ describe('a resolver', () => {
   });
 });
 
-describe('what createChannel takes', () => {
+describe('addresses that createChannel accepts', () => {
   test.each<[string | readonly string[], readonly string[] | undefined]>([
     ['host:1', ['host:1']],
     ['a:1, b:2', ['a:1', 'b:2']],

@@ -30,7 +30,7 @@ describe('pick-first', () => {
     expect(channel.addresses.map(({ state }) => state)).toEqual(['ready', 'idle', 'idle']);
   });
 
-  test('goes on to the next when one cannot be reached, and stays there', async () => {
+  test('tries the next address when one cannot be reached, and stays there', async () => {
     bed.start(b, c);
     const channel = bed.channel([a, b, c], { loadBalancing: policy, backoffMs: 1, backoffMaxMs: 1 });
     await channel.ready();
@@ -84,7 +84,7 @@ describe('pick-first', () => {
     expect(channel.addresses.filter(({ state }) => state === 'ready')).toHaveLength(1);
   });
 
-  test('a list that changes: what is no longer on it is left', async () => {
+  test('a list that changes: addresses that are no longer on it are left', async () => {
     bed.start(a, b);
     let change = (): void => undefined;
     const list = { now: [a, b] as string[] };

@@ -206,7 +206,7 @@ describe('retry', () => {
     expect(await caught(thrown)).toMatchObject({ code: Status.INTERNAL, processed: 'yes' });
   });
 
-  test('stops when half of the budget is used up, and comes back with successes', async () => {
+  test('stops when half of the budget is used up, and resumes after successes', async () => {
     let sick = true;
     const { client, seen } = scripted(() => (sick ? fail() : {}), { behave: { retry: quick } });
     for (let i = 0; i < 4; ++i) await caught(client.behave({}));

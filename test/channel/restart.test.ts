@@ -162,7 +162,7 @@ test('a process that is stopped: attempts end, and go on when it does', async ()
   expect((await patient).number).toBe(4);
 });
 
-test('two servers of which one is killed: calls go on with the other, and come back', async () => {
+test('one of two servers is killed: calls go to the other, and later to both again', async () => {
   const paths = [socketPath(), socketPath()];
   closing.push(() => {
     for (const path of paths) rmSync(path, { force: true });

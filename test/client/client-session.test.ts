@@ -208,7 +208,7 @@ describe('giving up', () => {
     });
   });
 
-  test("the server's answer wins when it is there first", async () => {
+  test("the server's response wins when it arrives first", async () => {
     const controller = new AbortController();
     const promise = call({}, { extras: extras({ signal: controller.signal }) })!;
     controller.abort();

@@ -99,7 +99,7 @@ describe('deadlines of calls that wait', () => {
     expect(failed).toEqual([1, 0]);
   });
 
-  test('those of calls that have been sent end nothing', () => {
+  test('deadlines of calls that have been sent end nothing', () => {
     const { queue, startMs, failed } = waiting(100, 200);
     queue.startAll(({ request }) => request === 0);
     deadlines.run(startMs + 150);

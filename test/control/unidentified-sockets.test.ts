@@ -42,7 +42,7 @@ function arrive(): Duplex {
   return near;
 }
 
-test('one that begins with a frame is passed on with nothing of it read, however it comes', async () => {
+test('a socket that begins with a frame is passed on unread, however its bytes arrive', async () => {
   const near = arrive();
   for (const byte of ping.subarray(0, 3)) {
     near.write(Buffer.of(byte));
@@ -88,7 +88,7 @@ test('the connect message of a session is not judged before all of it is here', 
   await until(() => unidentified.count === 0);
 });
 
-test('one that says nothing is refused when its time is over', async () => {
+test('a silent socket is refused after its time', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const link = new Link(arrive());
   const refusal = link.receive();
@@ -107,7 +107,7 @@ test('when too many are silent the oldest is told when to retry', async () => {
   expect(unidentified.count).toBe(handshakes.default);
 });
 
-test('those that are there when the group ends end without a word', async () => {
+test('sockets that are open when the group ends are closed without an answer', async () => {
   const [near, far] = duplexPair();
   unidentified.add(far as Socket, 'a client');
   unidentified.close();

@@ -127,7 +127,7 @@ describe('one server has the address', () => {
     expect(await answerAt(path)).toBe('other');
   });
 
-  test('of many that begin at once, with or without a dead socket, one gets it', async () => {
+  test('of many servers that start at once, with or without a dead socket, one gets the path', async () => {
     for (let round = 0; round < 20; ++round) {
       const at = join(folder, String(round));
       if (round % 2 === 0) await deadSocket(at);
@@ -139,7 +139,7 @@ describe('one server has the address', () => {
     }
   });
 
-  test('workers of node:cluster share a port, and the second one at a unix path is told what to do', async () => {
+  test('workers of node:cluster share a port, and the second one at a unix path gets an error that says what to do', async () => {
     const program = fileURLToPath(new URL('../runtime/process/cluster.mjs', import.meta.url));
     const both = async (address: string): Promise<string[]> => {
       const { stdout } = await promisify(execFile)(process.execPath, [program, address]);

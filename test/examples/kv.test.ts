@@ -68,7 +68,7 @@ describe('the service', () => {
 });
 
 describe('the load', () => {
-  it('finds nothing wrong with a right server, and payloads have gone every way', async () => {
+  it('finds no fault in a correct server, and payloads have used every path', async () => {
     await withKv(kvHandlers(64 * MiB, noCounters), async (kv) => {
       const before = stats();
       const sizes = [size('16 B', 16), size('4 KiB', 4 * KiB), size('64 KiB', 64 * KiB), size('1 MiB', MiB)];

@@ -235,7 +235,7 @@ describe('the same application over rdma-rpc and over gRPC', () => {
     client.close();
   });
 
-  test('hears of a server that is not there, and waits for it on request', async () => {
+  test('gets an error without a server, and waits for it on request', async () => {
     const client = new GrpcClient('127.0.0.1:1', credentials.createInsecure());
     const { unary } = createGrpcClient(StreamsDefinition, client);
     expect(await outcome(unary({}))).toMatch(/^UNAVAILABLE/);

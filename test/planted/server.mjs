@@ -54,7 +54,7 @@ export const serverBugs = [
     to: 'if (known?.delete(duplex) === true) this',
     caughtBy: [
       'test/server/peer-counts.test.ts',
-      'one that closes makes room for one, and leaves the others counted',
+      'a connection that closes makes room for one, and the others still count',
     ],
   },
   {
@@ -178,7 +178,7 @@ export const serverBugs = [
     to: 'callback(metadata);',
     caughtBy: [
       'test/runtime/async-context-shared.test.ts',
-      "functions of a call over grpc-js run in its caller's context, whoever opened the connection",
+      "functions of a call over grpc-js run in its caller's context, even over another caller's connection",
     ],
   },
 ];

@@ -32,7 +32,7 @@ test('the session reports its fabric and device', async () => {
 });
 
 describe('messages', () => {
-  test('of all sizes arrive whole, both ways', async () => {
+  test('of all sizes arrive complete, both ways', async () => {
     const { client } = open();
     for (const bytes of [0, 1, 30, 100, 500, 4000, 8100, 8200, 16_400, 100_000, 1_000_000, 3_000_000]) {
       const payload = pattern(bytes, bytes);
@@ -132,7 +132,7 @@ describe('errors of a handler', () => {
 describe.each([0, 200_000])('a cancelled call with %i bytes', (bytes) => {
   const payload = pattern(bytes, 3);
 
-  test('at its deadline, or by its signal: the handler learns it, and the session goes on', async () => {
+  test('at its deadline, or by its signal: the handler is notified, and the session goes on', async () => {
     const { client } = open();
     await client.echo({});
     const late = await caught(client.behave({ text: 'hang', payload }, { timeoutMs: 300 }));

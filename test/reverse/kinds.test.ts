@@ -100,7 +100,7 @@ describe.each(worlds)('%s', (_, way, serverOptions, channelOptions) => {
   });
 });
 
-test('large messages are not copied on their way, and their memory comes back', async () => {
+test('large messages are not copied, and their memory is freed', async () => {
   bed = await openReverse('shm');
   const before = stats('shm');
   const answer = await bed.echo.fetch({ number: 3 * MiB });

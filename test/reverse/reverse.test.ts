@@ -186,7 +186,7 @@ test('a server that shuts down waits for the answers that it has asked for, and 
   await down;
 });
 
-test('close: the server hears of it, calls fail', async () => {
+test('close: the server is notified, calls fail', async () => {
   const gone = vi.fn();
   peers.on('gone', gone);
   const peer = await onlyPeer();

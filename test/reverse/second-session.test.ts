@@ -101,7 +101,7 @@ test('a channel that serves nothing has one session, and no frame of another', a
   expect(frames.map(({ type }) => type)).toEqual(['hello', 'welcome', 'attach', 'attached', 'ready']);
 });
 
-test('one that serves has two, with keys of their own', async () => {
+test('a client that serves has two sessions, with separate keys', async () => {
   const frames = overhear();
   const world = await open({ security: { require: 'sealed' } });
   await world.reverse.ready;

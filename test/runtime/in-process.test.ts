@@ -32,7 +32,7 @@ test('a function that takes a Server registers services for both', async () => {
   addServices(createServer());
 });
 
-test('listeners of onShutdown hear of shutdown() and of close(), once', async () => {
+test('listeners of onShutdown are called once by shutdown() and by close()', async () => {
   for (const end of ['shutdown', 'close'] as const) {
     const { channel, server } = started();
     let heard = 0;

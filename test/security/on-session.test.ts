@@ -122,7 +122,7 @@ describe('a refused connection is reported once, with the reason of the log:', (
     expect(lines[0]).toContain((told[0] as RefusedSession).reason);
   });
 
-  test('by `sessionsMax`, before a word of it', async () => {
+  test('by `sessionsMax`, before any of its frames is read', async () => {
     const { told, address } = await serve({ sessionsMax: 1 });
     await reach(address).client.echo({});
     await caught(reach(address, { backoffMs: 600_000, backoffMaxMs: 600_000 }).client.echo({}));
@@ -187,7 +187,7 @@ describe('a refused connection is reported once, with the reason of the log:', (
     ]);
   });
 
-  test('of 500 that come at once each one, however few lines the log has', async () => {
+  test('of 500 that connect at once is reported for each, however few lines the log has', async () => {
     const { told, lines, address } = await serve(
       { handshakesMax: 8, sessionsPerPeerMax: 1000 },
       '127.0.0.1:0',

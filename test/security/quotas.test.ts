@@ -322,7 +322,7 @@ describe('accounts', () => {
     expect([4400, 4600].map((nowMs) => account.refusal('a/B', nowMs) === undefined)).toEqual([false, true]);
   });
 
-  test('those of whom nothing is known have one together', () => {
+  test('clients without an identity share one', () => {
     let nowMs = 0;
     const accounts = new Accounts({ callsPerSecondMax: 1 }, () => nowMs);
     const [one, two] = duplexPair();

@@ -129,7 +129,7 @@ describe('the log names the refused client:', () => {
     expect(reasons).toEqual([expect.stringMatching(says)]);
   });
 
-  test('one that TLS knows, whatever refuses it then', async () => {
+  test('a client that TLS has identified, whatever refuses it later', async () => {
     const authenticate = () => Promise.reject(new Error('the list is empty'));
     const { lines, address } = await serve({ tls: { ...pems(own), ca }, authenticate }, tcp);
     await caught(reach(address, { tls: { ca, ...pems(web) }, backoffMs: 600_000 }).client.echo({}));
@@ -170,7 +170,7 @@ describe('the log says why a client refuses the server:', () => {
     expect(lines[0]).toMatch(/^handshake with 127\.0\.0\.1:\d+ failed: TLS: /);
   });
 
-  test('and that it may be so of one that has sent none', async () => {
+  test('and that a client may do so that has sent no alert', async () => {
     const { lines, address } = await serve({ tls: pems(own) }, tcp);
     const options = { tls: { ca: new Authority().ca }, backoffMs: 600_000 };
     await caught(reach(address, options).client.echo({}));

@@ -134,7 +134,7 @@ test('a peer that was evicted while `authenticate` ran occupies no slot when the
   expect((await reach(address).echo({}, { timeoutMs: 20_000 })).text).toBe('known');
 });
 
-test('each address counts for itself, and nothing is kept of connections that have gone', () => {
+test('each address counts separately, and nothing is kept of closed connections', () => {
   const gone: [number, string][] = [];
   const unproved = new Unadmitted<number>(1, (one, why) => gone.push([one, why]));
   for (let one = 0; one < handshakeQueueFactor; ++one) unproved.begin('10.0.0.1', one);

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { PeerCounts } from '../../runtime/server/peer-counts.ts';
 import { turn, until } from '../outcomes.ts';
 
-test('one that closes makes room for one, and leaves the others counted', async () => {
+test('a connection that closes makes room for one, and the others still count', async () => {
   const counts = new PeerCounts(3);
   const open = () => {
     const [duplex] = duplexPair();

@@ -257,7 +257,7 @@ describe('clients that are accepted', () => {
     await channels[2]!.ready({ timeoutMs: 30_000 });
   });
 
-  test('each address counts for itself, and nothing is kept of those that have gone', () => {
+  test('each address counts separately, and nothing is kept of closed connections', () => {
     const counts = new PeerCounts(2);
     const socket = (): ReturnType<typeof duplexPair>[0] => duplexPair()[0];
     const first = socket();

@@ -71,7 +71,7 @@ test('workers that answer get the same number of connections, also when many com
   expect(unplaced.size).toBe(0);
 });
 
-test('one that does not answer is passed over, and gets connections again when it does', async () => {
+test('a worker that does not answer is skipped, and gets connections again when it does', async () => {
   const { connect, workers, took } = bed('ab');
   const [a, b] = workers as [Worker, Worker];
   a.busy = true;

@@ -53,7 +53,7 @@ describe.each(ways)('%s', (way) => {
     expect(world.log.notes).toEqual(['hang', 'hang']);
   });
 
-  test('the handler hears of the end of the connection', async () => {
+  test('the handler is notified of the end of the connection', async () => {
     const client = await open();
     await client.note({ text: 'hang' });
     await world.channel.close();

@@ -111,13 +111,13 @@ describe('the choice', () => {
 });
 
 describe('devices in between', () => {
-  test('one that passes on a single port, as a tunnel does', async () => {
+  test('a device that forwards a single port, like a tunnel', async () => {
     const port = portOf((await serve()).address);
     const channel = open(await proxy(() => port).listen());
     expect(await echoes(channel, 1_000_000)).toBe(true);
   });
 
-  test('one that leads each new connection to another server: the session finds its own', async () => {
+  test('a device that leads each new connection to another server: the session finds its own', async () => {
     const ports = [portOf((await serve()).address), portOf(await elsewhere())];
     const between = proxy((index) => ports[index % 2]!);
     const channel = open(await between.listen());
@@ -254,7 +254,7 @@ describe('limits of the server', () => {
   });
 });
 
-test('nothing is left when all have gone', async () => {
+test('nothing is left when all connections are closed', async () => {
   const { address } = await serve();
   for (let i = 0; i < 20; ++i) {
     const channel = open(address);

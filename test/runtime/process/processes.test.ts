@@ -140,7 +140,7 @@ describe('two processes', () => {
 });
 
 describe('memory of the application, in a call to a stopped server', () => {
-  test('a lease that the server may still write to is lost with its call, and comes back to the arena', async () => {
+  test('a lease that the server may still write to is lost with its call, and returns to the arena', async () => {
     const server = await start();
     const { client, channel } = clientOf(server);
     await client.echo({});

@@ -164,7 +164,7 @@ describe('a group of three workers', () => {
 });
 
 describe('a worker that cannot be started again', () => {
-  test('is tried again and again, and the process goes on', async () => {
+  test('is started again and again, and the process goes on', async () => {
     const errors: string[] = [];
     // It can be copied to the first worker, not to the second.
     const workerData: { secret?: () => void } = {};
