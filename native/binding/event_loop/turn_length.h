@@ -1,4 +1,4 @@
-// How long a turn of the pump may last, on the JS thread.
+// Limits how long a turn of the pump may last, on the JS thread.
 #pragma once
 
 #include <algorithm>

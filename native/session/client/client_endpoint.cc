@@ -37,7 +37,7 @@ void ClientEndpoint::on_done(SendQueue::Done done, bool /*memory_gone*/) {
 
 SetBits ClientEndpoint::due() const {
   return due_if(waits_for_room(), kTouched) | due_if(revocation_.has_timeouts(), kTimed) |
-         due_if(revocation_.holds(), kHolding);
+         due_if(revocation_.has_pending_release(), kHolding);
 }
 
 void ClientEndpoint::move_waiting() {

@@ -80,7 +80,7 @@ void Revocation::end_bulk(ClientCall& call, bool windows_intact) {
   if (bulk.timeout_at_ns != 0) --timeouts_pending_;
   if (bulk.reserve) link_.send().release_reserve();
   if (bulk.notified) {
-    --held_;
+    --pending_release_;
     --shared_.stats.calls_pending_release;
   }
   for (auto& window : bulk.windows) {
@@ -145,7 +145,7 @@ void Revocation::notify_caller(std::uint32_t slot) {
   bulk.notified = true;
   bulk.timeout_at_ns = 0;
   --timeouts_pending_;
-  ++held_;
+  ++pending_release_;
   ++shared_.stats.calls_released_late;
   ++shared_.stats.calls_pending_release;
   Event event = Event::failed(link_.number(), slot, call.reason, processed);
@@ -194,7 +194,7 @@ bool Revocation::wire_is_stuck() {
 }
 
 void Revocation::check_held() {
-  if (held_ == 0) return;
+  if (pending_release_ == 0) return;
   bool too_long = false;
   calls_.for_each([&](std::uint32_t, const ClientCall& call) {
     if (call.bulk == nullptr || !call.bulk->notified) return;

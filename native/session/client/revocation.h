@@ -45,7 +45,7 @@ class Revocation {
   bool has_timeouts() const { return timeouts_pending_ != 0; }
   void check_timeouts();
   /// True while cancelled calls are pending release, so that check_held() must be called.
-  bool holds() const { return held_ != 0; }
+  bool has_pending_release() const { return pending_release_ != 0; }
   void check_held();
 
  private:
@@ -62,7 +62,7 @@ class Revocation {
   CallMemory& memory_;
   CallCount& count_;
   std::uint32_t timeouts_pending_ = 0;  ///< calls
-  std::uint32_t held_ = 0;              ///< calls
+  std::uint32_t pending_release_ = 0;   ///< calls
   std::vector<std::uint32_t> backlog_;  ///< call slots
   /// On the awake clock, 0 for none: since when a call has waited for its CANCEL to arrive while nothing has
   /// completed after `still_at_`.

@@ -104,7 +104,7 @@ struct Reclaim : ClientGroup {
     for (std::size_t i = 0; i < count; ++i) sessions += !why_down(i).empty();
     return sessions;
   }
-  /// Returns why the first session that has ended did so.
+  /// Returns why the first session ended.
   std::string reason() const {
     std::string why;
     for (std::size_t i = 0; i < count && why.empty(); ++i) why = why_down(i);

@@ -46,9 +46,9 @@ TEST(ShortMessages, LongerOnesAreInTheSessionsOwnMemory) {
 
 /// Starts large requests until at least this number of the server's entries are in use: each keeps one while
 /// it is fetched.
-void step_until_taken(Pair& pair, std::uint32_t places) {
-  for (int i = 0; i < 10'000 && taken(pair.server) < places; ++i) pair.step();
-  ASSERT_GE(taken(pair.server), places);
+void step_until_taken(Pair& pair, std::uint32_t entries) {
+  for (int i = 0; i < 10'000 && taken(pair.server) < entries; ++i) pair.step();
+  ASSERT_GE(taken(pair.server), entries);
 }
 
 TEST(ShortMessages, WhenAllAreTakenASessionUsesItsOwnMemory) {
@@ -78,23 +78,23 @@ TEST(ShortMessages, ASessionThatEndsReleasesItsEntries) {
 }
 
 TEST(ShortMessages, EntriesAreReleasedOnceAndOnlyByTheirSession) {
-  auto places = std::make_unique<ShortMessages>();
+  auto entries = std::make_unique<ShortMessages>();
   std::vector<std::uint32_t> slots;
-  for (std::uint32_t i = 0; i < kShortMessages; ++i) slots.push_back(places->take(i % 2, 10).value());
-  EXPECT_FALSE(places->take(0, 10).has_value());
-  EXPECT_EQ(places->kept_by(0), kShortMessages / 2);
-  places->leave(0);
-  EXPECT_EQ(places->free(), kShortMessages / 2);
-  const std::uint32_t again = places->take(7, 10).value();
+  for (std::uint32_t i = 0; i < kShortMessages; ++i) slots.push_back(entries->take(i % 2, 10).value());
+  EXPECT_FALSE(entries->take(0, 10).has_value());
+  EXPECT_EQ(entries->kept_by(0), kShortMessages / 2);
+  entries->leave(0);
+  EXPECT_EQ(entries->free(), kShortMessages / 2);
+  const std::uint32_t again = entries->take(7, 10).value();
   for (const std::uint32_t slot : slots)
-    places->release(slot, 0);  // they are free, or belong to another session
-  EXPECT_EQ(places->free(), kShortMessages / 2 - 1);
-  for (const std::uint32_t slot : slots) places->release(slot, 1);
-  places->release(again, 7);
-  places->release(again, 7);
-  EXPECT_EQ(places->free(), kShortMessages);
-  EXPECT_FALSE(places->take(0, ShortMessages::kBytesMax + 1).has_value());
-  EXPECT_TRUE(places->take(0, ShortMessages::kBytesMax).has_value());
+    entries->release(slot, 0);  // they are free, or belong to another session
+  EXPECT_EQ(entries->free(), kShortMessages / 2 - 1);
+  for (const std::uint32_t slot : slots) entries->release(slot, 1);
+  entries->release(again, 7);
+  entries->release(again, 7);
+  EXPECT_EQ(entries->free(), kShortMessages);
+  EXPECT_FALSE(entries->take(0, ShortMessages::kBytesMax + 1).has_value());
+  EXPECT_TRUE(entries->take(0, ShortMessages::kBytesMax).has_value());
 }
 
 }  // namespace

@@ -55,11 +55,11 @@ std::vector<std::byte> message_in(std::span<const std::byte> aligned, std::size_
     const std::size_t length = gather_entry_begin(bytes, count, i + 1, short_bytes) -
                                gather_entry_begin(bytes, count, i, short_bytes);
     if (length == 0) continue;
-    const std::uint64_t place = wire::aligned_offset(at);
-    if (place + length > aligned.size()) return {};
-    message.insert(message.end(), aligned.begin() + static_cast<std::ptrdiff_t>(place),
-                   aligned.begin() + static_cast<std::ptrdiff_t>(place + length));
-    at = place + length;
+    const std::uint64_t from = wire::aligned_offset(at);
+    if (from + length > aligned.size()) return {};
+    message.insert(message.end(), aligned.begin() + static_cast<std::ptrdiff_t>(from),
+                   aligned.begin() + static_cast<std::ptrdiff_t>(from + length));
+    at = from + length;
   }
   return at == aligned.size() ? message : std::vector<std::byte>{};
 }
