@@ -81,7 +81,7 @@ describe.each([
     expect(native.stats().turns - turns).toBeLessThan(100);
   });
 
-  test('a cancelled call ends, whatever it had exposed', async () => {
+  test('a cancelled call ends, whatever memory it has exposed', async () => {
     const pair = loopback(fabric, { loop });
     pair.onRequest = (request) => {
       if (request.region > 0) pair.native.releaseBlock(request.region);

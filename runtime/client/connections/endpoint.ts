@@ -189,7 +189,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   onRetired(link: ClientLink): void {
     if (this.link !== link) return;
     this.link = undefined;
-    this.#upgrade.stop('the connection that it was to replace has gone');
+    this.#upgrade.stop('the connection to be replaced was lost');
     clearTimeout(this.#timer);
     const again = this.#rejected && link.unserved;
     this.#rejected = link.unserved;

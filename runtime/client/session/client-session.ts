@@ -27,7 +27,7 @@ import type { Unsent } from '../queue/unsent.ts';
 import { AnswerTally } from './answer-tally.ts';
 import { CallDeadlines } from './call-deadlines.ts';
 import type { CallExtras, CallPlace } from './call-extras.ts';
-import { intoError, requestRefusal, statusError } from './call-faults.ts';
+import { refusedResponse, requestRefusal, statusError } from './call-faults.ts';
 import { CallRow } from './call-row.ts';
 import { LastWords } from './last-words.ts';
 import type { ClientSessionListener, PartEvents } from './session-listeners.ts';
@@ -194,9 +194,10 @@ export class ClientSession implements SessionOwner, CallPlace {
     if (status !== Status.OK) {
       if (confirms) failCall(resolve, this.#confirmed(at, method.path, status, short, extras?.cause));
       else if (unsent !== undefined && this.#queue.requeue(unsent)) this.#incoming.discard(at);
-      else if (this.#beyondInto(at, status))
-        failCall(resolve, intoError(method, this.#incoming, this.#events, at, extras));
-      else failCall(resolve, this.#statusError(at, method, status, extras));
+      else if (this.#isRefused(at, status)) {
+        this.#incoming.discard(at);
+        failCall(resolve, refusedResponse(method, this.#context, at, extras));
+      } else failCall(resolve, this.#statusError(at, method, status, extras));
     } else {
       let response: unknown;
       let fault: RpcError | undefined;
@@ -395,8 +396,8 @@ export class ClientSession implements SessionOwner, CallPlace {
     return failure(reason, path, processedName(this.#events[at + Ev.processed]!), why, cause);
   }
 
-  /** The server had a response, but it was larger than `into`, the only allowed memory. */
-  #beyondInto(at: number, status: number): boolean {
-    return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.beyondReplyBuffer] !== 0;
+  /** The server had a response, but this side refused it memory because of the call itself. */
+  #isRefused(at: number, status: number): boolean {
+    return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.refusedBytes] !== 0;
   }
 }

@@ -160,7 +160,7 @@ export class ClientHandshake {
     const binding = bindingOf(offer, hello, welcome, link.takeOpening());
     const { cipher } = welcome;
     if (cipher !== undefined && (binding === undefined || !ciphers.includes(cipher)))
-      throw new Error(`the server has chosen ${JSON.stringify(cipher)} to seal with, which was not offered`);
+      throw new Error(`the server has chosen ${JSON.stringify(cipher)} as cipher, which was not offered`);
     const wire = cipher !== undefined ? 'sealed' : binding !== undefined ? 'bound' : 'none';
     const protection = protectionOfClient(server.security, wire);
     const missing = wire !== protection ? 'peer' : side.require;
@@ -253,9 +253,11 @@ export class ClientHandshake {
 /** Throws when the server has agreed to more than this side has requested. */
 function checkAgreed(side: LocalSide, { limits: { inflightMax, streamsMax = 0 } }: Welcome): void {
   if (inflightMax > side.inflightMax)
-    throw new Error(`the server agreed to ${inflightMax} calls in flight, asked were ${side.inflightMax}`);
+    throw new Error(
+      `the server agreed to ${inflightMax} calls in flight, requested were ${side.inflightMax}`,
+    );
   if (streamsMax > side.streamsMax)
-    throw new Error(`the server agreed to ${streamsMax} open streams, asked were ${side.streamsMax}`);
+    throw new Error(`the server agreed to ${streamsMax} open streams, requested were ${side.streamsMax}`);
 }
 
 /**

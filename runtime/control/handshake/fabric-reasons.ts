@@ -78,8 +78,6 @@ export class FabricReasons {
   }
 
   #untried(name: FabricName, chosen: FabricName): string {
-    return this.#side.fabrics.includes(name)
-      ? `not needed, ${chosen} comes first`
-      : 'not among those asked for';
+    return this.#side.fabrics.includes(name) ? `not needed, ${chosen} comes first` : 'not requested';
   }
 }

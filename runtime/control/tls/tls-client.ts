@@ -85,8 +85,10 @@ export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>):
     const seen = SeenCertificate.of(certificate);
     const found = seen && identityOf(seen);
     if (found !== undefined && identity.includes(found)) return undefined;
-    const shown = found ?? `nobody that its certificate names clearly, which has ${namesOf(seen)}`;
-    return new Error(`the server is ${shown}, which is not asked for${prefixHint(found ?? '', identity)}`);
+    const shown = found ?? `without an unambiguous name (its certificate has ${namesOf(seen)})`;
+    return new Error(
+      `the server is ${shown}, which is not in the option identity${prefixHint(found ?? '', identity)}`,
+    );
   });
 }
 
@@ -109,7 +111,7 @@ const plainCodes = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENG
 /** The server's reason is unknown: it may have no usable certificate, for example. */
 const endedText = 'the server ended the connection in the TLS handshake; its log may say why';
 /** The server does not reveal whether it lacks the name or has another key. */
-const noKey = 'the server has not this key by this name (option tls: psk of the channel)';
+const noKey = 'the server does not have this key under this name (option tls: psk of the channel)';
 /** A TLS alert of the server, in OpenSSL's spelling; from OpenSSL 3.5 on, some have `SSL/TLS_ALERT`. */
 const alertCode = /^ERR_SSL_[\w/]+_ALERT_/;
 const alertText =
@@ -118,7 +120,7 @@ const alertText =
 const networkCode = /^E[A-Z]+$/;
 
 const ofChannel = 'option tls of the channel';
-const authority = `${ofChannel}: ca is to hold the authority of the server's certificate`;
+const authority = `${ofChannel}: ca must contain the authority of the server's certificate`;
 /** Remedies by the codes of OpenSSL and Node. The command line replaces the options by its flags. */
 const nextSteps: ReadonlyMap<string, string> = new Map([
   ['SELF_SIGNED_CERT_IN_CHAIN', authority],
@@ -129,9 +131,9 @@ const nextSteps: ReadonlyMap<string, string> = new Map([
   // here.
   [
     'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-    `${ofChannel}: ca is to hold the authority, and the server's cert those between`,
+    `${ofChannel}: ca must contain the authority, and the server's cert the intermediate ones`,
   ],
-  ['ERR_TLS_CERT_ALTNAME_INVALID', `${ofChannel}: servername or identity is to be what it has`],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', `${ofChannel}: servername or identity must be one that it has`],
   ['CERT_HAS_EXPIRED', 'that of the server, or of its authority: renew it there'],
   ['CERT_NOT_YET_VALID', 'that of the server, or of its authority: compare the clocks of both machines'],
 ]);
@@ -231,7 +233,7 @@ export class TlsDial {
     } catch (error) {
       if (!(error instanceof UnusableTls)) throw error;
       const { message } = error;
-      if (message !== this.#told) this.#warn(`${message}; no connection is made before that is mended`);
+      if (message !== this.#told) this.#warn(`${message}; no connection is made until this is fixed`);
       this.#told = message;
       throw new RpcError(Status.FAILED_PRECONDITION, message, { processed: 'no', cause: error });
     }
