@@ -14,6 +14,7 @@ import { addInfoCommand } from './machine/info.ts';
 import { addMigrateCommand } from './migrate/migrate.ts';
 import { endWithOutput, jsonText } from './output.ts';
 import { addPerfCommand } from './perf/perf.ts';
+import { addPingCommand } from './ping/ping.ts';
 import { addScaffoldCommand } from './scaffold.ts';
 import { addCallCommand } from './server/call.ts';
 import { addHealthCommand } from './server/health.ts';
@@ -42,6 +43,7 @@ addDescribeCommand(program);
 addCallCommand(program);
 addBenchCommand(program);
 addPerfCommand(program);
+addPingCommand(program);
 addTopCommand(program);
 addTraceCommand(program);
 

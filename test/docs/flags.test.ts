@@ -17,6 +17,7 @@ test.each([
   'call',
   'bench',
   'perf',
+  'ping',
   'top',
   'trace',
 ])('rdma-rpc %s', async (command) => {
