@@ -8,6 +8,9 @@ const flagLine = /^ {2}(?:(-\w), )?(--[a-z-]+)/gm;
 
 test.each([
   'info',
+  'devices',
+  'links',
+  'events',
   'doctor',
   'explain',
   'health',

@@ -26,7 +26,7 @@ export async function serverProcess(): Promise<ServerProcess> {
 }
 
 export interface Running {
-  /** Resolves when its output has this text. */
+  /** Resolves when its output or its errors have this text. */
   hasPrinted(text: string): Promise<void>;
   signal(name: NodeJS.Signals): void;
   readonly ended: Promise<Outcome>;
@@ -46,6 +46,7 @@ export function start(...args: string[]): Running {
   });
   child.stderr.on('data', (text) => {
     errors += String(text);
+    look();
   });
   const ended = new Promise<Outcome>((resolve) => {
     child.on('close', (code) => resolve({ code: code ?? -1, out, errors }));
@@ -54,7 +55,7 @@ export function start(...args: string[]): Running {
     hasPrinted: (text) =>
       new Promise((resolve, reject) => {
         look = () => {
-          if (out.includes(text)) resolve();
+          if (out.includes(text) || errors.includes(text)) resolve();
         };
         look();
         void ended.then(() => reject(new Error(`it ended without ${text}: ${out}${errors}`)));
