@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc links`: the links of the RDMA ports of this machine, as the kernel's files describe them. It needs
- * neither a subnet manager's rights nor access to the devices.
+ * `rdma-rpc links`: the links of the RDMA ports of this machine, as the kernel's files describe them. It
+ * needs neither a subnet manager's rights nor access to the devices.
  */
 import type { Command } from '#commander';
 import {

@@ -3,51 +3,27 @@
  * cmtime and ibping do for devices. Exit codes: 0 the server has answered, 1 it has not, 2 the command line
  * is wrong.
  */
-import { type Command, InvalidArgumentError, Option } from '#commander';
+import type { Command } from '#commander';
 import pc from '#picocolors';
 import { type Address, formatAddress, parseAddress } from '../../runtime/control/socket/address.ts';
-import { fabricNames } from '../../runtime/fabrics.ts';
 import { hostPort } from '../host-port.ts';
 import { jsonText, printableLine } from '../output.ts';
-import { type ConnectionFlags, sayError, withTimeout } from '../server/connection.ts';
+import { sayError } from '../server/connection.ts';
+import { type PingFlags, withPingFlags } from './flags.ts';
 import type { Stopped } from './reach.ts';
-
-export interface PingFlags extends ConnectionFlags {
-  readonly count: number;
-  readonly interval: number;
-  readonly connections?: number;
-  readonly concurrency: number;
-  readonly fabric?: string;
-  readonly device?: string;
-}
 
 /** The port of the quick start, which gRPC servers use as well. */
 const portDefault = 50_051;
 
-const whole =
-  (min: number, max: number) =>
-  (text: string): number => {
-    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-    if (value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`Give a number from ${min} to ${max}.`);
-  };
-
 export function addPingCommand(program: Command): void {
-  withTimeout(
+  withPingFlags(
     program
       .command('ping')
       .description('reach a server step by step, with the time of each step, and make round trips')
       .argument('<address>', `host, host:port or unix:/path; default of the port: ${portDefault}`),
-  )
-    .option('-c, --count <n>', 'number of round trips', whole(0, 1e9), 4)
-    .option('-i, --interval <ms>', 'time between round trips', whole(0, 86_400_000), 1000)
-    .option('--connections <n>', 'open this number of connections instead, one after another', whole(1, 1e6))
-    .option('--concurrency <n>', 'with --connections: the number that is open at a time', whole(1, 1000), 16)
-    .addOption(new Option('--fabric <name>', 'try this fabric alone').choices([...fabricNames]))
-    .option('--device <name>', 'RDMA device of this side; default: chosen by its address')
-    .action(async (address: string, flags: PingFlags) => {
-      process.exitCode = await ping(address, flags);
-    });
+  ).action(async (address: string, flags: PingFlags) => {
+    process.exitCode = await ping(address, flags);
+  });
 }
 
 /** Throws a TypeError for anything else. */

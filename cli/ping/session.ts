@@ -4,45 +4,17 @@
  * same event loop and by the same path as it answers other calls, so no service is needed.
  */
 import { releaseContext } from '../../runtime/boundary/contexts.ts';
-import { clientMethod } from '../../runtime/client/call/client-method.ts';
-import type { CallQueue } from '../../runtime/client/queue/call-queue.ts';
 import { ClientSession } from '../../runtime/client/session/client-session.ts';
 import type { ClientSessionListener } from '../../runtime/client/session/session-listeners.ts';
 import { clockMs } from '../../runtime/clock.ts';
-import { Empty } from '../../runtime/codec/google/protobuf/empty.rdma.ts';
-import { methodId } from '../../runtime/codec/service/method-id.ts';
-import type { MessageType } from '../../runtime/codec/types.ts';
 import type { Frame } from '../../runtime/control/frames.ts';
 import type { Connection, Opened } from '../../runtime/control/handshake/client-handshake.ts';
 import type { Link } from '../../runtime/control/link.ts';
 import { type SessionSummary, summaryOf } from '../../runtime/control/session-summary.ts';
 import { closeTimeoutMs } from '../../runtime/limits.ts';
 import { TooLate } from './advice.ts';
+import { noQueue, pingMethod } from './call.ts';
 import { toMicroseconds } from './steps.ts';
-
-const path = 'rdma_rpc.Ping/Ping';
-const method = clientMethod(
-  {
-    name: 'Ping',
-    fullName: path,
-    id: methodId(path),
-    input: Empty as MessageType<unknown, unknown>,
-    requestStream: false,
-    output: Empty as MessageType<unknown, unknown>,
-    responseStream: false,
-    options: {},
-  },
-  -1,
-);
-
-/** No call waits: there is one at a time. */
-const queue: CallQueue = {
-  waiting: { size: 0 },
-  pump: () => undefined,
-  pumpAfter: () => undefined,
-  requeue: () => false,
-  awaitMemory: () => false,
-};
 
 export class Session {
   /** The server answers pings of the sideband. */
@@ -88,7 +60,7 @@ export class Session {
       onConsecutiveErrors: () => undefined,
       onRejected: () => undefined,
     };
-    this.#calls = new ClientSession(context, target, inflightMax, queue, listener);
+    this.#calls = new ClientSession(context, target, inflightMax, noQueue, listener);
     link.onEnd = (reason) => {
       this.#end(reason);
       context.sessions.close(target.session, reason);
@@ -108,7 +80,7 @@ export class Session {
   /** The same over the fabric. */
   fabric(): Promise<number> {
     return this.#roundTrip(this.#connection.fabric, (done) => {
-      const begun = this.#calls.start(method, {}, 0, undefined, (answer) => {
+      const begun = this.#calls.start(pingMethod, {}, 0, undefined, (answer) => {
         done();
         // Any status is an answer. The end of the session fails the round trip itself.
         Promise.resolve(answer).catch(() => undefined);

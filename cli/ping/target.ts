@@ -4,7 +4,7 @@ import { type Address, formatAddress } from '../../runtime/control/socket/addres
 import { TlsDial } from '../../runtime/control/tls/tls-client.ts';
 import type { Fabric } from '../../runtime/fabrics.ts';
 import { securityOf } from '../server/tls-flags.ts';
-import type { PingFlags } from './ping.ts';
+import type { PingFlags } from './flags.ts';
 import type { Target } from './reach.ts';
 
 /** Throws for flags that do not fit together, and for files that cannot be used. */

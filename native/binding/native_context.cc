@@ -16,7 +16,6 @@
 #include "binding/objects/session_options.h"
 #include "binding/objects/stats_object.h"
 #include "binding/objects/trace_object.h"
-#include "binding/objects/verbs_inspection.h"
 #include "binding/objects/verbs_report.h"
 #include "binding/requirements.h"
 
@@ -392,12 +391,6 @@ void define_module(Napi::Env env, Napi::Object exports) {
   exports.Set("whyUnusable", Napi::String::New(env, why_unusable(env)));
   exports.Set("verbsDevices", Napi::Function::New(env, [](const Napi::CallbackInfo& info) -> Napi::Value {
                 return verbs_report(info.Env(), static_cast<std::size_t>(info[0].ToNumber().Int64Value()));
-              }));
-  exports.Set("verbsDetails", Napi::Function::New(env, [](const Napi::CallbackInfo& info) -> Napi::Value {
-                return verbs_details(info.Env());
-              }));
-  exports.Set("verbsWatch", Napi::Function::New(env, [](const Napi::CallbackInfo& info) -> Napi::Value {
-                return verbs_watch(info.Env(), info[0].ToString().Utf8Value());
               }));
   exports.Set("boundary", Napi::Function::New(env, [](const Napi::CallbackInfo& info) -> Napi::Value {
                 return boundary_constants(info.Env());

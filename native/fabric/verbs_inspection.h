@@ -1,6 +1,6 @@
-// What a person wants to know about the RDMA devices of a machine, beyond what a session needs: all attributes
-// (`rdma-rpc devices -v`), and the events that they report (`rdma-rpc events`). Loaded from the plug-in like
-// verbs_loader.h. Called on the JS thread.
+// What a person wants to know about the RDMA devices of a machine, beyond what a session needs: all
+// attributes (`rdma-rpc devices -v`), and the events that they report (`rdma-rpc events`). Loaded from the
+// plug-in like verbs_loader.h. Called on the JS thread.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 /**
- * All attributes of RDMA devices, and their events, for `rdma-rpc devices -v` and `events`. Part of the native
- * boundary (native.ts).
+ * All attributes of RDMA devices, and their events, for `rdma-rpc devices -v` and `events`. Part of the
+ * native boundary (native.ts).
  */
 
 /** Attributes by their names in libibverbs. Values are decimal numbers or words. */

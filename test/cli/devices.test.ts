@@ -97,9 +97,9 @@ test('none: the reason', () => {
   expect(devicesText(none)).toBe('no RDMA device: verbs is off: no RDMA device');
 });
 
-test.each([[], ['-v'], ['--json'], ['-v', '--json']])(
-  'the command ends with 0 and says what there is %s',
-  (...args) => {
+test.each<[string[]]>([[[]], [['-v']], [['--json']], [['-v', '--json']]])(
+  'the command ends with 0 and says what there is %j',
+  (args) => {
     const main = fileURLToPath(new URL('../../dist/bundle/cli.js', import.meta.url));
     const done = spawnSync(process.execPath, [main, 'devices', ...args], { encoding: 'utf8' });
     expect({ status: done.status, errors: done.stderr }).toEqual({ status: 0, errors: '' });

@@ -37,16 +37,18 @@ Napi::Object device(Napi::Env env, const fabric::VerbsDetails& given) {
   return result;
 }
 
-}  // namespace
-
-Napi::Value verbs_details(Napi::Env env) {
+Napi::Value verbs_details(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
   const std::vector<fabric::VerbsDetails> details = fabric::describe_verbs_devices();
   auto result = Napi::Array::New(env, details.size());
   for (std::uint32_t i = 0; i < details.size(); ++i) result.Set(i, device(env, details[i]));
   return result;
 }
 
-Napi::Value verbs_watch(Napi::Env env, const std::string& device) {
+/// Throws an error of JS, with the reason, when the device cannot be watched.
+Napi::Value verbs_watch(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const std::string device = info[0].ToString().Utf8Value();
   std::string error;
   // Shared, since the functions below are copied, and closes the device when the last of them is collected.
   auto watch =
@@ -70,6 +72,13 @@ Napi::Value verbs_watch(Napi::Env env, const std::string& device) {
              }));
   result.Set("close", Napi::Function::New(env, [watch](const Napi::CallbackInfo&) { watch->reset(); }));
   return result;
+}
+
+}  // namespace
+
+void define_verbs_inspection(Napi::Env env, Napi::Object exports) {
+  exports.Set("verbsDetails", Napi::Function::New(env, verbs_details));
+  exports.Set("verbsWatch", Napi::Function::New(env, verbs_watch));
 }
 
 }  // namespace rdma_rpc::binding

@@ -1,16 +1,12 @@
-// The attributes and events of RDMA devices as objects of JS, which runtime/native/verbs-report.ts describes.
-// Called by NativeModule.verbsDetails() and verbsWatch(), on the JS thread.
+// The attributes and events of RDMA devices as objects of JS, which runtime/native/verbs-inspection.ts
+// describes. Called when the addon is loaded; its functions run on the JS thread.
 #pragma once
 
 #include <napi.h>
 
-#include <string>
-
 namespace rdma_rpc::binding {
 
-Napi::Value verbs_details(Napi::Env env);
-
-/// Throws an error of JS, with the reason, when the device cannot be watched.
-Napi::Value verbs_watch(Napi::Env env, const std::string& device);
+/// Adds NativeModule.verbsDetails() and verbsWatch().
+void define_verbs_inspection(Napi::Env env, Napi::Object exports);
 
 }  // namespace rdma_rpc::binding

@@ -16,7 +16,9 @@ export type ConnectionStep =
   | { readonly step: 'attached'; readonly fabric: FabricName }
   /** The session cannot use this fabric, which both sides offer; the next one is tried. */
   | { readonly step: 'unreachable'; readonly fabric: FabricName; readonly reason: string }
-  /** This side's queue pair is connected, and the client may call. `others`: why no other fabric was chosen. */
+  /**
+   * This side's queue pair is connected, and the client may call. `others`: why no other fabric was chosen.
+   */
   | { readonly step: 'opened'; readonly fabric: FabricName; readonly others: readonly FabricReason[] };
 
 export type OnStep = (step: ConnectionStep) => void;
