@@ -34,6 +34,13 @@ export interface Target {
   readonly tls: TlsDial | undefined;
   /** Limit of the time until the session is open, and of each round trip. */
   readonly timeoutMs: number;
+  /** Returns the addresses of a name; `lookupAll`, unless a test has its own. */
+  readonly lookup: (host: string) => Promise<readonly string[]>;
+}
+
+/** By the system's rules: the hosts file, then DNS. */
+export async function lookupAll(host: string): Promise<readonly string[]> {
+  return (await lookup(host, { all: true })).map(({ address }) => address);
 }
 
 const tooLate = (timeoutMs: number): TooLate => new TooLate(`no answer within ${timeoutMs} ms (--timeout)`);
@@ -47,12 +54,6 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> 
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
     promise.then(resolve, reject);
   });
-}
-
-/** Returns the addresses of the host, in the order of the system's rules. */
-async function resolved({ host, port }: TcpAddress, signal: AbortSignal): Promise<TcpAddress[]> {
-  const found = await unlessAborted(lookup(host, { all: true }), signal);
-  return found.map(({ address }) => ({ kind: 'tcp', host: address, port }));
 }
 
 /** Dials one address after another, until one is connected; each has an equal share of the time. */
@@ -90,7 +91,8 @@ export async function reach(target: Target, timeline: Timeline): Promise<Session
   let opened: Opened;
   try {
     if (isName(address)) {
-      addresses = await resolved(address, limit.signal);
+      const hosts = await unlessAborted(target.lookup(address.host), limit.signal);
+      addresses = hosts.map((host) => ({ ...address, host }));
       timeline.end('connect', { about: addresses.map((each) => formatAddress(each)).join(', ') });
     }
     opened = await openConnection(

@@ -5,7 +5,7 @@ import { TlsDial } from '../../runtime/control/tls/tls-client.ts';
 import type { Fabric } from '../../runtime/fabrics.ts';
 import { securityOf } from '../server/tls-flags.ts';
 import type { PingFlags } from './flags.ts';
-import type { Target } from './reach.ts';
+import { lookupAll, type Target } from './reach.ts';
 
 /** Throws for flags that do not fit together, and for files that cannot be used. */
 export function targetFor(address: Address, flags: PingFlags): Target {
@@ -25,5 +25,6 @@ export function targetFor(address: Address, flags: PingFlags): Target {
     side: clientChannel('rdma-rpc ping', channel).side(),
     tls: isHost && security.tls !== undefined ? new TlsDial(security.tls, address.host) : undefined,
     timeoutMs: timeout,
+    lookup: lookupAll,
   };
 }
