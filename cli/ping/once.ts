@@ -20,7 +20,7 @@ export async function pingOnce(
   let session: Session | undefined;
   let stopped: Stopped | undefined;
   try {
-    session = await reach(target, timeline);
+    session = await reach(target, timeline, signal);
     if (session.pings) await firstAnswer(session, timeline);
     const { summary } = session;
     for (const line of sessionLines(summary, timeline)) say(line);

@@ -82,10 +82,15 @@ function dialOf(addresses: readonly Address[], { tls, timeoutMs }: Target, timel
   };
 }
 
-/** Resolves with an open session and its timeline. Rejects with Stopped, which names the step. */
-export async function reach(target: Target, timeline: Timeline): Promise<Session> {
+/**
+ * Resolves with an open session. Rejects with Stopped, which names the step, also when `signal` is aborted
+ * first.
+ */
+export async function reach(target: Target, timeline: Timeline, signal?: AbortSignal): Promise<Session> {
   const { address, side, timeoutMs } = target;
   const limit = new AbortController();
+  const interrupt = (): void => limit.abort(new Error('interrupted'));
+  signal?.addEventListener('abort', interrupt, { once: true });
   const timer = setTimeout(() => limit.abort(tooLate(timeoutMs)), timeoutMs);
   let addresses: Address[] = [address];
   let opened: Opened;
@@ -107,6 +112,7 @@ export async function reach(target: Target, timeline: Timeline): Promise<Session
     throw new Stopped(timeline.current, why);
   } finally {
     clearTimeout(timer);
+    signal?.removeEventListener('abort', interrupt);
   }
   return new Session(opened, timeoutMs);
 }

@@ -47,7 +47,7 @@ function roundTripsOf(rounds: readonly Round[]): RoundTrips {
 }
 
 const spreadLine = (name: string, { count, min, avg, max }: Spread): string =>
-  `${name}: ${count} round trips, min/avg/max ${[min, avg, max].map((ms) => ms.toFixed(3)).join('/')} ms`;
+  `${name}: ${count} round trip${count === 1 ? '' : 's'}, min/avg/max ${[min, avg, max].map((ms) => ms.toFixed(3)).join('/')} ms`;
 
 export function roundTripLines(rounds: readonly Round[], fabric: string): string[] {
   const { sideband, fabric: session } = roundTripsOf(rounds);

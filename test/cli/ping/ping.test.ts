@@ -143,7 +143,16 @@ describe('a server that answers', () => {
     pinging.signal('SIGINT');
     const { code, out, errors } = await pinging.ended;
     expect([code, errors]).toEqual([0, '']);
-    expect(out).toMatch(/\nshm: 1 round trips, min\/avg\/max /);
+    expect(out).toMatch(/\nshm: 1 round trip, min\/avg\/max /);
+  });
+
+  test('SIGINT ends the connecting, too, and names the step', async () => {
+    const pinging = start('ping', await silent(), '--timeout', '60000');
+    await pinging.hasPrinted('connect ');
+    pinging.signal('SIGINT');
+    const { code, errors } = await pinging.ended;
+    expect(code).toBe(1);
+    expect(errors).toMatch(/^error: stopped at welcome: interrupted\n/);
   });
 
   test('a server that lets nobody call a method answers, too', async () => {
@@ -311,7 +320,7 @@ describe('a server that is not reached', () => {
     const { code, out, errors } = await pinging.ended;
     expect(code).toBe(1);
     expect(errors).toMatch(expected);
-    expect(out).toMatch(/\nshm: \d+ round trips, min\/avg\/max /);
+    expect(out).toMatch(/\nshm: \d+ round trips?, min\/avg\/max /);
   });
 
   test('a server that shuts down between two rounds', async () => {
