@@ -24,7 +24,11 @@ export function withPingFlags(command: Command): Command {
   return withTimeout(command)
     .option('-c, --count <n>', 'number of round trips', whole(0, 1e9), 4)
     .option('-i, --interval <ms>', 'time between round trips', whole(0, 86_400_000), 1000)
-    .option('--connections <n>', 'open this number of connections instead, one after another', whole(1, 1e6))
+    .option(
+      '--connections <n>',
+      'open this number of connections instead of making round trips',
+      whole(1, 1e6),
+    )
     .option('--concurrency <n>', 'with --connections: the number that is open at a time', whole(1, 1000), 16)
     .addOption(new Option('--fabric <name>', 'try this fabric alone').choices([...fabricNames]))
     .option('--device <name>', 'RDMA device of this side; default: chosen by its address');

@@ -8,6 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { devicesText } from '../../cli/machine/devices.ts';
 import type { DeviceCounters } from '../../runtime/counters/device-counters.ts';
 import type { VerbsDetails, VerbsReport } from '../../runtime/native/native.ts';
+import { expectSchema } from './schemas.ts';
 import { device } from './scripted-machine.ts';
 
 const none: VerbsReport = { whyNone: 'verbs is off: no RDMA device', whyNoCm: '', memlock: '', devices: [] };
@@ -85,6 +86,10 @@ describe('-v', () => {
     ]);
   });
 
+  test('the JSON has all of them', () => {
+    expectSchema('devices', { ...none, devices: [device], details: [details], counters });
+  });
+
   test('each device has its own', () => {
     const second = { ...device, name: 'mlx5_1' };
     const text = devicesText({ ...none, devices: [second, device] }, [details], counters);
@@ -106,6 +111,7 @@ test.each<[string[]]>([[[]], [['-v']], [['--json']], [['-v', '--json']]])(
     if (!args.includes('--json'))
       expect(done.stdout).toMatch(/^(no RDMA device: .+|\d+ RDMA devices?, \d+ can be used)\n/);
     else {
+      expectSchema('devices', JSON.parse(done.stdout));
       const more = args.includes('-v') ? ['details', 'counters'] : [];
       expect(Object.keys(JSON.parse(done.stdout) as object)).toEqual([...Object.keys(none), ...more]);
     }
