@@ -11,6 +11,7 @@
 #include "binding/file_lock.h"
 #include "binding/freed_memory.h"
 #include "binding/native_context.h"
+#include "binding/objects/verbs_inspection.h"
 #include "binding/peer_credentials.h"
 #include "binding/unix_socket.h"
 #include "fabric/acceptor.h"
@@ -66,6 +67,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("handOff", Napi::Function::New(env, hand_off));
   exports.Set("lockFile", Napi::Function::New(env, rdma_rpc::binding::lock_file));
   rdma_rpc::binding::define_unix_sockets(env, exports);
+  rdma_rpc::binding::define_verbs_inspection(env, exports);
   exports.Set("unlockFile", Napi::Function::New(env, rdma_rpc::binding::unlock_file));
   exports.Set("peerCredentials", Napi::Function::New(env, rdma_rpc::binding::peer_credentials));
   return exports;

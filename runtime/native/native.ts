@@ -17,11 +17,13 @@ import type { NativeOptions, SessionInfo, SessionOptions } from './options.ts';
 import { glibcVersion, whyNoAddon, whyNotNamed } from './remedy.ts';
 import type { NativeSockets } from './sockets.ts';
 import type { Stats } from './stats.ts';
+import type { VerbsDetails, VerbsWatch } from './verbs-inspection.ts';
 import type { VerbsCapabilities, VerbsReport } from './verbs-report.ts';
 
 export type { NativeOptions, Polling, SessionInfo, SessionOptions, VerbsOptions } from './options.ts';
 export type { FileLock } from './sockets.ts';
 export { addStats, noStats, type Stats } from './stats.ts';
+export type { VerbsDetails, VerbsEvent, VerbsPortDetails, VerbsWatch } from './verbs-inspection.ts';
 export type { VerbsCapabilities, VerbsDevice, VerbsGid, VerbsPort, VerbsReport } from './verbs-report.ts';
 export {
   Ctl,
@@ -275,6 +277,13 @@ export interface NativeModule extends NativeSockets {
    * that cannot be used.
    */
   verbsDevices(neededBytes: number): VerbsReport;
+  /**
+   * Returns all attributes of the RDMA devices, for people to read. Empty where libibverbs cannot be loaded:
+   * verbsDevices() says why.
+   */
+  verbsDetails(): VerbsDetails[];
+  /** Begins to receive the events of a device. Throws an Error when it cannot be opened. */
+  verbsWatch(device: string): VerbsWatch;
   /**
    * The ciphers with which sessions can be sealed, the fastest on this machine first. Empty when libcrypto is
    * missing.

@@ -346,6 +346,6 @@ describe('one sentence and a code, no stack, for a peer of another implementatio
 });
 
 test('the schemas of the documents are those that are tested', () => {
-  for (const name of ['bench', 'call', 'list', 'describe', 'health'])
+  for (const name of ['bench', 'call', 'list', 'describe', 'health', 'ping', 'devices', 'links', 'events'])
     expect(existsSync(join(root, 'docs/schemas', `${name}.schema.json`)), name).toBe(true);
 });

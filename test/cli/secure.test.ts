@@ -65,6 +65,7 @@ test.each<[string, string[], RegExp]>([
   ['call', [method], /spiffe:\/\/example\.org\/web/],
   ['bench', [method, '-n', '3'], /OK/],
   ['explain', [method, '--size', '10'], /inline/],
+  ['ping', ['-c', '1'], /security bound, .*verified as dns:greeter\.example\.org/],
 ])('%s over mutual TLS', async (command, args, expected) => {
   const address = await serve({ tls: { ...own, ca }, allow: { identity: 'spiffe://example.org/web' } });
   const { code, out, errors } = await run(command, address, ...args, ...asWeb());

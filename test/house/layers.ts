@@ -26,7 +26,8 @@ function part(folder: string, below: string, files: string): LayerRule {
 export const typescriptLayers: readonly LayerRule[] = [
   { files: /^runtime\/(clock|fabrics|limits|security-levels)\.ts$/, mayUse: /^$/ },
   {
-    files: /^runtime\/native\/(collector|event-row|remedy|sockets|stats|words|verbs-report)\.ts$/,
+    files:
+      /^runtime\/native\/(collector|event-row|remedy|sockets|stats|words|verbs-inspection|verbs-report)\.ts$/,
     mayUse: /^$/,
   },
   part('native', '', 'clock fabrics'),

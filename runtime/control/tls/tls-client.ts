@@ -218,11 +218,14 @@ export class TlsDial {
   /**
    * Prepares the options of a connection and returns the function that connects. Rejects when the
    * application's function does, and with FAILED_PRECONDITION for unusable options: calls must not be retried
-   * for that. The reason is also logged, for callers that wait until it is fixed.
+   * for that. The reason is also logged, for callers that wait until it is fixed. `onConnected` is called
+   * when the socket is connected, before the TLS handshake.
    */
-  async ready(): Promise<(address: TcpAddress, signal: AbortSignal) => Promise<TLSSocket>> {
+  async ready(): Promise<
+    (address: TcpAddress, signal: AbortSignal, onConnected?: () => void) => Promise<TLSSocket>
+  > {
     const set = await this.#current();
-    return (address, signal) => this.#secure(address, set, signal);
+    return (address, signal, onConnected) => this.#secure(address, set, signal, onConnected);
   }
 
   async #current(): Promise<TlsSet<ChannelTls, SecureContext | PskClient>> {
@@ -244,6 +247,7 @@ export class TlsDial {
     { host, port }: TcpAddress,
     { options, made }: TlsSet<ChannelTls, SecureContext | PskClient>,
     signal: AbortSignal,
+    onConnected?: () => void,
   ): Promise<TLSSocket> {
     // Verify against the name, not the host, when the host is an address of a server with a name.
     const name = options.servername || this.#servername || host;
@@ -280,6 +284,7 @@ export class TlsDial {
       signal.addEventListener('abort', giveUp, { once: true });
       secured.once('connect', () => {
         connected = true;
+        onConnected?.();
         secured.setNoDelay(true).setKeepAlive(true, tcpKeepAliveMs);
       });
       secured.once('error', failed).once('close', closed);
