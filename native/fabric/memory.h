@@ -15,6 +15,7 @@ enum Access : std::uint32_t {
   access_local_write = 1u << 0,
   access_remote_write = 1u << 1,
   access_remote_read = 1u << 2,
+  access_remote_atomic = 1u << 3,  ///< only if Capabilities::atomics
   access_mw_bind = 1u << 4,
   access_on_demand =
       1u << 6,  ///< only if Capabilities::on_demand: pages are loaded when accessed, nothing is pinned

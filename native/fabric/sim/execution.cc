@@ -66,6 +66,9 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
       return invalidate_window(wr.invalidate_rkey);
     case Opcode::rdma_read:
       break;
+    case Opcode::send_with_imm:
+    case Opcode::atomic_cmp_and_swp:
+    case Opcode::atomic_fetch_and_add:
     case Opcode::recv:
     case Opcode::recv_rdma_with_imm:
       return WcStatus::loc_qp_op_err;  // already refused when posted

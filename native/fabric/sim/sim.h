@@ -58,7 +58,7 @@ enum class SimResource : std::uint8_t { memory, region, window, completion_queue
 
 struct SimCounters {
   /// Index is the Opcode; `recv` counts receives that got a message.
-  std::array<std::uint64_t, 9> carried_out{};
+  std::array<std::uint64_t, kOpcodes> carried_out{};
   std::uint64_t completions = 0;
   std::uint64_t cq_overruns =
       0;  ///< completions beyond the capacity given to create_cq; a NIC would have lost them

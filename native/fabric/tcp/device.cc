@@ -34,6 +34,9 @@ Capabilities make_capabilities() {
   caps.exposes_any_memory = true;
   caps.reads_memory_late = true;
   caps.segmented_bytes = kSegmentedBytes;
+  const std::string one_each = "a TCP connection carries one reliable queue pair";
+  for (const Feature feature : {Feature::uc, Feature::ud, Feature::multicast})
+    caps.reasons[feature] = one_each;
   return caps;
 }
 
