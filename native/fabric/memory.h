@@ -21,6 +21,10 @@ enum Access : std::uint32_t {
       1u << 6,  ///< only if Capabilities::on_demand: pages are loaded when accessed, nothing is pinned
 };
 
+/// What peers may be given.
+inline constexpr std::uint32_t kRemoteAccess =
+    access_remote_read | access_remote_write | access_remote_atomic;
+
 /// Memory suited to the device (shared for shm, huge pages for a NIC). The arena and the receive slabs are
 /// made of it.
 class HostMemory {

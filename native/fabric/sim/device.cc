@@ -34,6 +34,9 @@ Capabilities sim_capabilities() {
   caps.max_msg_bytes = 0xffffffff;
   caps.immediate = true;
   caps.windows = true;
+  caps.send_immediate = true;
+  caps.atomics = true;
+  caps.solicited = true;
   caps.exposes_any_memory = true;
   return caps;
 }
@@ -74,7 +77,7 @@ std::string SimDevice::why_not_register(const void* addr, std::size_t length, st
     return "registering " + std::to_string(length) + " bytes would exceed registered_bytes_max (" +
            std::to_string(limit) + ", " + std::to_string(live.memory_bytes) + " in use)";
   }
-  const bool exposes = (access & (access_remote_read | access_remote_write | access_mw_bind)) != 0;
+  const bool exposes = (access & (kRemoteAccess | access_mw_bind)) != 0;
   if (exposes && !capabilities_.exposes_any_memory) {
     const bool own = std::any_of(allocated.begin(), allocated.end(), [&](const Range& range) {
       const auto base = reinterpret_cast<std::uintptr_t>(range.data);

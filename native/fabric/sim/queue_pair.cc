@@ -199,9 +199,9 @@ void SimQueuePair::progress() {
 }
 
 bool SimQueuePair::must_wait(const SendSlot& slot) const {
-  const bool read = slot.wr.opcode == Opcode::rdma_read;
   if (slot.wr.fence && reads_waiting_ > 0) return true;
-  if (read && reads_waiting_ >= device_.capabilities().max_rd_atomic) return true;
+  if (software::brings_bytes(slot.wr.opcode) && reads_waiting_ >= device_.capabilities().max_rd_atomic)
+    return true;
   return !software::is_local(slot.wr.opcode) && must_wait_for_peer();
 }
 
@@ -279,7 +279,7 @@ void SimQueuePair::flush() {
     Wc wc{.wr_id = kNoReceive, .status = WcStatus::wr_flush_err, .opcode = Opcode::recv};
     wc.qp_num = qp_num_;
     wc.tag = options_.tag;
-    push({wc, this, false, sends_.retired});
+    push({wc, this, false, sends_.retired, true});
   }
   for (; sends_.retired != sends_.posted; ++sends_.retired) {
     const SendSlot& slot = send_slot(sends_.retired);
@@ -301,17 +301,17 @@ void SimQueuePair::complete_send(const SendSlot& slot, WcStatus status, std::uin
   wc.qp_num = qp_num_;
   wc.bytes = static_cast<std::uint32_t>(slot.bytes);
   wc.memory_gone = slot.memory_gone;
-  push({wc, this, false, end});
+  push({wc, this, false, end, status != WcStatus::success});
 }
 
-void SimQueuePair::complete_receive(const Wc& wc) {
+void SimQueuePair::complete_receive(const Wc& wc, bool solicited) {
   const bool apart = options_.short_apart && wc.status == WcStatus::success && !wc.has_imm &&
                      wc.bytes <= device_.capabilities().max_inline;
   const auto* buffer = reinterpret_cast<const std::byte*>(receives_.oldest().sge.addr);
   receives_.use(1);
   ++received_;
   ++unpolled_;
-  Cqe cqe{wc, this, true, 0};
+  Cqe cqe{wc, this, true, 0, solicited || wc.status != WcStatus::success};
   cqe.wc.qp_num = qp_num_;
   cqe.wc.tag = options_.tag;
   if (apart) cqe.wc.apart = buffer;  // valid until the completion is polled

@@ -86,7 +86,7 @@ class SimQueuePair final : public QueuePair {
   bool must_wait_for_peer() const;
   void finish(SendSlot& slot, WcStatus status);
   void complete_send(const SendSlot& slot, WcStatus status, std::uint64_t end);
-  void complete_receive(const Wc& wc);
+  void complete_receive(const Wc& wc, bool solicited = false);
   void push(const Cqe& cqe);
   SendSlot& send_slot(std::uint64_t index) { return send_slots_[sends_.slot(index)]; }
 
@@ -94,6 +94,7 @@ class SimQueuePair final : public QueuePair {
   WcStatus peer_fault() const;
   bool peer_still_lands() const;
   WcStatus begin(SendSlot& slot);
+  WcStatus begin_read(SendSlot& slot);
   WcStatus send_to_peer(const SendSlot& slot);
   WcStatus write_to_peer(const SendSlot& slot);
   WcStatus read_from_peer(SendSlot& slot);

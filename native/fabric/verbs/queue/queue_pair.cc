@@ -10,7 +10,7 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-constexpr std::uint32_t kRemoteRights = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+constexpr unsigned kRemoteRights = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 
 }  // namespace
 
@@ -62,11 +62,15 @@ std::uint32_t QueuePair::device_sends(const QpOptions& options, const Device& de
                   device.capabilities().max_qp_wr);
 }
 
+unsigned QueuePair::remote_rights() const {
+  return kRemoteRights | (device_.capabilities().atomics ? unsigned{IBV_ACCESS_REMOTE_ATOMIC} : 0u);
+}
+
 bool QueuePair::move_to_init() {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = device_.port().number;
-  attr.qp_access_flags = kRemoteRights;
+  attr.qp_access_flags = remote_rights();
   return ibv_modify_qp(qp_.get(), &attr,
                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0;
 }

@@ -44,6 +44,8 @@ class QueuePair final : public fabric::QueuePair {
   ibv_qp* get() const { return qp_.get(); }
   const Address& address() const { return address_; }
   const std::optional<FirstWords>& first_words() const { return words_; }
+  /// What the peer may ever be given on it; keys decide about each request.
+  unsigned remote_rights() const;
   void connected() { state_ = QpState::rts; }
   /// Goes to ERR for a reason that no completion reports. The first reason is kept.
   void fail(const std::string& why);
