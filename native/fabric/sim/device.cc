@@ -37,6 +37,8 @@ Capabilities sim_capabilities() {
   caps.send_immediate = true;
   caps.atomics = true;
   caps.solicited = true;
+  caps.uc = caps.ud = true;
+  caps.max_datagram_bytes = 4096;
   caps.exposes_any_memory = true;
   return caps;
 }
@@ -47,6 +49,9 @@ SimDevice::SimDevice(World& world, std::string name)
       id_(static_cast<std::uint32_t>(world.devices.size() + 1)),
       capabilities_(world.options().capabilities) {
   capabilities_.name = std::move(name);
+  gid_[0] = std::byte{0xfe};
+  gid_[1] = std::byte{0x80};
+  for (std::size_t i = 0; i < 4; ++i) gid_[15 - i] = static_cast<std::byte>(id_ >> 8 * i);
   world_.devices.push_back(this);
 }
 
@@ -162,6 +167,29 @@ std::unique_ptr<ReceiveQueue> SimDevice::create_receive_queue(CompletionQueue& c
   if (reason.empty()) return std::make_unique<SimReceiveQueue>(*this, queue, receives);
   if (error != nullptr) *error = reason;
   return nullptr;
+}
+
+namespace {
+
+class SimAddressHandle final : public AddressHandle {
+ public:
+  explicit SimAddressHandle(const AhAttr& attr) : AddressHandle(attr) {}
+};
+
+}  // namespace
+
+std::unique_ptr<AddressHandle> SimDevice::create_ah(const AhAttr& attr, std::string* error) {
+  if (!capabilities_.ud) return Device::create_ah(attr, error);
+  if (attr.gid != Gid{}) return std::make_unique<SimAddressHandle>(attr);
+  if (error != nullptr) *error = "an address handle needs the GID of a port or group";
+  return nullptr;
+}
+
+std::unique_ptr<AddressHandle> SimDevice::create_ah_from(const Wc& wc, const std::byte* grh,
+                                                         std::string* error) {
+  AhAttr attr;
+  if (wc.has_grh) std::copy_n(grh + kGrhSourceGid, attr.gid.size(), attr.gid.begin());
+  return create_ah(attr, error);
 }
 
 SimHostMemory::SimHostMemory(SimDevice& device, std::shared_ptr<std::byte> pages, std::size_t size)

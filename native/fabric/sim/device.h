@@ -26,6 +26,10 @@ class SimDevice final : public Device {
                                        std::string* error) override;
   std::unique_ptr<ReceiveQueue> create_receive_queue(CompletionQueue& cq, std::uint32_t receives,
                                                      std::string* error) override;
+  std::unique_ptr<AddressHandle> create_ah(const AhAttr& attr, std::string* error) override;
+  std::unique_ptr<AddressHandle> create_ah_from(const Wc& wc, const std::byte* grh,
+                                                std::string* error) override;
+  Gid gid() const override { return gid_; }
   DeviceCounters counters() const override { return protection.counters; }
 
   World& world() const { return world_; }
@@ -46,6 +50,7 @@ class SimDevice final : public Device {
   World& world_;
   const std::uint32_t id_;
   Capabilities capabilities_;
+  Gid gid_{};  ///< fe80::, and the number of the device
 };
 
 class SimHostMemory final : public HostMemory {

@@ -54,6 +54,7 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
     return WcStatus::loc_qp_op_err;
   }
   ++world_.counters.carried_out[static_cast<std::size_t>(wr.opcode)];
+  if (options_.type != QpType::rc && talks) return dispatch(slot);
   switch (wr.opcode) {
     case Opcode::send:
     case Opcode::send_with_imm:

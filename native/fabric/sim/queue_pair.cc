@@ -77,6 +77,12 @@ std::string SimQueuePair::connect(std::span<const std::byte> remote_address) {
     return refuse(std::string("sim: connect needs a queue pair in INIT, this one is in ") +
                   to_string(state_));
   }
+  if (options_.type == QpType::ud) {
+    if (!remote_address.empty())
+      return refuse("sim: a UD queue pair has no peer; connect it without an address");
+    state_ = QpState::rts;
+    return {};
+  }
   if (remote_address.size() != sizeof address) {
     return refuse("sim: the peer's address has " + std::to_string(remote_address.size()) + " bytes, not " +
                   std::to_string(sizeof address));
@@ -88,6 +94,9 @@ std::string SimQueuePair::connect(std::span<const std::byte> remote_address) {
     return refuse("sim: the peer is in another world (process or SimWorld)");
   SimQueuePair* peer = world_.find(address.qp_num);
   if (peer == nullptr) return refuse("sim: queue pair " + std::to_string(address.qp_num) + " does not exist");
+  if (peer->options_.type != options_.type)
+    return refuse(std::string("sim: the peer's queue pair is of type ") + to_string(peer->options_.type) +
+                  ", this one of type " + to_string(options_.type));
   if (peer == this) return refuse("sim: a queue pair cannot connect to its own address");
   if (peer->peer_ != nullptr && peer->peer_ != this) {
     return refuse("sim: queue pair " + std::to_string(address.qp_num) + " is connected to another one");
@@ -155,6 +164,8 @@ void SimQueuePair::stage(SendSlot& slot, const SendWr& wr) {
   slot.wr = wr;
   slot.bytes = software::bytes_of(wr.sges);
   slot.status = software::why_malformed(wr, slot.bytes, device_.capabilities());
+  if (slot.status == WcStatus::success)
+    slot.status = software::why_not_on(options_.type, wr, slot.bytes, device_.capabilities());
   slot.due_at = world_.scheduled() ? world_.now() + world_.latency() + extra_delay_ns_ : 0;
   if (slot.status != WcStatus::success) return;
 
@@ -186,6 +197,7 @@ void SimQueuePair::drop_bind(const SendSlot& slot) {
 void SimQueuePair::progress() {
   if (killed_ || device_.stopped) return;
   if (state_ == QpState::rtr && can_conclude()) cq_.announce();
+  if (!inbox_.empty()) take_packets();
   if (state_ == QpState::err) {
     carry_out_reads();  // READs in progress may still copy until the flush
     if (world_.now() >= flush_at_) flush();
@@ -202,7 +214,7 @@ bool SimQueuePair::must_wait(const SendSlot& slot) const {
   if (slot.wr.fence && reads_waiting_ > 0) return true;
   if (software::brings_bytes(slot.wr.opcode) && reads_waiting_ >= device_.capabilities().max_rd_atomic)
     return true;
-  return !software::is_local(slot.wr.opcode) && must_wait_for_peer();
+  return options_.type == QpType::rc && !software::is_local(slot.wr.opcode) && must_wait_for_peer();
 }
 
 bool SimQueuePair::must_wait_for_peer() const {
@@ -305,7 +317,7 @@ void SimQueuePair::complete_send(const SendSlot& slot, WcStatus status, std::uin
 }
 
 void SimQueuePair::complete_receive(const Wc& wc, bool solicited) {
-  const bool apart = options_.short_apart && wc.status == WcStatus::success && !wc.has_imm &&
+  const bool apart = options_.short_apart && wc.status == WcStatus::success && !wc.has_imm && !wc.has_grh &&
                      wc.bytes <= device_.capabilities().max_inline;
   const auto* buffer = reinterpret_cast<const std::byte*>(receives_.oldest().sge.addr);
   receives_.use(1);

@@ -1,5 +1,5 @@
 // A queue pair of the simulated fabric: its two queues, its states and its connection. execution.cc executes
-// single requests. On the world's thread.
+// single requests, unreliable.cc those of UC and UD. On the world's thread.
 //
 // Meaning of the send queue's indices (software/send_indices.h): requests from `retired` to `started` have
 // been executed, or are READs that wait for the moment of their copy; requests from `started` on wait for
@@ -13,6 +13,7 @@
 
 #include "fabric/sim/completion_queue.h"
 #include "fabric/sim/device.h"
+#include "fabric/sim/packets.h"
 #include "fabric/sim/receives.h"
 #include "fabric/software/send_indices.h"
 
@@ -105,6 +106,16 @@ class SimQueuePair final : public QueuePair {
   WcStatus found_by_the_peer(WcStatus status);
   bool read_ok(const SendSlot& slot) const;
 
+  // unreliable.cc
+  WcStatus dispatch(const SendSlot& slot);
+  void transmit(SimQueuePair& to, const std::shared_ptr<const SimMessage>& message);
+  void take_packets();
+  void take_datagram(const SimMessage& message);
+  void take_part(const SimPacket& packet);
+  bool write_part(const SimPacket& packet);
+  bool can_receive(std::size_t bytes);
+  void complete_message(const SimMessage& message, std::size_t bytes);
+
   SimDevice& device_;
   World& world_;
   SimCompletionQueue& cq_;
@@ -135,6 +146,9 @@ class SimQueuePair final : public QueuePair {
   software::ReceiveRing& receives_;  // own or shared receives
   // number of receives taken from receives_, and of those not yet polled
   std::uint64_t received_ = 0, unpolled_ = 0;
+
+  std::vector<SimPacket> inbox_;  // of UC and UD, by time of arrival
+  SimAssembly assembly_;          // of UC
 
   bool holding_ = false;
   std::vector<Cqe> held_;

@@ -31,6 +31,21 @@ WcStatus why_malformed(const SendWr& wr, std::uint64_t bytes, const Capabilities
   return WcStatus::success;
 }
 
+WcStatus why_not_on(QpType type, const SendWr& wr, std::uint64_t bytes, const Capabilities& capabilities) {
+  const bool plain = wr.opcode == Opcode::send || wr.opcode == Opcode::send_with_imm;
+  switch (type) {
+    case QpType::rc:
+      return WcStatus::success;
+    case QpType::uc:
+      return plain || is_write(wr.opcode) || is_local(wr.opcode) ? WcStatus::success
+                                                                 : WcStatus::loc_qp_op_err;
+    case QpType::ud:
+      break;
+  }
+  if (!plain || wr.ud.ah == nullptr || wr.ud.remote_qpn > kMulticastQpn) return WcStatus::loc_qp_op_err;
+  return bytes <= capabilities.max_datagram_bytes ? WcStatus::success : WcStatus::loc_len_err;
+}
+
 bool may_bind(std::uint32_t access, std::uint64_t length, std::uint32_t region_access) {
   const bool writes = (access & (access_remote_write | access_remote_atomic)) != 0;
   return access != 0 && (access & ~kRemoteAccess) == 0 && length > 0 &&

@@ -32,6 +32,9 @@ std::uint64_t bytes_of(std::span<const Sge> sges);
 /// its segments.
 WcStatus why_malformed(const SendWr& wr, std::uint64_t bytes, const Capabilities& capabilities);
 
+/// Returns the status of a request that a queue pair of this type cannot carry out, or success.
+WcStatus why_not_on(QpType type, const SendWr& wr, std::uint64_t bytes, const Capabilities& capabilities);
+
 /// Whether a window with these rights may be bound on a region registered with `region_access`. The caller
 /// checks separately that the region contains the range.
 bool may_bind(std::uint32_t access, std::uint64_t length, std::uint32_t region_access);
