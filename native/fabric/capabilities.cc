@@ -21,7 +21,7 @@ const char* to_string(Feature feature) {
     case Feature::shared_receives:
       return "shared receive queues";
     case Feature::srq_limit:
-      return "the limit event of shared receive queues";
+      return "limit events of shared receive queues";
     case Feature::uc:
       return "UC queue pairs";
     case Feature::ud:
@@ -29,9 +29,9 @@ const char* to_string(Feature feature) {
     case Feature::multicast:
       return "multicast";
     case Feature::drain:
-      return "the states SQD and SQE";
+      return "states SQD and SQE";
     case Feature::reset:
-      return "the way back from ERR to RESET";
+      return "way back from ERR to RESET";
     case Feature::xrc:
       return "XRC queue pairs";
   }
@@ -73,7 +73,10 @@ bool Capabilities::has(Feature feature) const {
 std::string Capabilities::why_not(Feature feature) const {
   if (has(feature)) return {};
   const auto reason = reasons.find(feature);
-  return name + " has no " + to_string(feature) + (reason == reasons.end() ? "" : ": " + reason->second);
+  if (reason != reasons.end()) return name + " has no " + to_string(feature) + ": " + reason->second;
+  return name + " has no " + to_string(feature) + ": " +
+         (feature == Feature::xrc ? "no fabric of this package has them yet"
+                                  : "the device does not offer it");
 }
 
 std::string why_not_on_demand(const Capabilities& capabilities) {

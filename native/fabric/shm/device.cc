@@ -63,6 +63,15 @@ Capabilities make_capabilities(bool by_descriptors, bool any_memory) {
   caps.atomics = true;
   caps.solicited = true;
   caps.copies_when_posted = true;
+  caps.reasons = {
+      {Feature::shared_receives, "each peer writes into a list of receives of its own"},
+      {Feature::srq_limit, "it has no shared receives"},
+      {Feature::uc, "its memory loses nothing, so RC costs no more"},
+      {Feature::ud, "each queue pair has a ring that one peer may write"},
+      {Feature::multicast, "it has no UD queue pairs"},
+      {Feature::drain, "each request is complete when post_send() returns, so that none is under way"},
+      {Feature::reset, "a queue pair in ERR has given its ring to one peer; make another one"},
+  };
   caps.segmented_bytes = kSegmentedBytes;
   caps.copied_request_bytes = any_memory ? kCopiedRequestBytes : 0;
   caps.exposes_any_memory = any_memory;
