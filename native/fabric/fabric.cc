@@ -4,6 +4,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "fabric/receive_queue.h"
 
 namespace rdma_rpc::fabric {
@@ -140,6 +142,18 @@ std::unique_ptr<AddressHandle> Device::create_ah(const AhAttr&, std::string* err
 
 std::unique_ptr<AddressHandle> Device::create_ah_from(const Wc&, const std::byte*, std::string* error) {
   return create_ah({}, error);
+}
+
+std::size_t Device::poll_events(std::span<AsyncEvent> out) {
+  const std::size_t count = std::min(out.size(), events_.size());
+  std::copy_n(events_.begin(), count, out.begin());
+  events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(count));
+  return count;
+}
+
+void Device::note_event(const AsyncEvent& event) {
+  constexpr std::size_t kEventsMax = 1024;
+  if (events_.size() < kEventsMax) events_.push_back(event);
 }
 
 std::shared_ptr<std::byte> mapped_pages(void* data, std::size_t bytes) {

@@ -28,6 +28,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -260,10 +261,7 @@ class Device {
   virtual Gid gid() const { return {}; }
   /// Moves up to out.size() events to `out`, oldest first, and returns their number. Events are noticed on a
   /// wake-up of a completion queue, or after some polls. Those beyond 1024 that nobody takes are lost.
-  virtual std::size_t poll_events(std::span<AsyncEvent> out) {
-    static_cast<void>(out);
-    return 0;
-  }
+  std::size_t poll_events(std::span<AsyncEvent> out);
   virtual DeviceCounters counters() const = 0;
   /// Returns true after the device has been removed from the machine: it creates nothing new, its queue pairs
   /// go to ERR, and the system waits until it is closed. Noticed on a wake-up, or after some polls.
@@ -272,8 +270,14 @@ class Device {
   const std::string& refusal() const { return refusal_; }
 
  protected:
+  /// Queues an event for poll_events().
+  void note_event(const AsyncEvent& event);
+
   bool gone_ = false;
   std::string refusal_;
+
+ private:
+  std::deque<AsyncEvent> events_;
 };
 
 }  // namespace rdma_rpc::fabric

@@ -37,7 +37,8 @@ Capabilities sim_capabilities() {
   caps.send_immediate = true;
   caps.atomics = true;
   caps.solicited = true;
-  caps.uc = caps.ud = true;
+  caps.uc = caps.ud = caps.multicast = true;
+  caps.srq_limit = caps.drains = caps.resets = true;
   caps.max_datagram_bytes = 4096;
   caps.exposes_any_memory = true;
   return caps;

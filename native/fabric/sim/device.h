@@ -32,6 +32,7 @@ class SimDevice final : public Device {
   Gid gid() const override { return gid_; }
   DeviceCounters counters() const override { return protection.counters; }
 
+  using Device::note_event;
   World& world() const { return world_; }
   std::uint32_t id() const { return id_; }
 

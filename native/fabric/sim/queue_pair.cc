@@ -139,7 +139,7 @@ void SimQueuePair::conclude() {
 
 std::size_t SimQueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
-  if (state_ == QpState::init || state_ == QpState::rtr) return taken;
+  if (state_ == QpState::reset || state_ == QpState::init || state_ == QpState::rtr) return taken;
   for (const SendWr& wr : requests) {
     if (sends_.is_full()) break;
     SendSlot& slot = send_slot(sends_.posted++);
@@ -152,7 +152,7 @@ std::size_t SimQueuePair::post_send(std::span<const SendWr> requests) {
 }
 
 std::size_t SimQueuePair::post_recv(std::span<const RecvWr> requests) {
-  if (options_.shared_receives != nullptr) return 0;
+  if (options_.shared_receives != nullptr || state_ == QpState::reset) return 0;
   const std::size_t taken = receives_.post(requests);
   if (state_ == QpState::err) world_.wake(*this, world_.now());  // to flush them
   world_.settle();
@@ -208,6 +208,8 @@ void SimQueuePair::progress() {
     moved = start_some() || moved;
   }
   retire();
+  if (state_ == QpState::sqe) flush_sends();
+  if (tells_drained_) note_drained();
 }
 
 bool SimQueuePair::must_wait(const SendSlot& slot) const {
@@ -223,7 +225,7 @@ bool SimQueuePair::must_wait_for_peer() const {
 
 bool SimQueuePair::start_some() {
   bool moved = false;
-  while (!failed_ && sends_.started != sends_.posted) {
+  while (!failed_ && state_ != QpState::sqd && sends_.started != sends_.posted) {
     SendSlot& slot = send_slot(sends_.started);
     if (slot.due_at > world_.now()) break;
     if (slot.status != WcStatus::success) {
@@ -268,7 +270,7 @@ void SimQueuePair::retire() {
     ++sends_.retired;
     if (slot.status != WcStatus::success || slot.wr.signaled)
       complete_send(slot, slot.status, sends_.retired);
-    if (slot.status != WcStatus::success) return enter_error();
+    if (slot.status != WcStatus::success) return options_.type == QpType::rc ? enter_error() : enter_sqe();
   }
 }
 
@@ -293,13 +295,7 @@ void SimQueuePair::flush() {
     wc.tag = options_.tag;
     push({wc, this, false, sends_.retired, true});
   }
-  for (; sends_.retired != sends_.posted; ++sends_.retired) {
-    const SendSlot& slot = send_slot(sends_.retired);
-    if (sends_.retired >= sends_.started) drop_bind(slot);
-    complete_send(slot, WcStatus::wr_flush_err, sends_.retired + 1);
-  }
-  sends_.started = sends_.posted;
-  reads_waiting_ = 0;
+  flush_sends();
   while (!own_receives_.is_empty()) {
     complete_receive({.wr_id = own_receives_.oldest().wr_id, .status = WcStatus::wr_flush_err});
   }
@@ -321,6 +317,8 @@ void SimQueuePair::complete_receive(const Wc& wc, bool solicited) {
                      wc.bytes <= device_.capabilities().max_inline;
   const auto* buffer = reinterpret_cast<const std::byte*>(receives_.oldest().sge.addr);
   receives_.use(1);
+  if (options_.shared_receives != nullptr)
+    static_cast<SimReceiveQueue*>(options_.shared_receives)->look_at_limit();
   ++received_;
   ++unpolled_;
   Cqe cqe{wc, this, true, 0, solicited || wc.status != WcStatus::success};

@@ -1,5 +1,6 @@
 // A queue pair of the simulated fabric: its two queues, its states and its connection. execution.cc executes
-// single requests, unreliable.cc those of UC and UD. On the world's thread.
+// single requests, unreliable.cc those of UC and UD; states.cc has the moves
+// that users ask for. On the world's thread.
 //
 // Meaning of the send queue's indices (software/send_indices.h): requests from `retired` to `started` have
 // been executed, or are READs that wait for the moment of their copy; requests from `started` on wait for
@@ -32,6 +33,9 @@ class SimQueuePair final : public QueuePair {
   bool revoke(std::uint32_t rkey) override;
   bool abandon_reads(std::uint64_t addr, std::uint64_t bytes) override;
   void to_error() override;
+  std::string move_to(QpState state) override;
+  std::string attach_multicast(const Gid& group) override;
+  std::string detach_multicast(const Gid& group) override;
   std::string error() const override { return error_; }
 
   /// Does all work that is due now. Called by the world only.
@@ -74,6 +78,12 @@ class SimQueuePair final : public QueuePair {
     bool memory_gone = false;  // rdma_read: see Wc::memory_gone
     bool abandoned = false;    // rdma_read: its bytes are discarded
   };
+
+  // states.cc
+  void enter_sqe();
+  void flush_sends();
+  void note_drained();
+  void reset();
 
   // queue_pair.cc
   void stage(SendSlot& slot, const SendWr& wr);
@@ -149,6 +159,8 @@ class SimQueuePair final : public QueuePair {
 
   std::vector<SimPacket> inbox_;  // of UC and UD, by time of arrival
   SimAssembly assembly_;          // of UC
+  std::vector<Gid> groups_;       // of UD
+  bool tells_drained_ = false;    // in SQD: until its event
 
   bool holding_ = false;
   std::vector<Cqe> held_;

@@ -49,6 +49,13 @@ WcStatus SimQueuePair::dispatch(const SendSlot& slot) {
   message->hop_limit = to.hop_limit;
   message->source = device_.gid();
   message->destination = to.gid;
+  if (is_multicast(to.gid)) {
+    if (wr.ud.remote_qpn != kMulticastQpn) return WcStatus::success;
+    for (const auto& [number, qp] : world_.queue_pairs()) {
+      if (std::count(qp->groups_.begin(), qp->groups_.end(), to.gid) != 0) transmit(*qp, message);
+    }
+    return WcStatus::success;
+  }
   SimQueuePair* target = world_.find(wr.ud.remote_qpn);
   if (target != nullptr && target->device_.gid() == to.gid) transmit(*target, message);
   return WcStatus::success;
@@ -75,7 +82,7 @@ void SimQueuePair::take_packets() {
   while (!inbox_.empty() && inbox_.front().arrives_at <= world_.now()) {
     const SimPacket packet = std::move(inbox_.front());
     inbox_.erase(inbox_.begin());
-    if (state_ == QpState::init || state_ == QpState::err) continue;
+    if (state_ == QpState::reset || state_ == QpState::init || state_ == QpState::err) continue;
     if (options_.type == QpType::ud) {
       take_datagram(*packet.message);
     } else {
@@ -160,6 +167,18 @@ void SimQueuePair::complete_message(const SimMessage& message, std::size_t bytes
                     .imm = has_imm ? message.imm : 0,
                     .src_qp = datagram ? message.source_qp : 0},
                    message.solicited);
+}
+
+std::string SimQueuePair::attach_multicast(const Gid& group) {
+  if (!device_.capabilities().multicast) return device_.capabilities().why_not(Feature::multicast);
+  if (options_.type != QpType::ud) return "sim: only a UD queue pair can be attached to a multicast group";
+  if (!is_multicast(group)) return "sim: the GID of a multicast group begins with ff";
+  if (std::count(groups_.begin(), groups_.end(), group) == 0) groups_.push_back(group);
+  return {};
+}
+
+std::string SimQueuePair::detach_multicast(const Gid& group) {
+  return std::erase(groups_, group) != 0 ? "" : "sim: the queue pair is not attached to that group";
 }
 
 }  // namespace rdma_rpc::fabric

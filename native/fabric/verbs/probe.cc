@@ -95,6 +95,8 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   for (const Feature feature : {Feature::uc, Feature::ud, Feature::multicast}) can.reasons[feature] = only_rc;
   can.reasons[Feature::reset] =
       "completions from before the reset could not be told from later ones; make another queue pair";
+  can.drains = !iwarp;
+  can.srq_limit = can.max_srq_wr != 0;
   can.read_sink_needs_remote_write = iwarp;
   can.active_side_sends_first = iwarp;
   can.pins_memory = true;

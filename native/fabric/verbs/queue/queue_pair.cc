@@ -137,6 +137,23 @@ void QueuePair::to_error() {
   cq_.has_failed(*this);
 }
 
+std::string QueuePair::move_to(QpState state) {
+  const bool stops = state_ == QpState::rts && state == QpState::sqd;
+  const bool goes_on = state_ == QpState::sqd && state == QpState::rts;
+  const std::string& name = device_.capabilities().name;
+  if (state == QpState::reset) return device_.capabilities().why_not(Feature::reset);
+  if (!stops && !goes_on)
+    return name + ": a queue pair in " + to_string(state_) + " cannot be moved to " + to_string(state);
+  ibv_qp_attr attr{};
+  attr.qp_state = stops ? IBV_QPS_SQD : IBV_QPS_RTS;
+  attr.en_sqd_async_notify = 1;
+  const int error = ibv_modify_qp(qp_.get(), &attr, IBV_QP_STATE | (stops ? IBV_QP_EN_SQD_ASYNC_NOTIFY : 0));
+  if (error != 0)
+    return name + " does not move a queue pair to " + to_string(state) + ": " + std::strerror(error);
+  state_ = state;
+  return "";
+}
+
 void QueuePair::lose_device(const std::string& why) {
   fail(why);
   sends_.flush_all();

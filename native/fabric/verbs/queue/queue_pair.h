@@ -39,6 +39,7 @@ class QueuePair final : public fabric::QueuePair {
   bool may_hold_messages(std::uint64_t mark) const override { return !device_cq_.taken.has_passed(mark); }
   std::uint64_t message_mark() const override { return device_cq_.taken.mark(device_cq_.entries); }
   void to_error() override;
+  std::string move_to(QpState state) override;
 
   // For the connection, and for events of the device:
   ibv_qp* get() const { return qp_.get(); }
