@@ -193,6 +193,14 @@ std::unique_ptr<AddressHandle> SimDevice::create_ah_from(const Wc& wc, const std
   return create_ah(attr, error);
 }
 
+void SimDevice::finish_update() {
+  const bool stores = update.pending && update.stores;
+  update.pending = false;
+  if (stores && protection.keys.remote_ok(update.key, update.qp_num, update.addr, sizeof update.value,
+                                          access_remote_atomic))
+    std::memcpy(reinterpret_cast<void*>(update.addr), &update.value, sizeof update.value);
+}
+
 SimHostMemory::SimHostMemory(SimDevice& device, std::shared_ptr<std::byte> pages, std::size_t size)
     : HostMemory(std::move(pages), size), device_(device) {
   device_.allocated.push_back({data(), size});

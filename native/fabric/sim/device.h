@@ -36,6 +36,17 @@ class SimDevice final : public Device {
   World& world() const { return world_; }
   std::uint32_t id() const { return id_; }
 
+  /// Scheduled mode: an atomic that has read its word and not stored it yet. The next atomic waits for it; a store
+  /// of this process in between is lost, as on a device that is atomic against its own requests only.
+  struct Update {
+    bool pending = false, stores = false;
+    std::uint64_t ends_at = 0;
+    std::uint32_t key = 0, qp_num = 0;  ///< the right to it is checked once more when it is stored
+    std::uint64_t addr = 0, value = 0;
+  };
+  Update update;
+  void finish_update();
+
   software::Protection protection;
   DeviceCounters& live = protection.counters;  // kept up to date by the objects themselves
   bool stopped = false;                        // SimWorld::stop

@@ -189,6 +189,42 @@ bool SimQueuePair::read_ok(const SendSlot& slot) const {
                                                                      slot.bytes, access);
 }
 
+/// Scheduled mode: reads the word of an atomic that is due, and returns true until it is time to store it.
+bool SimQueuePair::must_wait_to_update(SendSlot& slot) {
+  if (!world_.scheduled() || slot.updating || peer_fault() != WcStatus::success || !read_ok(slot))
+    return false;
+  const SendWr& wr = slot.wr;
+  if (slot.abandoned || !peer_->device_.protection.keys.present(wr.rkey)) return false;
+  SimDevice::Update& update = peer_->device_.update;
+  if (update.pending && update.ends_at > world_.now()) {
+    slot.due_at = update.ends_at;
+  } else {
+    peer_->device_.finish_update();
+    slot.due_at = world_.now() + world_.read_extra();
+    slot.updating = true;
+    std::memcpy(&slot.before, at(wr.remote_addr), sizeof slot.before);
+    const bool adds = wr.opcode == Opcode::atomic_fetch_and_add;
+    update = {.pending = true,
+              .stores = adds || slot.before == wr.atomic.compare_add,
+              .ends_at = slot.due_at,
+              .key = wr.rkey,
+              .qp_num = peer_->qp_num_,
+              .addr = wr.remote_addr,
+              .value = adds ? slot.before + wr.atomic.compare_add : wr.atomic.swap};
+  }
+  last_read_ns_ = std::max(last_read_ns_, slot.due_at);
+  world_.wake(*this, slot.due_at);
+  return true;
+}
+
+/// Carries out the rest of an atomic. Returns the value before.
+std::uint64_t SimQueuePair::update_peer(const SendSlot& slot) {
+  peer_->device_.finish_update();
+  if (slot.updating) return slot.before;
+  return software::update(reinterpret_cast<std::uint64_t*>(slot.wr.remote_addr), slot.wr.opcode,
+                          slot.wr.atomic);
+}
+
 WcStatus SimQueuePair::read_from_peer(SendSlot& slot) {
   const WcStatus fault = peer_fault();
   if (fault != WcStatus::success && !peer_still_lands()) return fault;
@@ -203,7 +239,7 @@ WcStatus SimQueuePair::read_from_peer(SendSlot& slot) {
   if (slot.memory_gone) return fault;
   std::uint64_t from = wr.remote_addr, before = 0;
   if (software::is_atomic(wr.opcode)) {
-    before = software::update(reinterpret_cast<std::uint64_t*>(wr.remote_addr), wr.opcode, wr.atomic);
+    before = update_peer(slot);
     from = reinterpret_cast<std::uintptr_t>(&before);
   }
   for (const Sge& sge : wr.sges) {

@@ -41,6 +41,7 @@ SimQueuePair::SimQueuePair(SimDevice& device, SimCompletionQueue& cq, const QpOp
 }
 
 SimQueuePair::~SimQueuePair() {
+  finish_updates();
   cq_.forget(*this, options_.send_wr_max + options_.recv_wr_max + 1);
   world_.wake_peers_of(*this);
   world_.remove(*this);
@@ -245,8 +246,11 @@ bool SimQueuePair::carry_out_reads(bool early) {
   bool moved = false;
   for (std::uint64_t i = sends_.retired; reads_waiting_ > 0 && i != sends_.started; ++i) {
     SendSlot& slot = send_slot(i);
-    if (slot.phase != Phase::reading || (!early && slot.due_at > world_.now())) continue;
+    if (slot.phase != Phase::reading) continue;
+    // They are answered in order, so that those behind it are not due either.
+    if (!early && slot.due_at > world_.now()) break;
     if (must_wait_for_peer()) break;
+    if (!early && software::is_atomic(slot.wr.opcode) && must_wait_to_update(slot)) break;
     --reads_waiting_;
     finish(slot, read_from_peer(slot));
     moved = true;
@@ -274,6 +278,11 @@ void SimQueuePair::retire() {
   }
 }
 
+void SimQueuePair::finish_updates() {
+  device_.finish_update();
+  if (peer_ != nullptr) peer_->device_.finish_update();
+}
+
 void SimQueuePair::to_error() {
   enter_error();
   world_.settle();
@@ -282,6 +291,7 @@ void SimQueuePair::to_error() {
 void SimQueuePair::enter_error() {
   if (state_ == QpState::err || killed_) return;
   state_ = QpState::err;
+  finish_updates();
   flush_at_ = world_.now() + world_.latency();
   world_.wake(*this, flush_at_);
   world_.wake_peers_of(*this);
@@ -358,6 +368,7 @@ void SimQueuePair::release_completions() {
 }
 
 void SimQueuePair::kill(WcStatus seen_by_peers) {
+  finish_updates();
   killed_ = true;
   seen_by_peers_ = seen_by_peers;
   world_.wake_peers_of(*this);

@@ -77,6 +77,8 @@ class SimQueuePair final : public QueuePair {
     Phase phase = Phase::queued;
     bool memory_gone = false;  // rdma_read: see Wc::memory_gone
     bool abandoned = false;    // rdma_read: its bytes are discarded
+    bool updating = false;     // atomic, scheduled mode: it has read `before`
+    std::uint64_t before = 0;
   };
 
   // states.cc
@@ -91,6 +93,7 @@ class SimQueuePair final : public QueuePair {
   bool carry_out_reads(bool early = false);
   void retire();
   void enter_error();
+  void finish_updates();
   void flush();
   void drop_bind(const SendSlot& slot);
   bool must_wait(const SendSlot& slot) const;
@@ -109,6 +112,8 @@ class SimQueuePair final : public QueuePair {
   WcStatus send_to_peer(const SendSlot& slot);
   WcStatus write_to_peer(const SendSlot& slot);
   WcStatus read_from_peer(SendSlot& slot);
+  bool must_wait_to_update(SendSlot& slot);
+  std::uint64_t update_peer(const SendSlot& slot);
   WcStatus invalidate_window(std::uint32_t key);
   bool gather_ok(const SendSlot& slot) const;
   void gather(const SendSlot& slot, std::uint64_t to) const;
