@@ -21,8 +21,8 @@
 //    key can read or write a byte, whatever the peer does.
 //  - UC: a message that loses a packet is dropped whole, and a WRITE may then have written a part. What the
 //    peer refuses is dropped, too, and nothing fails; a SEND and WRITE completes when it has left.
-//  - UD: each SEND is one datagram of at most max_datagram_bytes, to any queue pair; it may be lost, doubled or
-//    overtaken. One with another Q_Key, or without a posted receive, is dropped.
+//  - UD: each SEND is one datagram of at most max_datagram_bytes, to any queue pair; it may be lost, doubled
+//    or overtaken. One with another Q_Key, or without a posted receive, is dropped.
 #pragma once
 
 #include <array>
@@ -122,8 +122,7 @@ class QueuePair {
   /// The blob is untrusted bytes. Both sides call it, in any order. A fabric that needs the network for it
   /// returns at once with state() still RTR; a later poll() of the completion queue (fd() wakes for it when
   /// armed) moves to RTS, or to ERR with error(), within the fabric's time limit. post_send() takes no
-  /// request before RTS.
-  /// A UD queue pair has no peer: the address must be empty, and it is in RTS at once.
+  /// request before RTS. A UD queue pair has no peer: the address must be empty, and it is in RTS at once.
   virtual std::string connect(std::span<const std::byte> remote_address) = 0;
   /// Call before connect(): this side then sends `own` in its first message, and accepts only a peer that
   /// sends `peer`. No effect on fabrics whose connection setup exchanges no message.
@@ -184,8 +183,8 @@ class QueuePair {
   }
   /// Moves to that state, as ibv_modify_qp; returns "" on success, or why not, with nothing changed:
   ///  - RTS → SQD: starts no further send request; Device::poll_events() tells when those started are done.
-  ///  - SQD → RTS and SQE → RTS: goes on. (A send that fails on a UC or UD queue pair leads to SQE, where only
-  ///    sends are flushed.)
+  ///  - SQD → RTS and SQE → RTS: goes on. (A send that fails on a UC or UD queue pair leads to SQE, where
+  ///    only sends are flushed.)
   ///  - any → RESET → INIT: drops both queues without completions, and can connect() again.
   virtual std::string move_to(QpState state);
   /// UD: receives also the datagrams to that multicast group, or no longer. Returns "", or why not.
@@ -251,7 +250,8 @@ class Device {
   /// time.
   virtual std::unique_ptr<ReceiveQueue> create_receive_queue(CompletionQueue& cq, std::uint32_t receives,
                                                              std::string* error);
-  /// Makes a handle for datagrams to that port or group. Returns null when refused, with the reason in `error`.
+  /// Makes a handle for datagrams to that port or group. Returns null when refused, with the reason in
+  /// `error`.
   virtual std::unique_ptr<AddressHandle> create_ah(const AhAttr& attr, std::string* error);
   /// Makes a handle to the sender of a datagram: `wc` is its completion, and `grh` the first kGrhBytes of its
   /// receive.

@@ -37,8 +37,9 @@ enum class Opcode : std::uint8_t {
   rdma_write,
   rdma_write_with_imm,  ///< only if Capabilities::immediate
   rdma_read,
-  /// Only if Capabilities::atomics. Writes SendWr::atomic.swap to the 8 bytes at remote_addr if they are equal
-  /// to SendWr::atomic.compare_add. Its single entry of 8 bytes receives the value before, as atomic_fetch_and_add.
+  /// Only if Capabilities::atomics. Writes SendWr::atomic.swap to the 8 bytes at remote_addr if they are
+  /// equal to SendWr::atomic.compare_add. Its single entry of 8 bytes receives the value before, as
+  /// atomic_fetch_and_add.
   atomic_cmp_and_swp,
   atomic_fetch_and_add,  ///< adds SendWr::atomic.compare_add, modulo 2^64
   bind_mw,               ///< binds SendWr::bind.window; a later SEND on this queue pair may carry its key
@@ -94,8 +95,8 @@ struct RecvWr {
   Sge sge;  ///< on a UD queue pair, the message lies kGrhBytes behind its beginning
 };
 
-/// A work completion. `opcode`, `bytes`, `imm`, `invalidated_rkey`, `src_qp` and `has_grh` mean something only
-/// with success. As in libibverbs, it does not say whether a message was solicited.
+/// A work completion. `opcode`, `bytes`, `imm`, `invalidated_rkey`, `src_qp` and `has_grh` mean something
+/// only with success. As in libibverbs, it does not say whether a message was solicited.
 struct Wc {
   std::uint64_t wr_id = 0;
   WcStatus status = WcStatus::success;

@@ -58,8 +58,9 @@ inline constexpr std::uint32_t kNoMemory = ~0u;
 /// The state of a completion queue's thread.
 inline constexpr std::uint32_t kSolicitedOnly = 1;
 struct alignas(kCacheLine) Poller {
-  /// 0 while awake, else the number of this sleep: a peer that has rung for it need not ring again. Its lowest
-  /// bit is 1 while only solicited messages and failures shall ring; builds that know nothing of it ring always.
+  /// 0 while awake, else the number of this sleep: a peer that has rung for it need not ring again. Its
+  /// lowest bit is 1 while only solicited messages and failures shall ring; builds that know nothing of it
+  /// ring always.
   Word sleeping;
   Word cpu;  ///< the CPU on which it last ran
 };
@@ -234,8 +235,8 @@ struct QpSegment {
   /// Written by the owner, rarely. When 1, the owner does not look at the ring by itself, so the peer sets
   /// the bit of this queue pair after it has published a message.
   Word announce;
-  /// Written by the owner before it gives out its address: what it understands beyond kShmVersion. Builds that
-  /// know nothing of it leave 0 here, in what is padding to them; so it is no part of the shape.
+  /// Written by the owner before it gives out its address: what it understands beyond kShmVersion. Builds
+  /// that know nothing of it leave 0 here, in what is padding to them; so it is no part of the shape.
   Word features;
   /// Written by the owner when it posts receives. The peer reads it only after it has used all receives that
   /// it knows of.

@@ -36,8 +36,8 @@ class SimDevice final : public Device {
   World& world() const { return world_; }
   std::uint32_t id() const { return id_; }
 
-  /// Scheduled mode: an atomic that has read its word and not stored it yet. The next atomic waits for it; a store
-  /// of this process in between is lost, as on a device that is atomic against its own requests only.
+  /// Scheduled mode: an atomic that has read its word and not stored it yet. The next atomic waits for it; a
+  /// store of this process in between is lost, as on a device that is atomic against its own requests only.
   struct Update {
     bool pending = false, stores = false;
     std::uint64_t ends_at = 0;

@@ -1,5 +1,5 @@
-// The states that a user moves a queue pair to, or that a failed send of UC and UD leads to; see fabric.h. Part of
-// SimQueuePair, on the world's thread.
+// The states that a user moves a queue pair to, or that a failed send of UC and UD leads to; see fabric.h.
+// Part of SimQueuePair, on the world's thread.
 #include "fabric/sim/queue_pair.h"
 
 namespace rdma_rpc::fabric {

@@ -1,6 +1,6 @@
 // UC and UD: a request completes when its packets have left, and each of them then takes its chance. Part of
-// SimQueuePair; the fate of packets comes from the world's seed. What a NIC does with a packet that does not fit
-// is done here: it drops it, and nobody is told.
+// SimQueuePair; the fate of packets comes from the world's seed. What a NIC does with a packet that does not
+// fit is done here: it drops it, and nobody is told.
 #include <algorithm>
 #include <cstring>
 
@@ -103,8 +103,8 @@ void SimQueuePair::take_datagram(const SimMessage& message) {
   complete_message(message, bytes);
 }
 
-/// A packet of a UC message. One that does not continue where the last one ended ends the message, unless it is
-/// the first of another.
+/// A packet of a UC message. One that does not continue where the last one ended ends the message, unless it
+/// is the first of another.
 void SimQueuePair::take_part(const SimPacket& packet) {
   if (peer_ == nullptr || peer_->qp_num_ != packet.message->source_qp) return;
   if (packet.is_first()) assembly_ = {packet.message, 0};
@@ -140,8 +140,8 @@ bool SimQueuePair::write_part(const SimPacket& packet) {
   return true;
 }
 
-/// Whether the oldest receive takes that many bytes. If it is too short or not writable it fails, and so does the
-/// queue pair.
+/// Whether the oldest receive takes that many bytes. If it is too short or not writable it fails, and so does
+/// the queue pair.
 bool SimQueuePair::can_receive(std::size_t bytes) {
   const RecvWr& receive = receives_.oldest();
   WcStatus status = world_.faults.match(Opcode::recv, qp_num_, &device_);

@@ -27,8 +27,8 @@ class World {
   /// 0 in immediate mode.
   std::uint64_t latency();
   std::uint64_t read_extra();
-  /// The fate of a packet that this UC or UD queue pair sends: how often it arrives, and how much later than the
-  /// one before it.
+  /// The fate of a packet that this UC or UD queue pair sends: how often it arrives, and how much later than
+  /// the one before it.
   std::uint32_t packet_copies(std::uint32_t qp_num);
   std::uint64_t packet_delay();
   std::uint64_t retry_timeout() const { return scheduled() ? options_.retry_timeout_ns : 0; }

@@ -62,8 +62,8 @@ inline constexpr std::uint32_t kCompareAndSwap = 0, kFetchAndAdd = 1;
 /// What peers of an earlier release do not understand. It is sent only to a peer whose features frame has it.
 enum FeatureBit : std::uint32_t { feature_atomics = 1u << 0, feature_send_immediate = 1u << 1 };
 inline constexpr std::uint32_t kFeatureBits = feature_atomics | feature_send_immediate;
-/// Key and address of a WRITE of no bytes that asks for a features frame. Every release carries out such a WRITE
-/// and acknowledges it; one that knows the question sends its features before the ack.
+/// Key and address of a WRITE of no bytes that asks for a features frame. Every release carries out such a
+/// WRITE and acknowledges it; one that knows the question sends its features before the ack.
 inline constexpr std::uint32_t kFeaturesKey = 0x74616566;           // "feat"
 inline constexpr std::uint64_t kFeaturesAddr = 0x3f73657275746165;  // "eatures?"
 

@@ -111,8 +111,8 @@ std::size_t CompletionQueue::poll(QueuePair& qp, std::span<Wc> out) {
 }
 
 /// Polls each queue pair that is on the list when the round begins once, for at most `share` completions. A
-/// queue pair that may have more (`more` is then set), or waits for something that no side announces, stays on
-/// the list. If the batch fills up, the next poll() continues the round.
+/// queue pair that may have more (`more` is then set), or waits for something that no side announces, stays
+/// on the list. If the batch fills up, the next poll() continues the round.
 std::size_t CompletionQueue::poll_listed(std::span<Wc> out, std::size_t share, bool* more) {
   std::size_t count = 0;
   if (turn_left_ == 0) turn_left_ = listed_;

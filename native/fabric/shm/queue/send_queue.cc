@@ -155,8 +155,8 @@ bool QueuePair::peer_has_receive() {
   return sent_ != peer_posted_ && peer_posted_ - sent_ <= peer_receive_mask_ + 1;
 }
 
-/// Finds the kind of a SEND that carries a word, and that word. Returns loc_qp_op_err when the peer's build does
-/// not know the kind, and rem_inv_req_err when the peer will not accept the message.
+/// Finds the kind of a SEND that carries a word, and that word. Returns loc_qp_op_err when the peer's build
+/// does not know the kind, and rem_inv_req_err when the peer will not accept the message.
 WcStatus QueuePair::find_word(const SendWr& wr, CellKind* kind, std::uint32_t* word) const {
   if (wr.opcode == Opcode::send_with_imm) {
     *kind = CellKind::send_with_imm;

@@ -1,5 +1,6 @@
-// READs and atomics of the peer that are being answered, in order. An atomic is carried out when its turn comes,
-// so that it stands between the READs before and behind it. Owned by a QueuePair, on the device's thread.
+// READs and atomics of the peer that are being answered, in order. An atomic is carried out when its turn
+// comes, so that it stands between the READs before and behind it. Owned by a QueuePair, on the device's
+// thread.
 #pragma once
 
 #include <array>

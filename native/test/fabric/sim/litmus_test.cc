@@ -1,6 +1,6 @@
-// Litmus tests of the published model of RDMA on TSO hosts, on the simulated fabric. Each is a few requests and
-// stores, tried with many seeds while the other side looks at its memory after every step. What the model forbids is
-// never seen; what it allows, and what programs therefore have to expect, is seen for some seed.
+// Litmus tests of the published model of RDMA on TSO hosts, on the simulated fabric. Each is a few requests
+// and stores, tried with many seeds while the other side looks at its memory after every step. What the model
+// forbids is never seen; what it allows, and what programs therefore have to expect, is seen for some seed.
 #include <array>
 #include <functional>
 #include <set>

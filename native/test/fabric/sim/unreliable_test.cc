@@ -1,5 +1,5 @@
-// UC and UD on a network that loses, doubles and delays packets, by seed: nothing else than what each transport
-// allows, and each of it for some seed.
+// UC and UD on a network that loses, doubles and delays packets, by seed: nothing else than what each
+// transport allows, and each of it for some seed.
 #include <algorithm>
 #include <map>
 
@@ -22,7 +22,8 @@ SimOptions network(std::uint64_t seed, std::uint32_t loss, std::uint32_t twice, 
   return options;
 }
 
-/// Two devices with a queue pair each, of any type, and memory for messages that carry their number in each word.
+/// Two devices with a queue pair each, of any type, and memory for messages that carry their number in each
+/// word.
 struct Ends {
   explicit Ends(const SimOptions& options, QpType type, std::size_t bytes) : world(options), each(bytes) {
     for (End* end : {&client, &server}) {

@@ -1,5 +1,5 @@
-// Compare-and-swap and fetch-and-add: the value before and after, refusals, windows, order, and that remote ones
-// are atomic against remote ones.
+// Compare-and-swap and fetch-and-add: the value before and after, refusals, windows, order, and that remote
+// ones are atomic against remote ones.
 #include <cstdint>
 
 #include "fabric/suite/fabric_suite.h"

@@ -1,5 +1,5 @@
-// The table of features: each is carried out on a fabric that has it, and refused with its reason on one that has
-// not. Prints a line for each, which is the table of this fabric.
+// The table of features: each is carried out on a fabric that has it, and refused with its reason on one that
+// has not. Prints a line for each, which is the table of this fabric.
 #include <cstdio>
 
 #include "fabric/suite/fabric_suite.h"

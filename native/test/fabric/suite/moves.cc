@@ -1,4 +1,5 @@
-// The states that a user moves a queue pair to, the event of a shared receive queue that runs low, and multicast.
+// The states that a user moves a queue pair to, the event of a shared receive queue that runs low, and
+// multicast.
 #include <functional>
 
 #include "fabric/suite/fabric_suite.h"

@@ -1,4 +1,5 @@
-// UC and UD on a network that loses nothing: what arrives, what is refused at its sender, and what is dropped.
+// UC and UD on a network that loses nothing: what arrives, what is refused at its sender, and what is
+// dropped.
 #include "fabric/suite/fabric_suite.h"
 
 namespace rdma_rpc::fabric::test {

@@ -1,5 +1,5 @@
-// A peer of an earlier release: it never gets a frame that it does not know. And a peer of this one: it is asked
-// once, and then sent what it knows.
+// A peer of an earlier release: it never gets a frame that it does not know. And a peer of this one: it is
+// asked once, and then sent what it knows.
 #include "fabric/tcp/raw_peer.h"
 
 namespace rdma_rpc::fabric::test {
