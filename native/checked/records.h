@@ -1,6 +1,6 @@
 // The layout of work requests and completions as JS writes and reads them: rows of doubles in typed arrays. A
 // double holds every integer up to 2^53 exactly. Addresses of a process have at most 47 bits (56 where it asks
-// for more, and then Device refuses to register them); all other values have 32 bits. runtime/verbs/records.ts
+// for more, and then Device refuses to register them); all other values have 32 bits. runtime/native/verbs-device.ts
 // has the same constants, which a test compares. Used by the queues of this folder, on the JS thread.
 #pragma once
 
