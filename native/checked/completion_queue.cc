@@ -7,7 +7,7 @@ namespace rdma_rpc::checked {
 
 namespace column = completion_record;
 
-std::uint32_t CompletionQueue::add_source(Outstanding& requests) {
+std::uint32_t CompletionQueue::add_source(Source& requests) {
   sources_.emplace(++last_source_, &requests);
   return last_source_;
 }
@@ -15,10 +15,14 @@ std::uint32_t CompletionQueue::add_source(Outstanding& requests) {
 void CompletionQueue::remove_source(std::uint32_t source) {
   sources_.erase(source);
   if (known_source_ == source) known_ = nullptr;
+  forget(source);
+}
+
+void CompletionQueue::forget(std::uint32_t source) {
   std::erase_if(kept_, [source](const Row& row) { return row.source == source; });
 }
 
-Outstanding* CompletionQueue::requests_of(std::uint32_t source) {
+Source* CompletionQueue::requests_of(std::uint32_t source) {
   if (known_ != nullptr && known_source_ == source) return known_;
   const auto found = sources_.find(source);
   if (found == sources_.end()) return nullptr;
@@ -29,20 +33,22 @@ Outstanding* CompletionQueue::requests_of(std::uint32_t source) {
 
 /// Returns false for a completion that stands for no request of JS.
 bool CompletionQueue::translate(const fabric::Wc& wc, double* out) {
-  Outstanding* requests = requests_of(static_cast<std::uint32_t>(wc.wr_id >> 32));
+  Source* requests = requests_of(static_cast<std::uint32_t>(wc.wr_id >> 32));
   if (requests == nullptr) return false;
-  const Outstanding::Request request = requests->complete(static_cast<std::uint32_t>(wc.wr_id));
+  const Request request = requests->complete(static_cast<std::uint32_t>(wc.wr_id));
   const bool done = wc.status == fabric::WcStatus::success;
   const bool invalidated = done && wc.invalidated_rkey != 0;
   out[column::wr_id] = request.wr_id;
   out[column::status] = status_number(wc.status);
   out[column::opcode] = completion_number(done ? wc.opcode : request.opcode);
-  out[column::flags] =
-      (done && wc.has_imm ? completion_with_imm : 0u) | (invalidated ? completion_with_inv : 0u);
+  out[column::flags] = (done && wc.has_grh ? completion_grh : 0u) |
+                       (done && wc.has_imm ? completion_with_imm : 0u) |
+                       (invalidated ? completion_with_inv : 0u);
   out[column::qp_num] = wc.qp_num;
   out[column::bytes] = done ? wc.bytes : 0;
   out[column::imm] = done ? wc.imm : 0;
   out[column::invalidated_rkey] = invalidated ? wc.invalidated_rkey : 0;
+  out[column::src_qp] = done ? wc.src_qp : 0;
   return true;
 }
 

@@ -17,6 +17,9 @@
 
 namespace rdma_rpc::checked {
 
+/// What requests of a source carry on the fabric, beside their sequence number.
+constexpr std::uint64_t source_bits(std::uint32_t source) { return std::uint64_t{source} << 32; }
+
 class CompletionQueue {
  public:
   CompletionQueue(std::shared_ptr<fabric::Device> device, std::unique_ptr<fabric::CompletionQueue> queue)
@@ -26,9 +29,11 @@ class CompletionQueue {
 
   /// Requests on the fabric carry `source << 32 | sequence number`; the completion says to whom it belongs by
   /// that alone, since its other fields mean nothing after an error. Returns the number of the new source.
-  std::uint32_t add_source(Outstanding& requests);
+  std::uint32_t add_source(Source& requests);
   /// Its completions that have not been polled are dropped.
   void remove_source(std::uint32_t source);
+  /// Drops the completions of that source that have arrived and were not polled.
+  void forget(std::uint32_t source);
 
   /// Writes completions into rows of `out` (records.h) and returns their number.
   std::size_t poll(std::span<double> out);
@@ -45,14 +50,14 @@ class CompletionQueue {
   static constexpr std::size_t kKeptMax = 1024;
 
   bool translate(const fabric::Wc& wc, double* out);
-  Outstanding* requests_of(std::uint32_t source);
+  Source* requests_of(std::uint32_t source);
   std::size_t take_kept(std::span<double> out);
 
   std::shared_ptr<fabric::Device> device_;
   std::unique_ptr<fabric::CompletionQueue> queue_;
-  std::unordered_map<std::uint32_t, Outstanding*> sources_;
+  std::unordered_map<std::uint32_t, Source*> sources_;
   std::uint32_t last_source_ = 0, known_source_ = 0;
-  Outstanding* known_ = nullptr;  ///< of known_source_
+  Source* known_ = nullptr;  ///< of known_source_
   std::vector<Row> kept_;
   std::array<fabric::Wc, kBatch> batch_{};
 };

@@ -1,13 +1,14 @@
 // See device.h.
 #include "checked/device.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace rdma_rpc::checked {
 namespace {
 
 constexpr std::uint32_t kKnownAccess = fabric::access_local_write | fabric::access_remote_write |
-                                       fabric::access_remote_read | fabric::access_mw_bind |
+                                       fabric::access_remote_read | fabric::access_remote_atomic |
                                        fabric::access_on_demand;
 
 }  // namespace
@@ -21,7 +22,7 @@ Refusal Device::reg_mr(Memory memory, std::uint32_t access, std::shared_ptr<Regi
   auto made = device_->reg_mr(memory.data, memory.size, access, &why);
   if (made == nullptr) return refuse(Cause::refused, why);
   *region = std::make_shared<Region>(device_, std::move(memory), std::move(made), access);
-  regions_->add(*region);
+  resources_.regions->add(*region);
   return {};
 }
 
@@ -35,9 +36,38 @@ Refusal Device::create_cq(std::uint32_t entries, std::shared_ptr<CompletionQueue
   return {};
 }
 
+Refusal Device::create_srq(std::shared_ptr<CompletionQueue> cq, std::uint32_t receives,
+                           std::shared_ptr<SharedReceives>* srq) {
+  const fabric::Capabilities& can = capabilities();
+  if (!can.has(fabric::Feature::shared_receives))
+    return refuse(Cause::unsupported, can.why_not(fabric::Feature::shared_receives));
+  std::string why;
+  auto made = device_->create_receive_queue(cq->on_device(), receives, &why);
+  if (made == nullptr) return refuse(Cause::refused, why);
+  *srq = std::make_shared<SharedReceives>(std::move(cq), resources_, can, std::move(made));
+  return {};
+}
+
+Refusal Device::create_ah(const fabric::AhAttr& attr, std::uint32_t* number) {
+  const fabric::Capabilities& can = capabilities();
+  if (!can.has(fabric::Feature::ud)) return refuse(Cause::unsupported, can.why_not(fabric::Feature::ud));
+  std::string why;
+  auto made = device_->create_ah(attr, &why);
+  if (made == nullptr) return refuse(Cause::refused, why);
+  *number = resources_.handles->add(std::make_shared<AddressHandle>(device_, std::move(made)));
+  return {};
+}
+
 Refusal Device::create_qp(std::shared_ptr<CompletionQueue> cq, const QueuePairOptions& options,
                           std::shared_ptr<QueuePair>* qp) {
   const fabric::Capabilities& can = capabilities();
+  const fabric::QpType type = options.fabric.type;
+  if (type == fabric::QpType::uc && !can.has(fabric::Feature::uc))
+    return refuse(Cause::unsupported, can.why_not(fabric::Feature::uc));
+  if (type == fabric::QpType::ud && !can.has(fabric::Feature::ud))
+    return refuse(Cause::unsupported, can.why_not(fabric::Feature::ud));
+  if (options.shared_receives != nullptr && options.shared_receives->cq() != cq.get())
+    return refuse(Cause::range, "the shared receive queue was made for another completion queue");
   if (const auto most = std::max(can.max_sge, can.max_sge_read); options.sge_max > most) {
     return refuse(Cause::range, "sgeMax " + std::to_string(options.sge_max) +
                                     " is more than the device has (" + std::to_string(most) + ")");
@@ -47,7 +77,7 @@ Refusal Device::create_qp(std::shared_ptr<CompletionQueue> cq, const QueuePairOp
   std::string why;
   auto made = device_->create_qp(cq->on_device(), options.fabric, &why);
   if (made == nullptr) return refuse(Cause::refused, why);
-  *qp = std::make_shared<QueuePair>(std::move(cq), regions_, can, options, std::move(made));
+  *qp = std::make_shared<QueuePair>(std::move(cq), resources_, can, options, std::move(made));
   return {};
 }
 

@@ -7,12 +7,12 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "checked/completion_queue.h"
 #include "checked/outstanding.h"
 #include "checked/refusal.h"
-#include "checked/region.h"
+#include "checked/request_reader.h"
+#include "checked/shared_receives.h"
 #include "fabric/fabric.h"
 
 namespace rdma_rpc::checked {
@@ -20,11 +20,12 @@ namespace rdma_rpc::checked {
 struct QueuePairOptions {
   fabric::QpOptions fabric;
   std::uint32_t sge_max = 1;  ///< scatter/gather entries of a send
+  std::shared_ptr<SharedReceives> shared_receives = {};
 };
 
 class QueuePair {
  public:
-  QueuePair(std::shared_ptr<CompletionQueue> cq, std::shared_ptr<Regions> regions,
+  QueuePair(std::shared_ptr<CompletionQueue> cq, const Resources& resources,
             const fabric::Capabilities& capabilities, const QueuePairOptions& options,
             std::unique_ptr<fabric::QueuePair> queue_pair);
   ~QueuePair();
@@ -32,37 +33,23 @@ class QueuePair {
   QueuePair& operator=(const QueuePair&) = delete;
 
   fabric::QueuePair& on_device() { return *queue_pair_; }
-  CompletionQueue& cq() { return *cq_; }
   std::uint32_t send_room() const { return sends_.room(); }
-  std::uint32_t recv_room() const { return receives_.room(); }
+  std::uint32_t recv_room() const { return shared_ == nullptr ? receives_.room() : 0; }
 
   /// `rows` are `count` requests with room for `sges` entries each (send_record).
   Refusal post_send(std::span<const double> rows, std::size_t count, std::size_t sges);
   /// `rows` are `count` receives (recv_record).
   Refusal post_recv(std::span<const double> rows, std::size_t count);
+  /// See fabric::QueuePair::move_to().
+  Refusal move_to(fabric::QpState state);
 
  private:
-  Refusal read_send(std::span<const double> row, std::uint32_t index);
-  Refusal read_sges(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr);
-  Refusal read_recv(std::span<const double> row, std::uint32_t index);
-  /// The region of an entry whose memory lies in it and has these rights; null, with the reason.
-  std::shared_ptr<Region> region_of(const double* entry, std::uint32_t access, std::uint32_t index,
-                                    fabric::Sge& sge, Refusal& why);
-
   std::shared_ptr<CompletionQueue> cq_;
-  std::shared_ptr<Regions> regions_;
-  const fabric::Capabilities& capabilities_;  ///< of the device, which cq_ keeps open
-  const std::uint32_t sge_max_;
+  std::shared_ptr<SharedReceives> shared_;  ///< null when it has receives of its own
+  RequestReader reader_;
   Outstanding sends_, receives_;
   std::uint32_t send_source_, recv_source_;
   std::unique_ptr<fabric::QueuePair> queue_pair_;
-
-  // One batch while it is checked.
-  std::vector<fabric::SendWr> batch_;
-  std::vector<fabric::RecvWr> recv_batch_;
-  std::vector<fabric::Sge> sge_batch_;
-  std::vector<std::shared_ptr<Region>> region_batch_;
-  std::vector<double> wr_ids_;
 };
 
 }  // namespace rdma_rpc::checked

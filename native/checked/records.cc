@@ -17,8 +17,17 @@ bool opcode_of(std::uint32_t number, Opcode* opcode) {
     case 2:
       *opcode = Opcode::send;
       return true;
+    case 3:
+      *opcode = Opcode::send_with_imm;
+      return true;
     case 4:
       *opcode = Opcode::rdma_read;
+      return true;
+    case 5:
+      *opcode = Opcode::atomic_cmp_and_swp;
+      return true;
+    case 6:
+      *opcode = Opcode::atomic_fetch_and_add;
       return true;
     default:
       return false;
@@ -28,6 +37,7 @@ bool opcode_of(std::uint32_t number, Opcode* opcode) {
 std::uint32_t completion_number(Opcode opcode) {
   switch (opcode) {
     case Opcode::send:
+    case Opcode::send_with_imm:
     case Opcode::send_with_inv:
       return 0;
     case Opcode::rdma_write:
@@ -35,6 +45,10 @@ std::uint32_t completion_number(Opcode opcode) {
       return 1;
     case Opcode::rdma_read:
       return 2;
+    case Opcode::atomic_cmp_and_swp:
+      return 3;
+    case Opcode::atomic_fetch_and_add:
+      return 4;
     case Opcode::bind_mw:
       return 5;
     case Opcode::local_inv:

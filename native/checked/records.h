@@ -14,7 +14,8 @@ namespace rdma_rpc::checked {
 /// Columns of a work request of a send queue. Its scatter/gather entries follow the header.
 namespace send_record {
 inline constexpr std::size_t wr_id = 0, opcode = 1, flags = 2, sges = 3, remote_addr = 4, rkey = 5, imm = 6,
-                             invalidate_rkey = 7, header = 8;
+                             invalidate_rkey = 7, compare_high = 8, compare_low = 9, swap_high = 10,
+                             swap_low = 11, ah = 12, remote_qpn = 13, remote_qkey = 14, header = 15;
 }
 /// Columns of a scatter/gather entry.
 namespace sge_record {
@@ -27,17 +28,19 @@ inline constexpr std::size_t wr_id = 0, addr = 1, length = 2, lkey = 3, words = 
 /// Columns of a completion.
 namespace completion_record {
 inline constexpr std::size_t wr_id = 0, status = 1, opcode = 2, flags = 3, qp_num = 4, bytes = 5, imm = 6,
-                             invalidated_rkey = 7, words = 8;
+                             invalidated_rkey = 7, src_qp = 8, words = 9;
 }
 
 /// Bits of send_record::flags, as in `enum ibv_send_flags`.
 enum SendFlags : std::uint32_t {
   send_fence = 1u << 0,
   send_signaled = 1u << 1,
+  send_solicited = 1u << 2,
   send_inline = 1u << 3,
 };
 /// Bits of completion_record::flags, as in `enum ibv_wc_flags`.
 enum CompletionFlags : std::uint32_t {
+  completion_grh = 1u << 0,
   completion_with_imm = 1u << 1,
   completion_with_inv = 1u << 3,
 };

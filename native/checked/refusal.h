@@ -2,6 +2,7 @@
 // it as an error of JS; on the JS thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -26,5 +27,18 @@ struct Refusal {
 };
 
 inline Refusal refuse(Cause cause, std::string text) { return {cause, std::move(text)}; }
+
+/// A queue has less room than a batch needs. `option` is the one that gave it its depth.
+inline Refusal no_room(const char* queue, const char* option, std::uint32_t room, std::uint32_t depth,
+                       std::size_t count) {
+  return refuse(Cause::full, std::string("the ") + queue + " queue has room for " + std::to_string(room) +
+                                 " of these " + std::to_string(count) + " requests (" + option + " is " +
+                                 std::to_string(depth) + "): poll the completion queue first");
+}
+
+inline Refusal not_taken(std::size_t taken, std::size_t count) {
+  return refuse(Cause::refused, "the device took " + std::to_string(taken) + " of " + std::to_string(count) +
+                                    " requests; the others were not posted");
+}
 
 }  // namespace rdma_rpc::checked

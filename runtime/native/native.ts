@@ -272,7 +272,10 @@ export interface NativeContext {
 export interface NativeModule extends NativeSockets {
   /** Opens a device of `rdma-rpc/verbs`. Throws the reason when it cannot. */
   openVerbsDevice(options: NativeOpenOptions): NativeVerbsDevice;
-  /** Returns the columns of verbs-device.ts as the addon was compiled with them, for the test that compares them. */
+  /**
+   * Returns the columns of verbs-device.ts as the addon was compiled with them, for the test that compares
+   * them.
+   */
   verbsRecords(): Record<string, Record<string, number>>;
   createContext(options: NativeOptions): NativeContext;
   /**

@@ -21,6 +21,11 @@ export interface NativeOpenOptions {
 }
 
 export interface NativeQpOptions {
+  /** Position in `qpTypes` (runtime/verbs/constants.ts). */
+  readonly type: number;
+  readonly qkey: number;
+  /** A shared receive queue, for a queue pair without receives of its own. */
+  readonly srq?: number;
   readonly cq: number;
   readonly sendWrMax: number;
   readonly recvWrMax: number;
@@ -44,6 +49,27 @@ export interface NativeVerbsDevice {
     | NativeRefusal;
   createCq(depth: number): number | NativeRefusal;
   createQp(options: NativeQpOptions): { readonly number: number; readonly qpNum: number } | NativeRefusal;
+  createSrq(cq: number, wrMax: number): number | NativeRefusal;
+  createAh(
+    gid: Uint8Array,
+    lid: number,
+    serviceLevel: number,
+    trafficClass: number,
+    hopLimit: number,
+  ): number | NativeRefusal;
+  closeSrq(srq: number): void;
+  closeAh(ah: number): void;
+  armLimit(srq: number, receives: number): NativeRefusal | undefined;
+  srqRoom(srq: number): number;
+  postShared(srq: number, rows: Float64Array, count: number): NativeRefusal | undefined;
+  /** Moves to the state with that position in `states`. */
+  modify(qp: number, state: number): NativeRefusal | undefined;
+  multicast(qp: number, group: Uint8Array, joins: boolean): NativeRefusal | undefined;
+  gid(): Uint8Array | NativeRefusal;
+  /** Returns up to 16 events: the name of each, and then the number of its queue pair. */
+  events(): readonly (string | number)[];
+  /** Returns why the device lacks the feature with that position in `features`; '' when it has it. */
+  whyNot(feature: number): string;
   closeMr(mr: number): void;
   closeCq(cq: number): void;
   closeQp(qp: number): void;
@@ -63,8 +89,8 @@ export interface NativeVerbsDevice {
   /** Lets connection attempts go on without giving out completions. Returns false when it cannot. */
   drive(cq: number): boolean;
   /**
-   * Calls `callback` once when the next completion arrives. Returns false when one may be there already, and a
-   * text when the event loop cannot wait.
+   * Calls `callback` once when the next completion arrives. Returns false when one may be there already, and
+   * a text when the event loop cannot wait.
    */
   arm(cq: number, callback: () => void): boolean | string;
   counters(): { readonly queuePairs: number; readonly memoryRegions: number; readonly memoryBytes: number };
@@ -83,7 +109,14 @@ export const SendRow = {
   rkey: 5,
   imm: 6,
   invalidateRkey: 7,
-  header: 8,
+  compareHigh: 8,
+  compareLow: 9,
+  swapHigh: 10,
+  swapLow: 11,
+  ah: 12,
+  remoteQpn: 13,
+  remoteQkey: 14,
+  header: 15,
 } as const;
 
 export const SgeRow = { addr: 0, length: 1, lkey: 2, words: 3 } as const;
@@ -99,5 +132,6 @@ export const CompletionRow = {
   bytes: 5,
   imm: 6,
   invalidatedRkey: 7,
-  words: 8,
+  srcQp: 8,
+  words: 9,
 } as const;

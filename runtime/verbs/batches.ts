@@ -1,5 +1,7 @@
 /** The records that requests are posted from. Made and filled by applications, read by native code. */
+
 import { RecvRow, SendRow, SgeRow } from '../native/verbs-device.ts';
+import type { AddressHandle } from './address-handle.ts';
 import { WrOpcode } from './constants.ts';
 import { checkedInteger } from './errors.ts';
 import type { MemoryRegion } from './memory-region.ts';
@@ -66,7 +68,16 @@ export class SendBatch {
   send(wrId: number, flags = 0): this {
     return this.#begin(WrOpcode.send, wrId, flags, 0, 0, 0);
   }
-  /** Begins a WRITE into the peer's memory (IBV_WR_RDMA_WRITE), to its `mr.addr` plus an offset and with its `mr.rkey`. */
+  /**
+   * Begins a SEND that brings the number `imm` of 32 bits, too (IBV_WR_SEND_WITH_IMM). Not on all devices.
+   */
+  sendWithImm(wrId: number, imm: number, flags = 0): this {
+    return this.#begin(WrOpcode.sendWithImm, wrId, flags, 0, 0, imm);
+  }
+  /**
+   * Begins a WRITE into the peer's memory (IBV_WR_RDMA_WRITE), to its `mr.addr` plus an offset and with its
+   * `mr.rkey`.
+   */
   write(wrId: number, remoteAddr: number, rkey: number, flags = 0): this {
     return this.#begin(WrOpcode.rdmaWrite, wrId, flags, remoteAddr, rkey, 0);
   }
@@ -82,10 +93,44 @@ export class SendBatch {
     return this.#begin(WrOpcode.rdmaRead, wrId, flags, remoteAddr, rkey, 0);
   }
 
+  /**
+   * Begins an atomic addition to the 8 bytes at `remoteAddr`, a multiple of 8 (IBV_WR_ATOMIC_FETCH_AND_ADD).
+   * Its one entry of 8 bytes gets the value before. Needs `Access.remoteAtomic` there. Atomics are atomic
+   * against other remote atomics only, not against the peer's own CPU.
+   */
+  fetchAdd(wrId: number, remoteAddr: number, rkey: number, add: bigint, flags = 0): this {
+    this.#begin(WrOpcode.fetchAndAdd, wrId, flags, remoteAddr, rkey, 0);
+    return this.#operand(SendRow.compareHigh, SendRow.compareLow, add);
+  }
+  /**
+   * Begins an atomic swap: writes `swap` if the 8 bytes at `remoteAddr` are equal to `compare`
+   * (IBV_WR_ATOMIC_CMP_AND_SWP). Otherwise as `fetchAdd`.
+   */
+  compareSwap(
+    wrId: number,
+    remoteAddr: number,
+    rkey: number,
+    compare: bigint,
+    swap: bigint,
+    flags = 0,
+  ): this {
+    this.#begin(WrOpcode.compareAndSwap, wrId, flags, remoteAddr, rkey, 0);
+    this.#operand(SendRow.compareHigh, SendRow.compareLow, compare);
+    return this.#operand(SendRow.swapHigh, SendRow.swapLow, swap);
+  }
+
+  /** Says where the last request, a datagram, goes: to that queue pair of the port that `ah` names. */
+  to(ah: AddressHandle, remoteQpn: number, remoteQkey: number): this {
+    const row = this.#lastRow('SendBatch.to');
+    this.#rows[row + SendRow.ah] = ah.number;
+    this.#rows[row + SendRow.remoteQpn] = remoteQpn;
+    this.#rows[row + SendRow.remoteQkey] = remoteQkey;
+    return this;
+  }
+
   /** Adds memory to the last request: `byteLength` bytes from `offset` on (`struct ibv_sge`). */
   sge(mr: MemoryRegion, offset = 0, byteLength = mr.byteLength - offset): this {
-    if (this.#length === 0) throw new RangeError('SendBatch.sge: the batch has no request yet');
-    const row = (this.#length - 1) * this.#columns;
+    const row = this.#lastRow('SendBatch.sge');
     const sges = this.#rows[row + SendRow.sges]!;
     if (sges === this.sges) {
       throw new RangeError(
@@ -97,6 +142,20 @@ export class SendBatch {
     this.#rows[entry + SgeRow.length] = byteLength;
     this.#rows[entry + SgeRow.lkey] = mr.lkey;
     this.#rows[row + SendRow.sges] = sges + 1;
+    return this;
+  }
+
+  #lastRow(where: string): number {
+    if (this.#length === 0) throw new RangeError(`${where}: the batch has no request yet`);
+    return (this.#length - 1) * this.#columns;
+  }
+
+  #operand(high: number, low: number, value: bigint): this {
+    if (typeof value !== 'bigint') throw new TypeError('SendBatch: an operand of an atomic is a bigint');
+    const row = this.#lastRow('SendBatch');
+    const bits = BigInt.asUintN(64, value);
+    this.#rows[row + high] = Number(bits >> 32n);
+    this.#rows[row + low] = Number(bits & 0xffff_ffffn);
     return this;
   }
 
@@ -116,6 +175,7 @@ export class SendBatch {
     rows[row + SendRow.rkey] = rkey;
     rows[row + SendRow.imm] = imm;
     rows[row + SendRow.invalidateRkey] = 0;
+    rows[row + SendRow.ah] = 0;
     ++this.#length;
     return this;
   }

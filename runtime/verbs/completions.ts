@@ -4,7 +4,10 @@ import { checkedInteger } from './errors.ts';
 
 const capacityMax = 65_536;
 
-/** For the completion queue: lets `fill` write rows and return their number. Throws for what is no Completions. */
+/**
+ * For the completion queue: lets `fill` write rows and return their number. Throws for what is no
+ * Completions.
+ */
 export let fillCompletions: (into: Completions, fill: (rows: Float64Array) => number) => void;
 
 /**
@@ -49,13 +52,20 @@ export class Completions {
   qpNum(i: number): number {
     return this.#field(i, CompletionRow.qpNum);
   }
-  /** Number of bytes received, read or written; 0 after an error. */
+  /**
+   * Number of bytes received, read or written; 0 after an error. A datagram counts its header of 40 bytes.
+   */
   byteLength(i: number): number {
     return this.#field(i, CompletionRow.bytes);
   }
   /** The peer's immediate, a number of 32 bits; 0 without `WcFlags.withImm`. */
   imm(i: number): number {
     return this.#field(i, CompletionRow.imm);
+  }
+
+  /** The sender's queue pair, for a datagram; else 0. */
+  srcQp(i: number): number {
+    return this.#field(i, CompletionRow.srcQp);
   }
 
   #field(i: number, column: number): number {

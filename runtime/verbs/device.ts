@@ -3,7 +3,9 @@ import { checkedOptions } from '../core/options.ts';
 import { loadNative, type VerbsCapabilities } from '../native/native.ts';
 import type { NativeOpenOptions, NativeVerbsDevice } from '../native/verbs-device.ts';
 import { type CompletionQueue, OpenCompletionQueue } from './completion-queue.ts';
+import { type Feature, features } from './constants.ts';
 import { checkedInteger, granted, VerbsError } from './errors.ts';
+import { type DeviceEvent, eventsOf } from './events.ts';
 import { type DeviceParts, OpenProtectionDomain, type ProtectionDomain } from './protection-domain.ts';
 import { Resource } from './resource.ts';
 
@@ -32,7 +34,10 @@ export interface OpenOptions {
 /** An open device (`struct ibv_context`). See ibv_open_device(3). */
 export interface Device extends Disposable {
   readonly name: string;
-  /** What it can do: limits in the units of libibverbs, and whether features are there. See ibv_query_device(3). */
+  /**
+   * What it can do: limits in the units of libibverbs, and whether features are there. See
+   * ibv_query_device(3).
+   */
   readonly capabilities: Readonly<VerbsCapabilities>;
   /**
    * Makes a protection domain. A device has one at a time: open the device again for memory and queue pairs
@@ -44,6 +49,14 @@ export interface Device extends Disposable {
    * queue pairs, so that it never overruns. See ibv_create_cq(3).
    */
   createCq(depth?: number): CompletionQueue;
+  /** Returns why the device lacks that feature; undefined when it has it. */
+  whyNot(feature: Feature): string | undefined;
+  /**
+   * The GID that peers need to send datagrams to this device; all 0 where it has none. See ibv_query_gid(3).
+   */
+  readonly gid: Uint8Array;
+  /** What the device reports apart from completions, until it is closed. See ibv_get_async_event(3). */
+  readonly events: AsyncIterableIterator<DeviceEvent>;
   readonly closed: boolean;
   /**
    * Closes the device (ibv_close_device(3)). What it has made goes on until it is closed, too.
@@ -103,6 +116,22 @@ export class OpenDevice extends Resource implements Device, DeviceParts {
     checkedInteger('createCq(depth)', depth, 1, depthMax);
     const number = granted('createCq', this.native.createCq(depth));
     return this.track(new OpenCompletionQueue(this.native, this.name, number));
+  }
+
+  whyNot(feature: Feature): string | undefined {
+    this.check();
+    const number = features.indexOf(feature);
+    if (number < 0)
+      throw new TypeError(`whyNot(feature): ${String(feature)} is none of ${features.join(', ')}`);
+    return this.native.whyNot(number) || undefined;
+  }
+  get gid(): Uint8Array {
+    this.check();
+    return granted('gid', this.native.gid());
+  }
+  get events(): AsyncIterableIterator<DeviceEvent> {
+    this.check();
+    return eventsOf(this.native, () => this.closed);
   }
 
   track<Made extends Resource>(made: Made): Made {

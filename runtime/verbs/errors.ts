@@ -48,3 +48,11 @@ export function checkedInteger(where: string, value: unknown, min: number, max: 
   const shown = typeof value === 'number' ? String(value) : `a ${typeof value}`;
   throw new RangeError(`${where}: ${shown} is not an integer from ${min} to ${max}`);
 }
+
+const gidBytes = 16;
+
+/** Checks a GID: a Uint8Array of 16 bytes. */
+export function checkedGid(where: string, gid: unknown): Uint8Array {
+  if (gid instanceof Uint8Array && gid.byteLength === gidBytes) return gid;
+  throw new TypeError(`${where}: takes a GID, a Uint8Array of ${gidBytes} bytes`);
+}

@@ -1,8 +1,9 @@
 /**
  * Registered memory, and how memory of the application becomes registered. Memory that a device writes must
- * stay where it is, but an application can take the memory of an ArrayBuffer away at any moment (`transfer()`,
- * a transfer list), and no engine lets anybody hold it. So memory of this library is registered, which stays
- * mapped whatever becomes of its ArrayBuffer, and SharedArrayBuffers, which cannot be transferred.
+ * stay where it is, but an application can take the memory of an ArrayBuffer away at any moment
+ * (`transfer()`, a transfer list), and no engine lets anybody hold it. So memory of this library is
+ * registered, which stays mapped whatever becomes of its ArrayBuffer, and SharedArrayBuffers, which cannot be
+ * transferred.
  */
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
 import { granted } from './errors.ts';
@@ -25,8 +26,8 @@ export interface MemoryRegion extends Disposable {
   readonly rkey: number;
   readonly closed: boolean;
   /**
-   * Ends the registration (ibv_dereg_mr(3)). While posted requests still use the region, it ends with the last
-   * of them; until then peers keep their rights, too.
+   * Ends the registration (ibv_dereg_mr(3)). While posted requests still use the region, it ends with the
+   * last of them; until then peers keep their rights, too.
    */
   close(): void;
 }

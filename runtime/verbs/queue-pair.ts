@@ -3,7 +3,7 @@ import type { NativeVerbsDevice } from '../native/verbs-device.ts';
 import { type RecvBatch, recvRows, type SendBatch, sendRows } from './batches.ts';
 import type { OpenCompletionQueue } from './completion-queue.ts';
 import { type QpState, states } from './constants.ts';
-import { errorOf, granted, VerbsError } from './errors.ts';
+import { checkedGid, errorOf, granted, VerbsError } from './errors.ts';
 import { Resource } from './resource.ts';
 
 /** A queue pair (`struct ibv_qp`). See ibv_create_qp(3). */
@@ -13,7 +13,9 @@ export interface QueuePair extends Disposable {
   readonly qpNum: number;
   /** INIT when it is made, RTS once it is connected, ERR after the first error. See ibv_query_qp(3). */
   readonly state: QpState;
-  /** Why it went to ERR, when neither this side nor a request with an error completion caused that; else ''. */
+  /**
+   * Why it went to ERR, when neither this side nor a request with an error completion caused that; else ''.
+   */
   readonly error: string;
   /**
    * What the peer's `connect` or `accept` needs: at most 512 bytes, to be sent there over any channel. Valid
@@ -21,9 +23,10 @@ export interface QueuePair extends Disposable {
    */
   readonly address: Uint8Array;
   /**
-   * Connects to the queue pair with that address: INIT to RTR to RTS (ibv_modify_qp(3)). For the side that was
-   * made with `role: 'connect'`; the other one calls `accept`, and both do it in any order. Resolves in RTS.
-   * Rejects with code `refused` when the peer cannot be reached; the queue pair is in ERR then.
+   * Connects to the queue pair with that address: INIT to RTR to RTS (ibv_modify_qp(3)). For the side that
+   * was made with `role: 'connect'`; the other one calls `accept`, and both do it in any order. Resolves in
+   * RTS. Rejects with code `refused` when the peer cannot be reached; the queue pair is in ERR then. A UD
+   * queue pair has no peer: it connects to an empty address.
    */
   connect(address: Uint8Array): Promise<void>;
   /** Does the same on the side that was made with `role: 'accept'`. */
@@ -40,6 +43,16 @@ export interface QueuePair extends Disposable {
   readonly sendRoom: number;
   /** Number of receives that the receive queue has room for. */
   readonly recvRoom: number;
+  /**
+   * Moves to another state where the device can (`Device.whyNot`): `SQD` starts no further send, `RTS` goes
+   * on from SQD or SQE, `RESET` drops what is posted without completions and makes it INIT again, `ERR` as
+   * `toError`. Throws with code `refused` otherwise. See ibv_modify_qp(3).
+   */
+  modify(state: 'SQD' | 'RTS' | 'RESET' | 'INIT' | 'ERR'): void;
+  /** UD: receives the datagrams to that group, too; 16 bytes. See ibv_attach_mcast(3). */
+  joinMulticast(group: Uint8Array): void;
+  /** Receives them no longer. See ibv_detach_mcast(3). */
+  leaveMulticast(group: Uint8Array): void;
   /** Moves to ERR: all outstanding requests complete with `wr_flush_err`. See ibv_modify_qp(3). */
   toError(): void;
   readonly closed: boolean;
@@ -47,7 +60,9 @@ export interface QueuePair extends Disposable {
   close(): void;
 }
 
-/** How long a connection attempt waits where the completion queue is full of completions that nobody polls. */
+/**
+ * How long a connection attempt waits where the completion queue is full of completions that nobody polls.
+ */
 const fullQueueMs = 5;
 
 export class OpenQueuePair extends Resource implements QueuePair {
@@ -120,6 +135,31 @@ export class OpenQueuePair extends Resource implements QueuePair {
   #stateNow(): QpState {
     this.check();
     return states[this.#native.state(this.#number)]!;
+  }
+
+  modify(state: 'SQD' | 'RTS' | 'RESET' | 'INIT' | 'ERR'): void {
+    this.check();
+    const number = states.indexOf(state);
+    if (!['SQD', 'RTS', 'RESET', 'INIT', 'ERR'].includes(state))
+      throw new TypeError(`modify(state): ${String(state)} is none of SQD, RTS, RESET, INIT, ERR`);
+    if (state === 'ERR') {
+      this.toError();
+      return;
+    }
+    const refusal = this.#native.modify(this.#number, number);
+    if (refusal !== undefined) throw errorOf(`modify ${this.name} to ${state}`, refusal);
+  }
+  joinMulticast(group: Uint8Array): void {
+    this.#multicast('joinMulticast', group, true);
+  }
+  leaveMulticast(group: Uint8Array): void {
+    this.#multicast('leaveMulticast', group, false);
+  }
+  #multicast(call: string, group: Uint8Array, joins: boolean): void {
+    this.check();
+    checkedGid(`${call}(group)`, group);
+    const refusal = this.#native.multicast(this.#number, group, joins);
+    if (refusal !== undefined) throw errorOf(`${call} of ${this.name}`, refusal);
   }
 
   async #join(call: 'connect' | 'accept', address: Uint8Array): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * What all objects of `rdma-rpc/verbs` have in common: a name, and an end. An object that was closed throws an
- * error with its name from then on. Used on the thread that opened the device.
+ * What all objects of `rdma-rpc/verbs` have in common: a name, and an end. An object that was closed throws
+ * an error with its name from then on. Used on the thread that opened the device.
  */
 import { closedError } from './errors.ts';
 

@@ -65,8 +65,9 @@ export const typescriptLayers: readonly LayerRule[] = [
 ];
 
 /**
- * fabric < memory < session < binding, fabric < checked < binding, and fabric < perf < perf/program; telemetry knows nobody, and session
- * and binding write to it. Nobody but a fabric itself, the binding and that program knows a fabric by name.
+ * fabric < memory < session < binding, fabric < checked < binding, and fabric < perf < perf/program;
+ * telemetry knows nobody, and session and binding write to it. Nobody but a fabric itself, the binding and
+ * that program knows a fabric by name.
  */
 export const nativeLayers: readonly LayerRule[] = [
   { files: /^native\/telemetry\//, mayUse: /^native\/telemetry\// },

@@ -1,4 +1,7 @@
-/** What queue pairs of `rdma-rpc/verbs` do on each device made of software: every operation, both ways to wait. */
+/**
+ * What queue pairs of `rdma-rpc/verbs` do on each device made of software: every operation, both ways to
+ * wait.
+ */
 import { openDevice, SendBatch, SendFlags, WcOpcode, WcStatus } from 'rdma-rpc/verbs';
 import { describe, expect, test } from 'vitest';
 import { type Fabric, fabrics, openPair, postReceives, take } from './ends.ts';

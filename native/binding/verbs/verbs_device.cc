@@ -1,6 +1,8 @@
 // See verbs_device.h.
 #include "binding/verbs/verbs_device.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -11,7 +13,9 @@
 #include "binding/objects/own_properties.h"
 #include "binding/objects/peer_address.h"
 #include "binding/objects/verbs_report.h"
+#include "binding/verbs/arguments.h"
 #include "binding/verbs/verbs_host.h"
+#include "binding/verbs/verbs_records.h"
 #include "checked/records.h"
 
 namespace rdma_rpc::binding {
@@ -19,43 +23,6 @@ namespace {
 
 using checked::Cause;
 using checked::Refusal;
-
-std::uint32_t number(const Napi::CallbackInfo& info, std::size_t index) {
-  return info[index].As<Napi::Number>().Uint32Value();
-}
-
-/// undefined, or the refusal as an object.
-Napi::Value told(Napi::Env env, const Refusal& refusal) {
-  if (refusal.none()) return env.Undefined();
-  auto result = Napi::Object::New(env);
-  result.Set("cause", static_cast<std::uint32_t>(refusal.cause));
-  result.Set("text", refusal.text);
-  return result;
-}
-
-Refusal closed() { return refuse(Cause::closed, "it was closed"); }
-
-/// The rows of a Float64Array, or fewer than `count` of them when it has been detached.
-std::span<double> rows_of(const Napi::Value& value) {
-  double* data = nullptr;
-  std::size_t length = 0;
-  napi_typedarray_type type = napi_float64_array;
-  void* raw = nullptr;
-  if (napi_get_typedarray_info(value.Env(), value, &type, &length, &raw, nullptr, nullptr) != napi_ok ||
-      type != napi_float64_array)
-    return {};
-  data = static_cast<double*>(raw);
-  return {data, length};
-}
-
-/// The bytes of a Uint8Array, which may show a SharedArrayBuffer.
-std::span<std::byte> bytes_of(const Napi::Value& value) {
-  std::size_t length = 0;
-  void* raw = nullptr;
-  if (napi_get_typedarray_info(value.Env(), value, nullptr, &length, &raw, nullptr, nullptr) != napi_ok)
-    return {};
-  return {static_cast<std::byte*>(raw), length};
-}
 
 class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
  public:
@@ -67,6 +34,17 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
                            InstanceMethod<&VerbsDevice::reg_mr>("regMr"),
                            InstanceMethod<&VerbsDevice::create_cq>("createCq"),
                            InstanceMethod<&VerbsDevice::create_qp>("createQp"),
+                           InstanceMethod<&VerbsDevice::create_srq>("createSrq"),
+                           InstanceMethod<&VerbsDevice::create_ah>("createAh"),
+                           InstanceMethod<&VerbsDevice::close_srq>("closeSrq"),
+                           InstanceMethod<&VerbsDevice::close_ah>("closeAh"),
+                           InstanceMethod<&VerbsDevice::arm_limit>("armLimit"),
+                           InstanceMethod<&VerbsDevice::srq_room>("srqRoom"),
+                           InstanceMethod<&VerbsDevice::modify>("modify"),
+                           InstanceMethod<&VerbsDevice::multicast>("multicast"),
+                           InstanceMethod<&VerbsDevice::gid>("gid"),
+                           InstanceMethod<&VerbsDevice::events>("events"),
+                           InstanceMethod<&VerbsDevice::why_not>("whyNot"),
                            InstanceMethod<&VerbsDevice::close_mr>("closeMr"),
                            InstanceMethod<&VerbsDevice::close_cq>("closeCq"),
                            InstanceMethod<&VerbsDevice::close_qp>("closeQp"),
@@ -105,6 +83,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     give(self, "capabilities", capabilities_object(env, host_->device().capabilities()));
     give_method<&VerbsDevice::post_send>(self, "postSend", this);
     give_method<&VerbsDevice::post_recv>(self, "postRecv", this);
+    give_method<&VerbsDevice::post_shared>(self, "postShared", this);
     give_method<&VerbsDevice::poll>(self, "poll", this);
   }
 
@@ -154,15 +133,6 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     return result;
   }
 
-  static std::shared_ptr<const void> kept(const Napi::Value& value) {
-    const napi_env env = value.Env();
-    napi_ref reference = nullptr;
-    if (napi_create_reference(env, value, 1, &reference) != napi_ok) return nullptr;
-    return {reference, [env](const void* ended) {
-              napi_delete_reference(env, static_cast<napi_ref>(const_cast<void*>(ended)));
-            }};
-  }
-
   Napi::Value create_cq(const Napi::CallbackInfo& info) {
     if (host_ == nullptr) return told(info.Env(), closed());
     std::shared_ptr<checked::CompletionQueue> cq;
@@ -178,6 +148,13 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     const auto cq = host_->cqs.find(u32(given, "cq"));
     if (cq == nullptr) return told(env, closed());
     checked::QueuePairOptions options;
+    options.fabric.type = static_cast<fabric::QpType>(u32(given, "type"));
+    options.fabric.qkey = u32(given, "qkey");
+    if (given.Get("srq").IsNumber()) {
+      options.shared_receives = host_->srqs.find(u32(given, "srq"));
+      if (options.shared_receives == nullptr) return told(env, closed());
+      options.fabric.shared_receives = &options.shared_receives->on_device();
+    }
     options.fabric.send_wr_max = u32(given, "sendWrMax");
     options.fabric.recv_wr_max = u32(given, "recvWrMax");
     options.fabric.active = given.Get("active").ToBoolean();
@@ -189,6 +166,89 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     result.Set("qpNum", qp->on_device().qp_num());
     result.Set("number", host_->qps.add(std::move(qp)));
     return result;
+  }
+
+  Napi::Value create_srq(const Napi::CallbackInfo& info) {
+    const Napi::Env env = info.Env();
+    const auto cq = host_ == nullptr ? nullptr : host_->cqs.find(number(info, 0));
+    if (cq == nullptr) return told(env, closed());
+    std::shared_ptr<checked::SharedReceives> srq;
+    const Refusal refusal = host_->device().create_srq(cq, number(info, 1), &srq);
+    if (!refusal.none()) return told(env, refusal);
+    return Napi::Number::New(env, host_->srqs.add(std::move(srq)));
+  }
+  /// createAh(gid of 16 bytes, lid, service level, traffic class, hop limit)
+  Napi::Value create_ah(const Napi::CallbackInfo& info) {
+    if (host_ == nullptr) return told(info.Env(), closed());
+    fabric::AhAttr attr;
+    attr.gid = gid_of(info[0]);
+    attr.lid = static_cast<std::uint16_t>(number(info, 1));
+    attr.service_level = static_cast<std::uint8_t>(number(info, 2));
+    attr.traffic_class = static_cast<std::uint8_t>(number(info, 3));
+    attr.hop_limit = static_cast<std::uint8_t>(number(info, 4));
+    std::uint32_t made = 0;
+    const Refusal refusal = host_->device().create_ah(attr, &made);
+    return refusal.none() ? Napi::Number::New(info.Env(), made) : told(info.Env(), refusal);
+  }
+  void close_srq(const Napi::CallbackInfo& info) {
+    if (host_ != nullptr) host_->srqs.remove(number(info, 0));
+  }
+  void close_ah(const Napi::CallbackInfo& info) {
+    if (host_ != nullptr) host_->device().close_ah(number(info, 0));
+  }
+  checked::SharedReceives* srq(const Napi::CallbackInfo& info) {
+    return host_ == nullptr ? nullptr : host_->srqs.find(number(info, 0)).get();
+  }
+  Napi::Value arm_limit(const Napi::CallbackInfo& info) {
+    checked::SharedReceives* found = srq(info);
+    if (found == nullptr) return told(info.Env(), closed());
+    std::string why = found->on_device().arm_limit(number(info, 1));
+    return told(info.Env(), why.empty() ? Refusal() : refuse(Cause::unsupported, std::move(why)));
+  }
+  Napi::Value srq_room(const Napi::CallbackInfo& info) {
+    checked::SharedReceives* found = srq(info);
+    return Napi::Number::New(info.Env(), found == nullptr ? 0 : found->room());
+  }
+
+  /// modify(queue pair, number of the state)
+  Napi::Value modify(const Napi::CallbackInfo& info) {
+    checked::QueuePair* found = qp(info);
+    if (found == nullptr) return told(info.Env(), closed());
+    return told(info.Env(), found->move_to(static_cast<fabric::QpState>(number(info, 1))));
+  }
+  /// multicast(queue pair, gid of the group, join or leave)
+  Napi::Value multicast(const Napi::CallbackInfo& info) {
+    checked::QueuePair* found = qp(info);
+    if (found == nullptr) return told(info.Env(), closed());
+    const fabric::Gid group = gid_of(info[1]);
+    std::string why = info[2].ToBoolean() ? found->on_device().attach_multicast(group)
+                                          : found->on_device().detach_multicast(group);
+    return told(info.Env(), why.empty() ? Refusal() : refuse(Cause::refused, std::move(why)));
+  }
+  Napi::Value gid(const Napi::CallbackInfo& info) {
+    if (host_ == nullptr) return told(info.Env(), closed());
+    const fabric::Gid gid = host_->device().on_device()->gid();
+    auto bytes = Napi::Uint8Array::New(info.Env(), gid.size());
+    std::memcpy(bytes.Data(), gid.data(), gid.size());
+    return bytes;
+  }
+  /// Pairs of the event's name and the number of its queue pair, one after the other.
+  Napi::Value events(const Napi::CallbackInfo& info) {
+    auto result = Napi::Array::New(info.Env());
+    if (host_ == nullptr) return result;
+    std::array<fabric::AsyncEvent, 16> events{};
+    const std::size_t count = host_->device().on_device()->poll_events(events);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      result.Set(2 * i, fabric::to_string(events[i].kind));
+      result.Set(2 * i + 1, events[i].qp_num);
+    }
+    return result;
+  }
+  /// whyNot(number of the feature): '' when the device has it.
+  Napi::Value why_not(const Napi::CallbackInfo& info) {
+    const auto feature = static_cast<fabric::Feature>(number(info, 0));
+    return Napi::String::New(info.Env(), host_ == nullptr ? std::string("the device is closed")
+                                                          : host_->device().capabilities().why_not(feature));
   }
 
   void close_mr(const Napi::CallbackInfo& info) {
@@ -253,6 +313,16 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     return told(info.Env(), found->post_recv(rows, count));
   }
 
+  Napi::Value post_shared(const Napi::CallbackInfo& info) {
+    checked::SharedReceives* found = srq(info);
+    if (found == nullptr) return told(info.Env(), closed());
+    const std::span<const double> rows = rows_of(info[1]);
+    const std::size_t count = number(info, 2);
+    if (count > rows.size() / checked::recv_record::words)
+      return told(info.Env(), refuse(Cause::range, "the batch has fewer rows"));
+    return told(info.Env(), found->post(rows, count));
+  }
+
   /// poll(completion queue, rows): the number of completions, or -1 for a closed queue.
   Napi::Value poll(const Napi::CallbackInfo& info) {
     checked::CompletionQueue* found = cq(info);
@@ -292,46 +362,6 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
   VerbsHost* host_ = nullptr;
 };
 
-Napi::Value records(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  auto result = Napi::Object::New(env);
-  const auto group = [&](const char* name,
-                         std::initializer_list<std::pair<const char*, std::size_t>> values) {
-    auto object = Napi::Object::New(env);
-    for (const auto& [key, value] : values) object.Set(key, static_cast<double>(value));
-    result.Set(name, object);
-  };
-  namespace send = checked::send_record;
-  namespace sge = checked::sge_record;
-  namespace recv = checked::recv_record;
-  namespace done = checked::completion_record;
-  group("SendRow", {{"wrId", send::wr_id},
-                    {"opcode", send::opcode},
-                    {"flags", send::flags},
-                    {"sges", send::sges},
-                    {"remoteAddr", send::remote_addr},
-                    {"rkey", send::rkey},
-                    {"imm", send::imm},
-                    {"invalidateRkey", send::invalidate_rkey},
-                    {"header", send::header}});
-  group("SgeRow", {{"addr", sge::addr}, {"length", sge::length}, {"lkey", sge::lkey}, {"words", sge::words}});
-  group("RecvRow", {{"wrId", recv::wr_id},
-                    {"addr", recv::addr},
-                    {"length", recv::length},
-                    {"lkey", recv::lkey},
-                    {"words", recv::words}});
-  group("CompletionRow", {{"wrId", done::wr_id},
-                          {"status", done::status},
-                          {"opcode", done::opcode},
-                          {"flags", done::flags},
-                          {"qpNum", done::qp_num},
-                          {"bytes", done::bytes},
-                          {"imm", done::imm},
-                          {"invalidatedRkey", done::invalidated_rkey},
-                          {"words", done::words}});
-  return result;
-}
-
 }  // namespace
 
 void define_verbs_devices(Napi::Env env, Napi::Object exports) {
@@ -340,7 +370,7 @@ void define_verbs_devices(Napi::Env env, Napi::Object exports) {
               Napi::Function::New(env, [constructor](const Napi::CallbackInfo& info) -> Napi::Value {
                 return constructor->New({info[0]});
               }));
-  exports.Set("verbsRecords", Napi::Function::New(env, records));
+  exports.Set("verbsRecords", Napi::Function::New(env, verbs_records));
 }
 
 }  // namespace rdma_rpc::binding

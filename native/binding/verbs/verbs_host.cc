@@ -58,6 +58,7 @@ void VerbsHost::close() {
   auto watches = std::move(watches_);
   for (auto& [number, watch] : watches) close_watch(std::move(watch));
   qps.clear();
+  srqs.clear();
   regions.clear();
   cqs.clear();
   device_.reset();

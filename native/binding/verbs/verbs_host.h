@@ -51,6 +51,7 @@ class VerbsHost {
   OpenFabric& fabric() { return *fabric_; }
   Numbered<checked::Region> regions;
   Numbered<checked::CompletionQueue> cqs;
+  Numbered<checked::SharedReceives> srqs;
   Numbered<checked::QueuePair> qps;
 
   void close_region(std::uint32_t number);
