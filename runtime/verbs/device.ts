@@ -87,7 +87,7 @@ interface CheckedOpenOptions {
   readonly connect: 'auto' | 'cm' | 'sideband';
 }
 
-export class OpenDevice extends Resource implements Device, DeviceParts {
+class OpenDevice extends Resource implements Device, DeviceParts {
   readonly capabilities: Readonly<VerbsCapabilities>;
   readonly native: NativeVerbsDevice;
   readonly #made = new Set<Resource>();

@@ -39,7 +39,7 @@ interface Registered {
   readonly rkey: number;
 }
 
-export class OpenMemoryRegion extends Resource implements MemoryRegion {
+class OpenMemoryRegion extends Resource implements MemoryRegion {
   readonly bytes: Uint8Array;
   readonly byteLength: number;
   readonly #native: NativeVerbsDevice;
@@ -102,7 +102,7 @@ export function register(
   device: string,
   buffer: Registrable,
   access: number,
-): OpenMemoryRegion {
+): MemoryRegion & Resource {
   const given = bytesOf(buffer);
   if (given.byteLength === 0) throw new RangeError('regMr(buffer): the buffer is empty, or was transferred');
   const stays = given.buffer instanceof SharedArrayBuffer || native.owns(given);

@@ -11,6 +11,7 @@ const REWRITTEN = [
   'cli',
   'codegen',
   'examples',
+  'native/checked',
   'native/fabric',
   'native/memory',
   'native/perf',
@@ -39,6 +40,7 @@ const REWRITTEN = [
   'runtime/services',
   'runtime/stream',
   'runtime/tensor',
+  'runtime/verbs',
   'runtime/workers',
   'scripts',
 ];
