@@ -12,30 +12,56 @@ std::map<const std::byte*, std::weak_ptr<OwnedBlock>>& blocks_of_thread() {
   return blocks;
 }
 
-/// What the finalizer of one ArrayBuffer finds.
+/// One ArrayBuffer of a block. Shared by its finalizer and those of its two sentinels.
 struct Shown {
-  napi_env env;
   std::shared_ptr<OwnedBlock> block;
-  napi_ref buffer = nullptr;  ///< weak
+  napi_ref buffer = nullptr;   ///< weak
+  napi_ref sentinels[2] = {};  ///< strong, so that their finalizers run at the end of the thread only
+  bool looked = false;
 };
 
-/// The thread ends, and the finalizers are about to run. Memory whose buffer is not where it was may be in use
-/// on another thread.
-void before_the_end(void* data) {
-  auto* shown = static_cast<Shown*>(data);
-  const Napi::HandleScope scope(shown->env);
+bool is_attached(napi_env env, napi_ref reference) {
+  const Napi::HandleScope scope(env);
   napi_value buffer = nullptr;
-  bool detached = false;
-  const bool here = napi_get_reference_value(shown->env, shown->buffer, &buffer) == napi_ok &&
-                    buffer != nullptr &&
-                    napi_is_detached_arraybuffer(shown->env, buffer, &detached) == napi_ok && !detached;
-  if (!here) new std::shared_ptr<const void>(shown->block->pages);
+  bool detached = true;
+  return napi_get_reference_value(env, reference, &buffer) == napi_ok && buffer != nullptr &&
+         napi_is_detached_arraybuffer(env, buffer, &detached) == napi_ok && !detached;
+}
+
+std::shared_ptr<Shown> taken(void* hint) {
+  const std::unique_ptr<std::shared_ptr<Shown>> owner(static_cast<std::shared_ptr<Shown>*>(hint));
+  return *owner;
+}
+
+/// The thread ends. Memory whose buffer is not where it was may be in use on another thread.
+void before_the_end(napi_env env, void*, void* hint) {
+  const auto shown = taken(hint);
+  if (shown->block == nullptr || std::exchange(shown->looked, true)) return;
+  if (!is_attached(env, shown->buffer)) new std::shared_ptr<const void>(shown->block->pages);
 }
 
 void finalize(napi_env env, void*, void* hint) {
-  const std::unique_ptr<Shown> shown(static_cast<Shown*>(hint));
-  napi_remove_env_cleanup_hook(env, before_the_end, shown.get());
+  const auto shown = taken(hint);
+  shown->block.reset();
   napi_delete_reference(env, shown->buffer);
+  for (napi_ref sentinel : shown->sentinels) {
+    if (sentinel != nullptr) napi_delete_reference(env, sentinel);
+  }
+}
+
+napi_value external(napi_env env, std::byte* data, std::size_t size, napi_finalize then,
+                    const std::shared_ptr<Shown>& shown) {
+  auto hint = std::make_unique<std::shared_ptr<Shown>>(shown);
+  napi_value buffer = nullptr;
+  if (napi_create_external_arraybuffer(env, data, size, then, hint.get(), &buffer) != napi_ok) return nullptr;
+  static_cast<void>(hint.release());
+  return buffer;
+}
+
+/// An ArrayBuffer that nobody sees.
+void add_sentinel(napi_env env, const std::shared_ptr<Shown>& shown, napi_ref* sentinel) {
+  const napi_value buffer = external(env, shown->block->data, 1, before_the_end, shown);
+  if (buffer != nullptr) napi_create_reference(env, buffer, 1, sentinel);
 }
 
 }  // namespace
@@ -67,14 +93,14 @@ std::shared_ptr<OwnedBlock> find_owned(const void* data, std::size_t bytes) {
 }
 
 Napi::Value buffer_of(Napi::Env env, const std::shared_ptr<OwnedBlock>& block) {
-  auto shown = std::make_unique<Shown>(Shown{env, block});
-  napi_value buffer = nullptr;
-  if (napi_create_external_arraybuffer(env, block->data, block->size, finalize, shown.get(), &buffer) !=
-      napi_ok)
-    return {};
+  const auto shown = std::make_shared<Shown>(Shown{.block = block});
+  // Engines run the finalizers of a thread that ends in the order in which the buffers were made, or against
+  // it: one of the two sentinels comes before the buffer.
+  add_sentinel(env, shown, &shown->sentinels[0]);
+  const napi_value buffer = external(env, block->data, block->size, finalize, shown);
+  if (buffer == nullptr) return {};
   napi_create_reference(env, buffer, 0, &shown->buffer);
-  // Added after the engine's own hook for this buffer, and so run before it: the newest hook runs first.
-  napi_add_env_cleanup_hook(env, before_the_end, shown.release());
+  add_sentinel(env, shown, &shown->sentinels[1]);
   return {env, buffer};
 }
 

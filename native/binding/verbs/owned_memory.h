@@ -3,8 +3,9 @@
 // structuredClone() move the memory to another ArrayBuffer, which nobody here knows, and Node calls the
 // finalizer when the last of them is gone. One list per JS thread, used by VerbsHost on that thread.
 //
-// The end of a thread runs all finalizers, although a transferred buffer may have gone to another thread. So a
-// hook looks at each buffer before that: memory whose buffer has been transferred then stays mapped for good.
+// The end of a thread runs all finalizers, although a transferred buffer may have gone to another thread, and
+// Node detaches the buffer that it knows first. So each buffer has sentinels, whose finalizers look at it
+// before that: memory whose buffer has been transferred then stays mapped for good.
 #pragma once
 
 #include <napi.h>
