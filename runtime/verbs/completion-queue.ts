@@ -3,7 +3,7 @@
  * descriptor in the event loop; nothing is polled meanwhile.
  */
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
-import { Completions, fillCompletions } from './completions.ts';
+import { Completions, rowsToFill, setFilled } from './completions.ts';
 import { VerbsError } from './errors.ts';
 import { Resource } from './resource.ts';
 
@@ -50,8 +50,9 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
 
   poll(into: Completions): number {
     this.check();
-    fillCompletions(into, (rows) => this.#native.poll(this.number, rows));
-    return into.length;
+    const count = this.#native.poll(this.number, rowsToFill(into));
+    setFilled(into, count);
+    return count;
   }
 
   ready(): Promise<void> {

@@ -4,11 +4,10 @@ import { checkedInteger } from './errors.ts';
 
 const capacityMax = 65_536;
 
-/**
- * For the completion queue: lets `fill` write rows and return their number. Throws for what is no
- * Completions.
- */
-export let fillCompletions: (into: Completions, fill: (rows: Float64Array) => number) => void;
+/** For the completion queue: the rows to fill. Throws for what is no Completions. */
+export let rowsToFill: (into: Completions) => Float64Array;
+/** For the completion queue: how many rows have been filled. */
+export let setFilled: (into: Completions, length: number) => void;
 
 /**
  * Room for completions (`struct ibv_wc`), to be used again for each poll: no object is made for a completion.
@@ -76,11 +75,14 @@ export class Completions {
   }
 
   static {
-    fillCompletions = (into, fill) => {
+    rowsToFill = (into) => {
       if (typeof into !== 'object' || into === null || !(#rows in into))
         throw new TypeError('poll(into): takes a Completions, which has room for them');
       into.#length = 0;
-      into.#length = Math.max(0, fill(into.#rows));
+      return into.#rows;
+    };
+    setFilled = (into, length) => {
+      into.#length = length;
     };
   }
 }

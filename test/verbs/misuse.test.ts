@@ -22,7 +22,7 @@ type Row = readonly [what: string, call: Wrong, error: 'type' | 'range' | VerbsE
 const one = (fill: (batch: SendBatch) => SendBatch): SendBatch => fill(new SendBatch(1));
 /** A region whose numbers are not those of a registration. */
 const forged = (a: End, change: object): End['mr'] =>
-  Object.create(a.mr, Object.fromEntries(Object.entries(change).map(([k, value]) => [k, { value }])));
+  ({ name: 'forged', addr: a.mr.addr, lkey: a.mr.lkey, byteLength: a.mr.byteLength, ...change }) as End['mr'];
 
 /** The memory of a WebAssembly module, whose types this project does not load. */
 function webAssemblyBuffer(): ArrayBuffer {
