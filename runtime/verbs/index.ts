@@ -5,6 +5,7 @@
  * call: a wrong one throws, and neither crashes nor corrupts memory.
  */
 
+export type { VerbsCapabilities, VerbsGid, VerbsPort } from '../native/native.ts';
 export type { AddressHandle, AddressOptions } from './address-handle.ts';
 export { RecvBatch, SendBatch } from './batches.ts';
 export type { CompletionQueue } from './completion-queue.ts';
