@@ -92,7 +92,7 @@ export interface NativeVerbsDevice {
    * Calls `callback` once when the next completion arrives. Returns false when one may be there already, and
    * a text when the event loop cannot wait.
    */
-  arm(cq: number, callback: () => void): boolean | string;
+  arm(cq: number, callback: () => void, solicitedOnly: boolean): boolean | string;
   counters(): { readonly queuePairs: number; readonly memoryRegions: number; readonly memoryBytes: number };
   isGone(): boolean;
   /** Closes everything. */

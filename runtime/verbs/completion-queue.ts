@@ -18,11 +18,12 @@ export interface CompletionQueue extends Disposable, AsyncIterable<Completions> 
   /**
    * Waits for completions and returns them in batches, for `for await`. Each batch is the same record, filled
    * again (`batchMax`: its capacity, default 64). Waiting keeps the process alive. Ends when the queue is
-   * closed. One loop at a time. See ibv_req_notify_cq(3) and ibv_get_cq_event(3).
+   * closed. One loop at a time. `solicitedOnly`: sleeps until the peer sends with `SendFlags.solicited`, or
+   * something fails. See ibv_req_notify_cq(3) and ibv_get_cq_event(3).
    */
-  batches(batchMax?: number): AsyncIterableIterator<Completions>;
+  batches(batchMax?: number, solicitedOnly?: boolean): AsyncIterableIterator<Completions>;
   /** Waits until a poll may give completions, or rejects when the queue is closed. */
-  ready(): Promise<void>;
+  ready(solicitedOnly?: boolean): Promise<void>;
   readonly closed: boolean;
   /**
    * Closes the queue (ibv_destroy_cq(3)). Its queue pairs go on until they are closed, but nobody sees their
@@ -39,7 +40,7 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
   readonly #native: NativeVerbsDevice;
   readonly number: number;
   /** What waits for the next completion, and keeps the process alive. */
-  #waiting: { promise: Promise<void>; end: (error?: Error) => void } | undefined;
+  #waiting: Waiting | undefined;
   #iterates = false;
 
   constructor(native: NativeVerbsDevice, device: string, number: number) {
@@ -55,9 +56,12 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
     return count;
   }
 
-  ready(): Promise<void> {
+  ready(solicitedOnly = false): Promise<void> {
     if (this.closed) return Promise.reject(new VerbsError('closed', `${this.name} is closed`));
-    if (this.#waiting !== undefined) return this.#waiting.promise;
+    if (this.#waiting !== undefined) {
+      if (this.#waiting.solicitedOnly && !solicitedOnly) this.#arm(this.#waiting.end, false);
+      return this.#waiting.promise;
+    }
     const { promise, resolve, reject } = withResolvers();
     const alive = setInterval(() => undefined, longestMs);
     const end = (error?: Error): void => {
@@ -66,15 +70,18 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
       if (error === undefined) resolve();
       else reject(error);
     };
-    this.#waiting = { promise, end };
-    const armed = this.#native.arm(this.number, () => end());
+    this.#waiting = { promise, end, solicitedOnly };
+    this.#arm(end, solicitedOnly);
+    return promise;
+  }
+  #arm(end: (error?: Error) => void, solicitedOnly: boolean): void {
+    const armed = this.#native.arm(this.number, () => end(), solicitedOnly);
     // A completion may be there already. The event loop goes round once, so that no caller keeps it busy.
     if (armed === false) setImmediate(end);
     else if (armed !== true) end(new VerbsError('refused', `${this.name}: ${armed}`));
-    return promise;
   }
 
-  async *batches(batchMax = defaultBatch): AsyncGenerator<Completions, void, void> {
+  async *batches(batchMax = defaultBatch, solicitedOnly = false): AsyncGenerator<Completions, void, void> {
     const batch = new Completions(batchMax);
     this.check();
     if (this.#iterates) throw new VerbsError('state', `${this.name}: another loop waits for its completions`);
@@ -82,7 +89,7 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
     try {
       while (!this.closed) {
         if (this.poll(batch) > 0) yield batch;
-        else await this.ready();
+        else await this.ready(solicitedOnly);
       }
     } catch (error) {
       if (!this.closed) throw error;
@@ -107,6 +114,12 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
     this.#native.closeCq(this.number);
     this.#waiting?.end(new VerbsError('closed', `${this.name} is closed`));
   }
+}
+
+interface Waiting {
+  readonly promise: Promise<void>;
+  readonly end: (error?: Error) => void;
+  readonly solicitedOnly: boolean;
 }
 
 function withResolvers(): { promise: Promise<void>; resolve: () => void; reject: (error: Error) => void } {

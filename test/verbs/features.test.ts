@@ -69,6 +69,30 @@ describe.each<Fabric>([...fabrics])('on %s', (fabric) => {
     expect(await take(b.cq, 1, a.cq)).toMatchObject([{ wrId: 5, opcode: WcOpcode.recv, imm: 0xffff_fffe }]);
   });
 
+  test('a loop that waits for solicited messages wakes for them', async ({ skip }) => {
+    const why = whyNot(fabric, 'solicited');
+    skip(why !== undefined, why);
+    using pair = await openPair(fabric);
+    const { a, b } = pair;
+    b.qp.postRecv(new RecvBatch(2).recv(1, b.mr, 0, 64).recv(2, b.mr, 64, 64));
+    let turns = 0;
+    const loop = (async () => {
+      const got: number[] = [];
+      for await (const batch of b.cq.batches(8, true)) {
+        ++turns;
+        for (let i = 0; i < batch.length; ++i) got.push(batch.wrId(i));
+        if (got.length === 2) return got;
+      }
+      return got;
+    })();
+    await new Promise((resolve) => setImmediate(resolve));
+    a.qp.post(new SendBatch(1).send(1).sge(a.mr, 0, 4));
+    for (let i = 0; i < 5; ++i) await new Promise((resolve) => setImmediate(resolve));
+    a.qp.post(new SendBatch(1).send(2, SendFlags.solicited).sge(a.mr, 0, 4));
+    expect(await loop).toEqual([1, 2]);
+    expect(turns).toBeLessThanOrEqual(2);
+  });
+
   test('atomics return the value before', async ({ skip }) => {
     const why = whyNot(fabric, 'atomics');
     skip(why !== undefined, why);

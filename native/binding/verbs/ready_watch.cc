@@ -18,8 +18,9 @@ std::unique_ptr<ReadyWatch> ReadyWatch::open(LoopKind kind, Napi::Env env,
   return watch;
 }
 
-bool ReadyWatch::arm(const Napi::Function& callback) {
-  if (!cq_->on_device().arm()) return false;
+bool ReadyWatch::arm(const Napi::Function& callback, bool solicited) {
+  fabric::CompletionQueue& queue = cq_->on_device();
+  if (!(solicited ? queue.arm_solicited() : queue.arm())) return false;
   callback_ = Napi::Persistent(callback);
   loop_->rest();
   return true;

@@ -22,7 +22,8 @@ class ReadyWatch final : public EventLoop::Listener {
 
   /// Calls `callback` once when a completion arrives. Returns false when one may be waiting already: poll
   /// first.
-  bool arm(const Napi::Function& callback);
+  /// `solicited`: only for messages that their sender has solicited, and for errors.
+  bool arm(const Napi::Function& callback, bool solicited);
   /// Calls nothing from now on. `then` runs in a later iteration, when this object may go.
   void close(std::function<void()> then);
 

@@ -333,12 +333,12 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     checked::CompletionQueue* found = cq(info);
     return Napi::Boolean::New(info.Env(), found != nullptr && found->drive());
   }
-  /// arm(completion queue, callback): true when the callback will be called, false when there may be
+  /// arm(completion queue, callback, solicited?): true when the callback will be called, false when there may be
   /// completions already, or the reason why nothing can wait here.
   Napi::Value arm(const Napi::CallbackInfo& info) {
     if (cq(info) == nullptr) return Napi::Boolean::New(info.Env(), false);
     std::string error;
-    const bool armed = host_->arm(number(info, 0), info[1].As<Napi::Function>(), &error);
+    const bool armed = host_->arm(number(info, 0), info[1].As<Napi::Function>(), info[2].ToBoolean(), &error);
     if (!error.empty()) return Napi::String::New(info.Env(), error);
     return Napi::Boolean::New(info.Env(), armed);
   }

@@ -43,10 +43,11 @@ void VerbsHost::close_watch(std::unique_ptr<ReadyWatch> watch) {
   });
 }
 
-bool VerbsHost::arm(std::uint32_t number, const Napi::Function& callback, std::string* error) {
+bool VerbsHost::arm(std::uint32_t number, const Napi::Function& callback, bool solicited,
+                    std::string* error) {
   std::unique_ptr<ReadyWatch>& watch = watches_[number];
   if (watch == nullptr) watch = ReadyWatch::open(loop_, env_, cqs.find(number), error);
-  if (watch != nullptr) return watch->arm(callback);
+  if (watch != nullptr) return watch->arm(callback, solicited);
   watches_.erase(number);
   return false;
 }

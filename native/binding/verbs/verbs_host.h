@@ -57,7 +57,7 @@ class VerbsHost {
   void close_region(std::uint32_t number);
   void close_cq(std::uint32_t number);
   /// See ReadyWatch::arm(). When the event loop refuses, the reason is in `error`.
-  bool arm(std::uint32_t cq, const Napi::Function& callback, std::string* error);
+  bool arm(std::uint32_t cq, const Napi::Function& callback, bool solicited, std::string* error);
 
   /// The pointer that its object of JS has to this host: null from close() on, which the end of the thread may
   /// call first.
