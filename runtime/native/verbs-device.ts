@@ -15,6 +15,8 @@ export interface NativeRefusal {
 export interface NativeOpenOptions {
   readonly fabric: 'sim' | 'shm' | 'tcp' | 'verbs';
   readonly seed?: number;
+  readonly lossPpm?: number;
+  readonly duplicatePpm?: number;
   readonly host?: string;
   readonly verbs?: VerbsOptions;
   readonly onDemand?: boolean;

@@ -12,10 +12,14 @@ import { Resource } from './resource.ts';
 /** How a device is opened. */
 export interface OpenOptions {
   /**
-   * sim: the seed of the world that the device is in. Devices of one thread with the same seed are in one
+   * sim: the seed of the world that the device is in. Devices of one thread with the same options are in one
    * world, where their queue pairs can connect. Default 1.
    */
   seed?: number;
+  /** sim: chance that a packet of UC or UD is lost, in a million. Default 0. */
+  lossPpm?: number;
+  /** sim: chance that it arrives twice, in a million. Default 0. */
+  duplicatePpm?: number;
   /** tcp: the IP address of this host where connections are accepted. Default `127.0.0.1`. */
   host?: string;
   /** RDMA devices: the port. Default: the first active one. */
@@ -71,6 +75,8 @@ export type SoftwareDevice = (typeof software)[number];
 
 const openRules = {
   seed: { kind: 'integer', range: { default: 1, min: 0, max: Number.MAX_SAFE_INTEGER } },
+  lossPpm: { kind: 'integer', range: { default: 0, min: 0, max: 1_000_000 } },
+  duplicatePpm: { kind: 'integer', range: { default: 0, min: 0, max: 1_000_000 } },
   host: { kind: 'text', default: '', maxBytes: 64 },
   port: { kind: 'integer', range: { default: undefined, min: 1, max: 255 } },
   gidIndex: { kind: 'integer', range: { default: undefined, min: 0, max: 255 } },
@@ -80,6 +86,8 @@ const openRules = {
 
 interface CheckedOpenOptions {
   readonly seed: number;
+  readonly lossPpm: number;
+  readonly duplicatePpm: number;
   readonly host: string;
   readonly onDemand: boolean;
   readonly port?: number;
@@ -160,7 +168,7 @@ class OpenDevice extends Resource implements Device, DeviceParts {
 export function openDevice(name: SoftwareDevice | (string & {}), options: OpenOptions = {}): Device {
   if (typeof name !== 'string' || name === '')
     throw new TypeError("openDevice(name): takes the name of a device, such as 'sim'");
-  const { seed, host, onDemand, ...verbs } = checkedOptions<CheckedOpenOptions>(
+  const { seed, lossPpm, duplicatePpm, host, onDemand, ...verbs } = checkedOptions<CheckedOpenOptions>(
     'openDevice',
     options,
     openRules,
@@ -169,7 +177,7 @@ export function openDevice(name: SoftwareDevice | (string & {}), options: OpenOp
   const given: NativeOpenOptions =
     own === undefined
       ? { fabric: 'verbs', onDemand, verbs: { ...verbs, device: name } }
-      : { fabric: own, seed, host };
+      : { fabric: own, seed, lossPpm, duplicatePpm, host };
   try {
     return new OpenDevice(name, loadNative().openVerbsDevice(given));
   } catch (cause) {

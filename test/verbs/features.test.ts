@@ -4,6 +4,7 @@
  */
 import {
   Access,
+  Completions,
   type Device,
   type Feature,
   openDevice,
@@ -164,6 +165,39 @@ describe.each<Fabric>([...fabrics])('on %s', (fabric) => {
     expect(WcFlags.grh).toBe(1);
   });
 
+  test('a queue pair in ERR can be reset and connected again', async ({ skip }) => {
+    const why = whyNot(fabric, 'reset');
+    skip(why !== undefined, why);
+    using pair = await openPair(fabric);
+    const { a, b } = pair;
+    for (const { qp, mr } of [a, b]) {
+      qp.postRecv(new RecvBatch(1).recv(1, mr));
+      qp.toError();
+      qp.modify('RESET');
+      expect(() => qp.postRecv(new RecvBatch(1).recv(1, mr))).toThrow(/RESET/);
+      qp.modify('INIT');
+      expect([qp.state, qp.recvRoom]).toEqual(['INIT', 128]);
+    }
+    await Promise.all([a.qp.connect(b.qp.address), b.qp.accept(a.qp.address)]);
+    b.qp.postRecv(new RecvBatch(1).recv(2, b.mr));
+    a.qp.post(new SendBatch(1).send(3, signaled).sge(a.mr, 0, 4));
+    expect(await take(b.cq, 1, a.cq)).toMatchObject([{ wrId: 2, status: 0 }]);
+  });
+
+  test('the device reports that a send queue has drained', async ({ skip }) => {
+    const why = whyNot(fabric, 'drain');
+    skip(why !== undefined, why);
+    using pair = await openPair(fabric);
+    const { a } = pair;
+    a.qp.modify('SQD');
+    for await (const { type, qpNum } of a.device.events) {
+      expect([type, qpNum]).toEqual(['sq_drained', a.qp.qpNum]);
+      break;
+    }
+    a.qp.modify('RTS');
+    expect(a.qp.state).toBe('RTS');
+  });
+
   test('what the device lacks is refused with its reason', async () => {
     using pair = await openPair(fabric);
     const { a, b } = pair;
@@ -186,4 +220,39 @@ describe.each<Fabric>([...fabrics])('on %s', (fabric) => {
     expect(a.device.whyNot('xrc')).toBeDefined();
     expect(() => a.device.whyNot('flying' as never)).toThrow(TypeError);
   });
+});
+
+test('sim loses datagrams by its seed, the same in each run', async () => {
+  const run = async (seed: number): Promise<number[]> => {
+    using device = openDevice('sim', { seed, lossPpm: 300_000, duplicatePpm: 100_000 });
+    using pd = device.allocPd();
+    using cq = device.createCq();
+    using sends = device.createCq();
+    using sender = pd.createQp({ type: 'ud', cq: sends });
+    using receiver = pd.createQp({ type: 'ud', cq, qkey: 1 });
+    for (const qp of [sender, receiver]) await qp.connect(new Uint8Array());
+    using mr = pd.regMr(pd.allocBuffer(8192));
+    using ah = pd.createAh({ gid: device.gid });
+    const receives = new RecvBatch(100);
+    for (let i = 0; i < 100; ++i) receives.recv(i, mr, i * 64, 64);
+    receiver.postRecv(receives);
+    for (let i = 0; i < 50; ++i) {
+      mr.bytes[7000] = i;
+      sender.post(
+        new SendBatch(1)
+          .send(i, signaled | SendFlags.inline)
+          .to(ah, receiver.qpNum, 1)
+          .sge(mr, 7000, 1),
+      );
+    }
+    const into = new Completions(128);
+    expect(sends.poll(into)).toBe(50);
+    const count = cq.poll(into);
+    return Array.from({ length: count }, (_, i) => mr.bytes[into.wrId(i) * 64 + 40]!);
+  };
+  const first = await run(7);
+  expect(new Set(first).size).toBeLessThan(50);
+  expect(new Set(first).size).toBeGreaterThan(10);
+  expect(await run(7)).toEqual(first);
+  expect(await run(8)).not.toEqual(first);
 });

@@ -2,6 +2,7 @@
 #include "binding/verbs/open_fabric.h"
 
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "fabric/shm/shm.h"
@@ -10,14 +11,17 @@
 namespace rdma_rpc::binding {
 namespace {
 
-/// The simulated devices of a thread that were opened with the same seed are in one world, so that their queue
-/// pairs can connect to each other. A world ends with its last device.
-std::shared_ptr<fabric::SimWorld> world_of_thread(std::uint64_t seed) {
-  thread_local std::map<std::uint64_t, std::weak_ptr<fabric::SimWorld>> worlds;
-  std::weak_ptr<fabric::SimWorld>& known = worlds[seed];
+/// The simulated devices of a thread that were opened with the same options are in one world, so that their
+/// queue pairs can connect to each other. A world ends with its last device.
+std::shared_ptr<fabric::SimWorld> world_of_thread(const OpenOptions& given) {
+  using Key = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>;
+  thread_local std::map<Key, std::weak_ptr<fabric::SimWorld>> worlds;
+  std::weak_ptr<fabric::SimWorld>& known = worlds[Key(given.seed, given.loss_ppm, given.duplicate_ppm)];
   if (auto world = known.lock()) return world;
   fabric::SimOptions options;
-  options.seed = seed;
+  options.seed = given.seed;
+  options.loss_ppm = given.loss_ppm;
+  options.duplicate_ppm = given.duplicate_ppm;
   auto world = std::make_shared<fabric::SimWorld>(options);
   known = world;
   return world;
@@ -28,7 +32,7 @@ std::shared_ptr<fabric::SimWorld> world_of_thread(std::uint64_t seed) {
 std::shared_ptr<OpenFabric> OpenFabric::open(const OpenOptions& options, std::string* error) {
   auto open = std::make_shared<OpenFabric>();
   if (options.fabric == "sim") {
-    open->world_ = world_of_thread(options.seed);
+    open->world_ = world_of_thread(options);
     open->device_ = open->world_->open_device();
   } else if (options.fabric == "shm") {
     open->device_ = fabric::open_shm_device({}, error);

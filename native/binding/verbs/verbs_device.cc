@@ -68,6 +68,8 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     OpenOptions options;
     options.fabric = given.Get("fabric").As<Napi::String>().Utf8Value();
     if (given.Get("seed").IsNumber()) options.seed = u64(given, "seed");
+    if (given.Get("lossPpm").IsNumber()) options.loss_ppm = u32(given, "lossPpm");
+    if (given.Get("duplicatePpm").IsNumber()) options.duplicate_ppm = u32(given, "duplicatePpm");
     if (given.Get("host").IsString()) options.host = given.Get("host").As<Napi::String>().Utf8Value();
     options.verbs = read_verbs(given.Get("verbs"));
     options.verbs.on_demand = given.Get("onDemand").ToBoolean();
