@@ -44,9 +44,9 @@ export interface QueuePair extends Disposable {
   /** Number of receives that the receive queue has room for. */
   readonly recvRoom: number;
   /**
-   * Moves to another state where the device can (`Device.whyNot`): `SQD` starts no further send, `RTS` goes on
-   * from SQD or SQE, `RESET` drops what is posted without completions, `INIT` after it can connect again, `ERR`
-   * as `toError`. Throws with code `refused` otherwise. See ibv_modify_qp(3).
+   * Moves to another state where the device can (`Device.whyNot`): `SQD` starts no further send, `RTS` goes
+   * on from SQD or SQE, `RESET` drops what is posted without completions, `INIT` after it can connect again,
+   * `ERR` as `toError`. Throws with code `refused` otherwise. See ibv_modify_qp(3).
    */
   modify(state: 'SQD' | 'RTS' | 'RESET' | 'INIT' | 'ERR'): void;
   /** UD: receives the datagrams to that group, too; 16 bytes. See ibv_attach_mcast(3). */
