@@ -2,17 +2,10 @@
 import { readdirSync } from 'node:fs';
 import { Completions, openDevice, RecvBatch, SendBatch } from 'rdma-rpc/verbs';
 import { expect, test } from 'vitest';
-import { collector } from '../../runtime/native/collector.ts';
 import { type Fabric, fabrics, openPair } from './ends.ts';
+import { collectAll } from './garbage.ts';
 
 const openFiles = (): number => readdirSync('/proc/self/fd').length;
-
-async function collectAll(): Promise<void> {
-  for (let i = 0; i < 8; ++i) {
-    collector()?.('all');
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
 
 /** A pair with everything in use: a posted receive, a send, a completion that was waited for. */
 async function useAndDrop(fabric: Fabric): Promise<void> {

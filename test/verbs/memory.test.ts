@@ -2,8 +2,8 @@
 import { Worker } from 'node:worker_threads';
 import { Access, SendBatch, SendFlags, WcStatus } from 'rdma-rpc/verbs';
 import { describe, expect, test } from 'vitest';
-import { collector } from '../../runtime/native/collector.ts';
 import { allRights, type End, openEnd, openPair, take } from './ends.ts';
+import { collectAll } from './garbage.ts';
 
 const bytes = 4096;
 const text = (from: Uint8Array, length: number): string => Buffer.from(from.subarray(0, length)).toString();
@@ -13,13 +13,6 @@ async function writeFrom(a: End, b: End, mr: End['mr'], word: string): Promise<v
   a.mr.bytes.set(Buffer.from(word));
   a.qp.post(new SendBatch(1).write(1, mr.addr, mr.rkey, SendFlags.signaled).sge(a.mr, 0, word.length));
   expect(await take(a.cq, 1, b.cq)).toMatchObject([{ status: WcStatus.success }]);
-}
-
-async function collectAll(): Promise<void> {
-  for (let i = 0; i < 5; ++i) {
-    collector()?.('all');
-    await new Promise((resolve) => setImmediate(resolve));
-  }
 }
 
 describe.each(['sim', 'shm'] as const)('on %s', (fabric) => {
