@@ -14,6 +14,7 @@
 #include "binding/objects/verbs_inspection.h"
 #include "binding/peer_credentials.h"
 #include "binding/unix_socket.h"
+#include "binding/verbs/verbs_device.h"
 #include "fabric/acceptor.h"
 
 namespace {
@@ -59,6 +60,7 @@ Napi::Value hand_off(const Napi::CallbackInfo& info) {
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   rdma_rpc::binding::define_module(env, exports);
+  rdma_rpc::binding::define_verbs_devices(env, exports);
   exports.Set("address", Napi::Function::New(env, address));
   exports.Set("keepFreedMemory", Napi::Function::New(env, keep_freed_memory));
   exports.Set("collectionWaitMs", Napi::Function::New(env, collection_wait));

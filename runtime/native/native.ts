@@ -17,6 +17,7 @@ import type { NativeOptions, SessionInfo, SessionOptions } from './options.ts';
 import { glibcVersion, whyNoAddon, whyNotNamed } from './remedy.ts';
 import type { NativeSockets } from './sockets.ts';
 import type { Stats } from './stats.ts';
+import type { NativeOpenOptions, NativeVerbsDevice } from './verbs-device.ts';
 import type { VerbsDetails, VerbsWatch } from './verbs-inspection.ts';
 import type { VerbsCapabilities, VerbsReport } from './verbs-report.ts';
 
@@ -271,6 +272,13 @@ export interface NativeContext {
 }
 
 export interface NativeModule extends NativeSockets {
+  /** Opens a device of `rdma-rpc/verbs`. Throws the reason when it cannot. */
+  openVerbsDevice(options: NativeOpenOptions): NativeVerbsDevice;
+  /**
+   * Returns the columns of verbs-device.ts as the addon was compiled with them, for the test that compares
+   * them.
+   */
+  verbsRecords(): Record<string, Record<string, number>>;
   createContext(options: NativeOptions): NativeContext;
   /**
    * Reports the RDMA devices. Registers `neededBytes` on each device as a test; a device that does not allow
@@ -340,6 +348,7 @@ export function loadNative(): NativeModule {
   if (addon.whyUnusable !== '') throw new Error(`rdma-rpc: ${addon.whyUnusable}`);
   loaded = {
     ...addon,
+    openVerbsDevice: (options) => addon.openVerbsDevice({ ...needs, ...options }),
     createContext: (options) => addon.createContext({ ...needs, clock: clockMs, collectYoung, ...options }),
   };
   return loaded;
