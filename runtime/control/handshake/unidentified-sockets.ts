@@ -28,7 +28,7 @@ export class UnidentifiedSockets {
     awaitedMs: (link) => link.awaitedMs,
     steps: (link) => link.steps,
     rank: () => 0,
-    evict: (link) => link.close(`nothing came for ${handshakeStallMs} ms, and others wait for TLS`),
+    evict: (link) => link.close(`nothing was received for ${handshakeStallMs} ms while others wait for TLS`),
   });
 
   /**
