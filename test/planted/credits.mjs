@@ -1,4 +1,4 @@
-/** Bugs of native/session/link/send_queue that let frames use credits of others, for main.mjs. */
+/** Bugs of native/session that let frames use credits which are kept for others, for main.mjs. */
 const program = 'session_test';
 
 export const creditBugs = [
