@@ -58,6 +58,7 @@ export class Session {
       },
       lastWords: () => undefined,
       onConsecutiveErrors: () => undefined,
+      onSilence: () => undefined,
       onRejected: () => undefined,
     };
     this.#calls = new ClientSession(context, target, inflightMax, noQueue, listener);

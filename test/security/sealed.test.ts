@@ -133,8 +133,8 @@ describe('an attacker on the path, where calls use tcp', () => {
     'changes one bit of %s: that session ends, and the bytes are not delivered',
     async (_, side, bytes, handled) => {
       const { server, seen, address } = await serve({ tls: serverCert, fabric: 'tcp', security }, tcp);
-      // The connect message is followed by a header of 32 bytes. The first long chunk is the data of READs and
-      // WRITEs.
+      // The connect message is followed by a header of 32 bytes. The first long chunk is the data of READs
+      // and WRITEs.
       const wanted = bytes > 65_536 ? 60_000 : connectMessageBytes + 32 + 20;
       let flipped = 0;
       const between = await onTheWay(address, (from, chunk, at) => {

@@ -28,7 +28,7 @@ export interface ClientLinkOwner {
   onPong(link: ClientLink): void;
   /** The configured number of consecutive errors has been reached. */
   onConsecutiveErrors(link: ClientLink): void;
-  /** Calls end at their deadlines, and nothing has come from the server for that long. May be called again. */
+  /** Calls end at their deadlines, and the server has been silent for that long. May be called again. */
   onSilence(link: ClientLink, silentMs: number): void;
 }
 

@@ -3,7 +3,6 @@
  * call slot. Entries are reused, so the only object created for a call is its promise. `start` fills an
  * entry, and one SETTLED or FAILED event empties it. Owned by a channel, on its JS thread.
  */
-
 import type { FabricContext } from '../../boundary/fabric-context.ts';
 import { Incoming } from '../../boundary/incoming/incoming.ts';
 import { noSlot } from '../../boundary/outgoing/outgoing.ts';
@@ -47,7 +46,6 @@ export class ClientSession implements SessionOwner, CallPlace {
   parts: PartEvents | undefined;
   readonly tally: AnswerTally;
   readonly silence: Silence;
-
   readonly #lastWords: LastWords;
   readonly #context: FabricContext;
   readonly #queue: CallQueue;
@@ -161,8 +159,7 @@ export class ClientSession implements SessionOwner, CallPlace {
       return true;
     }
     // Must be last: a getter may run user code, which must see this call in flight.
-    const { check } = method;
-    if (check.left > 0) check.look(request);
+    if (method.check.left > 0) method.check.look(request);
     return true;
   }
 
