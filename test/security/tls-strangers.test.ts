@@ -6,11 +6,12 @@ import { connect, type Server as Listener, createServer as listen, type Socket }
 import { duplexPair } from 'node:stream';
 import { connect as secureConnect, type TLSSocket } from 'node:tls';
 import { createServer, type Server } from 'rdma-rpc';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
+import { replaceClock } from '../../runtime/clock.ts';
 import { UnidentifiedSockets } from '../../runtime/control/handshake/unidentified-sockets.ts';
 import { TlsAcceptor } from '../../runtime/control/tls/tls-server.ts';
-import { handshakeQueueFactor, handshakes } from '../../runtime/limits.ts';
-import { until } from '../outcomes.ts';
+import { handshakeQueueFactor, handshakes, suspectTlsApartMs } from '../../runtime/limits.ts';
+import { turn, until } from '../outcomes.ts';
 import { Authority } from './certificates.ts';
 
 const authority = new Authority();
@@ -21,14 +22,16 @@ const sockets: Socket[] = [];
 let server: Server | undefined;
 let listener: Listener | undefined;
 afterEach(async () => {
+  replaceClock(undefined);
+  vi.useRealTimers();
   for (const socket of sockets.splice(0)) socket.destroy();
   await server?.shutdown({ graceMs: 0 });
   await new Promise((resolve) => (listener ? listener.close(resolve) : resolve(undefined)));
   server = listener = undefined;
 });
 
-function dial(port: number): Socket {
-  const socket = connect(port, '127.0.0.1');
+function dial(port: number, localAddress = '127.0.0.1'): Socket {
+  const socket = connect({ port, host: '127.0.0.1', localAddress });
   socket.on('error', () => undefined);
   socket.resume();
   sockets.push(socket);
@@ -94,6 +97,18 @@ test.each<[string, (port: number) => void]>([
   },
 );
 
+/** Listens as a worker group does, and returns the port. */
+async function listenAsGroup(unidentified: UnidentifiedSockets, added?: () => void): Promise<number> {
+  listener = listen((socket) => {
+    unidentified.add(socket, 'a client');
+    added?.();
+  });
+  const { port } = await new Promise<{ port: number }>((resolve) => {
+    listener!.listen(0, '127.0.0.1', () => resolve(listener!.address() as { port: number }));
+  });
+  return port;
+}
+
 test('of a worker group', async () => {
   const taken: Socket[] = [];
   const unidentified = new UnidentifiedSockets(
@@ -101,12 +116,8 @@ test('of a worker group', async () => {
     new TlsAcceptor('test', tls, () => undefined),
   );
   let most = 0;
-  listener = listen((socket) => {
-    unidentified.add(socket, 'a client');
+  const port = await listenAsGroup(unidentified, () => {
     most = Math.max(most, unidentified.count);
-  });
-  const { port } = await new Promise<{ port: number }>((resolve) => {
-    listener!.listen(0, '127.0.0.1', () => resolve(listener!.address() as { port: number }));
   });
   const client = await halfway(port);
   const max = handshakes.default;
@@ -119,3 +130,64 @@ test('of a worker group', async () => {
   unidentified.close();
   await until(() => unidentified.count === 0);
 });
+
+/** The first bytes of a TLS client. */
+async function clientHello(): Promise<Buffer> {
+  const [near, far] = duplexPair();
+  const secured = secureConnect({ socket: near, host: '127.0.0.1' });
+  secured.on('error', () => undefined);
+  const bytes = await new Promise<Buffer>((resolve) => far.once('data', resolve));
+  secured.destroy();
+  return bytes;
+}
+
+test.each<[string, (failed: () => void) => Promise<number>]>([
+  [
+    'a server',
+    async (failed) => {
+      server = createServer({ tls, log: failed });
+      return Number((await server.listen('127.0.0.1:0')).split(':')[1]);
+    },
+  ],
+  [
+    'a worker group',
+    async (failed) => {
+      const acceptor = new TlsAcceptor('test', tls, () => undefined);
+      return await listenAsGroup(new UnidentifiedSockets((socket) => socket.destroy(), acceptor, failed));
+    },
+  ],
+])(
+  'an address whose TLS handshakes fail gets few signatures of %s, and keeps out no other address',
+  async (_, serve) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    replaceClock(() => performance.now());
+    let failed = 0;
+    const port = await serve(() => void ++failed);
+    const hello = await clientHello();
+    const answered: Socket[] = [];
+    /** Sends one ClientHello. The answer begins with the server's signature, and nothing follows it. */
+    const stranger = (): Socket => {
+      const socket = dial(port, '127.1.0.1');
+      socket.write(hello);
+      return socket.once('data', () => answered.push(socket));
+    };
+    const first = stranger();
+    await until(() => answered.length === 1);
+    first.destroy();
+    await until(() => failed === 1);
+    await turn();
+    for (let i = 0; i < 20; ++i) stranger();
+    await until(() => answered.length === 2);
+    const client = secureConnect({ port, host: '127.0.0.1', ca: authority.ca });
+    sockets.push(client);
+    await new Promise((resolve, reject) => client.on('secureConnect', resolve).on('error', reject));
+    expect(answered).toHaveLength(2);
+    for (let expected = 3; expected <= 5; ++expected) {
+      vi.advanceTimersByTime(suspectTlsApartMs - 1);
+      await turn();
+      expect(answered).toHaveLength(expected - 1);
+      vi.advanceTimersByTime(1);
+      await until(() => answered.length === expected);
+    }
+  },
+);
