@@ -21,13 +21,15 @@ const tls = { cert, key };
 const sockets: Socket[] = [];
 let server: Server | undefined;
 let listener: Listener | undefined;
+let unidentified: UnidentifiedSockets | undefined;
 afterEach(async () => {
   replaceClock(undefined);
   vi.useRealTimers();
   for (const socket of sockets.splice(0)) socket.destroy();
   await server?.shutdown({ graceMs: 0 });
+  unidentified?.close();
   await new Promise((resolve) => (listener ? listener.close(resolve) : resolve(undefined)));
-  server = listener = undefined;
+  server = listener = unidentified = undefined;
 });
 
 function dial(port: number, localAddress = '127.0.0.1'): Socket {
@@ -98,9 +100,10 @@ test.each<[string, (port: number) => void]>([
 );
 
 /** Listens as a worker group does, and returns the port. */
-async function listenAsGroup(unidentified: UnidentifiedSockets, added?: () => void): Promise<number> {
+async function listenAsGroup(group: UnidentifiedSockets, added?: () => void): Promise<number> {
+  unidentified = group;
   listener = listen((socket) => {
-    unidentified.add(socket, 'a client');
+    group.add(socket, 'a client');
     added?.();
   });
   const { port } = await new Promise<{ port: number }>((resolve) => {
@@ -111,24 +114,24 @@ async function listenAsGroup(unidentified: UnidentifiedSockets, added?: () => vo
 
 test('of a worker group', async () => {
   const taken: Socket[] = [];
-  const unidentified = new UnidentifiedSockets(
+  const group = new UnidentifiedSockets(
     (socket) => taken.push(socket),
     new TlsAcceptor('test', tls, () => undefined),
   );
   let most = 0;
-  const port = await listenAsGroup(unidentified, () => {
-    most = Math.max(most, unidentified.count);
+  const port = await listenAsGroup(group, () => {
+    most = Math.max(most, group.count);
   });
   const client = await halfway(port);
   const max = handshakes.default;
   await silent(port, 4 * max, 3 * max);
-  await until(() => unidentified.count === max + 1);
+  await until(() => group.count === max + 1);
   client.goOn();
   await until(() => taken.length > 0);
   expect(most).toBeLessThanOrEqual(max * handshakeQueueFactor);
   taken[0]?.destroy();
-  unidentified.close();
-  await until(() => unidentified.count === 0);
+  group.close();
+  await until(() => group.count === 0);
 });
 
 /** The first bytes of a TLS client. */
