@@ -85,6 +85,16 @@ export const controlBugs = [
     ],
   },
   {
+    name: 'a worker group takes every client that completes TLS for one that is let in',
+    file: 'unidentified-sockets.ts',
+    from: 'if (verdictOf(duplex)?.refused !== undefined) this.#suspects.failed(address);\n        else if',
+    to: 'if',
+    caughtBy: [
+      'test/security/tls-strangers.test.ts',
+      'a client without a trusted certificate counts as failed at a worker group, too',
+    ],
+  },
+  {
     name: 'strangers who come again at once keep the appointments that they do not want',
     file: 'handshakes.ts',
     from: 'if (this.#suspects.came(address)) this.#limiter.lapse(rank);',

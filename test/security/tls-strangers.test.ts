@@ -194,3 +194,22 @@ test.each<[string, (failed: () => void) => Promise<number>]>([
     }
   },
 );
+
+test('a client without a trusted certificate counts as failed at a worker group, too', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  replaceClock(() => performance.now());
+  let passedOn = 0;
+  const acceptor = new TlsAcceptor('test', { ...tls, ca: authority.ca }, () => undefined);
+  const port = await listenAsGroup(new UnidentifiedSockets(() => void ++passedOn, acceptor));
+  const come = (localAddress: string): void => {
+    sockets.push(secureConnect({ socket: dial(port, localAddress), ca: authority.ca, host: '127.0.0.1' }));
+  };
+  come('127.1.0.1');
+  await until(() => passedOn === 1);
+  for (let i = 0; i < 3; ++i) come('127.1.0.1');
+  await until(() => passedOn >= 2);
+  come('127.0.0.1');
+  await until(() => passedOn >= 3);
+  await turn();
+  expect([passedOn, unidentified?.count]).toEqual([3, 2]);
+});

@@ -10,7 +10,7 @@ import { suspectRanks } from './suspects.ts';
  */
 const lastRankEvery = 4;
 
-export interface Waiting<T, W> {
+interface Waiting<T, W> {
   readonly one: T;
   readonly waiter: W;
   readonly rank: number;
