@@ -2,9 +2,9 @@
  * The connections of a server whose handshake is in progress. Each has a time limit. The number of
  * connections that have sent nothing yet is limited (silent.ts), and so is the number of handshakes that are
  * being served (handshake-limiter.ts). TLS with suspect addresses also begins at a limited rate
- * (suspect-tls.ts). While `authenticate` decides about a connection, the connection
- * occupies no slot of the limiter. After that it uses a second limiter, to which unauthenticated peers have
- * no access: so slow decisions about unauthenticated peers delay nobody else. Used by a server.
+ * (suspect-tls.ts). While `authenticate` decides about a connection, the connection occupies no slot of the
+ * limiter. After that it uses a second limiter, to which unauthenticated peers have no access: so slow
+ * decisions about unauthenticated peers delay nobody else. Used by a server.
  */
 import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
