@@ -104,7 +104,7 @@ function checked(generated: Generated, { out = '' }: GenerateOptions): Generated
   for (const file of generated.written)
     console.error(pc.red(`${relative(process.cwd(), file)}: not up to date`));
   for (const file of generated.stale)
-    console.error(pc.red(`${relative(process.cwd(), file)}: nothing generates it any more; remove it`));
+    console.error(pc.red(`${relative(process.cwd(), file)}: it is no longer generated; remove it`));
   if (generated.written.length > 0) console.error('run rdma-rpc gen without --check');
   return undefined;
 }
@@ -137,7 +137,7 @@ async function generateOnce(options: GenerateOptions): Promise<Generated | undef
     if (options.check === true) return checked(generated, options);
     const count = `${generated.outputs.length} file${generated.outputs.length === 1 ? '' : 's'}`;
     for (const file of generated.stale)
-      console.error(pc.yellow(`${relative(process.cwd(), file)}: nothing generates it any more; remove it`));
+      console.error(pc.yellow(`${relative(process.cwd(), file)}: it is no longer generated; remove it`));
     console.log(
       `${count} generated in ${options.out} (${generated.written.length} changed, ${Math.round(performance.now() - start)} ms)`,
     );

@@ -239,7 +239,7 @@ export const shmSlotBytes = 17 * KiB;
 /** Send slots of a thread's context, shared by its sessions: four sessions with full windows. */
 export const sendSlots = { default: 1024, min: 16, max: 65_536 } as const;
 /** Low bits of a session's number, which are its place among those alive. */
-export const sessionPlaces = 0x3fff;
+export const sessionIndexMask = 0x3fff;
 /**
  * A session gets another send slot while it holds no more than so many times what is free; the last one in
  * `reservedSlots` is for those that hold less than their part of them (native/session/limits.h).

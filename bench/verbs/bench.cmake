@@ -8,3 +8,7 @@ endif()
 
 add_executable(mr_cache_hit ${verbs_bench}/mr_cache_hit.cc)
 target_link_libraries(mr_cache_hit PRIVATE rdma_rpc_core)
+
+# On devices made of software: bench/verbs/post-poll.ts.
+add_executable(post_poll ${verbs_bench}/post_poll.cc)
+target_link_libraries(post_poll PRIVATE rdma_rpc_core)

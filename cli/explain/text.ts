@@ -86,7 +86,7 @@ export function explained(
     security === 'sealed'
       ? 'it is sealed there, so that it cannot be read in transit'
       : carrier === 'text' || bytes < gatherBytes
-        ? `only a bytes field of ${shown(gatherBytes)} or more is sent from where it is`
+        ? `only a bytes field of ${shown(gatherBytes)} or more is sent in place`
         : capabilities.copiesLate
           ? 'this fabric reads memory after the call has been made, so that of the application is copied'
           : which === 'request' && bytes <= capabilities.copiedRequestBytes

@@ -23,7 +23,7 @@ export function checkDevices(machine: Machine, { verbs }: Facts): Finding[] {
       : problem(
           'devices',
           `${name} cannot be used: ${whyNot}`,
-          'what it says, or another device (verbs.device)',
+          'see the message, or use another device (verbs.device)',
         ),
   );
 }

@@ -22,7 +22,11 @@ export function checkFabrics(_: Machine, { fabrics }: Facts): Finding[] {
     .map(({ name, whyNot }) =>
       whyNot === ''
         ? ok('fabrics', `${name} can be used`)
-        : problem('fabrics', `${name} cannot be used: ${whyNot}`, 'what it says; the other fabrics go on'),
+        : problem(
+            'fabrics',
+            `${name} cannot be used: ${whyNot}`,
+            'see the message; the other fabrics still work',
+          ),
     );
 }
 

@@ -5,29 +5,38 @@
 import type { Command } from '#commander';
 import pc from '#picocolors';
 import { firstSessionBytes } from '../../runtime/boundary/contexts.ts';
+import { type DeviceCounters, readDeviceCounters } from '../../runtime/counters/device-counters.ts';
 import {
   loadNative,
   type VerbsCapabilities,
+  type VerbsDetails,
   type VerbsDevice,
   type VerbsPort,
   type VerbsReport,
 } from '../../runtime/native/native.ts';
+import { detailLines } from './device-details.ts';
 
 export function addDevicesCommand(program: Command): void {
   program
     .command('devices')
     .description('list RDMA devices with their capabilities, and what is missing to use them')
+    .option('-v, --verbose', 'all attributes and counters, as ibv_devinfo -v has them')
     .option('--json', 'print all details as JSON, for programs')
-    .action(({ json }: { json?: true }) => {
+    .action(async ({ json, verbose }: { json?: true; verbose?: true }) => {
       let report: VerbsReport;
+      let details: readonly VerbsDetails[] = [];
       try {
-        report = loadNative().verbsDevices(firstSessionBytes());
+        const native = loadNative();
+        report = native.verbsDevices(firstSessionBytes());
+        if (verbose === true) details = native.verbsDetails();
       } catch (error) {
         console.error(pc.red(`error: ${(error as Error).message}`));
         process.exitCode = 1;
         return;
       }
-      console.log(json === true ? JSON.stringify(report, null, 2) : devicesText(report));
+      const counters = verbose === true ? await readDeviceCounters() : [];
+      const all = verbose === true ? { ...report, details, counters } : report;
+      console.log(json === true ? JSON.stringify(all, null, 2) : devicesText(report, details, counters));
     });
 }
 
@@ -72,7 +81,10 @@ function portLines({ number, state, linkLayer, activeMtu, lid, gids }: VerbsPort
   ];
 }
 
-function deviceLines({ name, transport, whyNot, capabilities, ports }: VerbsDevice): string[] {
+function deviceLines(
+  { name, transport, whyNot, capabilities, ports }: VerbsDevice,
+  more: readonly string[],
+): string[] {
   const lines = ports.flatMap(portLines);
   // The capabilities of a device that cannot be opened are unknown.
   if (capabilities.maxQpWr !== 0) lines.push(...capabilityLines(capabilities));
@@ -80,16 +92,25 @@ function deviceLines({ name, transport, whyNot, capabilities, ports }: VerbsDevi
     '',
     `${name} (${transport}): ${whyNot === '' ? 'can be used' : `cannot be used: ${whyNot}`}`,
     ...lines.map((line) => `  ${line}`),
+    ...more,
   ];
 }
 
-export function devicesText({ devices, whyNone, whyNoCm, memlock }: VerbsReport): string {
+/** `details` and `counters` are shown below the devices that they are about; both may be empty. */
+export function devicesText(
+  { devices, whyNone, whyNoCm, memlock }: VerbsReport,
+  details: readonly VerbsDetails[] = [],
+  counters: readonly DeviceCounters[] = [],
+): string {
   if (devices.length === 0) return `no RDMA device: ${whyNone}`;
   const count = `${devices.length} RDMA device${devices.length === 1 ? '' : 's'}`;
   return [
     `${count}, ${devices.filter(({ whyNot }) => whyNot === '').length} can be used`,
     `rdma_cm: ${whyNoCm === '' ? 'can be used' : `cannot be used: ${whyNoCm}`}`,
     `locked memory: ${memlock}`,
-    ...devices.flatMap(deviceLines),
+    ...devices.flatMap((device) => {
+      const detail = details.find(({ name }) => name === device.name);
+      return deviceLines(device, detail === undefined ? [] : detailLines(detail, counters));
+    }),
   ].join('\n');
 }

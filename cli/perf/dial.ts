@@ -75,7 +75,7 @@ function candidates(plan: Plan, control: Control, { fabric, device }: DialOption
 }
 
 const remedies: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nobody listens there: start `rdma-rpc perf` on that side first',
+  ECONNREFUSED: 'no program listens there: start `rdma-rpc perf` on that side first',
   ENOTFOUND: 'the host name is unknown',
   EAI_AGAIN: 'the host name is unknown',
   EHOSTUNREACH: 'no route leads to it',

@@ -2,9 +2,8 @@
  * `rdma-rpc perf`: measures a fabric or a device without RPC, as perftest does. Exit codes: 0 measured, 1 not
  * measured, or data was damaged, 2 the command line is wrong.
  */
-import { isIP } from 'node:net';
 import type { Command } from '#commander';
-import { parseAddress } from '../../runtime/control/socket/address.ts';
+import { hostPort } from '../host-port.ts';
 import { jsonText, printable } from '../output.ts';
 import { sayError } from '../server/connection.ts';
 import { PerfError } from './control.ts';
@@ -41,17 +40,9 @@ function testOf(name: string): TestName {
   throw new UsageError(`unknown test '${name}': give one of ${testNames.join(', ')}, then the address`);
 }
 
-/** host, host:port or [IPv6]:port. */
 function addressOf(text: string, port: number): { host: string; port: number } {
-  const bracketed = /^\[(.+)\]$/.exec(text)?.[1];
-  const alone = bracketed ?? text;
-  if (isIP(alone) === 6 || (bracketed === undefined && /^[^:]+$/.test(text))) return { host: alone, port };
-  try {
-    const found = parseAddress(text);
-    if (found.kind === 'tcp' && found.port > 0) return found;
-  } catch {
-    // Reported below, in the form that this command takes.
-  }
+  const found = hostPort(text, port);
+  if (found !== undefined) return found;
   throw new UsageError(`'${text}' is not an address: give host, host:port or [IPv6]:port`);
 }
 

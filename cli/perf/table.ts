@@ -118,7 +118,7 @@ function sumLines(tested: Tested, gbits: boolean): string[] {
 export function validationText({ corrupt, peers }: Tested): string {
   const messages = peers.flatMap(({ rows }) => rows).reduce((sum, row) => sum + row.messages, 0);
   const first = peers.find(({ firstCorrupt }) => firstCorrupt !== '')?.firstCorrupt ?? 'seen by the peer';
-  return `${corrupt} of ${messages} messages were not what was sent; the first: ${first}`;
+  return `${corrupt} of ${messages} messages arrived with wrong bytes; the first: ${first}`;
 }
 
 export function testedText(tested: Tested, gbits: boolean): string {

@@ -110,8 +110,8 @@ const inFlags: readonly (readonly [string, string])[] = [
     'this server takes TLS on host:port addresses only: give --ca, or --tls',
   ],
   [
-    'this server takes clients with a certificate that it trusts (option tls of the channel)',
-    'this server takes clients with a certificate that it trusts: --cert and --key, signed by an authority that it has (its ca)',
+    'this server accepts only clients with a certificate that it trusts (option tls of the channel)',
+    'this server accepts only clients with a certificate that it trusts: --cert and --key, signed by an authority that it has (its ca)',
   ],
   [
     'the server does not speak TLS at this address: give its option tls, or none to this channel',

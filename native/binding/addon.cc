@@ -1,5 +1,4 @@
-// Entry point of the addon: once per JS thread, no state of its own but what that thread has left for
-// collections.
+// Entry point of the addon. Runs once per JS thread; its only state is the thread's budget for collections.
 #include <napi.h>
 
 #include <algorithm>
@@ -12,8 +11,10 @@
 #include "binding/file_lock.h"
 #include "binding/freed_memory.h"
 #include "binding/native_context.h"
+#include "binding/objects/verbs_inspection.h"
 #include "binding/peer_credentials.h"
 #include "binding/unix_socket.h"
+#include "binding/verbs/verbs_device.h"
 #include "fabric/acceptor.h"
 
 namespace {
@@ -22,10 +23,11 @@ using rdma_rpc::binding::CollectionBudget;
 using rdma_rpc::binding::monotonic_ns;
 
 constexpr double kNsPerMs = 1e6;
-/// No collection takes longer, whatever JS says.
+/// Upper limit for the duration of a collection that JS reports.
 constexpr double kCollectionMaxMs = 60'000;
 
-/// What JS cannot see: buffers that are to begin on 64 bytes are cut by it, tests of zero copy look at it.
+/// Returns the address of an ArrayBuffer, which JS cannot see otherwise. The runtime needs it to align
+/// buffers to 64 bytes, and tests of zero copy compare it.
 Napi::Value address(const Napi::CallbackInfo& info) {
   if (!info[0].IsArrayBuffer()) return Napi::Number::New(info.Env(), 0);
   const auto at = reinterpret_cast<std::uintptr_t>(info[0].As<Napi::ArrayBuffer>().Data());
@@ -34,7 +36,7 @@ Napi::Value address(const Napi::CallbackInfo& info) {
 
 void keep_freed_memory(const Napi::CallbackInfo&) { rdma_rpc::binding::keep_freed_memory(); }
 
-/// In milliseconds.
+/// Returns the milliseconds until the next collection is allowed.
 Napi::Value collection_wait(const Napi::CallbackInfo& info) {
   const std::uint64_t next = CollectionBudget::of_thread().next_ns(), now = monotonic_ns();
   return Napi::Number::New(info.Env(), next <= now ? 0.0 : static_cast<double>(next - now) / kNsPerMs);
@@ -46,7 +48,8 @@ void collection_done(const Napi::CallbackInfo& info) {
   CollectionBudget::of_thread().spend(now - std::min(now, static_cast<std::uint64_t>(cost_ns)), now);
 }
 
-/// A connection that JS has accepted, and the bytes that it began with, for a queue pair of any thread.
+/// Hands over a connection that JS has accepted, with the bytes already read from it, to a queue pair of any
+/// thread.
 Napi::Value hand_off(const Napi::CallbackInfo& info) {
   const auto bytes = info[1].As<Napi::Uint8Array>();
   const std::string why =
@@ -57,6 +60,7 @@ Napi::Value hand_off(const Napi::CallbackInfo& info) {
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   rdma_rpc::binding::define_module(env, exports);
+  rdma_rpc::binding::define_verbs_devices(env, exports);
   exports.Set("address", Napi::Function::New(env, address));
   exports.Set("keepFreedMemory", Napi::Function::New(env, keep_freed_memory));
   exports.Set("collectionWaitMs", Napi::Function::New(env, collection_wait));
@@ -65,6 +69,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("handOff", Napi::Function::New(env, hand_off));
   exports.Set("lockFile", Napi::Function::New(env, rdma_rpc::binding::lock_file));
   rdma_rpc::binding::define_unix_sockets(env, exports);
+  rdma_rpc::binding::define_verbs_inspection(env, exports);
   exports.Set("unlockFile", Napi::Function::New(env, rdma_rpc::binding::unlock_file));
   exports.Set("peerCredentials", Napi::Function::New(env, rdma_rpc::binding::peer_credentials));
   return exports;

@@ -16,27 +16,27 @@ namespace ev = session::boundary::ev;
 
 namespace {
 
-/// What V8 is told, for a moment, when calls wait for memory that only uncollected buffers hold: more than
-/// its hard limit for external memory, so that it collects now.
+/// External memory reported to V8 for a moment when calls wait for memory that only uncollected buffers hold.
+/// It exceeds V8's hard limit, so that V8 collects now.
 constexpr std::int64_t kCollectNowBytes = std::int64_t{1} << 33;
-/// Less than a channel waits for a connection (connectTimeoutMs), so that its error says what was missing.
+/// Shorter than a channel waits for a connection (connectTimeoutMs), so that the error names the cause.
 constexpr std::uint32_t kTcpConnectMs = 4'000;
-/// What a peer of another user may cost this thread at the end of a session.
+/// How long a peer of another user may delay this thread at the end of a session.
 constexpr std::uint32_t kOtherUserGraceUs = 1'000;
-/// Of a stepped simulation, when nothing else happens: as long as the pump sleeps before it looks at what has
-/// timed out.
+/// A stepped simulation advances by this when nothing else happens: the time that the pump sleeps before it
+/// checks timeouts.
 constexpr std::uint64_t kStepIdleNs = 5'000'000;
 constexpr int kClockPairs = 5;
 
 std::shared_ptr<fabric::Device> open_device(const EngineOptions& options,
                                             std::shared_ptr<fabric::SimWorld>& stepped, std::string* error) {
   if (options.fabric == "shm") return fabric::open_shm_device({}, error);
-  // Each session has a device of its own, and a peer that stands still in a copy is not waited for: it may be
-  // anybody.
+  // Each session has a device of its own. Its peer may be any user, so nothing waits for a peer that stops in
+  // the middle of a copy.
   if (options.fabric == "shm-fd")
     return fabric::open_shm_device({.revoke_grace_us = kOtherUserGraceUs, .by_descriptors = true}, error);
   if (options.fabric == "verbs") return fabric::open_verbs_device(options.verbs, error);
-  // The server's listener is in JS, and hands over what comes.
+  // No listener here: the server listens in JS, which hands over its connections.
   if (options.fabric == "tcp")
     return fabric::open_tcp_device({.host = "", .connect_timeout_ms = kTcpConnectMs}, error);
   if (options.fabric == "sim") {
@@ -51,8 +51,8 @@ std::shared_ptr<fabric::Device> open_device(const EngineOptions& options,
   return nullptr;
 }
 
-/// The origin of JS's clock, on the clock that we read. The thread may lose its processor between the two
-/// reads: of a few pairs the closest counts.
+/// Returns the origin of the clock of JS on our clock. The thread may be preempted between reading the two,
+/// so of a few pairs of reads the closest one counts.
 std::uint64_t origin_of(const Napi::Function& clock) {
   std::uint64_t origin_ns = 0, closest_ns = UINT64_MAX;
   for (int pair = 0; pair < kClockPairs; ++pair) {
@@ -73,7 +73,7 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   auto device = open_device(options, stepped, error);
   if (device == nullptr) return nullptr;
   session::ContextOptions wanted = options.context;
-  // What another user may reach is what was set aside for it, whatever was configured for others.
+  // Another user must only reach memory reserved for it, whatever is configured for other fabrics.
   if (options.fabric == "shm-fd") wanted.exposure = session::Exposure::staging;
   const std::weak_ptr<fabric::Device> opened = device;
   auto context = session::Context::open(std::move(device), wanted, error);
@@ -123,7 +123,7 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
     engine->pump_->set_clock([world = engine->stepped_] { return world->now_ns(); });
   }
   engine->pump_->on_report([engine] { engine->report(); });
-  // What an idle program has dropped comes back, too, and one whose messages have become small.
+  // Also frees memory dropped by a program that is idle, or whose messages have become small.
   engine->pump_->on_rest([engine] {
     const Napi::HandleScope scope(engine->env_);
     engine->blocks_->rest();
@@ -166,17 +166,17 @@ bool Engine::deliver(std::uint32_t count, std::uint64_t now_ns) {
   clock_[0] = static_cast<double>(now_ns - clock_origin_ns_) / 1e6;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::int32_t region = context_->events()[i * ev::words + ev::region];
-    if (region > 0) blocks_->lent(static_cast<memory::BlockId>(region));
+    if (region > 0) blocks_->lent(static_cast<memory::BlockId>(region), HeldBy::buffer);
   }
   if (callback_.IsEmpty()) return true;
   const napi_env env = env_;
   napi_value argument = nullptr;
-  napi_value result = nullptr;  // nobody's, but Deno writes it without looking whether it is wanted
+  napi_value result = nullptr;  // not used, but Deno writes it even when the pointer to it is null
   napi_create_uint32(env, count, &argument);
   const napi_status status =
       napi_make_callback(env, kRootContext, receiver_.Value(), callback_.Value(), 1, &argument, &result);
   if (status == napi_ok) {
-    // Microtasks have run: what callers drop at once is dropped by now.
+    // Microtasks have run, so callers that drop a message at once have done so.
     if (blocks_ != nullptr && blocks_->young().wanted()) {
       if (const std::uint64_t later_ns = monotonic_ns(); blocks_->young().due(later_ns))
         collect_young(later_ns);
@@ -219,7 +219,8 @@ memory::BlockId Engine::lend(std::size_t bytes, memory::Use use, std::uint32_t n
   const session::Session* session = context_->find(number);
   const memory::OwnerId owner = session != nullptr ? session->owner() : memory::kNobody;
   const memory::BlockId block = context_->alloc(bytes, use, owner);
-  if (block != memory::kNoBlock) blocks_->lent(block);
+  const HeldBy held_by = use == memory::Use::application ? HeldBy::buffer : HeldBy::number;
+  if (block != memory::kNoBlock) blocks_->lent(block, held_by);
   return block;
 }
 
@@ -259,8 +260,8 @@ Napi::Value Engine::clock() {
   return Napi::Float64Array::New(env_, 1, buffer, 0);
 }
 
-/// No JS comes after this that could look into a buffer, and Deno has no handle scope here and opens none:
-/// there, nothing may be asked for that makes a handle.
+/// No JS runs after this that could read a buffer. In Deno there is no handle scope here, so no handle may be
+/// created.
 void Engine::thread_ends() {
   if (closed_ || loop_ == LoopKind::libuv) return close(true);
   for (auto& array : shared_arrays_) array.Reset();
@@ -285,7 +286,7 @@ void Engine::close(bool thread_ends) {
 void Engine::leave_device() {
   if (left_device_) return;
   left_device_ = true;
-  // The descriptor that it watches belongs to the device.
+  // The pump watches a descriptor of the device, so it is closed first.
   pump_->close([this] {
     pump_closed_ = true;
     if (closed_) delete this;
@@ -302,7 +303,7 @@ void Engine::end() {
   callback_.Reset();
   collect_young_.Reset();
   receiver_.Reset();
-  // The descriptor that it watches belongs to the device: let go of before that closes it.
+  // The pump watches a descriptor of the device, so it is closed first.
   if (!left_device_) pump_->close([this] { delete this; });
   context_.reset();
   if (pump_closed_) delete this;

@@ -1,6 +1,6 @@
-// Everything native behind one NativeContext object: device, context, pump and the buffers that JS has of
-// their memory. Its own class because it must outlive that object: the event loop lets go of it only an
-// iteration after close(). On the JS thread. Deletes itself.
+// Everything native behind one NativeContext object: device, context, pump, and the buffers through which JS
+// sees their memory. It is a class of its own because it must outlive that object: the event loop releases it
+// only one iteration after close(). On the JS thread. Deletes itself.
 #pragma once
 
 #include <napi.h>
@@ -27,29 +27,29 @@ struct EngineOptions {
   Polling polling = Polling::adaptive;
   LoopKind loop = LoopKind::libuv;
   Collected collected = Collected::memory;
-  Napi::Function clock;  ///< JS's (runtime/clock.ts), in ms; valid while the options are read
-  Napi::Function
-      collect_young;  ///< collects V8's young objects (runtime/native/collector.ts); empty: nothing does
+  Napi::Function clock;  ///< the clock of JS (runtime/clock.ts), in ms; valid while the options are read
+  Napi::Function collect_young;  ///< collects V8's young objects (runtime/native/collector.ts); may be empty
   std::uint64_t seed = 1;
-  bool stepped = false;  ///< sim: nothing happens but in step()
+  bool stepped = false;  ///< sim: events happen only in step()
   fabric::VerbsOptions verbs;
   session::ContextOptions context;
-  std::size_t staging_bytes = 0;  ///< of each session; 0: by its largest message
+  std::size_t staging_bytes = 0;  ///< per session; 0 for the size of its largest message
 };
 
 class Engine {
  public:
-  /// Null, with the reason in `error`.
+  /// Returns null, with the reason in `error`, when it cannot be opened.
   static Engine* open(Napi::Env env, const EngineOptions& options, std::string* error);
-  /// Ends everything: no callback any more, all shared buffers detached. The engine is gone afterwards.
+  /// Ends everything and detaches all shared buffers. No callback is called afterwards, and the engine
+  /// deletes itself.
   void close(bool thread_ends = false);
 
-  /// The device has been removed, and no session is left: closes it, and keeps what leases of the application
-  /// show. Afterwards only blocks can be given back, and close() is to come.
+  /// Closes a device that has been removed, when no session is left. Keeps the memory of the application's
+  /// leases. Afterwards only blocks can be released and close() be called.
   void leave_device();
 
   session::Context& context() { return *context_; }
-  /// The same, at the time that it is: for what JS asks for outside of a turn.
+  /// Returns the context with its clock set to now, for calls from JS outside of a turn.
   session::Context& context_now() {
     context_->set_time(pump_->now_ns());
     return *context_;
@@ -58,25 +58,25 @@ class Engine {
   BlockBuffers& blocks() { return *blocks_; }
   WatchedBuffers& watched() { return watched_; }
   Pump& pump() { return *pump_; }
-  /// The pointer that its JS object has to this engine: null from close() on, which the end of the thread may
-  /// call first.
+  /// `owner` is the pointer that the JS object has to this engine. close() sets it to null; the end of the
+  /// thread may call that first.
   void set_owner(Engine** owner) { owner_ = owner; }
-  /// A stepped simulation: carries out its next event, in the order of the seed. False: there is none, and
-  /// its clock has moved on by 5 ms.
+  /// Stepped simulation: executes its next event, in the order of the seed. Returns false when there is none;
+  /// its clock then advances by 5 ms.
   bool step();
   void set_callback(Napi::Function callback) { callback_ = Napi::Persistent(callback); }
 
-  /// A block for JS, with one reference that is JS's, or kNoBlock. A number that no session has: it counts
-  /// for nobody.
+  /// Returns a block with one reference for JS, or kNoBlock. The block is charged to this session, or to none
+  /// when no session has the number.
   memory::BlockId lend(std::size_t bytes, memory::Use use, std::uint32_t session);
   Napi::Value send_slab();
   Napi::Value reassembled_messages();
   Napi::Value short_messages();
-  /// The window of that session's receives that the slot is in, see boundary::receive_window.
+  /// Returns the window of the session's receives that contains the slot, see boundary::receive_window.
   Napi::Value receive_window(const session::Session& session, std::uint32_t receive_slot);
   Napi::Value int32_array(std::int32_t* words, std::size_t count);
   Napi::Value clock();
-  /// Words of the gather entries of a bulk submission, as many as it may have, and the same for JS.
+  /// Words for as many gather entries as a bulk submission may have, and the same as an array for JS.
   std::span<std::int32_t> gather_entries() { return gather_entries_; }
   Napi::Value gather_entries_array() { return int32_array(gather_entries_, std::size(gather_entries_)); }
   /// See boundary::kScratchBytes.
@@ -104,7 +104,7 @@ class Engine {
   std::unique_ptr<BackgroundRegistrations> registrations_;
   std::unique_ptr<BlockBuffers> blocks_;
   std::unique_ptr<Pump> pump_;
-  std::shared_ptr<fabric::SimWorld> stepped_;  ///< null: no stepped simulation
+  std::shared_ptr<fabric::SimWorld> stepped_;  ///< null outside of a stepped simulation
   Napi::FunctionReference callback_, collect_young_;
   Napi::ObjectReference receiver_;  ///< `this` of the callback
   napi_async_cleanup_hook_handle cleanup_ = nullptr;
@@ -118,8 +118,8 @@ class Engine {
   std::uint64_t clock_origin_ns_ = 0;
   std::vector<Napi::Reference<Napi::ArrayBuffer>> shared_arrays_;
   Napi::Reference<Napi::ArrayBuffer> send_slab_;
-  std::unordered_map<std::uint32_t, ReceiveWindows> receive_windows_;  ///< of sessions that have some
-  ReceiveWindows shared_windows_;  ///< of all sessions that share their receives
+  std::unordered_map<std::uint32_t, ReceiveWindows> receive_windows_;  ///< by session
+  ReceiveWindows shared_windows_;  ///< for all sessions with shared receives
 };
 
 }  // namespace rdma_rpc::binding

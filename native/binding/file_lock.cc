@@ -15,7 +15,7 @@
 namespace rdma_rpc::binding {
 namespace {
 
-/// What our lock files begin with. Whoever reads one finds the process behind it.
+/// Our lock files begin with this text, followed by the process that holds the lock.
 constexpr std::string_view kMark = "rdma-rpc ";
 /// A released lock file is removed, so a process that waited for it tries again with the next one.
 constexpr int kTries = 100;
@@ -37,13 +37,13 @@ bool is_same(int fd, const std::string& path) {
          open.st_ino == named.st_ino;
 }
 
-/// 0, or why the file is not locked now. EAGAIN: it is gone meanwhile, try again.
+/// Returns 0, or the error number. EAGAIN means that the file has been removed meanwhile: try again.
 int try_lock(FileLock& lock) {
   constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   lock.fd = ::open(lock.path.c_str(), kFlags | O_CREAT | O_EXCL, 0600);
   lock.ours = lock.fd >= 0;
   if (lock.fd < 0) {
-    // One that would be made: ENOENT is the folder.
+    // The file would have been created, so ENOENT means that its folder does not exist.
     if (errno != EEXIST) return errno;
     lock.fd = ::open(lock.path.c_str(), kFlags);
   }
@@ -57,7 +57,8 @@ int try_lock(FileLock& lock) {
   char mark[kMark.size()] = {};
   const ssize_t bytes = ::pread(lock.fd, mark, sizeof mark, 0);
   lock.ours = bytes == static_cast<ssize_t>(sizeof mark) && std::memcmp(mark, kMark.data(), sizeof mark) == 0;
-  // An empty one may be of a process that died early, or anybody's: it is used, and stays.
+  // An empty file may come from a process that died early, or from another program: it is locked, but not
+  // removed.
   return lock.ours || bytes == 0 ? 0 : EEXIST;
 }
 
@@ -102,7 +103,7 @@ Napi::Value lock_file(const Napi::CallbackInfo& info) {
     thrown.ThrowAsJavaScriptException();
     return env.Undefined();
   }
-  // For people; a full disk leaves it empty.
+  // The text is only for people; on a full disk the file stays empty.
   if (lock->ours && ::ftruncate(lock->fd, 0) == 0) {
     [[maybe_unused]] const ssize_t written = ::pwrite(lock->fd, text.data(), text.size(), 0);
   }
@@ -113,7 +114,7 @@ Napi::Value lock_file(const Napi::CallbackInfo& info) {
 Napi::Value unlock_file(const Napi::CallbackInfo& info) {
   FileLock* lock = info[0].As<Napi::External<FileLock>>().Data();
   if (lock->fd >= 0) {
-    // While it is locked: whoever comes now finds no file, or one that is not this.
+    // Removed while it is still locked, so that another process finds no file or a new one.
     if (lock->ours && is_same(lock->fd, lock->path)) ::unlink(lock->path.c_str());
     ::close(lock->fd);
     lock->fd = -1;

@@ -1,4 +1,4 @@
-// A lock on a file, held until it is let go or the process ends, whichever way it ends. Made by a listener
+// A lock on a file, held until it is released or the process ends in any way. Used by listeners
 // (runtime/control/socket/unix-path.ts), on the JS thread.
 #pragma once
 
@@ -11,8 +11,8 @@ namespace rdma_rpc::binding {
 /// of ours.
 Napi::Value lock_file(const Napi::CallbackInfo& info);
 
-/// unlockFile(lock): removes the file, if it is still the one that was locked and ours, and lets it go.
-/// Nothing the second time.
+/// unlockFile(lock): releases the lock. Removes the file if it is ours and still the one that was locked. The
+/// second call has no effect.
 Napi::Value unlock_file(const Napi::CallbackInfo& info);
 
 }  // namespace rdma_rpc::binding

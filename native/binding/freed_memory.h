@@ -1,5 +1,5 @@
-// How much freed memory malloc keeps for this process. Called by JS when it first copies values of some KiB;
-// any thread.
+// Sets how much freed memory malloc keeps for this process. Called by JS when it first copies values of some
+// KiB; on any thread.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,10 @@ namespace rdma_rpc::binding {
 /// glibc moves its thresholds for blocks of less than 32 MiB (mallopt(3), M_MMAP_THRESHOLD).
 inline constexpr std::size_t kKeptBlockBytes = std::size_t{24} << 20;
 
-/// V8 frees the memory of small values many at a time, and glibc gives what is free at the end of its heap
-/// back to the system above 128 KiB: the next values wait for the same pages again. From the first large
-/// block that a program frees it keeps twice the size of that (mallopt(3), "dynamic mmap threshold"). So one
-/// is made and freed here, never touched: the program gets what it would have after any buffer of that size,
-/// at once. A threshold that its user has set stays as it is.
+/// V8 frees the memory of many small values at a time. By default glibc returns free memory above 128 KiB at
+/// the end of its heap to the system, so the next values need the same pages again. After a program has freed
+/// a large block, glibc keeps twice its size (mallopt(3), "dynamic mmap threshold"). So this function
+/// allocates and frees one without touching it. A threshold that the user has set is not changed.
 inline void keep_freed_memory() {
   void* volatile block = std::malloc(kKeptBlockBytes);
   std::free(block);

@@ -102,17 +102,17 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   }
 
  private:
-  /// The engine, or null with an exception pending.
+  /// Returns the engine, or null with an exception pending.
   Engine* engine(const Napi::CallbackInfo& info) {
     if (engine_ == nullptr)
       Napi::Error::New(info.Env(), "rdma-rpc: context is closed").ThrowAsJavaScriptException();
     return engine_;
   }
-  /// The session, or null: it may have gone, and the context, too.
+  /// Returns the session, or null when the session or the context is closed.
   session::Session* find(const Napi::CallbackInfo& info) {
     return engine_ == nullptr ? nullptr : engine_->context().find(info[0].As<Napi::Number>().Uint32Value());
   }
-  /// The session, or null with an exception pending.
+  /// Returns the session, or null with an exception pending.
   session::Session* session(const Napi::CallbackInfo& info) {
     if (engine(info) == nullptr) return nullptr;
     session::Session* found = find(info);
@@ -121,7 +121,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     return found;
   }
 
-  /// Like engine(), and it has its device.
+  /// Returns the engine while it has its device, or null with an exception pending.
   Engine* working(const Napi::CallbackInfo& info) {
     Engine* engine = this->engine(info);
     if (engine == nullptr || engine->context().has_device()) return engine;
@@ -131,7 +131,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
 
   void flush(const Napi::CallbackInfo&) {
     if (engine_ == nullptr) return;
-    // How long the calls take counts from now: the last turn may be long past.
+    // The time of the calls is measured from now, not from the last turn, which may be long past.
     engine_->context_now().flush();
     engine_->pump().kick();
   }
@@ -219,8 +219,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   Napi::Value cancel(const Napi::CallbackInfo& info) {
     session::Session* found = find(info);
     if (found == nullptr) return Napi::Number::New(info.Env(), 0);
-    // The grace that the peer gets to answer counts from now, not from when the loop went to sleep.
-    // What is staged goes first: the call may be among it.
+    // The time that the peer gets to answer is measured from now, not from when the loop went to sleep.
+    // Staged submissions are sent first, since the call may be among them.
     engine_->context_now().flush();
     const std::uint32_t call = info[1].As<Napi::Number>().Uint32Value();
     const std::uint32_t awaited_bytes = found->awaited_bytes(call);
@@ -293,7 +293,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     const auto watch = engine->watched().watch(key, buffer);
     if (cache.acquire(key, buffer.Data(), buffer.ByteLength(), now_ns, &why, watch) != nullptr) {
       cache.unpin(key, now_ns);
-      engine->pump().kick();  // starts the timer that lets idle registrations go
+      engine->pump().kick();  // starts the timer that releases idle registrations
     }
     return Napi::String::New(info.Env(), why);
   }
@@ -352,7 +352,7 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
                                                              submission.gather_entries);
   if (read == GatherEntriesRead::thread_ends) return lost;
   if (read == GatherEntriesRead::no_bytes) {
-    Napi::TypeError::New(info.Env(), "rdma-rpc: a gather entry is no Uint8Array, or in no block")
+    Napi::TypeError::New(info.Env(), "rdma-rpc: a gather entry is not a Uint8Array or not in a block")
         .ThrowAsJavaScriptException();
     return {};
   }
@@ -367,7 +367,7 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   const std::int32_t token = session->submit_bulk(std::move(submission));
   engine->pump().kick();
   if (token < 0 && given < 0) engine->context().slots().release(submission.slot);
-  // The session has one of its own, as long as it needs the block.
+  // The session has its own reference as long as it needs the block.
   if (token >= 0 && info[8].IsNumber() && number(8) != memory::kNoBlock) engine->blocks().release(number(8));
   return Napi::Number::New(info.Env(), token);
 }

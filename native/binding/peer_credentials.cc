@@ -7,7 +7,7 @@
 namespace rdma_rpc::binding {
 namespace {
 
-/// Of other sockets the kernel gives a process 0 and a user that nobody is.
+/// For other sockets the kernel returns process 0 and a user id that no user has.
 bool is_unix(int fd) {
   int domain = 0;
   socklen_t bytes = sizeof domain;

@@ -10,12 +10,12 @@ std::string why_unusable(Napi::Env env) {
   std::byte memory[8] = {};
   napi_value buffer = nullptr;
   if (napi_create_external_arraybuffer(env, memory, sizeof memory, nullptr, nullptr, &buffer) != napi_ok) {
-    return "this JS runtime forbids ArrayBuffers of memory that is not its own (as Electron does), and "
-           "messages lie in registered memory; run the part that uses rdma-rpc as a process of Node, for "
+    return "this JS runtime (such as Electron) forbids ArrayBuffers in memory that it has not allocated, but "
+           "messages are in registered memory; run the part that uses rdma-rpc as a process of Node, for "
            "example by child_process.spawn('node', ...)";
   }
   if (napi_detach_arraybuffer(env, buffer) != napi_ok) {
-    return "this JS runtime cannot detach ArrayBuffers, so memory that is gone could still be read; run the "
+    return "this JS runtime cannot detach ArrayBuffers, so freed memory could still be read; run the "
            "part that uses rdma-rpc as a process of Node";
   }
   return {};

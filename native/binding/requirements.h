@@ -1,4 +1,4 @@
-// What this addon needs of the JS runtime beyond functions that are there: asked once, when it is loaded.
+// Checks what this addon needs from the JS runtime beyond existing functions. Called once, when it is loaded.
 #pragma once
 
 #include <napi.h>

@@ -1,5 +1,5 @@
-// Unix sockets of JS whose peers can send no descriptors (fabric/rights.h). Called on the JS thread; nothing
-// of it is per call.
+// Protects unix sockets of JS from descriptors sent by their peers (fabric/rights.h). Called on the JS
+// thread, never for single calls.
 #pragma once
 
 #include <napi.h>

@@ -22,6 +22,7 @@ struct Completion {
   Pair* qp;
   bool receive;
   std::uint64_t send_end;  ///< sends with an index below this one are complete
+  bool solicited = false;  ///< wakes a user that called arm_solicited()
 };
 
 template <typename Pair>

@@ -4,6 +4,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "fabric/receive_queue.h"
 
 namespace rdma_rpc::fabric {
@@ -50,27 +52,50 @@ const char* to_string(QpState state) {
       return "RTS";
     case QpState::err:
       return "ERR";
+    case QpState::sqd:
+      return "SQD";
+    case QpState::sqe:
+      return "SQE";
   }
   return "unknown state";
 }
 
-std::string why_not_on_demand(const Capabilities& capabilities) {
-  return capabilities.name +
-         " has no on-demand paging (Capabilities::on_demand): register without access_on_demand";
+const char* to_string(QpType type) {
+  switch (type) {
+    case QpType::rc:
+      return "RC";
+    case QpType::uc:
+      return "UC";
+    case QpType::ud:
+      return "UD";
+  }
+  return "unknown type";
 }
 
-std::string why_not_register(const void* addr, std::size_t length, std::uint32_t access,
-                             const Capabilities& capabilities) {
-  if (length == 0) return "a memory region cannot be empty";
-  if (length > UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(addr))
-    return "a memory region cannot run past the end of the address space";
-  if ((access & access_remote_write) != 0 && (access & access_local_write) == 0)
-    return "remote write access needs local write access too";
-  if ((access & access_on_demand) != 0 && !capabilities.on_demand) return why_not_on_demand(capabilities);
-  return {};
+const char* to_string(AsyncEvent::Kind kind) {
+  switch (kind) {
+    case AsyncEvent::Kind::sq_drained:
+      return "sq_drained";
+    case AsyncEvent::Kind::srq_limit_reached:
+      return "srq_limit_reached";
+    case AsyncEvent::Kind::qp_fatal:
+      return "qp_fatal";
+    case AsyncEvent::Kind::port_active:
+      return "port_active";
+    case AsyncEvent::Kind::port_error:
+      return "port_error";
+    case AsyncEvent::Kind::device_fatal:
+      return "device_fatal";
+  }
+  return "unknown event";
 }
 
 std::string why_no_queues(const QpOptions& options, const Capabilities& capabilities) {
+  if (options.type != QpType::rc) {
+    const bool ud = options.type == QpType::ud;
+    if (std::string why = capabilities.why_not(ud ? Feature::ud : Feature::uc); !why.empty()) return why;
+    if ((options.qkey >> 31) != 0) return "the top bit of a Q_Key must be 0";
+  }
   const std::uint32_t receives = options.shared_receives == nullptr ? options.recv_wr_max : 1;
   for (const std::uint32_t depth : {options.send_wr_max, receives}) {
     if (depth == 0 || depth > capabilities.max_qp_wr)
@@ -93,6 +118,42 @@ std::unique_ptr<ReceiveQueue> Device::create_receive_queue(CompletionQueue&, std
   if (error != nullptr)
     *error = "fabric " + capabilities().name + " has no shared receives (Capabilities::max_srq_wr)";
   return nullptr;
+}
+
+std::string QueuePair::move_to(QpState state) {
+  return std::string("the fabric moves no queue pair to ") + to_string(state) +
+         " on request (Capabilities::drains, resets)";
+}
+
+std::string QueuePair::attach_multicast(const Gid&) {
+  return "the fabric has no multicast (Capabilities::multicast)";
+}
+
+std::string QueuePair::detach_multicast(const Gid& group) { return attach_multicast(group); }
+
+std::string ReceiveQueue::arm_limit(std::uint32_t) {
+  return "the fabric does not watch how many shared receives are posted (Capabilities::srq_limit)";
+}
+
+std::unique_ptr<AddressHandle> Device::create_ah(const AhAttr&, std::string* error) {
+  if (error != nullptr) *error = capabilities().why_not(Feature::ud);
+  return nullptr;
+}
+
+std::unique_ptr<AddressHandle> Device::create_ah_from(const Wc&, const std::byte*, std::string* error) {
+  return create_ah({}, error);
+}
+
+std::size_t Device::poll_events(std::span<AsyncEvent> out) {
+  const std::size_t count = std::min(out.size(), events_.size());
+  std::copy_n(events_.begin(), count, out.begin());
+  events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(count));
+  return count;
+}
+
+void Device::note_event(const AsyncEvent& event) {
+  constexpr std::size_t kEventsMax = 1024;
+  if (events_.size() < kEventsMax) events_.push_back(event);
 }
 
 std::shared_ptr<std::byte> mapped_pages(void* data, std::size_t bytes) {

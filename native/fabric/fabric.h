@@ -15,14 +15,20 @@
 //    and every outstanding work request, and each posted later, completes with wr_flush_err.
 //  - Keys, protection domain, rights and range are checked for each remote access. A violation gives
 //    rem_access_err at the initiator, touches no byte, and moves both queue pairs to ERR.
+//  - An atomic is atomic against other remote atomics to that memory, and against nothing else.
 //  - A key is dead once its LOCAL_INV has completed, or a SEND_WITH_INV naming it has been polled, or the
 //    queue pair of its window is in ERR and its flush has been polled. From then on no access through that
 //    key can read or write a byte, whatever the peer does.
+//  - UC: a message that loses a packet is dropped whole, and a WRITE may then have written a part. What the
+//    peer refuses is dropped, too, and nothing fails; a SEND and WRITE completes when it has left.
+//  - UD: each SEND is one datagram of at most max_datagram_bytes, to any queue pair; it may be lost, doubled
+//    or overtaken. One with another Q_Key, or without a posted receive, is dropped.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,177 +36,19 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/address_handle.h"
+#include "fabric/capabilities.h"
 #include "fabric/memory.h"
+#include "fabric/work_request.h"
 
 namespace rdma_rpc::fabric {
 
-/// Completion status, with the names of `enum ibv_wc_status`.
-enum class WcStatus : std::uint8_t {
-  success,
-  loc_len_err,    ///< the message is longer than its receive, or the scatter list is too short
-  loc_qp_op_err,  ///< the queue pair cannot do this operation in its state
-  loc_prot_err,   ///< a local SGE is outside its memory region, or has a wrong lkey
-  wr_flush_err,   ///< the queue pair went to ERR before the request was carried out
-  mw_bind_err,    ///< the window may not be bound as requested
-  /// the peer could not accept the message (too long for its receive, unknown key to invalidate)
-  rem_inv_req_err,
-  rem_access_err,     ///< the peer refused the key, right, range or protection domain
-  retry_exc_err,      ///< the peer does not answer
-  rnr_retry_exc_err,  ///< the peer had no receive posted
-  rem_abort_err,      ///< the peer closed the connection
-  general_err,
-};
-const char* to_string(WcStatus status);
+enum class QpType : std::uint8_t { rc, uc, ud };
+const char* to_string(QpType type);
 
-enum class Opcode : std::uint8_t {
-  send,
-  /// as send, and invalidates the peer's window `SendWr::invalidate_rkey` when the receive completes
-  send_with_inv,
-  rdma_write,
-  rdma_write_with_imm,  ///< only if Capabilities::immediate
-  rdma_read,
-  bind_mw,             ///< binds SendWr::bind.window; a later SEND on this queue pair may carry its key
-  local_inv,           ///< invalidates SendWr::invalidate_rkey, a window bound on this queue pair
-  recv,                ///< in completions only
-  recv_rdma_with_imm,  ///< in completions only
-};
-
-enum class QpState : std::uint8_t { reset, init, rtr, rts, err };
+/// SQD: sends are stopped on request. SQE: a send has failed on a UC or UD queue pair.
+enum class QpState : std::uint8_t { reset, init, rtr, rts, err, sqd, sqe };
 const char* to_string(QpState state);
-
-/// What a device can do. Figures called `probed` are measured by trying, never taken from a table of device
-/// names.
-struct Capabilities {
-  std::string name;  ///< "shm", "sim" or a device such as "mlx5_0"; for display only, never for decisions
-  std::uint32_t port = 0;            ///< port of the device, 0 where devices have no ports; for display only
-  std::string path;                  ///< how its queue pairs are reached; for display only
-  std::uint32_t max_inline = 0;      ///< bytes; a longer send cannot carry the inline flag
-  std::uint32_t max_sge = 1;         ///< gather entries of a send or write
-  std::uint32_t max_sge_read = 1;    ///< scatter entries of a read
-  std::uint32_t max_qp_wr = 0;       ///< the deepest send or receive queue
-  std::uint32_t max_srq_wr = 0;      ///< the deepest shared receive queue; 0 when the device has none
-  std::uint32_t max_rd_atomic = 16;  ///< outstanding READs per queue pair that make progress at once
-  /// limit of simultaneous alloc_memory() blocks; 0 when only the system limits them
-  std::uint32_t max_memories = 0;
-  std::uint64_t max_msg_bytes = 0;            ///< limit of one SEND, READ or WRITE
-  bool immediate = false;                     ///< rdma_write_with_imm
-  bool windows = false;                       ///< type-2 memory windows, local_inv and send_with_inv
-  bool read_sink_needs_remote_write = false;  ///< iWARP
-  bool active_side_sends_first = false;       ///< iWARP (MPA)
-  bool pins_memory = false;                   ///< registered memory counts against RLIMIT_MEMLOCK
-  /// memory that does not come from alloc_memory() may be exposed to the peer too
-  bool exposes_any_memory = false;
-  bool on_demand = false;  ///< access_on_demand for RC SEND, READ and WRITE (explicit ODP)
-  bool dmabuf = false;     ///< reg_dmabuf_mr()
-  /// The thread that posts a READ or WRITE copies its bytes inside post_send(), and does nothing else until
-  /// the copy is complete.
-  bool copies_when_posted = false;
-  /// The CPU of this process reads the bytes of a send some event-loop iterations after the post, and nothing
-  /// is pinned. Memory that its owner can take away meanwhile (Presence) must therefore be copied to memory
-  /// that stays. QueuePair::revoke() and abandon_reads() work on such fabrics.
-  bool reads_memory_late = false;
-  /// A request of up to this many bytes in application memory is cheaper to copy to memory of alloc_memory()
-  /// than to have the peer READ it in place. 0 when copying is never cheaper.
-  std::uint32_t copied_request_bytes = 0;
-  /// A message of at most this many bytes is cheaper as several SENDs, each copied twice, than as a READ or
-  /// WRITE of memory exposed for it. 0 when that is never cheaper, or has not been measured.
-  std::uint32_t segmented_bytes = 0;
-  /// On a network that loses packets, a longer WRITE fails too early.
-  std::uint64_t max_write_bytes = UINT64_MAX;
-  /// A READ of at most this many bytes must lie on one page of the peer's memory.
-  std::uint32_t one_page_read_max = 0;
-  /// A key gives access to exactly the range that its window was bound to, on its own queue pair. When false,
-  /// a key gives access to the whole region; a peer's SEND_WITH_INV can end the window of another queue pair,
-  /// its sender is not notified when it is refused, and it may crash the kernel when the window is not bound.
-  /// A device without it is fit for trusted peers only.
-  bool exact_windows = true;
-  /// When false, a peer that knows the key of a region may READ it whatever its rights are. A device without
-  /// it is fit for trusted peers only.
-  bool checks_read_rights = true;
-  /// An operation that the peer refuses ends at the sender with a status that says so. When false, a SEND
-  /// completes when the network has taken it, a refused access is flushed, and only the end of the connection
-  /// shows that something was refused.
-  bool names_refusals = true;
-  /// A peer that once had a right to memory of alloc_memory() may go on writing to it at any time.
-  bool peers_keep_access = false;
-
-  /// Returns how many of the peer's `bytes` bytes at `addr` a single READ may fetch.
-  std::uint32_t read_bytes(std::uint64_t addr, std::uint32_t bytes) const;
-};
-
-/// Returns why a device without Capabilities::on_demand refuses access_on_demand.
-std::string why_not_on_demand(const Capabilities& capabilities);
-
-/// Returns why no device with these capabilities registers that memory, or "" when it may. A device can have
-/// further reasons of its own.
-std::string why_not_register(const void* addr, std::size_t length, std::uint32_t access,
-                             const Capabilities& capabilities);
-
-/// One gather or scatter entry; `lkey` is the local key of the region that holds [addr, addr + length).
-struct Sge {
-  std::uint64_t addr = 0;
-  std::uint32_t length = 0;
-  std::uint32_t lkey = 0;
-};
-
-/// The smallest page size of any supported system; larger pages begin on a multiple of it.
-inline constexpr std::uint32_t kPageBytes = 4096;
-/// Returns how many of the `bytes` bytes at `addr` lie on the first page.
-constexpr std::uint32_t on_page(std::uint64_t addr, std::uint32_t bytes) {
-  const auto rest = static_cast<std::uint32_t>(kPageBytes - addr % kPageBytes);
-  return bytes < rest ? bytes : rest;
-}
-inline std::uint32_t Capabilities::read_bytes(std::uint64_t addr, std::uint32_t bytes) const {
-  return bytes <= one_page_read_max ? on_page(addr, bytes) : bytes;
-}
-
-struct SendWr {
-  std::uint64_t wr_id = 0;
-  Opcode opcode = Opcode::send;
-  bool signaled = false;
-  bool inline_data = false;  ///< total length ≤ max_inline; lkeys are ignored
-  bool fence = false;        ///< waits for earlier READs of this queue pair
-  std::span<const Sge> sges;
-  std::uint64_t remote_addr = 0;      ///< rdma_*
-  std::uint32_t rkey = 0;             ///< rdma_*
-  std::uint32_t imm = 0;              ///< rdma_write_with_imm
-  std::uint32_t invalidate_rkey = 0;  ///< send_with_inv, local_inv
-  struct Bind {  ///< for bind_mw: post_send gives the window its new rkey before it returns
-    MemoryWindow* window = nullptr;
-    const MemoryRegion* region = nullptr;  ///< must be registered with access_mw_bind
-    std::uint64_t addr = 0;
-    std::uint64_t length = 0;
-    std::uint32_t access = 0;  ///< access_remote_read or access_remote_write
-  } bind;
-};
-
-struct RecvWr {
-  std::uint64_t wr_id = 0;
-  Sge sge;
-};
-
-/// A work completion. `opcode`, `bytes`, `imm` and `invalidated_rkey` mean something only with success.
-struct Wc {
-  std::uint64_t wr_id = 0;
-  WcStatus status = WcStatus::success;
-  Opcode opcode = Opcode::send;
-  bool has_imm = false;
-  std::uint32_t qp_num = 0;
-  std::uint32_t tag = 0;    ///< QpOptions::tag, for a completion of a shared receive
-  std::uint32_t bytes = 0;  ///< number of bytes received, read or written
-  std::uint32_t imm = 0;
-  std::uint32_t invalidated_rkey = 0;  ///< for the recv of a send_with_inv; otherwise 0
-  /// rdma_read: the peer's memory no longer exists or was revoked, and the bytes read are meaningless. The
-  /// queue pair goes on. Only software fabrics can report this; on a device, registered memory is pinned and
-  /// cannot disappear.
-  bool memory_gone = false;
-  /// recv with QpOptions::short_apart: where the message lies until the next poll(). Null when it lies in the
-  /// buffer of its receive.
-  const std::byte* apart = nullptr;
-  /// recv that was flushed, with QpOptions::flush_together: number of receives that this completion stands
-  /// for; wr_id is that of the oldest one.
-  std::uint32_t receives = 1;
-};
 
 class CompletionQueue {
  public:
@@ -212,6 +60,9 @@ class CompletionQueue {
   /// may be) waiting already: poll again before sleeping. One shot, as ibv_req_notify_cq; arm again after
   /// each wake-up.
   virtual bool arm() = 0;
+  /// As arm(), but fd() becomes readable only when a message comes that its sender has solicited, or when a
+  /// request fails. Without Capabilities::solicited, every completion wakes.
+  virtual bool arm_solicited() { return arm(); }
   /// Disarms, and makes fd() unreadable. Call it after waking up, before polling.
   virtual void acknowledge() = 0;
   /// The descriptor to wait on (POLLIN) while armed.
@@ -222,6 +73,9 @@ class CompletionQueue {
 };
 
 struct QpOptions {
+  QpType type = QpType::rc;
+  /// UD: only datagrams that carry it are received. Its top bit must be 0.
+  std::uint32_t qkey = 0;
   std::uint32_t send_wr_max = 512;
   std::uint32_t recv_wr_max = 320;  ///< must be 0 with shared receives
   /// True on the side that requests the connection, false on the side that accepts it. Exactly one side of a
@@ -241,7 +95,8 @@ struct QpOptions {
   std::uint32_t tag = 0;
 };
 
-/// Returns why no device with these capabilities makes queues of these depths, or "" when it may.
+/// Returns why no device with these capabilities makes a queue pair of this type with queues of these depths,
+/// or "" when it may.
 std::string why_no_queues(const QpOptions& options, const Capabilities& capabilities);
 
 /// Shared secrets by which the two sides recognise each other in the first message between their queue pairs,
@@ -267,7 +122,7 @@ class QueuePair {
   /// The blob is untrusted bytes. Both sides call it, in any order. A fabric that needs the network for it
   /// returns at once with state() still RTR; a later poll() of the completion queue (fd() wakes for it when
   /// armed) moves to RTS, or to ERR with error(), within the fabric's time limit. post_send() takes no
-  /// request before RTS.
+  /// request before RTS. A UD queue pair has no peer: the address must be empty, and it is in RTS at once.
   virtual std::string connect(std::span<const std::byte> remote_address) = 0;
   /// Call before connect(): this side then sends `own` in its first message, and accepts only a peer that
   /// sends `peer`. No effect on fabrics whose connection setup exchanges no message.
@@ -326,6 +181,15 @@ class QueuePair {
     static_cast<void>(addr), static_cast<void>(bytes);
     return false;
   }
+  /// Moves to that state, as ibv_modify_qp; returns "" on success, or why not, with nothing changed:
+  ///  - RTS → SQD: starts no further send request; Device::poll_events() tells when those started are done.
+  ///  - SQD → RTS and SQE → RTS: goes on. (A send that fails on a UC or UD queue pair leads to SQE, where
+  ///    only sends are flushed.)
+  ///  - any → RESET → INIT: drops both queues without completions, and can connect() again.
+  virtual std::string move_to(QpState state);
+  /// UD: receives also the datagrams to that multicast group, or no longer. Returns "", or why not.
+  virtual std::string attach_multicast(const Gid& group);
+  virtual std::string detach_multicast(const Gid& group);
   /// Moves to ERR and flushes outstanding work. The last rule at the top of this file says what that
   /// guarantees for keys.
   virtual void to_error() = 0;
@@ -334,6 +198,22 @@ class QueuePair {
   QueuePair() = default;
   std::uint32_t qp_num_ = 0;
 };
+
+/// What a device reports apart from completions, as `struct ibv_async_event`.
+struct AsyncEvent {
+  enum class Kind : std::uint8_t {
+    sq_drained,         ///< the queue pair is in SQD and has no request under way
+    srq_limit_reached,  ///< fewer receives are posted than ReceiveQueue::arm_limit() said
+    qp_fatal,           ///< the queue pair has failed; QueuePair::error() says why
+    port_active,        ///< of Capabilities::port
+    port_error,
+    device_fatal,  ///< is_gone()
+  };
+  Kind kind = Kind::qp_fatal;
+  std::uint32_t qp_num = 0;                      ///< of a queue pair
+  const class ReceiveQueue* receives = nullptr;  ///< of a shared receive queue
+};
+const char* to_string(AsyncEvent::Kind kind);
 
 /// Counters that return to their initial values when everything has been closed; read by leak tests and
 /// `info`.
@@ -370,6 +250,18 @@ class Device {
   /// time.
   virtual std::unique_ptr<ReceiveQueue> create_receive_queue(CompletionQueue& cq, std::uint32_t receives,
                                                              std::string* error);
+  /// Makes a handle for datagrams to that port or group. Returns null when refused, with the reason in
+  /// `error`.
+  virtual std::unique_ptr<AddressHandle> create_ah(const AhAttr& attr, std::string* error);
+  /// Makes a handle to the sender of a datagram: `wc` is its completion, and `grh` the first kGrhBytes of its
+  /// receive.
+  virtual std::unique_ptr<AddressHandle> create_ah_from(const Wc& wc, const std::byte* grh,
+                                                        std::string* error);
+  /// The GID that peers need to send datagrams to this device; all 0 where there is none.
+  virtual Gid gid() const { return {}; }
+  /// Moves up to out.size() events to `out`, oldest first, and returns their number. Events are noticed on a
+  /// wake-up of a completion queue, or after some polls. Those beyond 1024 that nobody takes are lost.
+  std::size_t poll_events(std::span<AsyncEvent> out);
   virtual DeviceCounters counters() const = 0;
   /// Returns true after the device has been removed from the machine: it creates nothing new, its queue pairs
   /// go to ERR, and the system waits until it is closed. Noticed on a wake-up, or after some polls.
@@ -378,8 +270,14 @@ class Device {
   const std::string& refusal() const { return refusal_; }
 
  protected:
+  /// Queues an event for poll_events().
+  void note_event(const AsyncEvent& event);
+
   bool gone_ = false;
   std::string refusal_;
+
+ private:
+  std::deque<AsyncEvent> events_;
 };
 
 }  // namespace rdma_rpc::fabric

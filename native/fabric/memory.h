@@ -15,10 +15,15 @@ enum Access : std::uint32_t {
   access_local_write = 1u << 0,
   access_remote_write = 1u << 1,
   access_remote_read = 1u << 2,
+  access_remote_atomic = 1u << 3,  ///< only if Capabilities::atomics
   access_mw_bind = 1u << 4,
   access_on_demand =
       1u << 6,  ///< only if Capabilities::on_demand: pages are loaded when accessed, nothing is pinned
 };
+
+/// What peers may be given.
+inline constexpr std::uint32_t kRemoteAccess =
+    access_remote_read | access_remote_write | access_remote_atomic;
 
 /// Memory suited to the device (shared for shm, huge pages for a NIC). The arena and the receive slabs are
 /// made of it.

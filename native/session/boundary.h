@@ -48,7 +48,7 @@ enum : int {
   message_bytes,
   timeout_us,
   reason = timeout_us,
-  beyond_reply_buffer = timeout_us,
+  refused_bytes = timeout_us,
   metadata_offset,
   processed,
   part = processed,

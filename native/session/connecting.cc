@@ -1,5 +1,5 @@
-// From INIT to RTS: a fabric may need the network for it, so it may take several turns. And what the queue
-// pair says of its end. See session.h.
+// Connects the queue pair of a session, from INIT to RTS. A fabric may need the network for this, so it may
+// take several iterations of the event loop. Also handles failed receives. See session.h.
 #include "session/session.h"
 
 namespace rdma_rpc::session {
@@ -49,8 +49,9 @@ void Session::leave_connecting(SessionState next) {
   recorder_.state(static_cast<std::uint8_t>(next));
 }
 
-/// Some fabrics want the first message from the side that asked for the connection. A server on that side has
-/// nothing to say before the first request, which would wait for it, so it sends an empty CREDIT frame.
+/// Opens the send queue once this side may send. On some fabrics the active side must send the first message.
+/// A server on the active side has nothing to send before the first request, which waits for that message, so
+/// it sends an empty CREDIT frame.
 void Session::let_send() {
   if (state_ != SessionState::ready) return;
   const bool waits_for_active = capabilities_.active_side_sends_first && !heard_;

@@ -17,12 +17,12 @@ using boundary::EvKind;
 namespace {
 constexpr std::uint32_t kCqEntries = 4096;
 
-/// The same, with nothing left to be chosen.
+/// Returns the options with every default filled in.
 ContextOptions with_defaults(ContextOptions options, const fabric::Capabilities& can) {
   if (options.exposure == Exposure::automatic)
     options.exposure = can.windows ? Exposure::window : Exposure::staging;
   if (!options.segmented_bytes) options.segmented_bytes = can.segmented_bytes;
-  // A chunk is of one size of block: few large ones would leave a small arena without memory for other sizes.
+  // All blocks of a chunk have one size, so a small arena with few large chunks would lack other sizes.
   options.arena.chunk_bytes =
       std::min(options.arena.chunk_bytes, options.arena.budget_bytes / kArenaChunksMin);
   if (options.exposure == Exposure::shared) {
@@ -32,7 +32,7 @@ ContextOptions with_defaults(ContextOptions options, const fabric::Capabilities&
   return options;
 }
 
-/// Why a device cannot do what these options say. Empty when it can.
+/// Returns why the device does not support these options, or "".
 std::string why_refused(const ContextOptions& options, const fabric::Capabilities& can) {
   if (options.exposure == Exposure::window && !can.windows)
     return " has no type-2 memory windows (option exposure: leave it out, or choose staging)";
@@ -42,7 +42,7 @@ std::string why_refused(const ContextOptions& options, const fabric::Capabilitie
   return unfit.empty() ? "" : " cannot be used: " + unfit;
 }
 
-/// Asks device and system for all that they may refuse. Returns why they do, or "".
+/// Allocates everything that the device or the system may refuse. Returns why one of them does, or "".
 std::string take(const ContextOptions& options, Resources& resources) {
   fabric::Device& device = *resources.device;
   resources.cq = device.create_cq(kCqEntries);
@@ -119,40 +119,41 @@ memory::BlockId Context::alloc(std::size_t bytes, memory::Use use, memory::Owner
 
 void Context::set_time(std::uint64_t now_ns) {
   shared_.now_ns = now_ns;
-  if (now_ns <= turn_ns_) return;  // a turn may go by a time that was read before JS ran
+  if (now_ns <= turn_ns_) return;  // the time may have been read before JS ran
   shared_.awake_ns += std::min(now_ns - std::exchange(turn_ns_, now_ns), kAwakeStepNs);
 }
 
 std::uint32_t Context::progress(std::uint64_t now_ns) {
   set_time(now_ns);
-  // First, so that a call on a session which is about to end fails before its SESSION_DOWN.
+  // Submissions come first, so that a call on a session that is about to end fails before its SESSION_DOWN.
   if (shared_.arrays.control[ctl::staged] != 0) {
     unfinished_ = true;
     consume_submissions();
   }
   if (shared_.memory_waiters.size() != 0) {
     unfinished_ = true;
-    if (shared_.memory_waiters.retry(sessions_, shared_.now_ns)) shortage_.tell_short();
+    if (shared_.memory_waiters.retry(sessions_, shared_.now_ns)) shortage_.notify_short();
   }
-  if (shared_.device->is_gone() && !told_of_device_) {
-    told_of_device_ = true;
+  if (shared_.device->is_gone() && !notified_of_device_) {
+    notified_of_device_ = true;
     shared_.events.emit(Event::of(EvKind::device_gone));
   }
   shared_.events.fill();
-  // A completion makes at most two events that must be in this batch (the end of a bulk and its memory), and
-  // only what is in it may refer to a receive slot.
-  // A session that has just connected says so first. Each may bring the last segment of a message.
+  // Only events of this batch may refer to a receive slot, so a batch must have room for all events of the
+  // completions that it polls. A completion makes at most two (the end of a bulk call, and SENT for its
+  // memory), or three with the SESSION_UP of a session that has just connected. Each completion may also
+  // bring the last segment of a message, which needs a free entry for the reassembled message.
   const std::uint32_t most = shared_.events.room() / (shared_.connecting != 0 ? 3 : 2);
   const std::size_t room = std::min(most, shared_.reassembled_messages.free());
   const std::size_t count = room == 0 ? 0 : poll(room);
   if (!shared_.fetched.empty()) deliver_fetched(count < room);
-  // By the sets, not by how many are in them for good reason: a visit also takes out those that have ended.
+  // Checks the set and not `shared_.connecting`: a visit also removes sessions that have ended.
   if (!shared_.sets.connecting.empty()) active_.check_connecting();
   if (active_.timeouts_pending()) {
     unfinished_ = true;
     active_.check_timeouts();
   }
-  // What is late waits for its peer, or for credits.
+  // Calls can only be late in sessions that wait for their peer (holding) or for credits (timed).
   if (!shared_.sets.holding.empty() || !shared_.sets.timed.empty()) check_held();
   return shared_.events.count();
 }
@@ -169,7 +170,7 @@ std::size_t Context::poll(std::size_t most) {
     Session* session = find(shared ? wc.tag : number);
     if (session == nullptr) {
       if (shared && wc.wr_id != fabric::kNoReceive)
-        shared_.shared_receives.came_for_nobody(static_cast<std::uint32_t>(wc.wr_id));
+        shared_.shared_receives.came_for_ended_session(static_cast<std::uint32_t>(wc.wr_id));
       continue;
     }
     if ((wc.wr_id & kReceiveBit) != 0) {
@@ -181,10 +182,11 @@ std::size_t Context::poll(std::size_t most) {
   return count;
 }
 
-/// JS may have been busy for long, and its answers are staged: a CANCEL of one lies in the queue, perhaps,
-/// and then its bytes need not be moved. What comes of this poll waits for the next turn, and no more is
-/// polled than the next batch holds: behind that events wait in the order in which they came, and a client
-/// with hundreds of requests would have its turns before all others.
+/// Polls completions before bulk data moves. JS may have been busy for long and has now submitted its
+/// responses; if the completion queue already contains the CANCEL of such a call, its bytes need not be
+/// moved. The new events wait for the next iteration. No more is polled than the next batch can hold: events
+/// beyond it would wait in their order of arrival, so the requests of one client with hundreds of them would
+/// all be served before those of others.
 void Context::drain_completions() {
   for (std::uint32_t i = 0; i < kDrainPollsMax && shared_.reassembled_messages.free() >= completions_.size();
        ++i) {
@@ -193,9 +195,9 @@ void Context::drain_completions() {
   }
 }
 
-/// A request goes to its handler only when nothing is left in the queue that had come before its last READ
-/// was over: a caller whose call has ended may write to the buffers of the request, and the CANCEL of that
-/// call was here before (WIRE §5). Completions of READs and frames come in no fixed order.
+/// Delivers requests whose last READ has completed, once the completion queue no longer holds an entry older
+/// than that READ. Such an entry may be the CANCEL of the call: after it the caller may already be writing to
+/// the buffers of the request (WIRE §5). Completions of READs and of received frames have no fixed order.
 void Context::deliver_fetched(bool queue_was_empty) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < shared_.fetched.size(); ++i) {
@@ -245,19 +247,19 @@ bool Context::finish_turn() {
   bool more = !shared_.fetched.empty();
   if (active_.finish_turn()) more = true;
   if (shared_.flow.waits() && move_bulk()) more = true;
-  if (shared_.arrays.control[ctl::want_slots] != 0 && shared_.slots.free() != 0) tell_slots_free();
-  if (shared_.arrays.control[ctl::want_memory] != 0) shortage_.tell_free();
+  if (shared_.arrays.control[ctl::want_slots] != 0 && shared_.slots.free() != 0) notify_slots_free();
+  if (shared_.arrays.control[ctl::want_memory] != 0) shortage_.notify_free();
   unfinished_ = more || !shared_.events.empty();
   return unfinished_;
 }
 
-/// After all frames of the turn: a post may be a copy, which those would wait for. True: there is more to
-/// move at once.
+/// Moves bulk data. Called after all frames of the iteration have been posted: posting bulk data may copy it,
+/// and the frames would wait for that. Returns true when more can be moved at once.
 bool Context::move_bulk() {
   bool unposted = false;
   const bool more =
       shared_.flow.move(shared_.now_ns, [&](Bulk kind, std::uint32_t number, std::int64_t& credit) {
-        Session& session = *find(number);  // one that has ended has left
+        Session& session = *find(number);  // exists, since a session that ends leaves the queue
         const Moved moved = session.move(kind, credit);
         if (session.has_unposted()) unposted = true;
         active_.keep(session);
@@ -266,8 +268,9 @@ bool Context::move_bulk() {
   return more || unposted;
 }
 
-/// To JS, when a session that waits for a slot may have one. Who waits without naming one may, too.
-void Context::tell_slots_free() {
+/// Emits SLOTS_FREE when a session that waits for a send slot may have one, or when JS waits for a slot
+/// without naming a session.
+void Context::notify_slots_free() {
   bool named = false, any = false;
   for (std::uint32_t index = 0; index < sessions_.entries(); ++index) {
     if (sessions_.at(index) == nullptr || !shared_.slots.wanted(index)) continue;
@@ -306,8 +309,8 @@ void Context::flush() {
 
 void Context::check_held() {
   if (!active_.check_held()) return;
-  unfinished_ = true;  // READs that have stopped counting leave room for others
-  if (Session* session = shortage_.give_up()) active_.keep(*session);
+  unfinished_ = true;  // abandoned READs leave room for others
+  if (Session* session = shortage_.reclaim()) active_.keep(*session);
 }
 
 std::string Context::overdrawn() const {
@@ -318,7 +321,7 @@ std::string Context::overdrawn() const {
   }
   const std::uint32_t posted = shared_.shared_receives.posted();
   if (granted <= posted) return "";
-  return std::to_string(granted) + " frames may come, and " + std::to_string(posted) +
+  return "peers may send " + std::to_string(granted) + " frames, but only " + std::to_string(posted) +
          " shared receives are posted";
 }
 

@@ -85,7 +85,7 @@ class Context {
   /// this library was the cause.
   const std::string& refusal() const { return shared_.refusal; }
   void forget_refusal() { shared_.refusal.clear(); }
-  /// For JS, which allocates by itself.
+  /// Allocates a block for JS.
   memory::BlockId alloc(std::size_t bytes, memory::Use use, memory::OwnerId owner = memory::kNobody);
   std::uint32_t session_count() const { return sessions_.size(); }
   /// Called right before a session's receive slab is freed: views of it must be dropped now.
@@ -138,7 +138,7 @@ class Context {
   Context(Resources resources, const ContextOptions& options);
   void consume_submissions();
   void retire_events();
-  void tell_slots_free();
+  void notify_slots_free();
   std::size_t poll(std::size_t most);
   void drain_completions();
   void deliver_fetched(bool queue_was_empty);
@@ -157,7 +157,7 @@ class Context {
   /// finds nothing.
   std::array<fabric::Wc, kEventsMax> completions_;
   std::uint64_t turn_ns_ = 0;  ///< when the time was last given
-  bool told_of_device_ = false, in_callback_ = false, unfinished_ = false;
+  bool notified_of_device_ = false, in_callback_ = false, unfinished_ = false;
 };
 
 }  // namespace rdma_rpc::session

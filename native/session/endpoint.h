@@ -98,12 +98,12 @@ class Endpoint {
   virtual void refuse_memory(std::uint32_t call) = 0;
   /// Returns the bytes of arena memory for which the call in this slot waits, 0 when it does not wait.
   virtual std::uint32_t awaited_bytes(std::uint32_t /*slot*/) { return 0; }
-  /// Returns for how long the peer has been too slow while calls wait for memory (kGiveUpNs), 0 when it is
+  /// Returns for how long the peer has been too slow while calls wait for memory (kReclaimNs), 0 when it is
   /// fast enough or uses no memory.
   virtual std::uint64_t late_ns() { return 0; }
   /// Reclaims the memory that the peer keeps in use. Called when other calls wait for memory and late_ns()
-  /// exceeds kGiveUpNs.
-  virtual void give_memory_up() {}
+  /// exceeds kReclaimNs.
+  virtual void reclaim_memory() {}
 
   // --- the end of the session
   /// Called for a call whose frame was never posted.

@@ -1,6 +1,6 @@
 // How the memory of a call is exposed to the peer: the protection modes, the pool of memory windows, and the
-// references that keep the memory alive meanwhile. Used by the client endpoint of a session; the pool belongs
-// to the context. On the context's thread.
+// references that keep the memory alive during the call. Used by the client endpoint of a session; the pool
+// belongs to the context. On the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -52,8 +52,8 @@ struct GatherEntry {
   memory::BlockId block = memory::kNoBlock;            ///< one reference held
   std::uint64_t mr_key = 0;                            ///< pinned in the MR cache, 0: not
   bool lent = false;                                   ///< the application has it too, and may change it
-  std::shared_ptr<const fabric::Presence> presence{};  ///< null: it stays
-  std::uint64_t sealed_number = 0;                     ///< of the message that it is, 0: it is not sealed
+  std::shared_ptr<const fabric::Presence> presence{};  ///< null when the memory cannot go away
+  std::uint64_t sealed_number = 0;  ///< number of the sealed message; 0 when it is not sealed
 };
 
 /// Returns whether the application has transferred memory that a call uses.
@@ -83,10 +83,10 @@ void lay_out(std::byte* to, const GatherEntries& gather_entries, bool aligned, a
   for (const auto& gather_entry : gather_entries) {
     const std::uint64_t bytes = bytes_of(gather_entry);
     if (bytes == 0) continue;
-    const std::uint64_t place = aligned ? wire::aligned_offset(at) : at;
-    std::memset(to + at, 0, place - at);
-    std::memcpy(to + place, data_of(gather_entry), bytes);
-    at = place + bytes;
+    const std::uint64_t from = aligned ? wire::aligned_offset(at) : at;
+    std::memset(to + at, 0, from - at);
+    std::memcpy(to + from, data_of(gather_entry), bytes);
+    at = from + bytes;
   }
 }
 

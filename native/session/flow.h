@@ -47,7 +47,7 @@ class Flow {
   }
   bool turn_is_over() const { return left_ <= 0; }
   void moved(std::uint32_t bytes) { left_ -= bytes; }
-  /// Of one READ of which `most` are to be had.
+  /// Returns the size of one READ when the device allows at most `most` bytes.
   std::uint32_t chunk(std::uint64_t most) const {
     const std::int64_t turn =
         copies_ ? std::clamp<std::int64_t>(left_, kSliceBytes, kChunkBytes) : kChunkBytes;

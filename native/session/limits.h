@@ -11,7 +11,7 @@ namespace rdma_rpc::session {
 inline constexpr std::uint32_t kCallSlotsMax = 4096;
 
 /// Limit of sessions of a context: the low 14 bits of a session's number are its table index.
-inline constexpr std::uint32_t kSessionPlaces = 16384;
+inline constexpr std::uint32_t kSessionsMax = 16384;
 /// A session gets another send slot while it holds at most this number of times the free slots: so a session
 /// whose peer receives nothing leaves a quarter to the others.
 inline constexpr std::uint32_t kSlotShare = 3;
@@ -117,13 +117,13 @@ inline constexpr std::uint64_t kBulkLeastBytes = 1024 * 1024;
 /// more. So after this number of periods it has taken everything, however much it is.
 inline constexpr std::uint64_t kBulkPeriods = 16;
 /// While other calls wait for memory, a peer has less time. In this time it must complete ...
-inline constexpr std::uint64_t kGiveUpNs = 3'000'000'000;
+inline constexpr std::uint64_t kReclaimNs = 3'000'000'000;
 /// ... this number of bytes, or everything that is left, or one part in kBulkPeriods of the memory that it
 /// keeps in use. Otherwise it loses that memory: its calls end, or its session if only that frees the memory.
 /// Requests and responses are counted separately, on the awake clock.
-inline constexpr std::uint64_t kGiveUpBytes = 128 * 1024;
+inline constexpr std::uint64_t kReclaimBytes = 128 * 1024;
 /// How long calls must have waited for memory before a slow peer loses memory.
-inline constexpr std::uint64_t kGiveUpWaitNs = 1'000'000'000;
+inline constexpr std::uint64_t kReclaimWaitNs = 1'000'000'000;
 /// How long a stream may keep unread large messages while other calls wait for memory. The time starts again
 /// with each message that is read.
 inline constexpr std::uint64_t kUnreadStreamNs = 30'000'000'000;
@@ -200,8 +200,8 @@ inline constexpr std::size_t kMemoryWaitersMax = 4096;
 inline constexpr std::uint64_t kMemoryWaitNs = 10'000'000'000;
 /// Waiting time after which the application is warned, once.
 inline constexpr std::uint64_t kMemoryShortNs = 1'000'000'000;
-/// Of the time between two checks of the queue at most this counts: a thread that was busy or stopped could
-/// not release memory.
+/// Time between two checks of the queue counts only up to this limit, because a thread that was busy or
+/// stopped could not release memory.
 inline constexpr std::uint64_t kMemoryCheckNs = 100'000'000;
 /// Overflow slots behind the receives, for the metadata of requests that have waited for memory; also the
 /// number of such requests of a session that are fetched at once.

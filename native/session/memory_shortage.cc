@@ -9,41 +9,45 @@ namespace ctl = boundary::ctl;
 using boundary::Event;
 using boundary::EvKind;
 
-void MemoryShortage::tell_free() {
+void MemoryShortage::notify_free() {
   const std::uint64_t changes = shared_.arena.counters().releases + shared_.mr_cache.finished();
   if (std::exchange(changes_, changes) == changes) return;
   shared_.arrays.control[ctl::want_memory] = 0;
-  told_refusals_ = shared_.arena.counters().refused_for_peers;
+  notified_refusals_ = shared_.arena.counters().refused_for_peers;
   shared_.events.emit(Event::of(EvKind::memory_free));
 }
 
-void MemoryShortage::tell_short() {
-  if (std::exchange(told_short_, true)) return;
+void MemoryShortage::notify_short() {
+  if (std::exchange(notified_short_, true)) return;
   shared_.events.emit(Event::of(EvKind::memory_short));
 }
 
-/// When calls wait for memory that is kept for peers: the arena's refusals of it before those of these calls.
+/// Returns nothing when no call waits for memory reserved for peers. Otherwise returns the value that
+/// ArenaCounters::refused_for_peers had before these calls were refused.
 std::optional<std::uint64_t> MemoryShortage::refused_since() {
   const std::uint64_t refusals = shared_.arena.counters().refused_for_peers;
   const std::uint64_t before = std::exchange(checked_refusals_, refusals);
-  // Calls that wait in JS have been tried when memory came free, those that wait here in each turn.
-  if (shared_.arrays.control[ctl::want_memory] != 0 && refusals != told_refusals_) return told_refusals_;
+  // Calls that wait in JS were last retried at MEMORY_FREE; those that wait here are retried in each
+  // iteration.
+  if (shared_.arrays.control[ctl::want_memory] != 0 && refusals != notified_refusals_)
+    return notified_refusals_;
   if (shared_.memory_waiters.size() != 0 && refusals != before) return before;
   return {};
 }
 
-/// One session loses what its peer keeps in use, the one that has been late for longest, and if that is not
-/// enough another one at the next look. No session loses anything for calls of its own.
-Session* MemoryShortage::give_up() {
+/// Takes back the memory that one session's peer keeps in use: of the session that has been late for longest.
+/// If that is not enough, the next check takes that of another one. A session loses nothing to calls of its
+/// own.
+Session* MemoryShortage::reclaim() {
   const std::optional<std::uint64_t> since = refused_since();
   if (!since) {
     short_since_ns_ = 0;
     return nullptr;
   }
   if (short_since_ns_ == 0) short_since_ns_ = shared_.awake_ns;
-  if (shared_.awake_ns - short_since_ns_ < kGiveUpWaitNs) return nullptr;
+  if (shared_.awake_ns - short_since_ns_ < kReclaimWaitNs) return nullptr;
   Session* latest = nullptr;
-  std::uint64_t longest_ns = kGiveUpNs - 1;
+  std::uint64_t longest_ns = kReclaimNs - 1;
   for (const SessionSet* set : {&shared_.sets.holding, &shared_.sets.timed}) {
     for (const std::uint32_t number : set->numbers()) {
       Session* session = sessions_.find(number);
@@ -53,7 +57,7 @@ Session* MemoryShortage::give_up() {
       latest = session;
     }
   }
-  if (latest != nullptr) latest->give_memory_up();
+  if (latest != nullptr) latest->reclaim_memory();
   return latest;
 }
 

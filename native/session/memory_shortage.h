@@ -16,23 +16,23 @@ class MemoryShortage {
   MemoryShortage(Shared& shared, SessionTable& sessions) : shared_(shared), sessions_(sessions) {}
 
   /// Notifies calls that wait in JS when memory has been released since they asked.
-  void tell_free();
+  void notify_free();
   /// Notifies JS, once, that calls have waited for long.
-  void tell_short();
+  void notify_short();
   /// Called while calls of other sessions wait: reclaims the memory that one stopped or slow peer keeps in
   /// use. Returns its session, or null.
-  Session* give_up();
+  Session* reclaim();
 
  private:
   std::optional<std::uint64_t> refused_since();
 
   Shared& shared_;
   SessionTable& sessions_;
-  std::uint64_t changes_ = 0;           ///< releases and registrations, when JS was last told of free memory
-  std::uint64_t told_refusals_ = 0;     ///< of the arena, at that time
-  std::uint64_t checked_refusals_ = 0;  ///< the same at the last give_up()
-  std::uint64_t short_since_ns_ = 0;    ///< on the awake clock; 0 while memory is not short
-  bool told_short_ = false;
+  std::uint64_t changes_ = 0;            ///< releases and registrations, when JS was last notified of free memory
+  std::uint64_t notified_refusals_ = 0;  ///< refusals of the arena at that time
+  std::uint64_t checked_refusals_ = 0;   ///< the same at the last reclaim()
+  std::uint64_t short_since_ns_ = 0;     ///< on the awake clock; 0 while memory is not short
+  bool notified_short_ = false;
 };
 
 }  // namespace rdma_rpc::session

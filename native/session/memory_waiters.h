@@ -41,7 +41,7 @@ class MemoryWaiters {
  private:
   struct Waiter {
     std::uint32_t session, call;
-    std::uint64_t since_ns = 0;  ///< of `waited_ns_`
+    std::uint64_t since_ns = 0;  ///< value of `waited_ns_`
   };
   bool passed_over(std::uint32_t session) const;
 

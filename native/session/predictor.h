@@ -18,7 +18,7 @@ class ResponsePredictor {
   /// a slot.
   std::uint32_t expected(std::uint32_t method, RequestSize request) const {
     const std::uint32_t key = key_of(method, request);
-    const Entry& entry = entries_[place_of(key)];
+    const Entry& entry = entries_[index_of(key)];
     return entry.key == key ? entry.bytes : 0;
   }
   /// Sets the size that the application expects before the first response. Later responses are learned from
@@ -26,13 +26,13 @@ class ResponsePredictor {
   void expect(std::uint32_t method, std::uint32_t bytes) {
     for (const RequestSize request : {RequestSize::small, RequestSize::large}) {
       const std::uint32_t key = key_of(method, request);
-      entries_[place_of(key)] = {key, bytes};
+      entries_[index_of(key)] = {key, bytes};
     }
   }
   /// Records a response of `bytes` bytes. `bulk` says that it did not fit a slot.
   void learn(std::uint32_t method, RequestSize request, std::uint32_t bytes, bool bulk) {
     const std::uint32_t key = key_of(method, request);
-    Entry& entry = entries_[place_of(key)];
+    Entry& entry = entries_[index_of(key)];
     if (entry.key != key) {
       if (!bulk) return;  // small answers need no entry
       entry = {key, 0};
@@ -55,21 +55,21 @@ class ResponsePredictor {
   struct Entry {
     std::uint32_t key = 0, bytes = 0;
     std::uint32_t next = 0;     ///< the largest since an answer was as large as expected
-    std::uint32_t smaller = 0;  ///< how many have come since then
+    std::uint32_t smaller = 0;  ///< number of smaller responses since then
   };
   static std::uint32_t key_of(std::uint32_t method, RequestSize request) {
     return request == RequestSize::large ? ~method : method;
   }
   /// Each key has two possible slots, chosen by independent parts of its number. Numbers are hashes: two busy
   /// methods that share their only slot would evict each other with each response.
-  static constexpr std::uint32_t kPlaces = 256;
-  std::uint32_t place_of(std::uint32_t key) const {
-    const std::uint32_t first = key % kPlaces, second = (key >> 16) % kPlaces;
+  static constexpr std::uint32_t kEntries = 256;
+  std::uint32_t index_of(std::uint32_t key) const {
+    const std::uint32_t first = key % kEntries, second = (key >> 16) % kEntries;
     const bool takes_second =
         entries_[second].key == key || (entries_[first].key != key && entries_[first].key != 0);
     return takes_second ? second : first;
   }
-  std::array<Entry, kPlaces> entries_;
+  std::array<Entry, kEntries> entries_;
 };
 
 }  // namespace rdma_rpc::session

@@ -26,9 +26,9 @@ class ReassembledMessages {
   /// Returns the offset of a free buffer. There always is one, since the context polls no more completions
   /// than there are free buffers.
   std::optional<std::uint32_t> take() {
-    const std::optional<std::uint32_t> place = free_.take();
-    if (!place) return std::nullopt;
-    return *place * kStride;
+    const std::optional<std::uint32_t> index = free_.take();
+    if (!index) return std::nullopt;
+    return *index * kStride;
   }
   void release(std::uint32_t offset) { free_.give(offset / kStride); }
 

@@ -20,7 +20,7 @@ namespace rdma_rpc::session {
 class SendSlots {
  public:
   /// `control`, `free_stack` and `by_session` are the shared arrays; free_stack has room for `count` numbers,
-  /// by_session for slots::words of each of kSessionPlaces.
+  /// by_session for slots::words of each of kSessionsMax.
   SendSlots(std::unique_ptr<fabric::HostMemory> memory, std::unique_ptr<fabric::MemoryRegion> region,
             std::uint32_t count, std::uint32_t stride, std::uint32_t long_count, std::int32_t* control,
             std::int32_t* free_stack, std::int32_t* by_session)
@@ -32,7 +32,7 @@ class SendSlots {
         control_(control),
         free_stack_(free_stack),
         by_session_(by_session),
-        place_of_(count, kNoPlace) {
+        session_of_(count, kNoSession) {
     for (std::uint32_t i = long_count; i > 0; --i) free_long_.give(count + i - 1);
     // The stack reuses the slots that were freed last, so the same few slots stay in the cache.
     for (std::uint32_t i = 0; i < count; ++i) free_stack_[i] = static_cast<std::int32_t>(count - 1 - i);
@@ -100,38 +100,38 @@ class SendSlots {
     return top == 0 ? -1 : free_stack_[--top];
   }
   /// Counts the slot for the session with that index until it is released.
-  void hold(std::uint32_t slot, std::uint32_t place) {
+  void hold(std::uint32_t slot, std::uint32_t index) {
     if (is_long(slot)) return;
-    place_of_[slot] = static_cast<std::uint16_t>(place);
-    ++word(place, boundary::slots::held);
+    session_of_[slot] = static_cast<std::uint16_t>(index);
+    ++word(index, boundary::slots::held);
   }
   /// Returns the slot to JS.
   void let_go(std::uint32_t slot) {
     if (is_long(slot)) return;
-    const std::uint16_t place = std::exchange(place_of_[slot], kNoPlace);
-    if (place != kNoPlace) --word(place, boundary::slots::held);
+    const std::uint16_t index = std::exchange(session_of_[slot], kNoSession);
+    if (index != kNoSession) --word(index, boundary::slots::held);
   }
   /// Returns whether the session may take a slot: a session whose frames cannot be sent, for example because
   /// its peer returns no credits, leaves slots to the others. JS uses the same rule
   /// (runtime/boundary/outgoing/outgoing.ts).
-  bool within_share(std::uint32_t place) {
-    const auto held = static_cast<std::uint32_t>(word(place, boundary::slots::held));
+  bool within_share(std::uint32_t index) {
+    const auto held = static_cast<std::uint32_t>(word(index, boundary::slots::held));
     const std::uint32_t reserved = count_ / kReservedSlots;
     if (free() > reserved) return held <= kSlotShare * free();
     const auto sessions = static_cast<std::uint32_t>(control_[boundary::ctl::sessions]);
     return free() != 0 && held < std::max(1u, reserved / std::max(1u, sessions));
   }
   /// Returns whether JS has found no slot for that session, and clears the flag.
-  bool take_wanted(std::uint32_t place) {
-    return std::exchange(word(place, boundary::slots::wanted), 0) != 0;
+  bool take_wanted(std::uint32_t index) {
+    return std::exchange(word(index, boundary::slots::wanted), 0) != 0;
   }
-  bool wanted(std::uint32_t place) { return word(place, boundary::slots::wanted) != 0; }
+  bool wanted(std::uint32_t index) { return word(index, boundary::slots::wanted) != 0; }
   std::uint32_t free() const { return static_cast<std::uint32_t>(control_[boundary::ctl::free_slots]); }
 
  private:
-  static constexpr std::uint16_t kNoPlace = 0xffff;
-  std::int32_t& word(std::uint32_t place, int which) {
-    return by_session_[place * boundary::slots::words + static_cast<std::uint32_t>(which)];
+  static constexpr std::uint16_t kNoSession = 0xffff;
+  std::int32_t& word(std::uint32_t index, int which) {
+    return by_session_[index * boundary::slots::words + static_cast<std::uint32_t>(which)];
   }
 
   std::unique_ptr<fabric::HostMemory> memory_;
@@ -140,7 +140,7 @@ class SendSlots {
   std::int32_t* control_;
   std::int32_t* free_stack_;
   std::int32_t* by_session_;
-  std::vector<std::uint16_t> place_of_;  ///< of slots that native code holds
+  std::vector<std::uint16_t> session_of_;  ///< of slots that native code holds
   fabric::FreeList<> free_long_;
 };
 

@@ -1,4 +1,4 @@
-// Life of a session, and what its endpoint gets: submissions, completions, frames. See session.h.
+// Opens and ends a session, and passes submissions, completions and frames to its endpoint. See session.h.
 #include "session/session.h"
 
 #include <cstring>
@@ -52,7 +52,7 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
   return session;
 }
 
-/// Returns "", or what the device refuses.
+/// Returns "", or why the device refuses.
 template <class Made>
 std::string Session::make_endpoint() {
   std::string why = open_resources(Made::queue_limits(options_.call_slots));
@@ -73,7 +73,7 @@ void Session::fail(const std::string& reason) {
   qp_->to_error();
   shared_.memory_waiters.forget(number_);
   send_->drain([this](std::uint32_t call) { endpoint_->note_unsent(call); });
-  // What is exposed, or being sent, ends when the flush has been polled: maybe_down().
+  // Calls with exposed memory or posted work requests end when the flush has been polled: maybe_down().
   endpoint_->end_untouched();
   maybe_down();
 }
@@ -100,24 +100,24 @@ void Session::on_send(const fabric::Wc& wc) {
   send_->retire(sequence, [&](SendQueue::Done done) { on_done(done, wc.memory_gone); });
 }
 
-/// `memory_gone` is of the request that has completed; those before it are of other kinds, since each READ
-/// completes for itself.
+/// `memory_gone` belongs to the work request that has completed. It never concerns earlier ones that are
+/// retired with it: those are not READs, since every READ is signaled.
 void Session::on_done(SendQueue::Done done, bool memory_gone) {
   if (done.then == Then::drained) {
     drained_ = true;
     maybe_down();
     return;
   }
-  if (state_ == SessionState::draining) return;  // flushed, not done: maybe_down() cleans up
+  if (state_ == SessionState::draining) return;  // flushed, not executed: maybe_down() cleans up
   endpoint_->on_done(done, memory_gone);
 }
 
-// --- what is about to happen
+// --- prefetching
 
 void Session::expect(int step, std::uint32_t slot) const {
   if (step == 0) return fabric::prefetch(this, sizeof *this);
   if (step == 1) {
-    // Without a virtual call, which would read the endpoint before it is in the cache.
+    // Not by a virtual call, which would read the endpoint before it is in the cache.
     fabric::prefetch(endpoint_.get(), endpoint_bytes_);
     return expect_link();
   }
@@ -152,14 +152,15 @@ void Session::on_receive(const fabric::Wc& wc) {
     maybe_down();
     return;
   }
-  // Before anything is copied: where receives are shared only credits bound what a peer has here.
+  // Counted before anything is copied: with shared receives only credits limit what a peer occupies here.
   const auto copy = send_->count_received() ? receives_.readable(slot, wc) : std::nullopt;
   if (!copy) return protocol_error("frame beyond the credits");
   on_frame(*copy, wc.bytes, wc.invalidated_rkey);
   if (state_ == SessionState::draining) maybe_down();
 }
 
-/// In the copy that is ours. What stands behind a frame whose message is elsewhere is taken off it.
+/// Decrypts a frame in place, in our own copy. Returns false when the peer has not sealed it. The number of
+/// the bulk message at the end of a frame whose message is elsewhere is removed from the frame.
 bool Session::unseal(std::byte* frame, std::uint32_t& bytes, std::uint64_t& bulk_number) {
   const std::optional<std::uint32_t> plain = sealing_->open_frame(frame, bytes);
   if (!plain) return false;
@@ -177,14 +178,14 @@ bool Session::unseal(std::byte* frame, std::uint32_t& bytes, std::uint64_t& bulk
   return true;
 }
 
-/// Null, or why this frame cannot end the message whose segments have come before it.
+/// Returns null, or why this frame cannot be the last one of the message whose segments have arrived.
 const char* Session::end_of_segments(const wire::Frame& frame) const {
   const wire::Header& header = frame.header;
   const auto type = static_cast<wire::FrameType>(header.type);
   const bool ends = type == wire::FrameType::request || type == wire::FrameType::response;
   if (!ends || header.call != segments_.call()) return "segments without the end of their message";
   if ((header.flags & (wire::has_gather_list | wire::written)) != 0)
-    return "segments of a message that is elsewhere";
+    return "segments before a frame whose message is not in it";
   if (type == wire::FrameType::response && header.method != 0) return "segments of an error";
   const std::uint32_t others = frame.metadata_bytes + frame.message_bytes;
   return others > kSegmentedBytesMax - segments_.bytes() ? Segments::kTooLong : nullptr;
@@ -213,7 +214,7 @@ void Session::on_frame(ReceiveSlot receive_slot, std::uint32_t bytes, std::uint3
   shared_.stats.received_bytes += bytes;
   std::uint64_t bulk_number = 0;
   if (sealing_ != nullptr && !unseal(data, bytes, bulk_number))
-    return protocol_error("a frame that it has not sealed, or not now");
+    return protocol_error("a frame that the peer has not sealed, or that is out of order");
   wire::Frame frame;
   if (const char* why = wire::parse(data, bytes, frame)) return protocol_error(why);
   frame.bulk_number = bulk_number;
@@ -262,7 +263,7 @@ void Session::on_frame(ReceiveSlot receive_slot, std::uint32_t bytes, std::uint3
 
 bool Session::finish_turn() {
   if (state_ != SessionState::init && !is_open()) return false;
-  // What is ready goes first: the peer works on it while receives are posted here.
+  // Send prepared frames first: the peer works on them while receives are posted here.
   send_->ring();
   if (!post_receives() || !send_->is_open()) return false;
   endpoint_->finish_turn();
@@ -270,8 +271,9 @@ bool Session::finish_turn() {
   return unposted_;
 }
 
-/// Receives that were read while it moved are posted by the next turn, and what was prepared and not taken.
-/// Requests and invalidations may wait for what no completion of this session brings.
+/// The next iteration posts receives that were read while bulk data moved, and work requests that the queue
+/// pair has not accepted yet. Requests and invalidations may wait for something that is not freed by a
+/// completion of this session.
 SetBits Session::due() const {
   const SetBits due = endpoint_->due() | due_if(has_unposted(), kTouched) |
                       due_if(stalled_since_ns_ != 0, kTimed) |
@@ -320,14 +322,14 @@ void Session::refuse_memory(std::uint32_t call) {
   endpoint_->refuse_memory(call);
 }
 
-void Session::give_memory_up() {
+void Session::reclaim_memory() {
   touch();
-  endpoint_->give_memory_up();
+  endpoint_->reclaim_memory();
 }
 
-// --- from JS: a submission that only the other side makes ends as one for a session that is gone
+// --- from JS: a submission that only the other endpoint may make fails like one for a closed session
 
-/// Servers submit responses, and nothing else.
+/// Returns whether this endpoint may make such a submission: a server submits responses, a client the others.
 bool Session::is_own(boundary::SubOp op) const {
   return (op == boundary::SubOp::response) != options_.client;
 }
@@ -336,7 +338,7 @@ void Session::submit(const std::int32_t* words) {
   touch();
   const auto op = static_cast<boundary::SubOp>(words[sub::op]);
   const auto slot = static_cast<std::uint32_t>(words[sub::slot]);
-  shared_.slots.hold(slot, place());
+  shared_.slots.hold(slot, table_index());
   if (is_own(op)) return endpoint_->submit(words);
   shared_.slots.release(slot);
   if (op == boundary::SubOp::response) return;
@@ -346,7 +348,7 @@ void Session::submit(const std::int32_t* words) {
 
 std::int32_t Session::submit_bulk(BulkSubmission submission) {
   touch();
-  shared_.slots.hold(submission.slot, place());
+  shared_.slots.hold(submission.slot, table_index());
   std::int32_t token = -static_cast<std::int32_t>(Reason::session_lost);
   if (is_own(submission.op)) {
     token = endpoint_->submit_bulk(submission);

@@ -95,7 +95,7 @@ class Session final : public Link {
   void refuse_memory(std::uint32_t call);
   std::uint32_t awaited_bytes(std::uint32_t slot) { return endpoint_->awaited_bytes(slot); }
   std::uint64_t late_ns() { return is_open() ? endpoint_->late_ns() : 0; }
-  void give_memory_up();
+  void reclaim_memory();
 
   /// How this session exposes memory. Never automatic.
   Exposure security() const { return shared_.exposure; }

@@ -21,7 +21,7 @@ class SessionSet {
     in |= bit_;
     numbers_.push_back(number);
   }
-  /// So many sessions are there: add() allocates nothing.
+  /// Reserves memory for this number of sessions, so that add() allocates nothing.
   void reserve(std::size_t sessions) {
     numbers_.reserve(sessions);
     visited_.reserve(sessions);
@@ -68,7 +68,8 @@ constexpr SetBits due_if(bool due, SetBits bit) { return due ? bit : 0; }
 struct SessionSets {
   SessionSet touched{kTouched};  ///< finish_turn() is to look at them: something has happened, or waits
   SessionSet timed{kTimed};      ///< a time limit of theirs is running, see Session::due()
-  SessionSet holding{kHolding};  ///< they may hold calls that their callers have given up, or move bulk data
+  SessionSet holding{
+      kHolding};  ///< sessions with cancelled calls that are pending release, or with bulk data to move
   SessionSet connecting{kConnecting};  ///< they are connecting
 
   /// See SessionSet::reserve().

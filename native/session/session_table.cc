@@ -5,14 +5,14 @@ namespace rdma_rpc::session {
 
 namespace {
 constexpr std::uint32_t kIndexBits = 14;
-static_assert(kSessionPlaces == 1u << kIndexBits);
+static_assert(kSessionsMax == 1u << kIndexBits);
 constexpr std::uint32_t kEpochMask = (1u << (31 - kIndexBits)) - 1;
 }  // namespace
 
 Session* SessionTable::open(Shared& shared, const SessionOptions& options, std::string* error) {
   if (free_.empty()) {
-    if (entries() == kSessionPlaces) {
-      *error = "a context has at most " + std::to_string(kSessionPlaces) + " sessions";
+    if (entries() == kSessionsMax) {
+      *error = "a context has at most " + std::to_string(kSessionsMax) + " sessions";
       return nullptr;
     }
     free_.push_back(entries());

@@ -17,7 +17,7 @@ namespace rdma_rpc::session {
 
 class SessionTable {
  public:
-  static constexpr std::uint32_t index_of(std::uint32_t number) { return number & (kSessionPlaces - 1); }
+  static constexpr std::uint32_t index_of(std::uint32_t number) { return number & (kSessionsMax - 1); }
 
   Session* find(std::uint32_t number) {
     Session* session = at(index_of(number));

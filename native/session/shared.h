@@ -1,5 +1,5 @@
-// What the sessions of a context share: what the device gives, memory, slots, queues and clocks. A Context
-// has one, which it is made of, and its sessions and their endpoints use it; on the context's thread.
+// The resources that the sessions of a context share: device objects, memory, slots, queues and clocks. A
+// Context has one, which it is made of, and its sessions and their endpoints use it; on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -37,12 +37,12 @@ struct BoundaryArrays {
         submissions(std::size_t{kSubmissionsMax} * boundary::sub::words),
         events(std::size_t{kEventsMax} * boundary::ev::words),
         free_slots(send_slots),
-        session_slots(std::size_t{kSessionPlaces} * boundary::slots::words) {}
+        session_slots(std::size_t{kSessionsMax} * boundary::slots::words) {}
 
   std::vector<std::int32_t> control, submissions, events, free_slots, session_slots;
 };
 
-/// What a device or the system may refuse a context, so that it is asked for first.
+/// Resources that the device or the system may refuse, so they are allocated before the context.
 struct Resources {
   std::shared_ptr<fabric::Device> device;
   std::unique_ptr<fabric::CompletionQueue> cq;
@@ -80,16 +80,16 @@ struct Shared {
   telemetry::Latencies& latencies;
   telemetry::EventRings event_rings;
   Flow flow;
-  /// For JS: what the last bulk submission with no_memory asked of the arena in vain.
+  /// For JS: the bytes that the arena refused to the last bulk submission with no_memory.
   std::int32_t& short_bytes;
-  /// Why the system refused what the last call with no_memory or registration wanted; empty: it did not.
+  /// Why the system refused memory to the last call with no_memory or registration; empty when it did not.
   std::string refusal{};
   /// The time of the current turn.
   std::uint64_t now_ns = 0;
   /// Runs only while this thread does (kAwakeStepNs): for limits of what a peer may take.
   std::uint64_t awake_ns = 0;
   std::uint32_t tokens;
-  /// Of a bulk submission: positive as an Int32, since refusals are negative.
+  /// Returns the token of a bulk submission. It is positive as an Int32, since refusals are negative.
   std::uint32_t take_token() { return tokens = tokens % 0x7fffffff + 1; }
   MemoryWaiters memory_waiters;
   std::uint32_t connecting = 0;  ///< sessions in that state

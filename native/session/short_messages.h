@@ -22,7 +22,7 @@ class ShortMessages {
   static constexpr std::size_t kBytes = std::size_t{kShortMessages} * kBytesMax;
 
   ShortMessages() {
-    for (std::uint32_t place = 0; place < kShortMessages; ++place) give(kShortMessages - 1 - place);
+    for (std::uint32_t index = 0; index < kShortMessages; ++index) give(kShortMessages - 1 - index);
   }
 
   static bool has(std::uint32_t receive_slot) { return receive_slot >= boundary::kShortMessageSlots; }
@@ -30,19 +30,19 @@ class ShortMessages {
   /// are in use; the session's own memory is used then.
   std::optional<std::uint32_t> take(std::uint32_t session, std::uint32_t bytes) {
     if (free_count_ == 0 || bytes > kBytesMax) return std::nullopt;
-    const std::uint32_t place = free_[--free_count_];
-    owners_[place] = session;
-    return boundary::kShortMessageSlots + place;
+    const std::uint32_t index = free_[--free_count_];
+    owners_[index] = session;
+    return boundary::kShortMessageSlots + index;
   }
   /// Releases a buffer, if it still belongs to that session.
   void release(std::uint32_t receive_slot, std::uint32_t session) {
-    const std::uint32_t place = receive_slot - boundary::kShortMessageSlots;
-    if (owners_[place] == session) give(place);
+    const std::uint32_t index = receive_slot - boundary::kShortMessageSlots;
+    if (owners_[index] == session) give(index);
   }
   /// Releases all buffers of a session that has ended.
   void leave(std::uint32_t session) {
-    for (std::uint32_t place = 0; place < kShortMessages; ++place) {
-      if (owners_[place] == session) give(place);
+    for (std::uint32_t index = 0; index < kShortMessages; ++index) {
+      if (owners_[index] == session) give(index);
     }
   }
   std::uint32_t free() const { return free_count_; }
@@ -52,17 +52,17 @@ class ShortMessages {
     return kept;
   }
 
-  /// Of all places.
+  /// Returns the memory of all entries.
   std::byte* data() { return memory_.data(); }
   static std::uint32_t offset_of(std::uint32_t receive_slot) {
     return (receive_slot - boundary::kShortMessageSlots) * kBytesMax;
   }
 
  private:
-  static constexpr std::uint32_t kNobody = ~0u;  ///< no session has that number: they have 31 bits
-  void give(std::uint32_t place) {
-    owners_[place] = kNobody;
-    free_[free_count_++] = place;
+  static constexpr std::uint32_t kNoSession = ~0u;  ///< no session has that number: they have 31 bits
+  void give(std::uint32_t index) {
+    owners_[index] = kNoSession;
+    free_[free_count_++] = index;
   }
 
   alignas(64) std::array<std::byte, kBytes> memory_;

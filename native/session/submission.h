@@ -21,7 +21,7 @@ struct GivenGatherEntry {
   bool lent = true;  ///< the application has it too: false for blocks that JS has encoded a message into
   std::byte* buffer_data = nullptr;
   std::size_t buffer_bytes = 0;
-  std::shared_ptr<const fabric::Presence> presence{};  ///< of the buffer, null for arena memory
+  std::shared_ptr<const fabric::Presence> presence{};  ///< watches the buffer; null for arena memory
   bool text = false;    ///< lies in the encode scratch buffer (boundary.h), which the next message reuses
   bool copied = false;  ///< it has no key: all of the message is copied to the arena
 };
@@ -31,7 +31,7 @@ struct BulkSubmission {
   std::uint32_t call = 0, method = 0, slot = 0, metadata_bytes = 0, timeout_us = 0;
   std::vector<GivenGatherEntry> gather_entries;
   memory::BlockId reply_buffer = memory::kNoBlock;
-  memory::Use use = memory::Use::request;  ///< of a block that they are copied into
+  memory::Use use = memory::Use::request;  ///< use of a block for a copy of the message
   /// The gather entries make up the aligned layout: each begins at its own offset, see
   /// wire::aligned_offset().
   bool aligned = false;

@@ -1,4 +1,4 @@
-// Taking frames apart: the one place where bytes of a peer are believed or refused.
+// Parses frames: the only place that decides whether the bytes of a peer are valid.
 #include "session/wire.h"
 
 #include "session/limits.h"
@@ -46,8 +46,7 @@ const char* parse_message(const std::byte* data, std::uint32_t bytes, Frame& fra
       if (gather_entry.length == 0) return "gather entry of no bytes";
       if (gather_entry.addr + gather_entry.length < gather_entry.addr)
         return "gather entry wraps around the address space";
-      if (gather_entry.inlined() && gather_entry.addr != 0)
-        return "address of a gather entry that the frame carries";
+      if (gather_entry.inlined() && gather_entry.addr != 0) return "inline gather entry with an address";
       sum += gather_entry.length;
       if (gather_entry.inlined()) inlined += gather_entry.length;
     }
@@ -73,7 +72,7 @@ const char* parse_message(const std::byte* data, std::uint32_t bytes, Frame& fra
     frame.message_bytes = 0;
   }
   if ((flags & (has_gather_list | written)) != 0 && frame.message_bytes != 0) {
-    return "message bytes in a frame whose message is elsewhere";
+    return "message bytes in a frame with gather entries or a written message";
   }
   return nullptr;
 }

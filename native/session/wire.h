@@ -97,12 +97,12 @@ struct Written {
 };
 static_assert(sizeof(Written) == 8);
 
-/// What the metadata of a part begins with (WIRE §8). The session looks whether it is there, and at kind and
-/// count for what it counts; it obeys none of it.
+/// The start of a part's metadata (WIRE §8). The session checks that it is there, and uses kind and count
+/// only for its counters.
 struct PartHeader {
   std::uint32_t stream;
   std::uint32_t sequence;
-  std::uint16_t count;  ///< of messages
+  std::uint16_t count;  ///< number of messages
   std::uint8_t kind;
   std::uint8_t flags;
 };
@@ -141,7 +141,7 @@ struct Frame {
   /// gather entries: their sum; written: bytes of the reply buffer
   std::uint32_t total;
   std::uint32_t gather_entry_count, gather_entry_offset;
-  std::uint64_t bulk_number;  ///< of a sealed session: of the message that is elsewhere
+  std::uint64_t bulk_number;  ///< sealed session: number of the bulk message
 };
 
 /// Parses `bytes` bytes. Returns null, or why they are not a valid frame; the session must end then.

@@ -5,7 +5,7 @@
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { fabrics } from '../fabrics.ts';
-import { sessionPlaces } from '../limits.ts';
+import { sessionIndexMask } from '../limits.ts';
 import type { NativeContext, NativeOptions, SessionOptions } from '../native/native.ts';
 import type { Outgoing } from './outgoing/outgoing.ts';
 import type { Target } from './outgoing/submission.ts';
@@ -130,7 +130,7 @@ export class Sessions {
 
   attach(owner: SessionOwner): void {
     const { session } = owner.target;
-    this.#owners[session & sessionPlaces] = owner;
+    this.#owners[session & sessionIndexMask] = owner;
     ++this.size;
     const lost = this.#unowned.take(session);
     if (lost !== undefined) setImmediate(() => this.down(session, lost));
@@ -154,7 +154,7 @@ export class Sessions {
    * now.
    */
   ownerOf(session: number): SessionOwner | undefined {
-    const owner = this.#owners[session & sessionPlaces];
+    const owner = this.#owners[session & sessionIndexMask];
     return owner !== undefined && owner.target.session === session ? owner : undefined;
   }
 
@@ -178,7 +178,7 @@ export class Sessions {
     this.#unowned.down(session, reason);
     const owner = this.ownerOf(session);
     if (owner === undefined) return;
-    this.#owners[session & sessionPlaces] = undefined;
+    this.#owners[session & sessionIndexMask] = undefined;
     --this.size;
     owner.lost();
     owner.onDown(reason);

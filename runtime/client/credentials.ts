@@ -41,7 +41,7 @@ export interface Credentials {
 /** Limit the time: later callers share the answer of a source that hangs. */
 function inTime(asked: Promise<Metadata>): Promise<Metadata> {
   return new Promise((resolve, reject) => {
-    const text = `the credentials of the channel have not come within ${credentialsMs} ms`;
+    const text = `the credentials function of the channel has returned nothing within ${credentialsMs} ms`;
     const late = (): void => reject(new RpcError(Status.UNAVAILABLE, text, { processed: 'no' }));
     const timer = setTimeout(late, credentialsMs).unref();
     asked.then(resolve, reject).finally(() => clearTimeout(timer));
@@ -75,14 +75,14 @@ export class KeptCredentials {
       const { metadata, expiresAtMs } = await this.#source();
       // Check the names: otherwise a token under a wrong name would silently not be sent.
       if (metadata === undefined)
-        throw new TypeError('they come as { metadata, expiresAtMs }, and metadata is missing');
+        throw new TypeError('metadata is missing; return { metadata, expiresAtMs }');
       const made = new Metadata(metadata);
       encodeMetadata(made);
       this.#kept = made;
       this.#until = expiresAtMs === undefined ? 0 : expiresAtMs - credentialsMarginMs;
       return made;
     } catch (error) {
-      const text = `the credentials of the channel cannot be had: ${textOf(error)}`;
+      const text = `the credentials function of the channel failed: ${textOf(error)}`;
       throw new RpcError(Status.UNAUTHENTICATED, text, { processed: 'no', cause: error });
     }
   }

@@ -17,6 +17,6 @@ export function encodeMeasured<Init>(
   at: number,
 ): number {
   const end = type.encodeTo(message, writer, at);
-  if (writer.full) throw new CodecError(type.typeName, 'it grew while it was being encoded');
+  if (writer.full) throw new CodecError(type.typeName, 'it became larger while it was being encoded');
   return end;
 }

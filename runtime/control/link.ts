@@ -259,7 +259,7 @@ export class Link {
     } else if (this.#ready.length < 4) {
       this.#ready.push(frame);
     } else {
-      this.#refuse('frames out of turn');
+      this.#refuse('frames out of order');
     }
   }
 

@@ -54,7 +54,7 @@ function mistakeIn(type: MessageType<object>, value: unknown, depth = 0): string
   if (typeof value !== 'object' || value === null || Array.isArray(value) || depth > depthMax)
     return undefined;
   const kind = kindOf(value);
-  if (kind !== undefined) return `${kind} stands where a ${type.typeName} should: nothing of it is sent`;
+  if (kind !== undefined) return `${kind} was given instead of a ${type.typeName}: it is not sent`;
   const fields = fieldsOf(type);
   const message = value as Plain;
   for (const key of Object.keys(message)) {

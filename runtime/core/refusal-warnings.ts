@@ -25,7 +25,7 @@ export class RefusalWarnings {
       this.#last = line;
       return;
     }
-    this.#warn(`a client was refused: ${oneLine(line)} (option log gets a line of each)`);
+    this.#warn(`a client was refused: ${oneLine(line)} (option log gets a line for each)`);
     this.#timer = setInterval(() => this.sum(), refusalSumMs);
     this.#timer.unref();
   }

@@ -69,7 +69,7 @@ function summary(error: unknown): string {
   const what = AuthorizeFailed.is(error)
     ? 'authorize failed, the handler has not run, and the'
     : 'the handler failed, and its';
-  return `${what} caller learns no more than that`;
+  return `${what} caller gets no details`;
 }
 
 /** Errors with the same result are counted as one kind. */
@@ -147,7 +147,7 @@ export class HandlerErrors {
       ++errors.others;
     } else {
       errors.again.set(kind, 0);
-      const text = `${method}: ${summary(error)} (onHandlerError hears of such errors instead of this warning)`;
+      const text = `${method}: ${summary(error)} (onHandlerError gets such errors instead of this warning)`;
       this.#warn(text, described(error));
     }
     if (this.#timer !== undefined) return;

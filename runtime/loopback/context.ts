@@ -5,7 +5,7 @@
  * addon. There is no wire, so nothing is registered or shown to anybody, and credits have no use. Made by
  * boundary/contexts.ts, used on its JS thread.
  */
-import { flushEvery, gatherEntriesMax, sessionPlaces, slotHeadBytes } from '../limits.ts';
+import { flushEvery, gatherEntriesMax, sessionIndexMask, slotHeadBytes } from '../limits.ts';
 import {
   Ctl,
   EvKind,
@@ -57,7 +57,7 @@ const capabilities: VerbsCapabilities = {
 export class LoopbackContext implements NativeContext, SessionHost, MessageHost, QueueOwner {
   readonly control = new Int32Array(Ctl.words);
   readonly submissions = new Int32Array(submissionsMax * Sub.words);
-  readonly sessionSlots = new Int32Array((sessionPlaces + 1) * Slots.words);
+  readonly sessionSlots = new Int32Array((sessionIndexMask + 1) * Slots.words);
   readonly gatherEntries = new Int32Array(gatherEntriesMax * GatherEntry.words);
   readonly scratch = new ArrayBuffer(scratchBytes);
   readonly events: Int32Array;

@@ -2,7 +2,7 @@
  * The numbers of the sessions of a loopback context: the low bits say which place of the table a session has,
  * the others how often that has been used before. Used by LoopbackContext, on its JS thread.
  */
-import { sessionPlaces } from '../limits.ts';
+import { sessionIndexMask } from '../limits.ts';
 import type { LoopbackSession } from './session.ts';
 
 const placeBits = 14;
@@ -21,8 +21,10 @@ export class SessionTable {
   /** Adds the session that `make` returns for a number. Throws when all places are taken. */
   add(make: (number: number) => LoopbackSession): LoopbackSession {
     const place = this.#free.pop() ?? this.#sessions.length;
-    if (place > sessionPlaces)
-      throw new Error(`fabric loopback: ${sessionPlaces + 1} sessions are open already; close some channels`);
+    if (place > sessionIndexMask)
+      throw new Error(
+        `fabric loopback: ${sessionIndexMask + 1} sessions are open already; close some channels`,
+      );
     const generation = ((this.#generations[place] ?? 0) + 1) & generationMask;
     this.#generations[place] = generation;
     const session = make(generation * 2 ** placeBits + place);
@@ -32,13 +34,13 @@ export class SessionTable {
   }
 
   find(number: number): LoopbackSession | undefined {
-    const session = this.#sessions[number & sessionPlaces];
+    const session = this.#sessions[number & sessionIndexMask];
     return session?.number === number ? session : undefined;
   }
 
   delete(number: number): void {
     if (this.find(number) === undefined) return;
-    const place = number & sessionPlaces;
+    const place = number & sessionIndexMask;
     this.#sessions[place] = undefined;
     this.#free.push(place);
     --this.#count;

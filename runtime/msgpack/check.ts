@@ -112,13 +112,14 @@ export class Check {
   }
 
   #elements(count: number, depth: number): void {
-    if (count > this.#bytes.length - this.#at) this.#refuse(`an array of ${count} that cannot be there`);
+    if (count > this.#bytes.length - this.#at) this.#refuse(`an array of ${count} elements in fewer bytes`);
     this.#count(Cost.array + Cost.element * count);
     for (let i = 0; i < count; ++i) this.#value(depth + 1);
   }
 
   #fields(count: number, depth: number): void {
-    if (2 * count > this.#bytes.length - this.#at) this.#refuse(`an object of ${count} that cannot be there`);
+    if (2 * count > this.#bytes.length - this.#at)
+      this.#refuse(`an object of ${count} members in fewer bytes`);
     this.#count(Cost.object + cost.ofFields(count));
     for (let i = 0; i < count; ++i) {
       this.#key(count);

@@ -17,11 +17,14 @@ import type { NativeOptions, SessionInfo, SessionOptions } from './options.ts';
 import { glibcVersion, whyNoAddon, whyNotNamed } from './remedy.ts';
 import type { NativeSockets } from './sockets.ts';
 import type { Stats } from './stats.ts';
+import type { NativeOpenOptions, NativeVerbsDevice } from './verbs-device.ts';
+import type { VerbsDetails, VerbsWatch } from './verbs-inspection.ts';
 import type { VerbsCapabilities, VerbsReport } from './verbs-report.ts';
 
 export type { NativeOptions, Polling, SessionInfo, SessionOptions, VerbsOptions } from './options.ts';
 export type { FileLock } from './sockets.ts';
 export { addStats, noStats, type Stats } from './stats.ts';
+export type { VerbsDetails, VerbsEvent, VerbsPortDetails, VerbsWatch } from './verbs-inspection.ts';
 export type { VerbsCapabilities, VerbsDevice, VerbsGid, VerbsPort, VerbsReport } from './verbs-report.ts';
 export {
   Ctl,
@@ -269,12 +272,26 @@ export interface NativeContext {
 }
 
 export interface NativeModule extends NativeSockets {
+  /** Opens a device of `rdma-rpc/verbs`. Throws the reason when it cannot. */
+  openVerbsDevice(options: NativeOpenOptions): NativeVerbsDevice;
+  /**
+   * Returns the columns of verbs-device.ts as the addon was compiled with them, for the test that compares
+   * them.
+   */
+  verbsRecords(): Record<string, Record<string, number>>;
   createContext(options: NativeOptions): NativeContext;
   /**
    * Reports the RDMA devices. Registers `neededBytes` on each device as a test; a device that does not allow
    * that cannot be used.
    */
   verbsDevices(neededBytes: number): VerbsReport;
+  /**
+   * Returns all attributes of the RDMA devices, for people to read. Empty where libibverbs cannot be loaded:
+   * verbsDevices() says why.
+   */
+  verbsDetails(): VerbsDetails[];
+  /** Begins to receive the events of a device. Throws an Error when it cannot be opened. */
+  verbsWatch(device: string): VerbsWatch;
   /**
    * The ciphers with which sessions can be sealed, the fastest on this machine first. Empty when libcrypto is
    * missing.
@@ -331,6 +348,7 @@ export function loadNative(): NativeModule {
   if (addon.whyUnusable !== '') throw new Error(`rdma-rpc: ${addon.whyUnusable}`);
   loaded = {
     ...addon,
+    openVerbsDevice: (options) => addon.openVerbsDevice({ ...needs, ...options }),
     createContext: (options) => addon.createContext({ ...needs, clock: clockMs, collectYoung, ...options }),
   };
   return loaded;

@@ -90,8 +90,11 @@ export const Ev = {
   timeoutUs: 8,
   /** FAILED: a Reason. */
   reason: 8,
-  /** SETTLED: the size that the server needed when `submitReplyBufferOnly` refused it, otherwise 0. */
-  beyondReplyBuffer: 8,
+  /**
+   * SETTLED: the size of a response for which the server got no memory, when the call itself is the cause:
+   * `submitReplyBufferOnly`, or a request that holds most of the arena. Otherwise 0.
+   */
+  refusedBytes: 8,
   /** Byte offset of the metadata, in the memory of the receive slot. */
   metadataOffset: 9,
   /** SETTLED, FAILED: whether the handler can have run: 0 no, 1 maybe, 2 yes. */

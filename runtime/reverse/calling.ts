@@ -75,7 +75,7 @@ export class Calling implements ConnectionCalls {
   #serve(frame: Serve): void {
     const isNext = frame.number === this.#number + 1 && this.#next === undefined;
     if (!isNext || (this.#state !== 'idle' && this.#state !== 'ending')) {
-      this.#connection.close('the client sent serve out of turn');
+      this.#connection.close('the client sent serve out of order');
     } else if (this.#state === 'ending') this.#next = frame;
     else this.#ask(frame);
   }

@@ -67,7 +67,7 @@ class RpcPeers extends EventEmitter<PeerEvents> implements Peers, CallingOwner {
     checkedInterceptors(what, defaults.interceptors);
     const peer = to instanceof RpcPeer ? to : this.of(to as HandlerContext);
     if (peer === undefined) {
-      const text = `${definition.fullName}: this client serves no calls; it has to, by serveReverse(channel)`;
+      const text = `${definition.fullName}: this client serves no calls; it must call serveReverse(channel) first`;
       throw new RpcError(Status.FAILED_PRECONDITION, text, { processed: 'no' });
     }
     return createClient(definition, peer.channel, { '*': defaults } as ClientDefaults<D>);

@@ -41,7 +41,7 @@ export class NotAdmitted extends RpcError {
 /** Describes a peer for the log. */
 function shown(peer: PeerInfo): string {
   const { uid, gid, pid, identity } = peer;
-  if (uid === undefined && gid === undefined) return identity ?? 'nothing is known of it';
+  if (uid === undefined && gid === undefined) return identity ?? 'without any identity';
   return `uid ${uid ?? 'unknown'}, gid ${gid ?? 'unknown'}, pid ${pid ?? 'unknown'}`;
 }
 
@@ -53,7 +53,7 @@ export function checkVerified({ refused, unchecked }: KnownPeer): void {
   if (refused === undefined) return;
   const text = unchecked
     ? 'this server cannot check certificates of clients'
-    : 'this server takes clients with a certificate that it trusts (option tls of the channel)';
+    : 'this server accepts only clients with a certificate that it trusts (option tls of the channel)';
   throw new NotAdmitted(Status.UNAUTHENTICATED, text, refused);
 }
 
@@ -61,7 +61,7 @@ export function checkVerified({ refused, unchecked }: KnownPeer): void {
 export function checkWhole(what: string, identities: Iterable<string>): void {
   for (const identity of identities)
     if (identity.endsWith('*'))
-      throw new TypeError(`${what}: '${identity}': identities are compared whole: * is no pattern`);
+      throw new TypeError(`${what}: '${identity}': identities are compared as a whole, * is not a pattern`);
 }
 
 /** The checked option `allow`. Throws a TypeError for an empty one, which would admit nobody. */
@@ -71,7 +71,7 @@ export class Allowed {
   constructor(given: AllowedPeers | undefined, checked: CheckedAllowedPeers) {
     this.#allow = given === undefined ? undefined : checked;
     if (given !== undefined && Object.values(checked).every((list) => list === undefined))
-      throw new TypeError('createServer: allow: it names nobody; give uid, gid or identity');
+      throw new TypeError('createServer: allow: the option is empty; give uid, gid or identity');
     checkWhole('createServer: allow: identity', this.#allow?.identity ?? []);
   }
 
@@ -84,7 +84,7 @@ export class Allowed {
     const known = uid !== undefined || identity !== undefined;
     throw new NotAdmitted(
       known ? Status.PERMISSION_DENIED : Status.UNAUTHENTICATED,
-      'this client is none of those that the server allows (option allow of the server)',
+      'this server does not allow this client (option allow of the server)',
       shown(peer),
     );
   }

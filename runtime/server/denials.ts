@@ -15,7 +15,7 @@ export function denialsTo(log: LimitedLog | undefined, { onDenied }: Pick<Server
   return (call: DeniedCall): void => {
     const { peer, method } = call;
     const { identity, address } = peer;
-    const who = identity === undefined ? `${address}, of whom nothing is known` : `${identity} at ${address}`;
+    const who = identity === undefined ? `${address}, without an identity` : `${identity} at ${address}`;
     log?.write(`authorize has denied ${method} to ${who}`, identity ?? withoutPort(address));
     if (onDenied !== undefined) guardedInRoot('the function `onDenied`', () => onDenied(call));
   };

@@ -100,7 +100,7 @@ export class HandlerTable {
       if (!ids.includes(id))
         this.#otherCodecs.set(
           id,
-          `${fullName} is called with messages in ${codecNames[codec]}, which this server does not take for it: its definition has another ` +
+          `${fullName} was called with ${codecNames[codec]} messages, but its definition on this server has another ` +
             'preferred_codec. Generate both sides from the same .proto, servers first',
         );
     }

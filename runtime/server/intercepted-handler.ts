@@ -53,7 +53,7 @@ export function interceptedHandler(
 ): AnyHandler {
   const stream = method.requestStream || method.responseStream;
   const noMessage = () =>
-    new RpcError(Status.INTERNAL, `${method.fullName}: an interceptor took the message away`);
+    new RpcError(Status.INTERNAL, `${method.fullName}: an interceptor removed the message`);
 
   const chain = compose(method.fullName, interceptors, stream ? carryOutStream : carryOutUnary);
 

@@ -13,7 +13,7 @@ export interface Ways {
   readonly ciphers: readonly string[];
 }
 
-const byTls = 'on host:port addresses clients are known by tls with a ca, or with psk';
+const byTls = 'on host:port addresses clients are identified only by tls with a ca or psk';
 
 const isEmpty = (list: unknown): boolean => Array.isArray(list) && list.length === 0;
 
@@ -27,27 +27,27 @@ export function whyNoClient(
   { tls, ciphers }: Ways,
 ): string {
   if (require === 'sealed' && ciphers.length === 0)
-    return "security.require is 'sealed', and this process has no libcrypto to seal with";
+    return "security.require is 'sealed', but this process has no libcrypto";
   const isTcp = kind === 'tcp';
   if (isTcp && tls === undefined && require !== 'none')
-    return `security.require is '${require}', which on host:port addresses takes the option tls`;
+    return `security.require is '${require}', which needs the option tls on host:port addresses`;
   if (isTcp && tls !== undefined && tls.certTrouble !== '') return `the cert of tls ${tls.certTrouble}`;
   if (typeof authorize === 'object' && Object.values(authorize).every(isEmpty))
-    return 'the option authorize lets nobody call anything';
+    return 'the option authorize allows no calls';
   if (given?.allow !== undefined && Object.values(allow).every((list) => list === undefined || isEmpty(list)))
-    return 'the option allow names nobody';
+    return 'the option allow is empty';
   if (authenticate !== undefined) return '';
   const isKnown = !isTcp || (tls !== undefined && tls.knowsClients !== false);
-  if (!isKnown && require === 'peer') return `security.require is 'peer', and ${byTls}`;
+  if (!isKnown && require === 'peer') return `security.require is 'peer', but ${byTls}`;
   if (given?.allow === undefined) return '';
-  if (!isKnown) return `the option allow takes clients that are known, and ${byTls}, or by authenticate`;
+  if (!isKnown) return `the option allow needs clients with an identity, but ${byTls}, or by authenticate`;
   const ofUnix = (identity: string): boolean => identity.startsWith('uid:');
   const { uid, gid, identity = [] } = allow;
   if (isTcp)
     return identity.every(ofUnix)
-      ? 'the option allow names users and groups only, which unix sockets have'
+      ? 'the option allow names only users and groups, which are known only on unix sockets'
       : '';
   return uid === undefined && gid === undefined && !identity.some(ofUnix)
-    ? "the option allow names no uid, gid or identity 'uid:…', and nothing else is known on unix sockets"
+    ? "the option allow names no uid, gid or identity 'uid:…', but nothing else is known on unix sockets"
     : '';
 }

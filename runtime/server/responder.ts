@@ -232,7 +232,7 @@ export class Responder {
   #ofQuota(): string {
     const most = this.#account?.limits.arenaBytesMax;
     if (most === undefined) return '';
-    return `; large answers of this session may hold ${most} bytes (option quotas: arenaBytesMax of the server), until it has taken them`;
+    return `; large responses of one session hold at most ${most} bytes until the client has received them (option quotas: arenaBytesMax of the server)`;
   }
 
   #answerLater(call: ServerCall): void {

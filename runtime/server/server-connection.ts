@@ -33,7 +33,7 @@ export interface ConnectionCalls {
 const going = [Status.UNAVAILABLE, 'the connection is about to end'] as const;
 const noCalls = [
   Status.UNIMPLEMENTED,
-  'this server makes no calls to its clients; it has to, by peersOf(server)',
+  'this server makes no calls to its clients; it must call peersOf(server) first',
 ] as const;
 
 /** How often idleness is checked within its time limit; that is cheaper than recording each call. */

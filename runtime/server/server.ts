@@ -141,7 +141,7 @@ export class RpcServer implements Server, ServerSessionListener {
     this.open();
     // Without TLS nothing is awaited, so that the server listens before this function returns.
     if (this.#tls !== undefined) await this.#tls.ready();
-    if (this.stopping) throw new Error(`listen ${address}: it was shut down meanwhile`);
+    if (this.stopping) throw new Error(`listen ${address}: the server was shut down`);
     const noClient = this.#whyNoClient(parseAddress(address));
     if (noClient !== '')
       this.#warn(`listen ${address}: no client can be accepted on this address: ${noClient}`);

@@ -171,8 +171,8 @@ function cliPackage(into, arches, repository) {
 const cliReadme = (version) => `# rdma-rpc-cli
 
 The generator and the commands of rdma-rpc: \`rdma-rpc gen\`, \`info\`,
-\`doctor\`, \`call\`, \`bench\`, \`perf\`, \`top\`, \`trace\`. Install it where code is generated and services are looked
-after; a service that runs needs \`rdma-rpc\` alone.
+\`doctor\`, \`ping\`, \`call\`, \`bench\`, \`perf\`, \`top\`, \`trace\`. Install it where code is generated and services are
+looked after; a service that runs needs \`rdma-rpc\` alone.
 
 \`\`\`sh
 npm install --save-dev rdma-rpc-cli@${version}

@@ -30,8 +30,20 @@ test('is as reported', async () => {
  * interface.
  */
 const classes = {
-  made: ['. ContextValues', '. Metadata', '. RpcError'],
-  caught: ['./codec CodecError', './codegen GenerateError', './codegen MissingPackageError'],
+  made: [
+    '. ContextValues',
+    '. Metadata',
+    '. RpcError',
+    './verbs Completions',
+    './verbs RecvBatch',
+    './verbs SendBatch',
+  ],
+  caught: [
+    './codec CodecError',
+    './codegen GenerateError',
+    './codegen MissingPackageError',
+    './verbs VerbsError',
+  ],
   codecs: [
     './codec Writer',
     './codec Source',

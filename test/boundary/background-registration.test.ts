@@ -77,7 +77,7 @@ describe('a request in a large buffer', () => {
     expect(registered()).toBe(before);
   });
 
-  test('which is cancelled meanwhile ends at once, unsent', async () => {
+  test('that is cancelled before it ends fails at once, unsent', async () => {
     const client = createClient(EchoDefinition, channel);
     await client.echo({});
     const abort = new AbortController();
@@ -89,7 +89,7 @@ describe('a request in a large buffer', () => {
     expect(keptOn('sim')).toEqual(nothingKept);
   });
 
-  test('whose memory is transferred meanwhile is refused, and others go on', async () => {
+  test('whose memory is transferred before it ends is refused, and others go on', async () => {
     const client = createClient(EchoDefinition, channel);
     await client.echo({});
     const before = registered();

@@ -67,7 +67,7 @@ test('an address of the device has its own; one that it takes anyway, or has not
   releaseContext(anew);
 });
 
-test('the context of one session is shared with nobody', () => {
+test('the context of one session is not shared', () => {
   const own = acquireOwnContext({ fabric: 'verbs', verbs: { device } }, 64);
   const shared = of('192.168.7.7');
   expect(shared).not.toBe(own);
@@ -75,8 +75,8 @@ test('the context of one session is shared with nobody', () => {
   releaseContext(shared);
 });
 
-describe('a context that nobody uses any more', () => {
-  test('is there for who comes soon, and closes a while after the last', () => {
+describe('an unused context', () => {
+  test('stays open for a while after its last use, and then closes', () => {
     const first = of();
     releaseContext(first);
     vi.advanceTimersByTime(contextLingerMs - 1);
@@ -125,7 +125,7 @@ describe('a context that nobody uses any more', () => {
     setContextOptions({ polling: 'adaptive' });
   });
 
-  test('goes at once when its device has gone, or when it was of one session', () => {
+  test('closes at once when its device was removed, or when it was for one session', () => {
     const context = of();
     context.deviceGone = true;
     releaseContext(context);

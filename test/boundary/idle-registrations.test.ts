@@ -1,6 +1,6 @@
 /**
- * Registrations that nobody uses go after `idleMs` also while there is steady traffic, which never lets the
- * thread sleep for long.
+ * Unused registrations end after `idleMs`, even under steady traffic, which never lets the thread sleep for
+ * long.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { configure, createClient, leaseOf } from 'rdma-rpc';
@@ -11,7 +11,7 @@ import { openWorld } from '../runtime/world.ts';
 
 configure({ mrCacheIdleMs: 100 });
 
-test('idle registrations go while small calls come again and again', { timeout: 120_000 }, async () => {
+test('idle registrations end under a steady flow of small calls', { timeout: 120_000 }, async () => {
   const world = await openWorld('shm over unix');
   const client = createClient(EchoDefinition, world.channel);
   // Shorter ones are copied, and not registered.

@@ -1,9 +1,12 @@
-/** Which trace files stay when sessions fail again and again: strangers use up none of the others. */
+/**
+ * Which trace files are kept when sessions fail again and again: unauthenticated peers do not displace files
+ * of other sessions.
+ */
 import { expect, test } from 'vitest';
 import { KeptTraces } from '../../runtime/boundary/traces/kept-traces.ts';
 import { traceFilesMax, tracePauseMs } from '../../runtime/limits.ts';
 
-/** Files after these failures, each so many ms after the one before. */
+/** Files after these failures, each the given number of ms after the previous one. */
 function filesAfter(failures: readonly string[], everyMs: number): string[] {
   const kept = new KeptTraces(traceFilesMax);
   const files = new Set<string>();
@@ -20,10 +23,7 @@ function filesAfter(failures: readonly string[], everyMs: number): string[] {
 }
 
 const flood = (count: number): string[] =>
-  Array.from(
-    { length: count },
-    (_, i) => `the peer 'stranger ${'x'.repeat(i % 7)}' sent frame ${i} of kind 9`,
-  );
+  Array.from({ length: count }, (_, i) => `the peer 'peer ${'x'.repeat(i % 7)}' sent frame ${i} of kind 9`);
 
 test('a failure after a flood of others leaves its trace, and keeps it through the next flood', () => {
   const files = filesAfter([...flood(1000), 'transport retry exceeded', ...flood(1000)], tracePauseMs);
@@ -33,14 +33,14 @@ test('a failure after a flood of others leaves its trace, and keeps it through t
   expect(files.at(-1)).toMatch(/^2000 /);
 });
 
-test('a flood writes no more than one file in its pause once there are so many', () => {
+test('many failures write at most one file per pause once the limit is reached', () => {
   const files = filesAfter(flood(1000), tracePauseMs / 1000);
   expect(files.map((file) => Number(file.split(' ')[0]))).toEqual(
     Array.from({ length: traceFilesMax }, (_, i) => i),
   );
 });
 
-test('of more reasons than files the newest stay', () => {
+test('with more reasons than files, the newest files are kept', () => {
   const reasons = Array.from({ length: 26 }, (_, i) => `reason ${String.fromCharCode(97 + i)}`);
   expect(filesAfter(reasons, 0)).toEqual(
     reasons.slice(-traceFilesMax).map((reason, i) => `${i + 10} ${reason}`),

@@ -17,7 +17,7 @@ const names = /leases.*leaseOf\(message\)\?\.release\(\).*arenaBytes/s;
 let world: World;
 let leases: Lease[] = [];
 beforeEach(async () => {
-  // Each test has a context of its own: one that nobody uses goes when what contexts get is changed.
+  // Each test has its own context: an unused context closes when the configuration changes.
   configure({ arenaBytes });
   world = await openWorld('shm over unix');
 });

@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import { noteMethod, onMethodNames } from '../../runtime/boundary/traces/method-names.ts';
 
-test('those that were there and those that come are told once each, up to 8,192', () => {
+test('existing and new methods are reported once each, up to 8,192', () => {
   const early: number[] = [];
   const late: number[] = [];
   const stop = onMethodNames((id) => early.push(id));

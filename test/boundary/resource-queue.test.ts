@@ -1,7 +1,7 @@
 /**
- * The queues of those who wait for memory, slots or registrations: who is tried when there is some again, how
- * often and in which order, how the sessions of a context take turns, and that deadlines are kept, whatever
- * one of them does.
+ * The queues of calls that wait for memory, slots or registrations: which calls are retried when some is
+ * free, how often and in which order, how the sessions of a context take turns, and that deadlines are kept
+ * whatever one of them does.
  */
 import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -17,7 +17,7 @@ afterEach(() => {
   warned.mockClear();
 });
 
-/** An arena with this number of free bytes, and entries that want to send messages of so many bytes each. */
+/** An arena with this number of free bytes, and entries that want to send messages of these sizes. */
 class World {
   free = 0;
   attempts = 0;
@@ -145,7 +145,7 @@ describe('memory that comes free', () => {
     expect(world.queue.add(sender, world.waiters, 'sent')).toBe(false);
   });
 
-  test('goes round the sessions, one message at a time, and begins with those who had nothing', () => {
+  test('goes round the sessions, one message at a time, and begins with those that got nothing', () => {
     const world = new World();
     for (const name of ['a', 'b', 'c']) {
       const queue = world.session();
@@ -159,7 +159,7 @@ describe('memory that comes free', () => {
     expect(world.sent.join('')).toBe('abcabcabc');
   });
 
-  test('reaches the other sessions, whatever one needs that it does not have', () => {
+  test('reaches the other sessions although one lacks a resource', () => {
     const world = new World();
     const [one, other] = [world.session(), world.session()];
     new Sender(world, 'large', [100], { queue: one });
@@ -213,7 +213,7 @@ describe('the end', () => {
     expect(deadlines.count).toBe(count);
   });
 
-  test('by its deadline is told, and lets the others try', () => {
+  test('that waits until its deadline fails, and lets the others try', () => {
     const world = new World();
     new Sender(world, 'large', [10], { deadlineMs: turnNow() + 50 });
     new Sender(world, 'small', [1]);
@@ -225,7 +225,7 @@ describe('the end', () => {
     expect(world.sent).toEqual(['small']);
   });
 
-  test('is that of the first wait, however often it is tried meanwhile', () => {
+  test('is that of the first wait, however often it is retried', () => {
     const world = new World();
     new Sender(world, 'large', [10], { deadlineMs: turnNow() + 50 });
     for (let i = 0; i < 5; i++) {
@@ -281,7 +281,7 @@ interface Known {
   threw: boolean;
 }
 
-test('nobody is lost, starves or outlasts its deadline, whatever the others do while they are tried', () => {
+test('no call is lost, starves or outlasts its deadline, whatever the others do while they are retried', () => {
   const run = (steps: readonly (typeof step extends fc.Arbitrary<infer S> ? S : never)[]): void => {
     const world = new World();
     const sessions = Array.from({ length: 4 }, () => world.session());
@@ -334,7 +334,7 @@ test('nobody is lost, starves or outlasts its deadline, whatever the others do w
         if (first?.threw !== true) expect(first?.bytes ?? Infinity).toBeGreaterThan(world.free);
       }
     }
-    // With room for all, all of them go, but for those that have thrown: they end by their deadlines.
+    // With room for all, all of them are sent except those that have thrown, which end at their deadlines.
     world.give(10_000);
     world.give(0);
     expect(living().filter(({ threw }) => !threw)).toEqual([]);

@@ -53,13 +53,13 @@ test('after the last event of the batch, and of that batch alone', () => {
   expect(seen.slice(4)).not.toContain('told');
 });
 
-test('without a batch nobody is told: who asks goes on at once', () => {
+test('outside a batch no waiter is notified: a caller that asks continues at once', () => {
   expect(context.waiters.wait('turn', waiter('told'))).toBe(false);
   batch(1, () => undefined);
   expect(seen).toEqual([]);
 });
 
-test('one that throws costs the others nothing, of whatever they wait for', () => {
+test('a waiter that throws does not affect the others, whatever they wait for', () => {
   const throws = (): never => {
     throw new Error('a fault of this library');
   };
@@ -85,7 +85,7 @@ test('one that throws costs the others nothing, of whatever they wait for', () =
   }
 });
 
-test('who waits for one thing is not told of another', () => {
+test('a waiter for one resource is not notified of another', () => {
   context.waiters.wait('slot', waiter('slot'));
   context.waiters.wait('memory', waiter('memory'));
   context.waiters.wait('registration', waiter('registration'));
@@ -95,7 +95,7 @@ test('who waits for one thing is not told of another', () => {
   expect(seen).toEqual(['memory', 'registration', 'slot']);
 });
 
-test('one that asks again while it is told is told again', () => {
+test('a waiter that asks again while it is notified is notified again', () => {
   let times = 0;
   const again = waiter('told', () => {
     if (++times < 3) context.waiters.wait('turn', again);

@@ -146,7 +146,7 @@ describe('a response that must be copied while the arena is full', { timeout: 60
     expect((await second).text.length).toBe(200 * KiB);
   });
 
-  test('is encoded again when memory has come back, and not for what it has given back itself', async () => {
+  test('is encoded again when memory is returned, but not for memory that it returned itself', async () => {
     const client = createClient(EchoDefinition, channel);
     // Room for what is around the payload, which stays where it is, but is to be copied.
     const around = allocBuffer(1, channel);

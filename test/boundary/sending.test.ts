@@ -31,12 +31,12 @@ describe('messages under way', () => {
     }
   });
 
-  test('of tokens that are not there nothing comes', () => {
+  test('unknown tokens have no effect', () => {
     const [sending] = filled([1, 257]);
     expect([sending.take(513), sending.take(2), sending.size]).toEqual([undefined, undefined, 2]);
   });
 
-  test('leave nothing of what has gone', () => {
+  test('keep nothing of sessions that have ended', () => {
     const [sending, all] = filled([1, 257, 513]);
     sending.take(257);
     expect(all.get(257)?.next).toBeUndefined();

@@ -1,6 +1,4 @@
-/**
- * Staging memory whose size nobody has given: the largest message that is allowed goes through it, both ways.
- */
+/** Staging memory of the default size: the largest allowed message goes through it, both ways. */
 import { configure, createClient } from 'rdma-rpc';
 import { beforeAll, expect, test } from 'vitest';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';

@@ -28,7 +28,7 @@ const c = 'c:1';
 type TestClient = Client<typeof EchoDefinition>;
 const stateOf = (channel: Channel, address: string) =>
   channel.addresses.find((each) => each.address === address)?.state;
-/** Which servers answer so many calls, in order. */
+/** Returns which servers answer this number of calls, in order. */
 async function answered(client: TestClient, calls: number): Promise<string> {
   let who = '';
   for (let i = 0; i < calls; ++i) who += (await client.fetch({})).text[0];
@@ -49,7 +49,7 @@ describe('several addresses', () => {
     expect(who.slice(0, 3)).toBe(who.slice(3, 6));
   });
 
-  test('one that cannot be reached does not matter, and comes back after its pause', async () => {
+  test('an unreachable address does not matter, and is tried again after its pause', async () => {
     bed.start(a);
     const channel = bed.channel([a, b], { backoffMs: 1, backoffMaxMs: 1 });
     await channel.ready();
@@ -61,7 +61,7 @@ describe('several addresses', () => {
     expect([...(await answered(client, 4))].sort().join('')).toBe('aabb');
   });
 
-  test('one that goes away leaves its calls to the others', async () => {
+  test('an address that is lost leaves its calls to the others', async () => {
     bed.start(a, b);
     const channel = bed.channel([a, b], { backoffMs: longMs });
     const client = await allReady(channel);
@@ -81,7 +81,7 @@ describe('several addresses', () => {
     expect(bed.dialled.sort()).toEqual([a, b]);
   });
 
-  test('one whose window is full is passed over', async () => {
+  test('an address with inflightMax calls is skipped', async () => {
     bed.start(a, b);
     const client = await allReady(bed.channel([a, b], { inflightMax: 2 }));
     const controller = new AbortController();
@@ -115,7 +115,7 @@ describe('bad answers in a row', () => {
   }
 
   /** `throw` answers INTERNAL wherever it runs: only calls of a's turn are made to. */
-  async function strike(client: TestClient, times: number): Promise<void> {
+  async function failCalls(client: TestClient, times: number): Promise<void> {
     let struck = 0;
     while (struck < times) {
       const before = bed.at(a).log.started;
@@ -130,23 +130,23 @@ describe('bad answers in a row', () => {
 
   test('leave an address out', async () => {
     const { channel, client } = await ejected({});
-    await strike(client, 2);
+    await failCalls(client, 2);
     expect(stateOf(channel, a)).toBe('ready');
-    await strike(client, 1);
+    await failCalls(client, 1);
     expect(stateOf(channel, a)).toBe('ejected');
     expect(await answered(client, 3)).toBe('bbb');
   });
 
   test('for a while', async () => {
     const { channel, client } = await ejected({ ejectionMs: 1 });
-    await strike(client, 3);
+    await failCalls(client, 3);
     await until(() => stateOf(channel, a) === 'ready');
     expect([...(await answered(client, 4))].sort().join('')).toBe('aabb');
   });
 
   test('never with badAnswersMax 0, and never the last address', async () => {
     const { channel, client } = await ejected({ badAnswersMax: 0 });
-    await strike(client, 6);
+    await failCalls(client, 6);
     expect(stateOf(channel, a)).toBe('ready');
     const strict = await allReady(
       bed.channel([a, b], { outlierDetection: { badAnswersMax: 1, ejectionMs: longMs / 2 } }),
@@ -157,7 +157,7 @@ describe('bad answers in a row', () => {
 
   test('when all others are lost, it serves again', async () => {
     const { channel, client } = await ejected({});
-    await strike(client, 3);
+    await failCalls(client, 3);
     await bed.stop(b);
     await until(() => stateOf(channel, b) !== 'ready');
     expect(channel.state).toBe('ready');
@@ -268,7 +268,7 @@ describe('a resolver', () => {
   });
 });
 
-describe('what createChannel takes', () => {
+describe('addresses that createChannel accepts', () => {
   test.each<[string | readonly string[], readonly string[] | undefined]>([
     ['host:1', ['host:1']],
     ['a:1, b:2', ['a:1', 'b:2']],
@@ -290,7 +290,7 @@ describe('what createChannel takes', () => {
     ['a:1,', /address "": not understood/],
     ['dns:///name', /not understood/],
     ['dns:unix:/x', /names no host/],
-    ['dns://10.0.0.2/name:5', /no DNS server can be named; use dns:\/\/\/host:port/],
+    ['dns://10.0.0.2/name:5', /no DNS server can be given; use dns:\/\/\/host:port/],
     ['http/name:5', /not understood/],
     [[], /an empty list/],
     [[5], /not a string/],

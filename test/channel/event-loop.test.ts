@@ -119,7 +119,7 @@ describe('the event loop turns once at least for each call that fails one after 
   });
 });
 
-test('an application that calls in an endless loop finds the server that comes back', async () => {
+test('an application that calls in an endless loop reaches the restarted server', async () => {
   bed.start('a');
   const channel = bed.channel(['a'], { backoffMs: 1, backoffMaxMs: 5 });
   const client = createClient(EchoDefinition, channel);

@@ -33,7 +33,7 @@ class Pair {
       ++this.dials;
       const [near, far] = duplexPair();
       if (this.mute) return near;
-      if (this.offered === undefined) throw new Error('nobody listens');
+      if (this.offered === undefined) throw new Error('no listener');
       const server = new RpcServer({ log: () => undefined }, this.offered);
       this.#servers.push(server);
       server
@@ -129,7 +129,7 @@ describe('fabricUpgradeMs', () => {
 
   test.each<[string, Partial<Pick<Pair, 'offered' | 'mute'>>]>([
     ['the server has none', {}],
-    ['nobody listens', { offered: undefined }],
+    ['no listener', { offered: undefined }],
     ['nobody answers', { mute: true }],
   ])('%s: the connection stays, and the next look comes after as long a time', async (_, broken) => {
     const client = await connected(everyMs);
@@ -143,7 +143,7 @@ describe('fabricUpgradeMs', () => {
     }
   });
 
-  test('a connection that is lost meanwhile is replaced as ever', async () => {
+  test('a connection that is lost during the attempt is replaced as usual', async () => {
     const client = await connected(everyMs);
     pair.mute = true;
     await pair.look();
@@ -155,7 +155,7 @@ describe('fabricUpgradeMs', () => {
     expect(pair.fabric).toBe('shm');
   });
 
-  test('a channel that is closed meanwhile gives the look up', async () => {
+  test('a channel that is closed during the attempt stops it', async () => {
     await connected(everyMs);
     pair.mute = true;
     await pair.look();

@@ -95,7 +95,7 @@ describe('on a clock', () => {
       const client = createClient(EchoDefinition, channel);
       const who = new Set<string>();
       const fetch = async (): Promise<string> => (await client.fetch({})).text;
-      // In turn: whoever comes after the one that answered last is known.
+      // The order is known: the next address is the one after the last that answered.
       const ready = channel.addresses.filter(({ state }) => state === 'ready').map(({ address }) => address);
       let turn = (ready.indexOf(await fetch()) + 1) % ready.length;
       for (let i = 0; i < calls; ++i) {
@@ -117,7 +117,7 @@ describe('on a clock', () => {
       expect(left(channel)).toEqual([]);
     });
 
-    test('never the last one that is connected, whatever it answers', async () => {
+    test('never the last connected address, whatever it answers', async () => {
       bed.start('a:1');
       const channel = bed.channel(['a:1', 'b:1'], { outlierDetection: { badAnswersMax: 3 } });
       await channel.ready();

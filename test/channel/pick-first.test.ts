@@ -30,7 +30,7 @@ describe('pick-first', () => {
     expect(channel.addresses.map(({ state }) => state)).toEqual(['ready', 'idle', 'idle']);
   });
 
-  test('goes on to the next when one cannot be reached, and stays there', async () => {
+  test('tries the next address when one cannot be reached, and stays there', async () => {
     bed.start(b, c);
     const channel = bed.channel([a, b, c], { loadBalancing: policy, backoffMs: 1, backoffMaxMs: 1 });
     await channel.ready();
@@ -50,7 +50,7 @@ describe('pick-first', () => {
     expect(await answered(channel, 3)).toBe('aaa');
   });
 
-  test('calls wait while the list is gone through, and fail when nobody on it can be reached', async () => {
+  test('calls wait while the list is tried, and fail when no address on it can be reached', async () => {
     const channel = bed.channel([a, b, c], {
       loadBalancing: policy,
       backoffMs: longMs,
@@ -75,7 +75,7 @@ describe('pick-first', () => {
     expect(await answered(channel, 2)).toBe('cc');
   });
 
-  test('a call that waits for ready outlasts rounds in which nobody answers', async () => {
+  test('a call that waits for ready outlasts rounds without an answer', async () => {
     const channel = bed.channel([a, b], { loadBalancing: policy, backoffMs: 1, backoffMaxMs: 1 });
     const answer = answered(channel, 1);
     await until(() => bed.dialled.length > 6);
@@ -84,7 +84,7 @@ describe('pick-first', () => {
     expect(channel.addresses.filter(({ state }) => state === 'ready')).toHaveLength(1);
   });
 
-  test('a list that changes: what is no longer on it is left', async () => {
+  test('a list that changes: addresses that are no longer on it are left', async () => {
     bed.start(a, b);
     let change = (): void => undefined;
     const list = { now: [a, b] as string[] };
@@ -103,7 +103,7 @@ describe('pick-first', () => {
     expect(await answered(channel, 2)).toBe('bb');
   });
 
-  test('bad answers leave nobody out', async () => {
+  test('error responses exclude no address', async () => {
     bed.start(a, b);
     const channel = bed.channel([a, b], { loadBalancing: policy, outlierDetection: { badAnswersMax: 1 } });
     const client = createClient(EchoDefinition, channel);

@@ -35,7 +35,7 @@ test('push-back: ms, never, or nothing', () => {
   ).toEqual([undefined, 0, 1500, 'never', 'never', 'never', 'never']);
 });
 
-test('what a policy says is read once, and a value that is undefined is the default', () => {
+test('a policy is read once, and an undefined value means the default', () => {
   const policy = { attemptsMax: 4, backoffMs: 50, backoffMaxMs: 1000, codes: [Status.ABORTED] };
   const counts = [0, 0];
   /** A getter whose first value alone can be used. */
@@ -54,7 +54,7 @@ test('what a policy says is read once, and a value that is undefined is the defa
   expect(kept).toEqual({ attemptsMax: 2, delayMs: 5, codes: [Status.ABORTED] });
 });
 
-test('the budget never grows beyond what it began with', () => {
+test('the budget never exceeds its initial value', () => {
   const budget = new RetryBudget();
   for (let i = 0; i < 1000; ++i) budget.succeeded();
   let failures = 0;

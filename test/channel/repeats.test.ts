@@ -123,7 +123,7 @@ describe('retry', () => {
     expect(seen.calls).toBe(calls);
   });
 
-  test('a method without an idempotency level is made again when nobody can have run it', async () => {
+  test('a call without an idempotency level is repeated when no handler can have run', async () => {
     const channel = bed.channel(['a:1'], { backoffMs: 1, backoffMaxMs: 1 });
     const call = createClient(definition, channel, { echo: { idempotent: false } }).echo(
       { number: 2 },
@@ -206,7 +206,7 @@ describe('retry', () => {
     expect(await caught(thrown)).toMatchObject({ code: Status.INTERNAL, processed: 'yes' });
   });
 
-  test('stops when half of the budget is used up, and comes back with successes', async () => {
+  test('stops when half of the budget is used up, and resumes after successes', async () => {
     let sick = true;
     const { client, seen } = scripted(() => (sick ? fail() : {}), { behave: { retry: quick } });
     for (let i = 0; i < 4; ++i) await caught(client.behave({}));
@@ -325,7 +325,7 @@ describe('defaults of a client', () => {
       { echo: { hedging } },
       /createClient test\.echo\.Echo: echo: hedging runs .*idempotency_level = IDEMPOTENT.*`idempotent: true`/,
     ],
-    ['hedging of one, whoever says so', { echo: { hedging, idempotent: false } }, /echo: hedging runs/],
+    ['hedging of one, from any policy', { echo: { hedging, idempotent: false } }, /echo: hedging runs/],
     [
       'hedging of one that its client takes back',
       { behave: { hedging, idempotent: false } },
@@ -367,7 +367,7 @@ describe('defaults of a client', () => {
   test.each<[string, object]>([
     ['idempotent: false', { '*': { idempotent: false }, echo: { retry: quick } }],
     ['retry for all methods', { '*': { retry: quick } }],
-  ])('%s allows retries of what has not run, and no others', async (_, defaults) => {
+  ])('%s allows retries only of calls whose handler has not run', async (_, defaults) => {
     const { client, seen } = scripted(() => fail(), defaults);
     await caught(client.echo({}, { retry: quick }));
     expect(seen.calls).toBe(1);

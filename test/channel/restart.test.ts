@@ -121,7 +121,7 @@ describe.each(ways)(
       return failed;
     }
 
-    test('by default calls fail at once while nobody is there, all unsent but those that were on their way', async () => {
+    test('by default calls fail at once without a server; only those under way may have been sent', async () => {
       const failed = await restarted({});
       expect(failed.no).toBeGreaterThan(0);
       expect(failed.maybe).toBeLessThanOrEqual(lost ? callers : 0);
@@ -162,7 +162,7 @@ test('a process that is stopped: attempts end, and go on when it does', async ()
   expect((await patient).number).toBe(4);
 });
 
-test('two servers of which one is killed: calls go on with the other, and come back', async () => {
+test('one of two servers is killed: calls go to the other, and later to both again', async () => {
   const paths = [socketPath(), socketPath()];
   closing.push(() => {
     for (const path of paths) rmSync(path, { force: true });

@@ -43,7 +43,7 @@ describe('states', () => {
     expect(channel.addresses[0]?.error).toBe(failures[0]);
   });
 
-  test('a listener that throws is a warning, and the others hear of the state', async () => {
+  test('a listener that throws causes a warning, and the others are notified', async () => {
     bed.start('a');
     const channel = bed.channel(['a']);
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
@@ -64,7 +64,7 @@ describe('states', () => {
   });
 });
 
-test('closed in the turn of its first call, a channel dials nobody and does not wait for an answer', async () => {
+test('closed in the turn of its first call, a channel does not connect and does not wait for an answer', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   try {
     bed.mute.add('a');
@@ -218,7 +218,7 @@ describe('after a silence', () => {
     expect(bed.dialled).toEqual(['a']);
   });
 
-  test('and given up when there is no sign of life: the call goes over a new one', async () => {
+  test('and replaced when it shows no sign of life: the call uses a new one', async () => {
     const { client, seen } = await silent({ verifyAfterMs: 500 });
     bed.far('a').pause();
     const call = client.echo({ number: 3 });

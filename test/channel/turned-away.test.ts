@@ -65,7 +65,7 @@ describe('a server that gets no `ready`', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
   afterEach(() => void vi.useRealTimers());
 
-  test('refuses nobody whose request it has run, whatever comes in its place', async () => {
+  test('refuses no client whose request has run, whatever arrives in its place', async () => {
     const held = new Held({});
     const ended = createClient(EchoDefinition, held.channel).behave({ text: 'hang' });
     await until(() => held.log.started === 1);
@@ -94,7 +94,7 @@ describe('a refusal behind the handshake', () => {
   });
   afterEach(() => bed.close());
 
-  const message = 'nothing came for 500 ms, and other handshakes wait';
+  const message = 'nothing was received for 500 ms while other handshakes wait';
   const refusal = encodeFrame({ type: 'refusal', code: Status.RESOURCE_EXHAUSTED, message });
   const bye = encodeFrame({ type: 'bye', reason: message });
 
@@ -177,7 +177,7 @@ describe('a refusal behind the handshake', () => {
     await held.close();
   });
 
-  test('a goodbye says nothing of the kind', async () => {
+  test('a `bye` is no rejection', async () => {
     const channel = bed.channel(['one']);
     await channel.ready();
     const ended = createClient(EchoDefinition, channel).behave({ text: 'hang' });

@@ -41,7 +41,7 @@ describe('turns', () => {
     expect(log).toEqual(['first', 'second']);
   });
 
-  test('are of each address by itself, and nothing is left of one that nobody connects to', () => {
+  test('are separate for each address, and removed for an address without attempts', () => {
     const turns = new Turns();
     full(turns);
     full(turns, 'b');
@@ -51,7 +51,7 @@ describe('turns', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('whoever gives up is no longer in the line', async () => {
+  test('an attempt that is cancelled leaves the queue', async () => {
     const turns = new Turns();
     const log: string[] = [];
     const abandon = new AbortController();
@@ -65,7 +65,7 @@ describe('turns', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('who waits does so as long as others connect, and fails when none does', async () => {
+  test('an attempt waits as long as others connect, and fails when none does', async () => {
     const turns = new Turns();
     const log: string[] = [];
     full(turns);

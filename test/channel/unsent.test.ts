@@ -25,11 +25,7 @@ describe('a call', () => {
       false,
     ],
     ['that found no memory', { ...failed, reason: Reason.noMemory, processed: processed.no }, false],
-    [
-      'that the server turned away',
-      { ...settled, status: Status.UNAVAILABLE, processed: processed.no },
-      true,
-    ],
+    ['that the server rejected', { ...settled, status: Status.UNAVAILABLE, processed: processed.no }, true],
     [
       'whose handler answered UNAVAILABLE',
       { ...settled, status: Status.UNAVAILABLE, processed: processed.yes },
@@ -52,20 +48,20 @@ describe('a call', () => {
     const [call] = bed.requeued;
     expect(call?.request).toBe(request);
     expect(call?.deadlineMs).toBeGreaterThan(0);
-    // Whoever took it owns its promise.
+    // The session that took it over owns its promise.
     call?.resolve({ text: 'elsewhere' });
     expect((await promise).text).toBe('elsewhere');
     expect(bed.allSettledOnce).toBe(true);
   });
 
-  test('that nobody takes back fails as it would have', async () => {
+  test('that no other session takes over fails as before', async () => {
     const bed = new ClientBed();
     const promise = bed.call({})!;
     bed.native.deliver({ ...failed, reason: Reason.sessionLost, processed: processed.no });
     await expect(promise).rejects.toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
   });
 
-  test('that its caller has given up is not taken back', async () => {
+  test('that its caller has cancelled is not taken over', async () => {
     const bed = new ClientBed();
     bed.requeues = true;
     const controller = new AbortController();
@@ -77,7 +73,7 @@ describe('a call', () => {
   });
 });
 
-test('bad answers in a row are reported once; a good one, and what is no fault of the server, begins anew', () => {
+test("consecutive error responses are reported once; a success, and an error that is not the server's fault, resets the count", () => {
   const bed = new ClientBed();
   bed.session.tally.consecutiveErrorsMax = 2;
   const answer = (status: number): void => {

@@ -4,9 +4,11 @@
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { devicesText } from '../../cli/machine/devices.ts';
-import type { VerbsReport } from '../../runtime/native/native.ts';
+import type { DeviceCounters } from '../../runtime/counters/device-counters.ts';
+import type { VerbsDetails, VerbsReport } from '../../runtime/native/native.ts';
+import { expectSchema } from './schemas.ts';
 import { device } from './scripted-machine.ts';
 
 const none: VerbsReport = { whyNone: 'verbs is off: no RDMA device', whyNoCm: '', memlock: '', devices: [] };
@@ -42,15 +44,76 @@ test('one that can be opened and not used: the reason, and its capabilities', ()
   expect(text).toMatch(/cannot be used: memlock is 64 KiB\n {2}port 1: [\s\S]*\n {2}has: memory windows/);
 });
 
+describe('-v', () => {
+  const details: VerbsDetails = {
+    name: 'mlx5_0',
+    whyNot: '',
+    attributes: { node_guid: '0002:c903:0010:24d5', max_qp: '131072', atomic_cap: 'ATOMIC_HCA' },
+    flags: ['SRQ_RESIZE', 'MEM_WINDOW_TYPE_2B'],
+    ports: [
+      { number: 1, attributes: { state: 'ACTIVE', sm_lid: '7' }, pkeys: { 0: '0xffff', 3: '0x8001' } },
+      { number: 2, attributes: {}, pkeys: {} },
+    ],
+  };
+  const counters: DeviceCounters[] = [
+    { device: 'mlx5_0', port: 0, counters: { cnpHandled: 0 } },
+    { device: 'mlx5_0', port: 1, counters: { out_of_sequence: 12, port_xmit_data: 7 } },
+    { device: 'mlx5_9', port: 1, counters: { link_downed: 1 } },
+  ];
+
+  test('all attributes, flags, ports, P_Keys and counters of the device, below it', () => {
+    const text = devicesText({ ...none, devices: [device] }, [details], counters);
+    const lines = text.split('\n');
+    expect(lines.slice(lines.findIndex((line) => line.includes('READ and WRITE')) + 1)).toEqual([
+      '  device: attributes',
+      '    node_guid: 0002:c903:0010:24d5',
+      '    max_qp: 131072',
+      '    atomic_cap: ATOMIC_HCA',
+      '  device_cap_flags',
+      '    SRQ_RESIZE',
+      '    MEM_WINDOW_TYPE_2B',
+      '  port 1: attributes',
+      '    state: ACTIVE',
+      '    sm_lid: 7',
+      '  port 1: P_Keys',
+      '    0: 0xffff',
+      '    3: 0x8001',
+      '  device: counters',
+      '    cnpHandled: 0',
+      '  port 1: counters',
+      '    out_of_sequence: 12',
+      '    port_xmit_data: 7',
+    ]);
+  });
+
+  test('the JSON has all of them', () => {
+    expectSchema('devices', { ...none, devices: [device], details: [details], counters });
+  });
+
+  test('each device has its own', () => {
+    const second = { ...device, name: 'mlx5_1' };
+    const text = devicesText({ ...none, devices: [second, device] }, [details], counters);
+    expect(text.indexOf('node_guid')).toBeGreaterThan(text.indexOf('mlx5_0 ('));
+    expect(text.match(/node_guid/g)).toHaveLength(1);
+  });
+});
+
 test('none: the reason', () => {
   expect(devicesText(none)).toBe('no RDMA device: verbs is off: no RDMA device');
 });
 
-test.each([[], ['--json']])('the command ends with 0 and says what there is %s', (...args) => {
-  const main = fileURLToPath(new URL('../../dist/bundle/cli.js', import.meta.url));
-  const done = spawnSync(process.execPath, [main, 'devices', ...args], { encoding: 'utf8' });
-  expect({ status: done.status, errors: done.stderr }).toEqual({ status: 0, errors: '' });
-  if (args.length === 0)
-    expect(done.stdout).toMatch(/^(no RDMA device: .+|\d+ RDMA devices?, \d+ can be used)\n/);
-  else expect(Object.keys(JSON.parse(done.stdout) as object)).toEqual(Object.keys(none));
-});
+test.each<[string[]]>([[[]], [['-v']], [['--json']], [['-v', '--json']]])(
+  'the command ends with 0 and says what there is %j',
+  (args) => {
+    const main = fileURLToPath(new URL('../../dist/bundle/cli.js', import.meta.url));
+    const done = spawnSync(process.execPath, [main, 'devices', ...args], { encoding: 'utf8' });
+    expect({ status: done.status, errors: done.stderr }).toEqual({ status: 0, errors: '' });
+    if (!args.includes('--json'))
+      expect(done.stdout).toMatch(/^(no RDMA device: .+|\d+ RDMA devices?, \d+ can be used)\n/);
+    else {
+      expectSchema('devices', JSON.parse(done.stdout));
+      const more = args.includes('-v') ? ['details', 'counters'] : [];
+      expect(Object.keys(JSON.parse(done.stdout) as object)).toEqual([...Object.keys(none), ...more]);
+    }
+  },
+);

@@ -84,7 +84,7 @@ test('the declarations contain the comments of the .proto', async () => {
   );
 });
 
-test('what describe --with-types prints is a .proto that declares the same', async () => {
+test('describe --with-types prints a .proto that declares the same', async () => {
   const proto = join(directory, 'shop.proto');
   writeFileSync(
     join(directory, 'money.proto'),
@@ -330,7 +330,7 @@ describe('one sentence and a code, no stack, for a peer of another implementatio
   };
   const commands = [['health'], ['list'], ['describe'], ['call', 'test.echo.Echo/Echo']];
   test.each<[string, () => Promise<string>]>([
-    ['nobody listens', async () => '127.0.0.1:1'],
+    ['no listener', async () => '127.0.0.1:1'],
     ['no such socket', async () => `unix:${join(directory, 'none.sock')}`],
     ['a web server', () => listening(createHttpServer((_, response) => response.end('hello')))],
     ['who hangs up', () => listening(createNetServer((socket) => socket.destroy()))],
@@ -346,6 +346,6 @@ describe('one sentence and a code, no stack, for a peer of another implementatio
 });
 
 test('the schemas of the documents are those that are tested', () => {
-  for (const name of ['bench', 'call', 'list', 'describe', 'health'])
+  for (const name of ['bench', 'call', 'list', 'describe', 'health', 'ping', 'devices', 'links', 'events'])
     expect(existsSync(join(root, 'docs/schemas', `${name}.schema.json`)), name).toBe(true);
 });

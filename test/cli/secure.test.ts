@@ -65,6 +65,7 @@ test.each<[string, string[], RegExp]>([
   ['call', [method], /spiffe:\/\/example\.org\/web/],
   ['bench', [method, '-n', '3'], /OK/],
   ['explain', [method, '--size', '10'], /inline/],
+  ['ping', ['-c', '1'], /security bound, .*verified as dns:greeter\.example\.org/],
 ])('%s over mutual TLS', async (command, args, expected) => {
   const address = await serve({ tls: { ...own, ca }, allow: { identity: 'spiffe://example.org/web' } });
   const { code, out, errors } = await run(command, address, ...args, ...asWeb());
@@ -89,7 +90,7 @@ test('a shared secret, in a file', async () => {
   expect((await call('psk')).out).toMatch(/psk:fleet/);
   expect(await call('other')).toMatchObject({
     code: 1,
-    errors: expect.stringMatching(/the server has not this key by this name \(--psk-file\)\n$/),
+    errors: expect.stringMatching(/the server does not have this key under this name \(--psk-file\)\n$/),
   });
   expect((await run('health', address, ...withCa())).errors).toMatch(/such as one that wants --psk-file/);
 });
@@ -115,7 +116,9 @@ test.each<[string, () => string[], Partial<Outcome>]>([
     () => ['--tls'],
     {
       code: 1,
-      errors: expect.stringMatching(/certificate is not accepted: .+\([A-Z_]+; --ca is to hold the .+\)\n$/),
+      errors: expect.stringMatching(
+        /certificate is not accepted: .+\([A-Z_]+; --ca must contain the .+\)\n$/,
+      ),
     },
   ],
   [
@@ -124,7 +127,7 @@ test.each<[string, () => string[], Partial<Outcome>]>([
     {
       code: 1,
       errors: expect.stringMatching(
-        /ALTNAME_INVALID; --servername or --identity is to be what it has, here identity '[^']+'\)\n$/,
+        /ALTNAME_INVALID; --servername or --identity must be one that it has, here identity '[^']+'\)\n$/,
       ),
     },
   ],

@@ -65,7 +65,7 @@ const kinds: [string, (to: Clients, hangs: boolean, options: CallOptions) => Pro
 ];
 
 describe.each(kinds)('%s', (_, call) => {
-  test('that are given up by one signal have one listener, and all hear of it', async () => {
+  test('that one signal cancels have one listener, and all are cancelled', async () => {
     const to = await clients();
     const controller = new AbortController();
     const { signal } = controller;
@@ -76,7 +76,7 @@ describe.each(kinds)('%s', (_, call) => {
     expect(listenersOf(signal)).toBe(0);
   });
 
-  test('that are answered leave none, and one that is not is still given up', async () => {
+  test('that are answered leave none, and one that is not can still be cancelled', async () => {
     const to = await clients();
     const controller = new AbortController();
     const { signal } = controller;
@@ -106,7 +106,7 @@ describe.each(kinds)('%s', (_, call) => {
   });
 });
 
-test('those who wait for a connection with one signal have one listener', async () => {
+test('calls that wait for a connection with one signal have one listener', async () => {
   const channel = createChannel('unix:/nobody/is/here.sock');
   const controller = new AbortController();
   const { signal } = controller;
@@ -119,7 +119,7 @@ test('those who wait for a connection with one signal have one listener', async 
 });
 
 describe('a signal of AbortSignal.timeout()', () => {
-  /** Each time that somebody begins to listen to it. */
+  /** Each time a listener is added to it. */
   function counted(ms: number): { signal: AbortSignal; listened: () => number } {
     const signal = AbortSignal.timeout(ms);
     let times = 0;

@@ -1,6 +1,6 @@
 /**
- * Deadlines of a session's calls: those made in a turn that took long move by its length, no others, and
- * nobody else is looked at.
+ * Deadlines of a session's calls: those set in a long turn move by its length, no others, and other sessions
+ * are not visited.
  */
 import { afterEach, expect, test } from 'vitest';
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
@@ -38,7 +38,7 @@ afterEach(() => {
   for (const session of made.splice(0)) session.stop();
 });
 
-test('those of the long turn move, those of an earlier one do not', () => {
+test('deadlines set in the long turn move, earlier ones do not', () => {
   const session = new Counted();
   const from = deadlines.now;
   newTurn();
@@ -50,7 +50,7 @@ test('those of the long turn move, those of an earlier one do not', () => {
   expect(session.of(3, 5, 1, 0)).toEqual([from + 1e6, from + 2e6 + 500, from + 3e6 + 500, 0]);
 });
 
-test('one that was set twice in the turn moves once, one that was cleared stays none', () => {
+test('a deadline set twice in the turn moves once, a cleared one stays cleared', () => {
   const session = new Counted();
   const from = deadlines.now;
   newTurn();
@@ -63,7 +63,7 @@ test('one that was set twice in the turn moves once, one that was cleared stays 
   expect(session.of(2, 4)).toEqual([from + 2e6 + 500, 0]);
 });
 
-test('a long turn looks at sessions that have made a deadline in it, once each', () => {
+test('a long turn visits each session that has set a deadline in it once', () => {
   const sessions = Array.from({ length: 100 }, () => new Counted());
   newTurn();
   for (const session of sessions) session.deadline(0, deadlines.now + 1e6);

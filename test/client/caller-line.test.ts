@@ -198,7 +198,7 @@ describe('a channel without a server', () => {
   });
 });
 
-test('what the requests of a stream throw keeps the stack that it has', async () => {
+test('an error thrown by the requests of a stream keeps its stack', async () => {
   const mine = new RpcError(Status.ABORTED, 'mine');
   const { stack } = mine;
   async function* requests() {
@@ -210,7 +210,7 @@ test('what the requests of a stream throw keeps the stack that it has', async ()
   expect(error.stack).toBe(stack);
 });
 
-test('Error.stackTraceLimit stays as it was, 0 too, and what has none is thrown all the same', async () => {
+test('Error.stackTraceLimit is not changed, even when it is 0, and errors without a stack are thrown, too', async () => {
   const limit = Error.stackTraceLimit;
   try {
     for (const mine of [0, 3]) {

@@ -55,7 +55,7 @@ describe('large messages', () => {
       expect(keysOf().every((key) => key > 0)).toBe(true);
     });
 
-    test('go from where they are when the arena has no room for a copy', () => {
+    test('are sent in place when the arena has no room for a copy', () => {
       open({ copiedBytes: 201_000 });
       native.refuseCopies = true;
       call(request);
@@ -137,7 +137,7 @@ describe('large messages', () => {
   test.each([
     ['its deadline', () => vi.spyOn(CallDeadlines.prototype, 'set')],
     ['its signal', () => vi.spyOn(CallExtras.prototype, 'watch')],
-  ])('of a call for which %s cannot be noted are given up, and their call slot is theirs', async (_, spy) => {
+  ])('of a call for which %s cannot be stored are cancelled, and keep their call slot', async (_, spy) => {
     spy().mockImplementationOnce(() => {
       throw new RangeError('Maximum call stack size exceeded');
     });
@@ -326,6 +326,31 @@ describe('large messages', () => {
     lease.release();
     expect(native.blocks.size).toBe(0);
   });
+
+  test.each([
+    [undefined, /the request of this call holds most of the arena.*arenaBytes \(\d+\) in configure\(\)/],
+    ['lease', /the request of this call holds most of the arena/],
+    ['error', /the response takes 9000 bytes of memory and `into` has 1000/],
+  ] as const)(
+    'a response refused because of the call itself names the cause: %s',
+    async (overflow, names) => {
+      const block = native.allocBlock(1000);
+      const into = overflow && new BlockLease(native, block, native.blockBuffer(block), 0, 1000);
+      const promise = call({ payload: large }, { extras: extras({ into, intoOverflow: overflow }) })!;
+      native.deliver({ kind: EvKind.sent, call: 1 });
+      native.deliver({
+        kind: EvKind.settled,
+        call: 0,
+        status: Status.RESOURCE_EXHAUSTED,
+        refusedBytes: 9000,
+      });
+      await expect(promise).rejects.toMatchObject({
+        code: Status.RESOURCE_EXHAUSTED,
+        processed: 'yes',
+        message: expect.stringMatching(names),
+      });
+    },
+  );
 
   test('into: a lease is for one call at a time', async () => {
     const block = native.allocBlock(1000);

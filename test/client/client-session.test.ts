@@ -208,7 +208,7 @@ describe('giving up', () => {
     });
   });
 
-  test("the server's answer wins when it is there first", async () => {
+  test("the server's response wins when it arrives first", async () => {
     const controller = new AbortController();
     const promise = call({}, { extras: extras({ signal: controller.signal }) })!;
     controller.abort();
@@ -217,7 +217,7 @@ describe('giving up', () => {
     expect(bed.allSettledOnce).toBe(true);
   });
 
-  test('a signal that fires after the end cancels nobody, least of all the next call in that slot', async () => {
+  test('a signal that fires after the end cancels no call, least of all the next one in that slot', async () => {
     const controller = new AbortController();
     const promise = call({}, { extras: extras({ signal: controller.signal }) })!;
     native.deliver({ kind: EvKind.settled, call: 0, message: text('x') });
@@ -251,7 +251,7 @@ describe('giving up', () => {
   });
 });
 
-describe('a call that is held after its end', () => {
+describe('a call that is pending release after its end', () => {
   const held = {
     kind: EvKind.failed,
     call: 0,
@@ -260,7 +260,7 @@ describe('a call that is held after its end', () => {
     held: PendingRelease.slot,
   };
 
-  test('settles at once, and its call slot comes back when the server has let go', async () => {
+  test('settles at once, and its call slot is free when the server has answered', async () => {
     open({ inflightMax: 1 });
     const promise = call({})!;
     native.deliver(held);
@@ -275,7 +275,7 @@ describe('a call that is held after its end', () => {
     expect(bed.allSettledOnce).toBe(true);
   });
 
-  test('tells those who wait that there is a slot again', () => {
+  test('notifies waiting calls of the free slot', () => {
     call({});
     native.deliver(held);
     const { done } = bed;
@@ -345,7 +345,7 @@ describe('the end of the session', () => {
     expect(bed.allSettledOnce).toBe(true);
   });
 
-  /** What an event before it in the same batch has begun is staged; native code sends it to nobody. */
+  /** A call that an earlier event of the same batch has begun is staged, and native code never sends it. */
   function endWithCallsBegunInItsBatch(count: number): Promise<unknown>[] {
     const begun: Promise<unknown>[] = [];
     bed.onDone = () => {

@@ -1,6 +1,5 @@
 /**
- * Options that a client has for all of its calls: those of the moment it was made, worked out once, and
- * nobody's to change.
+ * Options that a client has for all of its calls: fixed when it is made, computed once, and never changed.
  */
 import { createClient, type Interceptor, Metadata } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';
@@ -28,7 +27,7 @@ async function open() {
   return pair.channel;
 }
 
-test('what is given is copied: later changes reach no call', async () => {
+test('the given options are copied: later changes affect no call', async () => {
   const channel = await open();
   const metadata = new Metadata({ a: '1', 'b-bin': new Uint8Array([7]) });
   const plain: Record<string, string> = { c: '2' };
@@ -49,7 +48,7 @@ test('what is given is copied: later changes reach no call', async () => {
   }
 });
 
-test('what an interceptor does to its request stays with that call', async () => {
+test('a change that an interceptor makes to its request affects only that call', async () => {
   const channel = await open();
   const meddling: Interceptor = (next) => (request) => {
     request.metadata.append('more', 'x');
@@ -65,7 +64,7 @@ test('what an interceptor does to its request stays with that call', async () =>
   }
 });
 
-test('its metadata is encoded once, and what cannot be is refused in each call', async () => {
+test('its metadata is encoded once; metadata that cannot be encoded is refused in each call', async () => {
   const channel = await open();
   const client = createClient(EchoDefinition, channel, { '*': { metadata: { a: '1' } } });
   await client.echo({});

@@ -1,4 +1,6 @@
-/** What is given up before it has begun leaves nothing behind: no connection, no listener, no timer. */
+/**
+ * Calls that are cancelled before they have begun leave nothing behind: no connection, no listener, no timer.
+ */
 import { getEventListeners, once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';

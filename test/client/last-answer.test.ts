@@ -1,7 +1,4 @@
-/**
- * A channel that rests holds nothing of its last call: the memory of an answer that nobody has kept comes
- * back.
- */
+/** An idle channel holds nothing of its last call: the memory of a response that was not kept is freed. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createClient, stats } from 'rdma-rpc';

@@ -105,7 +105,7 @@ describe('the end of a session', () => {
     ({ native, session } = bed);
   });
 
-  test('waits for what the server says of it, in the order of events', async () => {
+  test('waits for the reason that the server sends, in the order of events', async () => {
     native.endedThere = true;
     let say: (said: string | undefined) => void = () => undefined;
     bed.words = new Promise((resolve) => {
@@ -125,7 +125,7 @@ describe('the end of a session', () => {
     expect(bed.allSettledOnce).toBe(true);
   });
 
-  test('has what the server says in time only: without it, what this side has seen', async () => {
+  test('has the reason of the server if that arrives in time, otherwise what this side has seen', async () => {
     native.endedThere = true;
     bed.words = Promise.resolve(undefined);
     native.sessionErrorText = 'the queue pair is gone';
@@ -134,14 +134,14 @@ describe('the end of a session', () => {
     await expect(promise).rejects.toThrow('the connection was lost (the queue pair is gone)');
   });
 
-  test('is told at once where this side has ended it', async () => {
+  test('is reported at once when this side has ended the session', async () => {
     bed.words = new Promise(() => undefined);
     const promise = call({})!;
     native.deliver({ kind: EvKind.sessionDown });
     await expect(promise).rejects.toMatchObject({ code: Status.UNAVAILABLE });
   });
 
-  test('of a connection that the server has refused meanwhile has run no call of it', async () => {
+  test('of a connection that the server has refused: none of its calls has run', async () => {
     native.endedThere = true;
     let say: (said: string | undefined) => void = () => undefined;
     bed.words = new Promise((resolve) => {

@@ -44,7 +44,7 @@ const laidOut = (gatherEntries: readonly Uint8Array[]): Uint8Array => {
 const inArena = (bytes: number, fill: number): Uint8Array =>
   new Uint8Array(blockMemory(native, native.allocBlock(bytes))).fill(fill);
 
-describe('what is around their values', () => {
+describe('the bytes around their values', () => {
   const roomBytes = 4096;
 
   test.each([
@@ -65,7 +65,7 @@ describe('what is around their values', () => {
     expect(native.blocks.size).toBe(before);
   });
 
-  test('gaps are zeros, whatever the message before has left there', () => {
+  test('gaps are zeros, whatever the previous message contained', () => {
     const payload = inArena(50_000, 5);
     call({ text: 'x'.repeat(200), payload, number: 5 });
     call({ text: 'y', payload, number: 6 });
@@ -117,7 +117,7 @@ describe('what is around their values', () => {
       const [sent] = native.submitted;
       expect(native.submitted.length).toBeLessThan(2);
       if (sent === undefined) {
-        await expect(outcome).rejects.toThrow(/it grew while it was being encoded/);
+        await expect(outcome).rejects.toThrow(/it became larger while it was being encoded/);
       } else {
         const message = EchoMessage.decode(messageOf(laidOut(sent.gatherEntries)));
         expect(message.text).toBe('text');

@@ -7,7 +7,7 @@ import { echo } from './client-bed.ts';
 
 const nothing = () => undefined;
 
-test('what starts the head and comes back to the queue does not start it again', () => {
+test('a call that starts the head of the queue and returns to the queue does not start it again', () => {
   const queue = new WaitingCalls();
   for (let number = 0; number < 3; ++number) {
     queue.push(new WaitingCall(queue, echo, number, 0, undefined, nothing));
@@ -24,7 +24,7 @@ test('what starts the head and comes back to the queue does not start it again',
   expect(queue.size).toBe(1);
 });
 
-test('a call that is given up leaves the queue, and the others stay', async () => {
+test('a cancelled call leaves the queue, and the others stay', async () => {
   const queue = new WaitingCalls();
   const outcomes: Promise<unknown>[] = [];
   const controllers = [0, 1, 2, 3].map((number) => {
@@ -99,7 +99,7 @@ describe('deadlines of calls that wait', () => {
     expect(failed).toEqual([1, 0]);
   });
 
-  test('those of calls that have been sent end nothing', () => {
+  test('deadlines of calls that have been sent end nothing', () => {
     const { queue, startMs, failed } = waiting(100, 200);
     queue.startAll(({ request }) => request === 0);
     deadlines.run(startMs + 150);

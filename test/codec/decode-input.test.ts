@@ -39,7 +39,7 @@ test.each<[string, unknown, string]>([
   );
 });
 
-test('the rejection of a promise that was given is nobody’s', () => {
+test('the rejection of a given promise is not unhandled', () => {
   expect(() => decode(Promise.reject(new Error('not handled')))).toThrow(TypeError);
 });
 

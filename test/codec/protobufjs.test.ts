@@ -29,7 +29,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { 
     fc.assert(property, { seed, numRuns: runs(60) });
   });
 
-  test('create fills in what decode would', () => {
+  test('create fills in the same values as decode', () => {
     expect(ours.create()).toEqual(ours.decode(new Uint8Array(0)));
     expect(ours.encode(ours.create())).toHaveLength(0);
   });

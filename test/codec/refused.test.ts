@@ -254,7 +254,7 @@ test('errors behind a value that is too large for the shared memory', () => {
   }
 });
 
-test('exactly what decoding refuses: nesting over 100', () => {
+test('the same limit as for decoding: nesting over 100', () => {
   const nest = (depth: number): object => (depth === 0 ? {} : { next: nest(depth - 1) });
   expect(Tree.decode(Tree.encode(nest(100))).next).toBeDefined();
   expect(() => Tree.encode(nest(101))).toThrow(CodecError);

@@ -115,7 +115,7 @@ test('a message that grows while it is being encoded is refused, not cut off', (
       return 'x'.repeat(70_000 * ++reads);
     },
   };
-  expect(() => Tree.encode(growing)).toThrow(/Tree: it grew while it was being encoded/);
+  expect(() => Tree.encode(growing)).toThrow(/Tree: it became larger while it was being encoded/);
   expect(Tree.decode(Tree.encode({ label: 'next' })).label).toBe('next');
 });
 

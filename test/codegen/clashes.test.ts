@@ -107,7 +107,7 @@ service Calls { rpc GetFoo(All) returns (All); rpc getFoo(All) returns (All); }`
     ]);
   });
 
-  test('warnings name what has another name in JSON', async () => {
+  test('warnings name fields with another name in JSON', async () => {
     expect(await diagnosticsOf({ 'a.proto': text })).toEqual([
       'a.proto:4:18: warning: foo_bar and fooBar are both called fooBar in JSON: one goes by its own name there | fooBar',
       'a.proto:10:18: warning: Foo_bar and _foo_bar are both called FooBar in JSON: one goes by its own name there | _foo_bar',

@@ -15,7 +15,7 @@ const protos = globSync('test/codec/protos/**/*.proto', { cwd: root, absolute: t
 const include = [join(root, 'test/codec/protos')];
 
 describe('stability', () => {
-  test('the same input gives the same bytes, in whatever order the files are named', async () => {
+  test('the same input gives the same bytes in any order of files', async () => {
     const byPath = async (files: string[]) => {
       const { outputs } = await generate({ files, include });
       return new Map(outputs.map(({ path, text }) => [path, text]));
@@ -86,7 +86,7 @@ describe('files', () => {
     'shop/common/money.proto': 'syntax = "proto3"; package shop.common; message Money { int64 cents = 1; }',
   };
 
-  test('mirror the directories under the include directory, with what is imported', async () => {
+  test('mirror the directories under the include directory, with imported files', async () => {
     const directory = workspace(files);
     const { outputs } = await generate({
       files: [join(directory, 'shop/v1/order.proto')],
@@ -112,7 +112,7 @@ describe('files', () => {
     expect(outputs[1]?.text).toContain('total?: $1.Money | undefined;');
   });
 
-  test('pass on what they import publicly', async () => {
+  test('export their public imports', async () => {
     const text = await outputOf({
       'a.proto': proto3('import public "b.proto";'),
       'b.proto': proto3('message B {}'),

@@ -85,7 +85,7 @@ test('the response lists the supported editions', () => {
   });
 });
 
-test('an unknown edition is an error, whichever program sends it', () => {
+test('an unknown edition is an error from any program', () => {
   const [file] = filesOf(include, ['edition.proto']).filter(({ name }) => name === 'edition.proto');
   const { error } = run([{ ...(file as EsFile), edition: 2000 as Edition }], ['edition.proto']);
   expect(error).toBe('edition.proto: error: edition number 2000 is not supported, only 2023, 2024, 2026');

@@ -44,7 +44,7 @@ describe('under protoc', () => {
     ['import_extension=js,unknown_fields=keep', { importExtension: 'js', unknownFields: 'keep' } as const],
     ['int64=string', { int64: 'string' } as const],
     ['target=js', { target: 'js' } as const],
-  ])('byte for byte what the command line makes: %j', async (parameter, options) => {
+  ])('byte for byte like the command line: %j', async (parameter, options) => {
     const directory = workspace({});
     const { status, stderr } = protoc(directory, parameter, [include, join(root, 'proto')], paths);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });

@@ -111,7 +111,7 @@ describe('the command', () => {
   const run = (directory: string, ...args: string[]) =>
     spawnSync(process.execPath, [main, 'scaffold', ...args], { cwd: directory, encoding: 'utf8' });
 
-  test('reports what it has added, and what else the class contains', () => {
+  test('reports added handlers and other members of the class', () => {
     const directory = workspace({ 'item.proto': item });
     const args = ['item.proto', '--gen', 'gen', '--into', 'src/other.ts'];
     expect(run(directory, ...args)).toMatchObject({

@@ -137,7 +137,7 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
     return server;
   };
 
-  test("'auto' shares memory, and of it what one session needs", { timeout: 60_000 }, async () => {
+  test("'auto' shares only the memory that one session needs", { timeout: 60_000 }, async () => {
     const server = await serve();
     const client = start('client');
     client.order('calls');

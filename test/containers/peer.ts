@@ -32,7 +32,7 @@ export interface Told {
   readonly listens?: true;
   readonly session?: SessionSummary;
   readonly log?: readonly string[];
-  /** So many rounds of calls have settled; `wrong`: answers that were not the request. */
+  /** This number of rounds of calls has settled; `wrong`: answers that were not the request. */
   readonly rounds?: number;
   readonly started?: number;
   readonly settled?: number;

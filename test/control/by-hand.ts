@@ -8,7 +8,7 @@ import type { RpcServer } from '../../runtime/server/server.ts';
 
 export const limits = { inflightMax: 4, streamsMax: 2, messageMaxBytes: 65536, slotBytes: 8192 } as const;
 
-/** A first frame that is right, but for these `changes`. */
+/** A valid first frame with these `changes`. */
 export const hello = (changes: object = {}): Frame =>
   ({
     type: 'hello',

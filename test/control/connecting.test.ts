@@ -29,7 +29,7 @@ let serverEnd: Duplex;
 
 /** Client and server that have `fabrics` in common; the client has begun to connect. */
 function open(fabrics: ('shm' | 'verbs')[], options: ChannelOptions = {}): Promise<void> {
-  // Contexts of the test before, which nobody uses any more, go, so that each fabric has a native side anew.
+  // Closes the unused contexts of the previous test, so that each fabric gets a new native side.
   configure({});
   natives.clear();
   lines = [];
@@ -84,7 +84,7 @@ describe('a session', () => {
       security: 'none',
       exposure: 'window',
     });
-    expect(lines[0]).toMatch(/; tcp: not among those asked for$/);
+    expect(lines[0]).toMatch(/; tcp: not requested$/);
     await until(() => server.sessions.length === 1);
     expect(server.sessions[0]).toMatchObject({ fabric: 'shm', peer: /^client \(pid \d+\)$/ });
   });
@@ -102,7 +102,7 @@ describe('a session', () => {
     await until(() => serverLines.length === 1);
     expect(channel.fabric).toBe('shm');
     const line =
-      'fabric shm (fake, window) chosen; verbs: cannot connect: nobody answers; tcp: not among those asked for';
+      'fabric shm (fake, window) chosen; verbs: cannot connect: nobody answers; tcp: not requested';
     expect(lines).toEqual([`server: ${line}`]);
     expect(serverLines).toEqual([`client: ${line}`]);
     expect(server.sessionCount).toBe(1);
@@ -123,11 +123,11 @@ describe('a session', () => {
     expect(serverLines.join()).toMatch(/no fabric in common connects \(verbs: .+nobody answers\)/);
   });
 
-  test('that cannot be connected, since the server has refused meanwhile: the error is the refusal', async () => {
+  test('that the server refuses during the attempt: the error is the refusal', async () => {
     const ready = open(['verbs']);
     const { client } = await connecting('verbs');
     // As one that has too many of them: its queue pair goes with the connection.
-    const message = 'nothing came for 500 ms, and other handshakes wait';
+    const message = 'nothing was received for 500 ms while other handshakes wait';
     serverEnd.end(encodeFrame({ type: 'refusal', code: Status.RESOURCE_EXHAUSTED, message }));
     native('verbs').sessionErrorText = 'cannot open /proc/1/fd/5: No such file or directory';
     native('verbs').deliver(down(client));

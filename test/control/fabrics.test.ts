@@ -56,7 +56,7 @@ describe('what may be used', () => {
     expect(plan({})).toMatchObject({ names: ['shm', 'shm-fd', 'verbs', 'tcp'], auto: true, isolated: false });
   });
 
-  test('is what the environment says, unless an option does', () => {
+  test('is set by the environment unless an option sets it', () => {
     vi.stubEnv('RDMA_RPC_FABRIC', 'verbs,shm');
     vi.stubEnv('RDMA_RPC_DEVICE', 'mlx5_1');
     vi.stubEnv('RDMA_RPC_PORT', '2');
@@ -106,7 +106,7 @@ describe('what may be used', () => {
     expect(() => createChannel('127.0.0.1:1', options)).toThrow(message);
   });
 
-  test('the in-process channel has one fabric, whatever the environment says', async () => {
+  test('the in-process channel has one fabric with any environment', async () => {
     vi.stubEnv('RDMA_RPC_FABRIC', 'verbs');
     const options = { fabric: 'shm' } as object;
     expect(() => createInProcessChannel(() => undefined, options)).toThrow(/no option fabric/);

@@ -195,9 +195,9 @@ describe('a link', () => {
     ['garbage in a frame', Buffer.from([1, 0, 0, 0, 0x81]), /not MessagePack/],
     ['a frame that is no map', Buffer.from([1, 0, 0, 0, 5]), /not a map/],
     [
-      'five frames out of turn',
+      'five frames out of order',
       Buffer.concat(Array<Buffer>(5).fill(encodeFrame({ type: 'ready' }))),
-      /out of turn/,
+      /out of order/,
     ],
   ])('ends with a reason at %s', async (_, bytes, reason) => {
     const { link, far, ended } = pair();

@@ -25,7 +25,7 @@ test('is waited for: the call is made', async () => {
   const address = await server.listen(`unix:${path}`);
   await using channel = createChannel(address, { fabric: 'shm' });
   await using other = createChannel(address, { fabric: 'shm', connectTimeoutMs: 1 });
-  // The server accepts nobody before this turn of the event loop is over.
+  // The server accepts no connection before this iteration of the event loop has ended.
   const queued: number[] = [];
   for (let fd = 0; fd >= 0; ) {
     fd = loadNative().dialUnix(path, false);

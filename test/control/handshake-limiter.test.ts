@@ -1,6 +1,6 @@
 /**
- * Handshakes under a crowd: who goes on is sent away for nobody, who keeps others waiting is, and who is too
- * many is told when to come again.
+ * Handshakes under overload: one that makes progress is never evicted, one that stalls is, and those beyond
+ * the limit are told when to retry.
  */
 
 import { duplexPair } from 'node:stream';
@@ -79,14 +79,14 @@ describe('places', () => {
     expect([gone, all.size]).toEqual([[], 2]);
   });
 
-  test('stay with those who are at work, however many wait and however long', async () => {
+  test('stay with handshakes in progress, however many others wait and for how long', async () => {
     const { gone, served, enter } = places(2);
     for (let one = 0; one < 10; ++one) enter(one);
     await vi.advanceTimersByTimeAsync(10 * handshakeStallMs);
     expect([gone, served]).toEqual([[], [0, 1]]);
   });
 
-  test('go on to others when their peers have been silent for a moment, and nobody is sent away for it', async () => {
+  test('go to others while their peers are silent for a moment, without evicting anyone', async () => {
     const { all, gone, stalled, served, enter } = places(2);
     stalled.add(0).add(1);
     enter(0);
@@ -130,7 +130,7 @@ describe('places', () => {
     return { ...all, count };
   }
 
-  test('send away the longest silent when many go on without a place, and after its time only', async () => {
+  test('evict the longest silent handshake when many others continue, but only after its time', async () => {
     const { gone, stalled, served, enter, count } = await overloaded(1, () => 0);
     enter(count);
     await vi.advanceTimersByTimeAsync(handshakeYieldMs);
@@ -143,7 +143,7 @@ describe('places', () => {
     expect([gone, served.at(-1)]).toEqual([[0, 1], count + 1]);
   });
 
-  test('send away those who have got least far, however long others have been waited for', async () => {
+  test('evict the least advanced handshakes, however long others have been silent', async () => {
     const { gone, enter, count } = await overloaded(1, (one) => (one === 3 ? 1 : 2));
     enter(count);
     await vi.advanceTimersByTimeAsync(handshakeYieldMs);
@@ -154,10 +154,10 @@ describe('places', () => {
     expect(gone).toEqual([3]);
   });
 
-  test('send away nobody who has been silent for less than a round trip may take', async () => {
+  test('evict no handshake that has been silent for less than a round trip may take', async () => {
     const { all, gone, stalled, served, enter } = places(1);
     let next = 0;
-    // So many at once that none has been silent for long when the last one comes.
+    // All come at once, so none has been silent for long when the last one comes.
     stalled.add(next);
     enter(next++);
     await vi.advanceTimersByTimeAsync(handshakeYieldMs);
@@ -217,14 +217,14 @@ describe('places', () => {
       if (enter(one) !== undefined) ++told;
     }
     expect(told).toBe(100 - 4 - 4 * handshakeQueueFactor);
-    // Whoever is new waits, in the place of the suspect that has waited for longest.
+    // A new handshake waits, in the place of the suspect that has waited for longest.
     expect(enter(100)).toBeUndefined();
     expect(enter(101)).toBeUndefined();
     await turn();
     expect(pushedOut).toEqual([4, 5]);
   });
 
-  test('come free where one that has been silent for a moment is sent away for another', () => {
+  test('become free when a handshake that was silent for a moment is evicted for another', () => {
     const { all, gone, stalled, enter } = places(2);
     for (const one of [0, 1]) enter(one);
     stalled.add(1);
@@ -235,7 +235,7 @@ describe('places', () => {
     expect([all.evictSilent(() => true), gone]).toEqual([1, [1]]);
   });
 
-  test('of a crowd are few: the rest is told when to come again, one after the other', () => {
+  test('are few under overload: the others are told when to retry, one after the other', () => {
     const { enter } = places(4);
     const told: number[] = [];
     for (let one = 0; one < 100; ++one) {
@@ -247,7 +247,7 @@ describe('places', () => {
     expect(new Set(told).size).toBeGreaterThan(told.length / 2);
   });
 
-  test('of a crowd whose appointments are not kept are soon to be had', () => {
+  test('are soon free when clients do not retry at the time that they were told', () => {
     const { all, enter } = places(4);
     const told = (one: number): number => pushback(enter(one)!) as number;
     for (let one = 0; one < 4 + 4 * handshakeQueueFactor; ++one) enter(one);
@@ -255,7 +255,7 @@ describe('places', () => {
     let last = 0;
     for (let one = 1000; one < 11_000; ++one) last = told(one);
     expect(last).toBeGreaterThan(100 * first);
-    // All but two come again at once, and so nobody waits for them then.
+    // All but two retry at once, so no time is reserved for them.
     for (let one = 1000; one < 10_998; ++one) all.lapse(0);
     const next = told(-2);
     expect(next).toBeGreaterThanOrEqual(first);
@@ -265,10 +265,10 @@ describe('places', () => {
     expect(told(-3)).toBeGreaterThanOrEqual(first);
   });
 
-  test('that come free slowly are waited for by few, and by nobody for longer than that', async () => {
+  test('that become free slowly are awaited by few handshakes, and by none for longer than the limit', async () => {
     const { all, served, enter } = places(100);
     let next = 0;
-    // One place in 20 ms, and always somebody who wants it.
+    // One slot is free every 20 ms, and there is always a handshake that wants it.
     const refused: number[] = [];
     for (let round = 0; round < 500; ++round) {
       for (let i = 0; i < 4; ++i) if (enter(next++) !== undefined) refused.push(round);
@@ -280,7 +280,7 @@ describe('places', () => {
     expect(refused.length).toBeGreaterThan(1000);
   });
 
-  test('are never promised for the far future, whoever asks for how many', () => {
+  test('are never promised for the far future, however many are requested', () => {
     const { enter } = places(1);
     let latest = 0;
     for (let one = 0; one < 25_000; ++one) {
@@ -304,7 +304,7 @@ describe('connections that have said nothing', () => {
     expect(silent.size).toBe(4);
   });
 
-  test('are sent away the second time, too, when a crowd comes later', async () => {
+  test('are evicted the second time, too, in a later overload', async () => {
     const gone: number[] = [];
     const silent = new Silent<number>(4, (one) => gone.push(one));
     for (let round = 0; round < 3; ++round) {
@@ -315,7 +315,7 @@ describe('connections that have said nothing', () => {
     }
   });
 
-  test('are never more than a crowd: then the oldest goes at once', () => {
+  test('have a limit: beyond it the oldest is evicted at once', () => {
     const gone: number[] = [];
     const silent = new Silent<number>(4, (one) => gone.push(one));
     for (let one = 0; one < 4 * handshakeQueueFactor + 3; ++one) silent.add(one);

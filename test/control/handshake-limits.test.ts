@@ -23,7 +23,7 @@ afterEach(async () => {
   channel = undefined;
 });
 
-test('a session too many is refused by name; when one has gone there is room', async () => {
+test('a session beyond the limit is refused with its name; when another ends there is room', async () => {
   server = createServer({ sessionsMax: 1 }).add(EchoDefinition, { echo: (r) => r }) as RpcServer;
   const address = await server.listen('127.0.0.1:0');
   const first = createChannel(address);
@@ -50,7 +50,7 @@ test('handshakes at the same time do not get past it', async () => {
   await until(() => server!.sessionCount === 0);
 });
 
-test('300 that come at once all get in: none is taken for silent before it has been listened to', async () => {
+test('300 clients that connect at once are all accepted: none counts as silent before it has been read', async () => {
   const lines: string[] = [];
   server = createServer({
     handshakesMax: 8,
@@ -65,7 +65,7 @@ test('300 that come at once all get in: none is taken for silent before it has b
   await Promise.all(channels.map((each) => each.close()));
 });
 
-test('a refusal says when to come again, and the client keeps to it', async () => {
+test('a refusal says when to retry, and the client keeps to it', async () => {
   let asked = 0;
   const authenticate = (): string => {
     if (asked++ > 0) return 'known';
@@ -99,7 +99,7 @@ async function busy(times: number, ms: number): Promise<string> {
   return server.listen('127.0.0.1:0');
 }
 
-test('a call that waits for no server waits for one that says when to come again, within the time of an attempt', async () => {
+test('a call without waitForReady still waits for a server that says when to retry, within the time of an attempt', async () => {
   channel = createChannel(await busy(3, 20), { backoffMs: 1 });
   const states: string[] = [];
   channel.on('state', (state) => states.push(state));

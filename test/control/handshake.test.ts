@@ -71,7 +71,7 @@ describe('a client that', () => {
       [hello(), { type: 'attach', fabric: 'sim', address: new Uint8Array(40) }],
       /.+/,
     ],
-    ['says goodbye', [hello(), { type: 'bye', reason: 'changed my mind' }], /changed my mind/],
+    ['sends `bye`', [hello(), { type: 'bye', reason: 'changed my mind' }], /changed my mind/],
   ])('%s is refused with a reason and leaves nothing', async (_, frames, reason) => {
     const dial = open();
     const before = stats();
@@ -104,7 +104,7 @@ describe('a client that', () => {
     });
   });
 
-  // Else strangers could keep the server at work with them.
+  // Otherwise unauthenticated peers could keep the server busy with them.
   test('pings before its session is up is refused, at any step', async () => {
     const dial = open({ log: () => undefined });
     const links = [dial(), dial()];
@@ -188,7 +188,7 @@ describe('a client that', () => {
     await until(() => server!.sessionCount === 0);
   });
 
-  test('says goodbye once its session is up loses it, and hears nothing more', async () => {
+  test('sends `bye` once its session is up loses it, and receives nothing more', async () => {
     const dial = open();
     const link = dial();
     const connection = await new ClientHandshake(link, side, 'a server').run();
@@ -307,11 +307,7 @@ describe('a server that', () => {
       (socket) => socket.write(encodeFrame({ type: 'refusal', code: 16, message: 'who are you?' })),
       /refused the connection: who are you\?/,
     ],
-    [
-      'says goodbye',
-      (socket) => socket.write(encodeFrame({ type: 'bye', reason: 'not today' })),
-      /not today/,
-    ],
+    ['sends `bye`', (socket) => socket.write(encodeFrame({ type: 'bye', reason: 'not today' })), /not today/],
   ])(
     '%s: calls fail with UNAVAILABLE or its code, processed: no, and the reason',
     async (_, script, reason) => {

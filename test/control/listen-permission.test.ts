@@ -1,6 +1,6 @@
 /**
- * Under Node's --permission, from Node 26 on, nobody listens on an IP address without --allow-net: who tries
- * learns the flag.
+ * Under --permission, Node 26 and later do not listen on an IP address without --allow-net: the error names
+ * the flag.
  */
 import { createServer } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';

@@ -1,6 +1,4 @@
-/**
- * When those of a crowd are told to come again, by whether the ones before them keep to what they were told.
- */
+/** The retry times that clients get under overload, depending on whether earlier clients keep to theirs. */
 import { duplexPair } from 'node:stream';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
@@ -46,21 +44,21 @@ function overloaded() {
   return comes;
 }
 
-const strangers = Array.from({ length: 2_000 }, (_, i) => `stranger ${i}`);
+const peers = Array.from({ length: 2_000 }, (_, i) => `peer ${i}`);
 
-test('strangers who come again at once leave their appointments to a new client', () => {
+test('unauthenticated peers that retry too early lose their retry times to a new client', () => {
   const comes = overloaded();
   const first = comes('the first')!;
-  for (const each of strangers) comes(each);
+  for (const each of peers) comes(each);
   expect(comes('one behind them')).toBeGreaterThan(10 * first);
-  for (const each of strangers) comes(each);
+  for (const each of peers) comes(each);
   expect(comes('a new client')).toBeLessThan(2 * first);
 });
 
-test('clients that wait are told times one after the other, whatever one stranger does', () => {
+test('waiting clients get successive retry times, whatever an unauthenticated peer does', () => {
   const comes = overloaded();
   const first = comes('the first')!;
-  for (const each of strangers) comes(each);
-  for (let i = 0; i < 2_000; ++i) comes('one stranger, again and again');
+  for (const each of peers) comes(each);
+  for (let i = 0; i < 2_000; ++i) comes('one peer, again and again');
   expect(comes('a new client')).toBeGreaterThan(10 * first);
 });

@@ -57,7 +57,7 @@ const notNeeded = (fabric: string): number[] =>
     .closes.filter(({ reason }) => reason === 'it was not needed')
     .map(({ session }) => session);
 
-test('it is there when the welcome has been said, and the attach gets it', async () => {
+test('it exists when the welcome was sent, and the attach gets it', async () => {
   const link = await welcomed('shm', 'verbs');
   expect(native('shm').sessions.size).toBe(1);
   attach(link, 'shm');
@@ -89,7 +89,7 @@ test('the second attempt at a fabric does not get the session of the first', asy
   expect(await attachedTo(link)).toBe(1);
 });
 
-test('a client that comes to its fabric only with its second attempt has one made for that: it has the keys of the first', async () => {
+test('a client that gets its fabric only with its second attempt has a session made for that: it has the keys of the first', async () => {
   const link = await welcomed('shm', 'verbs');
   native('verbs').connectError = 'not today';
   attach(link, 'verbs');
@@ -101,7 +101,7 @@ test('a client that comes to its fabric only with its second attempt has one mad
   expect(notNeeded('shm')).toEqual([0]);
 });
 
-test('one that cannot be made is made again when it is asked for', async () => {
+test('a session that cannot be made is made again when it is requested', async () => {
   const create = vi.spyOn(native('shm'), 'createSession').mockImplementationOnce(() => {
     throw new Error('too many sessions');
   });
@@ -112,7 +112,7 @@ test('one that cannot be made is made again when it is asked for', async () => {
 });
 
 test.each([
-  ['says goodbye', (link: Link) => link.send({ type: 'bye', reason: 'enough' })],
+  ['sends `bye`', (link: Link) => link.send({ type: 'bye', reason: 'enough' })],
   ['goes', (link: Link) => link.close('gone')],
   ['breaks the rules', (link: Link) => link.send({ type: 'ready' })],
 ])('it goes when the client %s', async (_, end) => {

@@ -27,7 +27,7 @@ test('the more handshakes of an address have failed, the higher its rank; one th
   expect(suspects.rank('a')).toBe(0);
 });
 
-test('an address that comes before the time that it was told is suspect, one that keeps to it is not', () => {
+test('an address that retries before its time is suspect, one that waits is not', () => {
   const suspects = new Suspects();
   for (const address of ['early', 'punctual']) suspects.told(address, 100);
   vi.advanceTimersByTime(99);
@@ -37,7 +37,7 @@ test('an address that comes before the time that it was told is suspect, one tha
   expect([suspects.rank('early'), suspects.rank('punctual')]).toEqual([1, 0]);
 });
 
-test('an appointment that is not kept is told of once', () => {
+test('a retry time that is not kept is reported once', () => {
   const suspects = new Suspects();
   expect(suspects.came('a')).toBe(false);
   for (let round = 0; round < 2; ++round) {
@@ -60,7 +60,7 @@ test('it is forgotten after its time, counted from the last time', () => {
   expect(suspects.rank('a')).toBe(0);
 });
 
-test('there are never more than so many: the longest unheard of goes', () => {
+test('their number is limited: the least recent one is removed', () => {
   const suspects = new Suspects();
   for (let i = 0; i <= suspectsMax; ++i) {
     suspects.failed(`address ${i}`);

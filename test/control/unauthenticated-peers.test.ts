@@ -1,4 +1,7 @@
-/** Strangers at the server: silent ones push out nobody who speaks, and refusals tell them nothing. */
+/**
+ * Unauthenticated peers at the server: silent ones evict no peer that sends frames, and refusals reveal
+ * nothing to them.
+ */
 import { readFileSync } from 'node:fs';
 import { duplexPair } from 'node:stream';
 import type { ServerOptions } from 'rdma-rpc';
@@ -55,7 +58,7 @@ describe('a client that', () => {
     discardSession(own, 'done');
   });
 
-  test('comes with others at once pushes out nobody who has spoken', async () => {
+  test('arrives with many others evicts no peer that has sent a frame', async () => {
     const dial = open({ handshakesMax: 4 });
     const spoken = await welcomed(dial, 4);
     // As many more connections as clients of tcp make for their data.
@@ -119,13 +122,13 @@ describe('a client that', () => {
     discardSession(own, 'done');
   });
 
-  test('has spoken and does not go on leaves its place to others, and stays while there are few of its kind', async () => {
+  test('has sent a frame and then stops is evicted for others, but stays while there are few', async () => {
     const dial = open({ handshakesMax: 4 });
     const links = await welcomed(dial, 8);
     expect(links.filter(({ ended }) => ended !== undefined)).toEqual([]);
   });
 
-  test('attaches and goes no further keeps nobody out: neither by sessions nor by places', async () => {
+  test('attaches and then stops keeps no client out: neither by sessions nor by handshakes', async () => {
     const dial = open({ handshakesMax: 2, sessionsMax: 2 });
     const own = [1, 2, 3].map(() =>
       prepareSession(side, 'sim', limits, limits, ownFeatures, { protection: 'none' }),

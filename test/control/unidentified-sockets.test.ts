@@ -42,7 +42,7 @@ function arrive(): Duplex {
   return near;
 }
 
-test('one that begins with a frame is passed on with nothing of it read, however it comes', async () => {
+test('a socket that begins with a frame is passed on unread, however its bytes arrive', async () => {
   const near = arrive();
   for (const byte of ping.subarray(0, 3)) {
     near.write(Buffer.of(byte));
@@ -62,7 +62,7 @@ test('one that begins with a frame is passed on with nothing of it read, however
 });
 
 test.each<[string, Buffer, RegExp]>([
-  ['TLS, where there is none', tls, /the beginning of TLS, and this server has none/],
+  ['TLS, where there is none', tls, /a TLS handshake, but this server has no TLS/],
   [
     'the connect message of a session, on what has no descriptor',
     connectMessage,
@@ -88,7 +88,7 @@ test('the connect message of a session is not judged before all of it is here', 
   await until(() => unidentified.count === 0);
 });
 
-test('one that says nothing is refused when its time is over', async () => {
+test('a silent socket is refused after its time', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const link = new Link(arrive());
   const refusal = link.receive();
@@ -100,14 +100,14 @@ test('one that says nothing is refused when its time is over', async () => {
   expect([unidentified.count, lines]).toEqual([0, [`handshake with a client failed: ${message}`]]);
 });
 
-test('when too many say nothing the oldest is told when to come again', async () => {
+test('when too many are silent the oldest is told when to retry', async () => {
   const [oldest] = Array.from({ length: handshakes.default + 1 }, () => new Link(arrive()));
   const refusal = await oldest!.receive();
   expect(refusal).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, retryMs: handshakeGraceMs });
   expect(unidentified.count).toBe(handshakes.default);
 });
 
-test('those that are there when the group ends end without a word', async () => {
+test('sockets that are open when the group ends are closed without an answer', async () => {
   const [near, far] = duplexPair();
   unidentified.add(far as Socket, 'a client');
   unidentified.close();

@@ -47,16 +47,16 @@ function listener(): Listener {
 
 const listen = (at = path): Promise<string> => listener().listen(`unix:${at}`);
 
-/** Another program's socket at the path, which somebody answers on. */
+/** A socket of another program at the path, which accepts connections. */
 async function foreignSocket(at: string): Promise<void> {
-  // (Whoever only looks whether somebody is there reads nothing.)
+  // (A client that only checks for a listener reads nothing.)
   const server = createServer((socket) => socket.on('error', () => undefined).end('other'));
   server.listen(at);
   await once(server, 'listening');
   closers.push(() => new Promise((closed) => server.close(closed)));
 }
 
-/** A socket that nobody has any more. */
+/** A socket without a listener. */
 async function deadSocket(at: string): Promise<void> {
   const server = createServer().listen(`${at}.born`);
   await once(server, 'listening');
@@ -70,7 +70,7 @@ async function answerAt(at: string): Promise<string> {
   return text;
 }
 
-describe('what is there and is no socket stays as it is', () => {
+describe('an existing file that is not a socket is not changed', () => {
   const kinds: Record<string, () => void> = {
     'an ordinary file': () => writeFileSync(path, 'my only copy'),
     'an empty file': () => writeFileSync(path, ''),
@@ -84,12 +84,12 @@ describe('what is there and is no socket stays as it is', () => {
   test.each(Object.keys(kinds))('%s', async (kind) => {
     kinds[kind]!();
     const before = lstatSync(path);
-    await expect(listen()).rejects.toThrow(/EEXIST: .* is there and is left alone; remove it/);
+    await expect(listen()).rejects.toThrow(/EEXIST: .* exists and is not replaced; remove it/);
     expect(lstatSync(path)).toMatchObject({ ino: before.ino, size: before.size });
     expect(existsSync(`${path}.lock`)).toBe(false);
   });
 
-  test('a symbolic link to a socket that nobody has', async () => {
+  test('a symbolic link to a socket without a listener', async () => {
     await deadSocket(join(folder, 'dead'));
     symlinkSync('dead', path);
     await expect(listen()).rejects.toMatchObject({ code: 'EEXIST' });
@@ -98,7 +98,7 @@ describe('what is there and is no socket stays as it is', () => {
 
   test('a file where the lock would be', async () => {
     writeFileSync(`${path}.lock`, 'notes of mine');
-    await expect(listen()).rejects.toThrow(/s\.lock is no lock of rdma-rpc and is left alone/);
+    await expect(listen()).rejects.toThrow(/s\.lock is not a lock of rdma-rpc and is not replaced/);
     expect(readFileSync(`${path}.lock`, 'utf8')).toBe('notes of mine');
     expect(readdirSync(folder)).toEqual(['s.lock']);
   });
@@ -115,7 +115,7 @@ test.each(['ENOENT', 'ENOTDIR'])('a folder that is not there is named: %s', asyn
 });
 
 describe('one server has the address', () => {
-  test('a socket that nobody has is replaced', async () => {
+  test('a socket without a listener is replaced', async () => {
     await deadSocket(path);
     expect(await listen()).toBe(`unix:${path}`);
     expect(await answerAt(path)).toBe('hello');
@@ -127,7 +127,7 @@ describe('one server has the address', () => {
     expect(await answerAt(path)).toBe('other');
   });
 
-  test('of many that begin at once, with or without a dead socket, one gets it', async () => {
+  test('of many servers that start at once, with or without a dead socket, one gets the path', async () => {
     for (let round = 0; round < 20; ++round) {
       const at = join(folder, String(round));
       if (round % 2 === 0) await deadSocket(at);
@@ -139,7 +139,7 @@ describe('one server has the address', () => {
     }
   });
 
-  test('workers of node:cluster share a port, and the second one at a unix path is told what to do', async () => {
+  test('workers of node:cluster share a port, and the second one at a unix path gets an error that says what to do', async () => {
     const program = fileURLToPath(new URL('../runtime/process/cluster.mjs', import.meta.url));
     const both = async (address: string): Promise<string[]> => {
       const { stdout } = await promisify(execFile)(process.execPath, [program, address]);
@@ -195,7 +195,7 @@ describe('one server has the address', () => {
   });
 });
 
-describe('what is removed in the end', () => {
+describe('files that are removed in the end', () => {
   test('the socket and the lock, once', async () => {
     const one = listener();
     await one.listen(`unix:${path}`);
@@ -207,7 +207,7 @@ describe('what is removed in the end', () => {
     expect(readFileSync(path, 'utf8')).toBe('later');
   });
 
-  test('not what has come in their places', async () => {
+  test('not files that have replaced them', async () => {
     const one = listener();
     await one.listen(`unix:${path}`);
     rmSync(path);
@@ -233,12 +233,12 @@ describe('what is removed in the end', () => {
     const one = listener();
     const listening = one.listen(`unix:${path}`);
     one.close();
-    await expect(listening).rejects.toThrow('shut down meanwhile');
+    await expect(listening).rejects.toThrow('the server was shut down');
     expect(readdirSync(folder)).toEqual([]);
     const tcp = listener();
     const tcpListening = tcp.listen('127.0.0.1:0');
     tcp.close();
-    await expect(tcpListening).rejects.toThrow('shut down meanwhile');
+    await expect(tcpListening).rejects.toThrow('the server was shut down');
   });
 });
 

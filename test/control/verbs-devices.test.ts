@@ -19,7 +19,7 @@ vi.mock('../../runtime/native/native.ts', async (original) => ({
 }));
 afterEach(() => replaceClock(undefined));
 
-test('that there is none is believed for a second, and a device that has come for good', () => {
+test('the absence of devices is cached for a second, an existing device for ever', () => {
   let nowMs = 5000;
   replaceClock(() => nowMs);
   expect(whyNoVerbs()).toBe('there is none');

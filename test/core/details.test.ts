@@ -109,7 +109,7 @@ describe('from a handler', () => {
     expect(seen).toEqual(['header region,north', 'trailer cost,3,own,x']);
   });
 
-  test('of a stream they reach the caller behind its messages', async () => {
+  test('of a stream reach the caller after its messages', async () => {
     const channel = createInProcessChannel((server) =>
       server.add(StreamsDefinition, {
         *count() {

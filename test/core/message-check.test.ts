@@ -52,7 +52,7 @@ describe('errors', () => {
     [
       'a Date',
       { optionalTimestamp: new Date(0) },
-      'a Date stands where a google.protobuf.Timestamp should: nothing of it is sent',
+      'a Date was given instead of a google.protobuf.Timestamp: it is not sent',
     ],
     ['a Map', { mapStringString: new Map([['a', 'b']]) }, '`mapStringString` is a Map: give an object'],
     [
@@ -116,7 +116,7 @@ describe('of a server', () => {
     if (line.includes('response')) lines.push(line);
   };
 
-  test('the caller gets what is right, and the mistake is told once', async () => {
+  test('the caller gets the valid fields, and one warning', async () => {
     const channel = createInProcessChannel(
       (server) => server.add(EchoDefinition, { echo: () => ({ text: 'right', nubmer: 3 }) as object }),
       { log },
@@ -192,7 +192,7 @@ describe('of a client', () => {
     },
   };
 
-  test('the server gets what is right, and the mistake is told once', async () => {
+  test('the server gets the valid fields, and one warning', async () => {
     const found: unknown[] = [];
     const echo = (request: unknown) => {
       found.push(request);

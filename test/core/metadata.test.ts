@@ -192,7 +192,7 @@ describe('of a response', () => {
     ['a header', header, undefined],
     ['a trailer', undefined, trailer],
     ['both', header, trailer],
-  ])('%s comes back as it went', (_, given, behind) => {
+  ])('%s is received unchanged', (_, given, behind) => {
     const wire = encodeResponseMetadata(given, behind)!;
     expect(metadataFault(wire, 0, wire.byteLength, true)).toBe('');
     const back = decodeResponseMetadata(wire, 0, wire.byteLength);

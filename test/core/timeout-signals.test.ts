@@ -21,7 +21,7 @@ test('after 3 ms, all that exist by then', () => {
   expect([heard, vi.getTimerCount()]).toEqual([['first', 'second'], 0]);
 });
 
-test('one that is added while the others begin to listen has its own 3 ms', () => {
+test('a signal added while the others begin to listen has its own 3 ms', () => {
   const heard: string[] = [];
   const again = { listenNow: () => void heard.push('again') };
   listenLater({

@@ -78,10 +78,10 @@ describe('trouble', () => {
       'RxECNMrkd',
       'ip4InDiscards',
     ],
-  ])('is what %s counts', (name) => expect(isTrouble(name)).toBe(true));
+  ])('is counted by %s', (name) => expect(isTrouble(name)).toBe(true));
 
   it.each([
     ...['port_xmit_data', 'port_rcv_packets', 'unicast_rcv_packets', 'rx_write_requests', 'rx_read_requests'],
     ...['sent_pkts', 'rcvd_pkts', 'lifespan', 'rdma_sends', 'InRdmaWrites', 'multicast_xmit_packets'],
-  ])('is not what %s counts', (name) => expect(isTrouble(name)).toBe(false));
+  ])('is not counted by %s', (name) => expect(isTrouble(name)).toBe(false));
 });

@@ -92,7 +92,7 @@ describe('access rights', () => {
     }
     expect(processesWithCounters()).toContain(process.pid);
   });
-  test('pages of another version are told from none', async () => {
+  test('pages of another version are distinguished from missing ones', async () => {
     const bytes = await ownPage();
     new DataView(bytes.buffer, bytes.byteOffset).setUint32(8, 2, true);
     expect(contextIn(bytes, 1)).toBeUndefined();

@@ -8,6 +8,9 @@ const flagLine = /^ {2}(?:(-\w), )?(--[a-z-]+)/gm;
 
 test.each([
   'info',
+  'devices',
+  'links',
+  'events',
   'doctor',
   'explain',
   'health',
@@ -17,6 +20,7 @@ test.each([
   'call',
   'bench',
   'perf',
+  'ping',
   'top',
   'trace',
 ])('rdma-rpc %s', async (command) => {

@@ -60,7 +60,7 @@ const misfortunes: readonly [string, Misfortune][] = [
   ['the deadline passed before it was sent', ({ client }) => client.echo({}, { timeoutMs: 0 })],
   ['the deadline passed after', ({ client }) => client.behave({}, { timeoutMs: 1000 })],
   ['the own limit of the server passed', ({ client }) => client.behave({}, { timeoutMs: 60_000 })],
-  ['the server allows others only', guarded({ allow: { identity: 'somebody else' } })],
+  ['the server allows others only', guarded({ allow: { identity: 'another' } })],
   ['the server does not let it call this', guarded({ authorize: {} })],
   ['the request is too large', ({ client }) => client.echo(large)],
   ['the response is too large', ({ client }) => client.fetch({})],

@@ -98,6 +98,6 @@ describe.each(nodes)('%s', (node) => {
   );
 });
 
-test('the server that all of them were connected to has let go of them', async () => {
+test('the server of all of them has released their sessions', async () => {
   await expect.poll(() => server.sessions.length, { timeout: 30_000 }).toBe(0);
 });

@@ -57,7 +57,7 @@ describe('a value', () => {
 describe('the store', () => {
   const kilobyte = new Uint8Array(1024).fill(1);
 
-  it('gives back what it took, and keeps its own copy', () => {
+  it('releases the memory that it took, and keeps its own copy', () => {
     const store = new Store(1 << 20);
     const value = Uint8Array.of(1, 2, 3);
     expect(store.put('a', 1, value)).toBe('added');
@@ -70,7 +70,7 @@ describe('the store', () => {
     expect(store.get('a')).toBeUndefined();
   });
 
-  it('never overwrites a value in place: who reads the old one goes on reading it', () => {
+  it('never overwrites a value in place: a reader of the old one can continue', () => {
     const store = new Store(1 << 20);
     store.put('a', 1, Uint8Array.of(1));
     const old = store.get('a')!.value;
@@ -78,7 +78,7 @@ describe('the store', () => {
     expect(old).toEqual(Uint8Array.of(1));
   });
 
-  it('refuses what does not fit and leaves the old entry as it was', () => {
+  it('refuses a value that does not fit and keeps the old entry', () => {
     const store = new Store(3000);
     expect(store.put('a', 1, kilobyte)).toBe('added');
     expect(store.put('b', 1, kilobyte)).toBe('added');
@@ -88,7 +88,7 @@ describe('the store', () => {
     expect(store.put('a', 2, kilobyte)).toBe('replaced');
   });
 
-  it('counts back to nothing, whatever was done, and never exceeds its budget', () => {
+  it('counts back to 0 after any operations, and never exceeds its budget', () => {
     const operation = fc.record({
       key: fc.constantFrom('a', 'b', 'c'),
       bytes: fc.nat({ max: 2000 }),

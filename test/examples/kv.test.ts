@@ -40,7 +40,7 @@ function size(label: string, valueBytes: number): SizeClass {
 }
 
 describe('the service', () => {
-  it('gets what was put, until it is deleted', async () => {
+  it('gets the value that was put, until it is deleted', async () => {
     await withKv(kvHandlers(MiB, noCounters), async (kv) => {
       const value = Uint8Array.of(1, 2, 3);
       expect(await kv.get({ key: 'a' })).toMatchObject({ found: false });
@@ -68,7 +68,7 @@ describe('the service', () => {
 });
 
 describe('the load', () => {
-  it('finds nothing wrong with a right server, and payloads have gone every way', async () => {
+  it('finds no fault in a correct server, and payloads have used every path', async () => {
     await withKv(kvHandlers(64 * MiB, noCounters), async (kv) => {
       const before = stats();
       const sizes = [size('16 B', 16), size('4 KiB', 4 * KiB), size('64 KiB', 64 * KiB), size('1 MiB', MiB)];

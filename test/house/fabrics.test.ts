@@ -5,9 +5,11 @@ import { projectFiles, read } from './tree.ts';
 
 const table = 'runtime/fabrics.ts';
 /**
- * In `createInProcessChannel` its two sides are one process. The programs of perf have fabrics of their own.
+ * In `createInProcessChannel` its two sides are one process. The programs of perf have fabrics of their own,
+ * and `rdma-rpc/verbs` offers the fabrics themselves.
  */
-const choosesItself = /^(runtime\/in-process\.ts|cli\/perf\/.*)$/;
+const choosesItself =
+  /^(runtime\/in-process\.ts|runtime\/verbs\/.*|runtime\/native\/verbs-device\.ts|cli\/perf\/.*)$/;
 
 /** As text, but not of an address's kind (`kind: 'tcp'`) nor of an option's name (`Omit<…, 'verbs'>`). */
 function named(text: string, fabric: string): boolean {

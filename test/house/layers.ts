@@ -26,7 +26,8 @@ function part(folder: string, below: string, files: string): LayerRule {
 export const typescriptLayers: readonly LayerRule[] = [
   { files: /^runtime\/(clock|fabrics|limits|security-levels)\.ts$/, mayUse: /^$/ },
   {
-    files: /^runtime\/native\/(collector|event-row|remedy|sockets|stats|words|verbs-report)\.ts$/,
+    files:
+      /^runtime\/native\/(collector|event-row|remedy|sockets|stats|words|verbs-inspection|verbs-report)\.ts$/,
     mayUse: /^$/,
   },
   part('native', '', 'clock fabrics'),
@@ -44,6 +45,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('details', 'codec', ''),
   part('msgpack', 'codec', 'limits'),
   part('tensor', 'codec', ''),
+  part('verbs', 'core', 'native/native native/verbs-device'),
   part('adapters/validate', 'details core codec', ''),
   part('adapters/telemetry', 'counters control core', 'clock native/native'),
   part('adapters/connect', 'client core codec', 'clock native/collector limits native/native'),
@@ -64,8 +66,9 @@ export const typescriptLayers: readonly LayerRule[] = [
 ];
 
 /**
- * fabric < memory < session < binding, and fabric < perf < perf/program; telemetry knows nobody, and session
- * and binding write to it. Nobody but a fabric itself, the binding and that program knows a fabric by name.
+ * fabric < memory < session < binding, fabric < checked < binding, and fabric < perf < perf/program;
+ * telemetry knows nobody, and session and binding write to it. Nobody but a fabric itself, the binding and
+ * that program knows a fabric by name.
  */
 export const nativeLayers: readonly LayerRule[] = [
   { files: /^native\/telemetry\//, mayUse: /^native\/telemetry\// },
@@ -98,6 +101,7 @@ export const nativeLayers: readonly LayerRule[] = [
     mayUse:
       /^native\/(session\/|memory\/|seal\/|telemetry\/|fabric\/(fabric|free_list|prefetch|receive_queue)\.h$)/,
   },
+  { files: /^native\/checked\//, mayUse: /^native\/(checked\/|fabric\/(fabric|receive_queue)\.h$)/ },
   // What `rdma-rpc perf` measures: devices, not sessions.
   {
     files: /^native\/perf\/[^/]+$/,
@@ -107,7 +111,10 @@ export const nativeLayers: readonly LayerRule[] = [
   { files: /^native\/perf\/bare\//, mayUse: /^native\/(perf\/|fabric\/verbs\/[^/]+$)/ },
   // Which chooses among fabrics, as the binding does.
   { files: /^native\/perf\/program\//, mayUse: /^native\/(perf|fabric)\// },
-  { files: /^native\/binding\//, mayUse: /^native\/(binding|session|memory|seal|telemetry|fabric)\// },
+  {
+    files: /^native\/binding\//,
+    mayUse: /^native\/(binding|checked|session|memory|seal|telemetry|fabric)\//,
+  },
 ];
 
 /**

@@ -138,7 +138,7 @@ describe.each(fabrics.flatMap((name) => [10, 100_000].map((size) => [name, size]
       await client.emptyCall({});
     });
 
-    test('a server that drains lets them come to their end', async () => {
+    test('a server that drains lets them end', async () => {
       const server = await serve();
       const { client, channel } = reach();
       const stream = client.streamingOutputCall(long(size, 100))[Symbol.asyncIterator]();

@@ -21,7 +21,7 @@ export function interopSuite(name: string, fabric: 'sim' | Fabric, open: () => P
 
     test.each(Object.entries(cases))('%s', (_, run) => run(peer));
 
-    test('one connection did, and nobody broke the protocol', () => {
+    test('used one connection, without a protocol error', () => {
       expect(peer.channel.state).toBe('ready');
       expect(stats(fabric)).toMatchObject({ protocolErrors: 0 });
       expect(peer.channel.session?.callsInFlight).toBe(0);

@@ -55,7 +55,7 @@ describe('a block', () => {
   });
 });
 
-test('no two blocks have one number, also when others have gone', () => {
+test('no two blocks have the same number, even after others were released', () => {
   const kept = blocks.alloc(1);
   const numbers = new Set([kept]);
   for (let i = 0; i < 100; ++i) {

@@ -20,7 +20,7 @@ afterEach(() => context.close());
 const session = (role: 'client' | 'server'): number =>
   context.createSession({ role, inflightMax: 4, messageMaxBytes: 1000, peerMessageMaxBytes: 1000 });
 
-test('both ends are up when both have been told to connect', async () => {
+test('both ends are up when both have called connect()', async () => {
   const [client, server] = [session('client'), session('server')];
   expect(context.connectSession(server, context.sessionAddress(client))).toBe('');
   await turn();

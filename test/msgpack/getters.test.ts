@@ -81,7 +81,7 @@ describe('a getter', () => {
         }),
       );
       if (outcome.status === 'rejected') {
-        expect(String(outcome.reason)).toMatch(/it grew while it was being encoded/);
+        expect(String(outcome.reason)).toMatch(/it became larger while it was being encoded/);
       } else {
         expect(['', grown]).toContain((outcome.value as { text: string }).text);
       }

@@ -81,7 +81,7 @@ describe.each([
     expect(native.stats().turns - turns).toBeLessThan(100);
   });
 
-  test('a cancelled call ends, whatever it had exposed', async () => {
+  test('a cancelled call ends, whatever memory it has exposed', async () => {
     const pair = loopback(fabric, { loop });
     pair.onRequest = (request) => {
       if (request.region > 0) pair.native.releaseBlock(request.region);
@@ -171,6 +171,44 @@ describe('buffers', () => {
     expect(native.stats().arenaLeasedBlocks).toBe(1);
     expect(view.every((byte) => byte === 9)).toBe(true);
   });
+
+  test('a block that the runtime holds by its number is kept without any view, until it is released', async () => {
+    const { native } = loopback('sim');
+    const block = native.blockOf(native.allocBuffer(5000, Use.request)!);
+    for (let i = 0; i < 5; i += 1) {
+      collect();
+      await turn();
+    }
+    expect(native.stats().arenaLeasedBlocks).toBe(1);
+    expect(native.blockBuffer(block).byteLength).toBeGreaterThanOrEqual(5000);
+    native.releaseBlock(block);
+    expect(native.stats().arenaLeasedBlocks).toBe(0);
+  });
+
+  test.each([
+    ['releaseBlock', Use.application],
+    ['takeBlock', Use.application],
+    ['discardBlock', Use.application],
+    ['releaseBlock', Use.request],
+  ] as const)(
+    'the end of a collected buffer takes no reference of the next holder: %s',
+    async (give, use) => {
+      const { native } = loopback('sim');
+      // Made and dropped in another function, so that no variable of this one keeps the buffer.
+      const lend = (): number => native.blockOf(native.allocBuffer(5000, use)!);
+      const block = lend();
+      // The buffer is collected now, and the engine says so in a later turn only.
+      collect();
+      native[give](block);
+      expect(native.allocBlock(5000, use)).toBe(block);
+      for (let i = 0; i < 5; i += 1) {
+        collect();
+        await turn();
+      }
+      expect(native.stats().arenaLeasedBlocks).toBe(1);
+      expect(native.blockBuffer(block).byteLength).toBeGreaterThanOrEqual(5000);
+    },
+  );
 
   test('a block released twice is released once', () => {
     const { native } = loopback('sim');

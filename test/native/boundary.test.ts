@@ -12,7 +12,7 @@ import {
   reservedSlots,
   sealChunkBytes,
   sealTagBytes,
-  sessionPlaces,
+  sessionIndexMask,
   slotHeadBytes,
   slotShare,
 } from '../../runtime/limits.ts';
@@ -53,7 +53,7 @@ test('both sides of the boundary have the same constants and limits', () => {
   };
   const Limits = {
     callSlots,
-    sessionPlaces,
+    sessionIndexMask,
     slotShare,
     reservedSlots,
     receivesBesides,

@@ -57,8 +57,8 @@ const session: SessionOptions = {
 /** A port of this process to which sessions over tcp connect, as they do to a server's port. */
 export async function acceptor(): Promise<{ server: Server; port: number }> {
   const server = listen((socket) =>
-    socket.once('data', (greeting) => {
-      const why = handOff(socket, greeting);
+    socket.once('data', (firstBytes) => {
+      const why = handOff(socket, firstBytes);
       if (why !== '') throw new Error(why);
       socket.destroy();
     }),

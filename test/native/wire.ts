@@ -257,7 +257,7 @@ function parseRest(frame: Frame, flags: number, bytes: Uint8Array, view: DataVie
       return 'gather entry of no bytes';
     if (frame.gatherEntries.some(wraps)) return 'gather entry wraps around the address space';
     if (frame.gatherEntries.some((gatherEntry) => inlined(gatherEntry) && gatherEntry.address !== 0n)) {
-      return 'address of a gather entry that the frame carries';
+      return 'inline gather entry with an address';
     }
     if (frame.gatherEntries.reduce((sum, gatherEntry) => sum + gatherEntry.length, 0) !== frame.total) {
       return 'gather entries do not add up to the total';
@@ -279,7 +279,7 @@ function parseRest(frame: Frame, flags: number, bytes: Uint8Array, view: DataVie
   if (inlinedBytes !== 0) {
     if (inlinedBytes !== frame.message.length) return 'inline entries do not add up to the frame';
   } else if ((flags & (Flag.gatherEntries | Flag.written)) !== 0 && frame.message.length > 0) {
-    return 'message bytes in a frame whose message is elsewhere';
+    return 'message bytes in a frame with gather entries or a written message';
   }
   if (frame.part && metadataBytes < partHeaderBytes) return 'part without its header';
   const text =

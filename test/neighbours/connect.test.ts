@@ -35,7 +35,7 @@ function service(file: FileDescriptor, name: string): DescService {
 }
 const Streams = service(StreamsDefinition.file, StreamsDefinition.fullName);
 
-/** A client whose types nobody has generated. */
+/** A client without generated types. */
 interface Message {
   number?: number;
   text?: string;
@@ -177,7 +177,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
       })();
       await loop.catch(() => undefined);
     }
-    // Nor are those ended that somebody still reads.
+    // Streams that are still read are not ended, either.
     const kept = client.count({ count: 50 })[Symbol.asyncIterator]();
     expect((await kept.next()).value?.number).toBe(0);
     expect(await numbers(client.count({ count: 3 }))).toEqual([0, 1, 2]);

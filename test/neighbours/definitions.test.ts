@@ -85,7 +85,7 @@ test('the same object serves both', async () => {
   await ours.close();
 });
 
-test('types: what is wrong does not compile', () => {
+test('types: wrong code does not compile', () => {
   const never = (): boolean => false;
   if (never()) {
     const client = createNiceGrpcClient(StreamsDefinition, createNiceGrpcChannel('127.0.0.1:1'));

@@ -7,10 +7,7 @@ import { BadRequest, detail } from 'rdma-rpc/details';
 import type { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
 export const witnessed = {
-  /**
-   * What the requests of `hold` were told when nobody took them any more, and the signals of handlers that
-   * have fired.
-   */
+  /** How the request iterators of `hold` were ended, and the signals of handlers that have fired. */
   heard: [] as string[],
   failures: 0,
 };

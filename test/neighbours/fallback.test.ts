@@ -235,7 +235,7 @@ describe('the same application over rdma-rpc and over gRPC', () => {
     client.close();
   });
 
-  test('hears of a server that is not there, and waits for it on request', async () => {
+  test('gets an error without a server, and waits for it on request', async () => {
     const client = new GrpcClient('127.0.0.1:1', credentials.createInsecure());
     const { unary } = createGrpcClient(StreamsDefinition, client);
     expect(await outcome(unary({}))).toMatch(/^UNAVAILABLE/);
@@ -260,7 +260,7 @@ describe('the same application over rdma-rpc and over gRPC', () => {
     }
   });
 
-  test('what gRPC cannot carry, and what is no client, is said at once', async () => {
+  test('values that gRPC cannot carry, and arguments that are no client, are refused at once', async () => {
     const metadata = { 'x-text': 'grüß' };
     await expect(overGrpc().unary({}, { metadata })).rejects.toThrow(/put other text under a -bin key/);
     expect(() => createGrpcClient(StreamsDefinition, '127.0.0.1:1' as never)).toThrow(

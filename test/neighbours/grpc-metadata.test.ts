@@ -3,7 +3,7 @@ import { Metadata as GrpcMetadata } from '@grpc/grpc-js';
 import { expect, test } from 'vitest';
 import { fromGrpc } from '../../runtime/adapters/grpc/client-metadata.ts';
 
-test('what a server of gRPC sends is not cut at what messages of this package may have', () => {
+test('metadata of a gRPC server is not limited to the size that this package allows', () => {
   const received = new GrpcMetadata();
   for (let i = 0; i < 100; ++i) received.add(`x-${i}`, 'v');
   received.add('grpc-message', 'of gRPC itself');

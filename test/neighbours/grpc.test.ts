@@ -100,7 +100,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     expect([...trailer].filter(([key]) => key.startsWith('x-many-'))).toHaveLength(60);
   });
 
-  test('the header of a method without streams goes with its response, whatever asks for it to go earlier', async () => {
+  test('the header of a unary method is sent with its response, even when it is to be sent earlier', async () => {
     let header = new NiceGrpcMetadata();
     const onHeader = (given: NiceGrpcMetadata): void => {
       header = given;
@@ -163,7 +163,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     expect((await client.unary({ text: 'a' })).text).toBe('a');
   });
 
-  test('only what is no RpcError is told to onHandlerError', async () => {
+  test('onHandlerError gets all errors except RpcErrors', async () => {
     seen.errors.length = 0;
     await caught(client.unary({ text: 'missing' }));
     await caught(client.unary({ text: 'secret' }));
@@ -186,7 +186,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     expect(error.code).toBe(Status.UNIMPLEMENTED);
   });
 
-  test('a one-way method is answered whatever its handler does', async () => {
+  test('a one-way method is answered, whatever its handler does', async () => {
     seen.notes.length = 0;
     expect(await client.note({ text: 'hello' })).toEqual({ number: 0, text: '', payload: new Uint8Array(0) });
     await client.note({ text: 'fail' });
@@ -286,7 +286,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     });
   });
 
-  test('what is no handler is refused', () => {
+  test('a handler that is not a function is refused', () => {
     const adapt = kind === 'grpc-js' ? toGrpcJsHandlers : toNiceGrpcHandlers;
     expect(() => adapt(StreamsDefinition, { unary: 5 } as never)).toThrow(
       'test.stream.Streams: handler unary is a number, not a function',

@@ -90,7 +90,7 @@ describe('on a server', () => {
       'STRING_MIN_LEN',
     ],
     [
-      'the whole message',
+      'the complete message',
       { ...good, email: 'ada.l@example.com', login: { case: 'password', value: 'ada.l@example.com' } },
       /breaks a rule: the password is the email address \[password\.not_email\]$/,
       '',
@@ -129,7 +129,7 @@ describe('on a server', () => {
     expect(error.findDetails(BadRequest)[0]?.fieldViolations).toHaveLength(1);
   });
 
-  test('what many or long violations say has an end', async () => {
+  test('the text of many or long violations is limited', async () => {
     const client = createClient(SignupDefinition, channelTo({}));
     const error = await failed(
       client.register({
@@ -172,7 +172,7 @@ describe('on a client', () => {
     expect(await client().register(good)).toEqual({ registered: 1 });
   });
 
-  test('what is no message at all is said as ever', async () => {
+  test('a value that is not a message gives the usual error', async () => {
     const error = await failed(client().register({ ...good, name: 5 as never }));
     expect(error).toMatchObject({
       code: Status.INTERNAL,

@@ -35,12 +35,12 @@ test('a path: each entry point for people, and no other', () => {
   expect(names.filter((name) => /^gen|^details\/|internal|source|modules/.test(name))).toEqual([]);
 });
 
-test('what generated files import is not offered where somebody looks for it', () => {
+test('modules that only generated files import are not offered by completion', () => {
   expect(offered("import {} from 'rdma-rpc/gen|';")).toEqual([]);
   expect(offered("import {} from 'rdma-rpc/generated/|';")).toEqual([]);
 });
 
-test('generated files find what they import all the same', () => {
+test('generated files still find these modules', () => {
   const file = join(work, 'generated.ts');
   writeFileSync(
     file,

@@ -67,7 +67,7 @@ test('has the addon, and neither tests nor an install script', () => {
   expect(Object.keys(scripts).filter((name) => /install$/.test(name))).toEqual([]);
 });
 
-test('has what its documents lead to', () => {
+test('contains all files that its documents link to', () => {
   const documents = packed.filter((path) => /\.md$/.test(path) && path !== 'README.md');
   expect(documents).toContain('docs/README.md');
   const missing = documents.flatMap((path) =>

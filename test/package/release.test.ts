@@ -93,7 +93,7 @@ afterAll(() => {
   rmSync(work, { recursive: true, force: true });
 });
 
-test('lists what was packed, what is missing before it is published, and what it is made of', () => {
+test('lists the packed files, missing steps before publication, and the components', () => {
   for (const name of ['rdma-rpc', 'rdma-rpc-cli', `rdma-rpc-linux-${process.arch}`])
     expect(said).toContain(`${name}-${version}.tgz`);
   expect(said).toMatch(/^! before it is published: the commit has the tag/m);

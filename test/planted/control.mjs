@@ -51,7 +51,7 @@ export const controlBugs = [
     to: 'b.ms - a.ms',
     caughtBy: [
       'test/control/handshake-limiter.test.ts',
-      'send away those who have got least far, however long others have been waited for',
+      'evict the least advanced handshakes, however long others have been silent',
     ],
   },
   {
@@ -61,7 +61,7 @@ export const controlBugs = [
     to: 'new HandshakeLimiter(handshakesMax, owner)',
     caughtBy: [
       'test/tcp/far.test.ts',
-      'strangers who come again from many addresses, up to an attach, keep out no new client',
+      'unauthenticated peers that retry from many addresses, up to an attach, keep out no new client',
     ],
   },
   {
@@ -101,7 +101,7 @@ export const controlBugs = [
     to: 'this.#suspects.came(address);',
     caughtBy: [
       'test/control/retry-after.test.ts',
-      'strangers who come again at once leave their appointments to a new client',
+      'unauthenticated peers that retry too early lose their retry times to a new client',
     ],
   },
   {
@@ -121,7 +121,7 @@ export const controlBugs = [
     to: '  #trim(): void {\n',
     caughtBy: [
       'test/control/handshake-limiter.test.ts',
-      'are sent away the second time, too, when a crowd comes later',
+      'are evicted the second time, too, in a later overload',
     ],
   },
 ];

@@ -148,6 +148,6 @@ export const fabricBugs = [
     from: '  if (waits_for_active && !options_.client) control(wire::FrameType::credit, 0, 0);\n',
     to: '',
     program: 'session_test',
-    caughtBy: 'Connecting.AServerThatAskedForTheConnectionSpeaksFirstWhereItMust',
+    caughtBy: 'Connecting.AnActiveServerSendsFirstWhereItMust',
   },
 ];

@@ -11,7 +11,7 @@ export const runtimeBugs = [
     to: '    this.#waiting = false;',
     caughtBy: [
       'test/client/last-words.test.ts',
-      'waits for what the server says of it, in the order of events',
+      'waits for the reason that the server sends, in the order of events',
     ],
   },
   {
@@ -79,10 +79,7 @@ export const runtimeBugs = [
     from: `    this.remove(entry);
     entry.fail(error);`,
     to: '    entry.fail(error);',
-    caughtBy: [
-      'test/client/waiting-calls.test.ts',
-      'a call that is given up leaves the queue, and the others stay',
-    ],
+    caughtBy: ['test/client/waiting-calls.test.ts', 'a cancelled call leaves the queue, and the others stay'],
   },
   {
     name: 'the listener of a signal stays behind its last call',
@@ -91,7 +88,7 @@ export const runtimeBugs = [
     to: '',
     caughtBy: [
       'test/client/abort-listeners.test.ts',
-      'that are answered leave none, and one that is not is still given up',
+      'that are answered leave none, and one that is not can still be cancelled',
     ],
   },
   {
@@ -133,7 +130,7 @@ export const runtimeBugs = [
     file: 'retry-budget.ts',
     from: 'return this.#tokens > retryTokens / 2;',
     to: 'return this.#tokens >= retryTokens / 2;',
-    caughtBy: ['test/channel/repeat-rules.test.ts', 'the budget never grows beyond what it began with'],
+    caughtBy: ['test/channel/repeat-rules.test.ts', 'the budget never exceeds its initial value'],
   },
   {
     name: 'the place of a part that found no send slot is lost',
@@ -196,7 +193,7 @@ export const runtimeBugs = [
     file: 'connections.ts',
     from: 'connected - ejected < 2',
     to: 'connected - ejected < 1',
-    caughtBy: ['test/channel/outliers.test.ts', 'never the last one that is connected, whatever it answers'],
+    caughtBy: ['test/channel/outliers.test.ts', 'never the last connected address, whatever it answers'],
   },
   {
     name: 'a long turn puts an entry that was removed in it back into the wheel',
@@ -222,7 +219,7 @@ export const runtimeBugs = [
     to: 'return { ...retryDefaults, ...given, ...false && checkedPolicy(',
     caughtBy: [
       'test/channel/repeat-rules.test.ts',
-      'what a policy says is read once, and a value that is undefined is the default',
+      'a policy is read once, and an undefined value means the default',
     ],
   },
   {

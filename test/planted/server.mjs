@@ -44,7 +44,7 @@ export const serverBugs = [
     to: '      this.destroy();',
     caughtBy: [
       'test/server/port-duplex.test.ts',
-      'what was written before the other side was destroyed is read, even when that begins afterwards',
+      'bytes written before the other side was destroyed are read, even when reading begins afterwards',
     ],
   },
   {
@@ -54,7 +54,7 @@ export const serverBugs = [
     to: 'if (known?.delete(duplex) === true) this',
     caughtBy: [
       'test/server/peer-counts.test.ts',
-      'one that closes makes room for one, and leaves the others counted',
+      'a connection that closes makes room for one, and the others still count',
     ],
   },
   {
@@ -62,7 +62,10 @@ export const serverBugs = [
     file: 'quotas.ts',
     from: 'if (bucket === undefined) return',
     to: 'if (bucket === undefined || bucket.perSecond !== perSecond) return',
-    caughtBy: ['test/security/quotas.test.ts', 'who comes anew with another quota still owes what it did'],
+    caughtBy: [
+      'test/security/quotas.test.ts',
+      'a client that reconnects with another quota still owes its earlier use',
+    ],
   },
   {
     name: 'a stream that is left after its end is counted twice',
@@ -88,7 +91,7 @@ export const serverBugs = [
     to: '',
     caughtBy: [
       'test/server/unplaced.test.ts',
-      'one that goes and is started again gets what was offered to it before',
+      'a worker that ends and is started again gets the connections offered to it before',
     ],
   },
   {
@@ -115,7 +118,7 @@ export const serverBugs = [
     to: 'const later = undefined as Promise<void> | undefined;',
     caughtBy: [
       'test/reverse/second-session.test.ts',
-      'not who is denied by a table without it (option authorize)',
+      'not clients that are denied by a table without it (option authorize)',
     ],
   },
   {
@@ -135,7 +138,7 @@ export const serverBugs = [
     to: ': iterator.return(value)',
     caughtBy: [
       'test/runtime/async-context.test.ts',
-      'what an interceptor of the server has entered is there when the caller of a stream leaves it early',
+      'a store entered by an interceptor of the server is current when the caller of a stream leaves it early',
     ],
   },
   {
@@ -175,7 +178,7 @@ export const serverBugs = [
     to: 'callback(metadata);',
     caughtBy: [
       'test/runtime/async-context-shared.test.ts',
-      "functions of a call over grpc-js are its caller's, whoever has made the connection",
+      "functions of a call over grpc-js run in its caller's context, even over another caller's connection",
     ],
   },
 ];

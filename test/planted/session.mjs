@@ -108,7 +108,7 @@ export const sessionBugs = [
     from: '    if (revoked || answered || call.bulk->cancel_arrived || !call.bulk->lends_request)\n',
     to: '    if (revoked || answered || slot < kCallSlotsMax)\n',
     program,
-    caughtBy: 'LateCancel.NobodyIsToldBeforeTheCancelHasArrived',
+    caughtBy: 'LateCancel.CallersAreNotNotifiedBeforeTheCancelHasArrived',
   },
   {
     name: 'memory for the answer of a stopped server is held though it was revoked',
@@ -132,7 +132,7 @@ export const sessionBugs = [
     from: '  if (!queue_was_empty && link_.queue_pair().may_hold_messages(fetched.mark) &&\n',
     to: '  if (false && !queue_was_empty &&\n',
     program,
-    caughtBy: 'LateCancel.IsSeenBeforeTheRequestThatItEndsIsHandedOver',
+    caughtBy: 'LateCancel.IsReadBeforeTheRequestThatItEndsIsDelivered',
   },
   {
     name: 'an answer to a call that has not been made yet counts as a late one',
@@ -153,8 +153,8 @@ export const sessionBugs = [
   {
     name: 'a staging range of a held call is used again before the peer has answered',
     file: 'session/client/revocation.cc',
-    from: '  bulk.told = true;\n',
-    to: '  memory_.release_staged(bulk);\n  bulk.told = true;\n',
+    from: '  bulk.notified = true;\n',
+    to: '  memory_.release_staged(bulk);\n  bulk.notified = true;\n',
     program,
     env: { RDMA_RPC_SIM: 'iwarp' },
     caughtBy: 'LateCancel.LeavesItsStagingMemoryToTheWritesThatMayStillCome',
@@ -230,7 +230,7 @@ export const sessionBugs = [
     from: '  void clear() {\n    if (!slow_) flow_.read_ended(bytes_);\n',
     to: '  void clear() {\n    flow_.read_ended(bytes_);\n',
     program,
-    caughtBy: 'StoppedClients.LoseTheirSessionsInTheEndAndNobodyElseDoes',
+    caughtBy: 'StoppedClients.AloneLoseTheirSessionsInTheEnd',
   },
   {
     name: 'transfers move one after the other',
@@ -313,7 +313,7 @@ export const sessionBugs = [
     from: '  std::memcpy(nonce.data() + sizeof count, &chunk, sizeof chunk);',
     to: '  chunk = __builtin_bswap32(chunk);\n  std::memcpy(nonce.data() + sizeof count, &chunk, sizeof chunk);',
     program,
-    caughtBy: 'By/Sealed.BytesAreThoseOfTheDescription/0',
+    caughtBy: 'By/Sealed.BytesAreThoseOfTheSpecification/0',
   },
   {
     name: 'all sessions that share receives have the same overflow slots',
@@ -321,7 +321,7 @@ export const sessionBugs = [
     from: '  const std::optional<std::uint32_t> overflow = free_overflow_slots_.take();\n',
     to: '  const std::optional<std::uint32_t> overflow = free_overflow_slots_.take();\n  if (overflow) free_overflow_slots_.give(*overflow);\n',
     program,
-    caughtBy: 'SharedReceives.HaveOtherSlotsForWhatWaitedInEachSession',
+    caughtBy: 'SharedReceives.HaveOverflowSlotsOfTheirOwnInEachSession',
   },
   {
     name: 'small calls that wait for memory pass a large one that came first',
@@ -338,7 +338,7 @@ export const sessionBugs = [
     from: '    if (own == 0) {',
     to: '    if (own == 0 && free >= bytes) {',
     program,
-    caughtBy: 'StoppedClients.KeepNobodyElseFromSendingLargeRequests',
+    caughtBy: 'StoppedClients.DoNotKeepOthersFromSendingLargeRequests',
   },
   {
     name: 'READs that a peer does not answer count for others for ever',
@@ -380,7 +380,7 @@ export const sessionBugs = [
     from: '  if (!answers_.look(shared_.awake_ns, send.write_bytes_ahead(), send.write_bytes_completed())) {',
     to: '  if (answers_.look(shared_.awake_ns, send.write_bytes_ahead(), send.write_bytes_completed()), false) {',
     program,
-    caughtBy: 'OverdueAnswer.ThatIsNotTakenEndsItsSession',
+    caughtBy: 'OverdueAnswer.ThatIsNotAcceptedEndsItsSession',
   },
   {
     name: 'large requests wait for the frames of another session',

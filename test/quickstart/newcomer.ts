@@ -119,7 +119,7 @@ export async function talk(server: string, client: string, terminal: Terminal): 
   }
 }
 
-/** Whether somebody on this machine uses the quick start's port. */
+/** Returns whether a program on this machine uses the quick start's port. */
 export function portTaken(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');

@@ -23,7 +23,7 @@ const server = sharedServer();
 
 const open = (options: FabricOptions = {}): Reached => reach(server().address, over(clientDevice, options));
 
-test('the session tells what it runs on', async () => {
+test('the session reports its fabric and device', async () => {
   const { channel, client } = open();
   await channel.ready();
   expect(channel.session).toMatchObject({ fabric: 'verbs', device: clientDevice, port: 1, callsInFlight: 0 });
@@ -32,7 +32,7 @@ test('the session tells what it runs on', async () => {
 });
 
 describe('messages', () => {
-  test('of all sizes arrive whole, both ways', async () => {
+  test('of all sizes arrive complete, both ways', async () => {
     const { client } = open();
     for (const bytes of [0, 1, 30, 100, 500, 4000, 8100, 8200, 16_400, 100_000, 1_000_000, 3_000_000]) {
       const payload = pattern(bytes, bytes);
@@ -48,7 +48,7 @@ describe('messages', () => {
     expect(stats('verbs').protocolErrors).toBe(0);
   });
 
-  test('many at once, mixed, come to those who asked', async () => {
+  test('responses to many mixed calls reach their own callers', async () => {
     const { client } = open();
     const sizes = [10, 3000, 20_000, 200_000];
     const calls = Array.from({ length: 200 }, async (_, i) => {
@@ -129,10 +129,10 @@ describe('errors of a handler', () => {
   });
 });
 
-describe.each([0, 200_000])('a call with %i bytes that is given up', (bytes) => {
+describe.each([0, 200_000])('a cancelled call with %i bytes', (bytes) => {
   const payload = pattern(bytes, 3);
 
-  test('at its deadline, or by its signal: the handler learns it, and the session goes on', async () => {
+  test('at its deadline, or by its signal: the handler is notified, and the session goes on', async () => {
     const { client } = open();
     await client.echo({});
     const late = await caught(client.behave({ text: 'hang', payload }, { timeoutMs: 300 }));

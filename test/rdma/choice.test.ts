@@ -76,7 +76,7 @@ describe('IPv6', () => {
   });
 });
 
-describe('what cannot be had is named', () => {
+describe('an unavailable fabric is named', () => {
   const there = sharedServer();
 
   test.each([

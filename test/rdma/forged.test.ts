@@ -250,7 +250,7 @@ function expectUnharmed(answer: Buffer | string): void {
   expect(typeof answer === 'string' || same(answer, kept(7))).toBe(true);
 }
 
-describe("with a key that is nobody's", () => {
+describe('with a key of no memory', () => {
   test.each<[string, (memory: Reth) => Unplaced, SecurityLevel]>([
     ['a READ', read, 'sealed'],
     ['a WRITE', write, 'sealed'],
@@ -271,7 +271,7 @@ describe("with a key that is nobody's", () => {
 });
 
 describe('of a sealed session', () => {
-  test('a READ with the right key gives what nobody can read', async () => {
+  test('a READ with the right key returns only encrypted bytes', async () => {
     const { reply, saw, answer, end } = await aimedAtRequest('sealed', read);
     expect(reply.payload.byteLength).toBeGreaterThanOrEqual(64);
     expect(saw('kept-')).toBe(false);
@@ -288,7 +288,7 @@ describe('of a sealed session', () => {
 });
 
 describe('of a session that is not sealed', () => {
-  test('a READ with the right key gives the request to who sent it', async () => {
+  test('a READ with the right key returns the request to its sender', async () => {
     const { reply, end } = await aimedAtRequest('bound', read);
     expect(reply.payload.includes('kept-7')).toBe(true);
     await end();

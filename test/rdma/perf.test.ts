@@ -85,7 +85,7 @@ describe.skipIf(iwarp)('by libibverbs alone', () => {
     ['atomic_lat', 'fetch_add'],
     ['atomic_bw', 'fetch_add'],
     ['atomic_bw', 'compare_swap'],
-  ])('%s, %s: each finds what the one before it has left', async (name, atomic) => {
+  ])('%s, %s: each test uses what the previous one has left', async (name, atomic) => {
     expect(await row(name, 'bare', { atomic })).toMatchObject(whole);
   });
 

@@ -38,7 +38,7 @@ afterEach(async (context) => {
 });
 
 describe.skipIf(whyNot !== '')(`a device that is removed and added again${whyNot && ` (${whyNot})`}`, () => {
-  test('the server of a device under load goes on when it is back', async () => {
+  test('a server whose device is removed under load continues when the device returns', async () => {
     const server = await startServer();
     const { client } = reach(server.address);
     const payload = pattern(300_000, 1);

@@ -22,7 +22,7 @@ test('a sealed session: small and large calls are answered as ever', async () =>
   expect(channel.session).toMatchObject({ fabric: 'verbs', device: clientDevice, security: 'sealed' });
 });
 
-describe('who reads the wire', () => {
+describe('an attacker that reads the wire', () => {
   beforeEach(({ skip }) => skip(why !== '', why));
 
   test('sees small and large calls of a session that is not sealed, and nothing of one that is', async () => {

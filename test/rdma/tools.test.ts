@@ -1,12 +1,16 @@
 /**
- * The commands that dial a server, or look at one, over RDMA devices: `call`, `bench`, `top` and `trace`, as
- * a user runs them.
+ * The commands that dial a server, or look at one, over RDMA devices: `call`, `bench`, `ping`, `top` and
+ * `trace`; and those that look at the devices: `devices -v`, `links` and `events`. As a user runs them.
  */
 import { afterEach, expect, test } from 'vitest';
 import type { Result } from '../../cli/bench/result.ts';
+import type { Link } from '../../cli/machine/links.ts';
+import type { PingResult } from '../../cli/ping/result.ts';
 import type { View } from '../../cli/top/view.ts';
 import type { TraceEvent } from '../../cli/trace/events.ts';
+import type { VerbsDetails } from '../../runtime/native/native.ts';
 import { run } from '../cli/command.ts';
+import { start } from '../cli/ping/server-process.ts';
 import { root } from '../house/tree.ts';
 import { clientDevice, endAll, serverDevice, sharedServer } from './pair.ts';
 
@@ -47,4 +51,27 @@ test('top and trace', { timeout: LIMIT_MS }, async () => {
   const { events } = await json<{ events: readonly TraceEvent[] }>('trace', pid, '--kind', 'frame-in,settle');
   expect(new Set(events.map(({ kind }) => kind))).toEqual(new Set(['frame-in', 'settle']));
   expect(events.filter((event) => event.kind === 'settle' && event.method === method)).not.toEqual([]);
+});
+
+test('ping', { timeout: LIMIT_MS }, async () => {
+  const args = [server().address, '-c', '2', '-i', '0', '--fabric', 'verbs', '--timeout', '45000'];
+  const { session, rounds } = await json<PingResult>('ping', ...args);
+  expect(session).toMatchObject({ fabric: 'verbs', device: clientDevice });
+  expect(rounds).toHaveLength(2);
+});
+
+test('devices -v and links', { timeout: LIMIT_MS }, async () => {
+  const { details } = await json<{ details: readonly VerbsDetails[] }>('devices', '-v');
+  const { attributes, ports } = details.find(({ name }) => name === clientDevice)!;
+  expect(Number(attributes.max_qp)).toBeGreaterThan(0);
+  expect(ports[0]!.attributes).toMatchObject({ state: 'ACTIVE' });
+  const { links } = await json<{ links: readonly Link[] }>('links');
+  expect(links.find(({ device }) => device === clientDevice)).toMatchObject({ port: 1, state: 'ACTIVE' });
+});
+
+test('events waits until it is interrupted', { timeout: LIMIT_MS }, async () => {
+  const watching = start('events', clientDevice);
+  await watching.hasPrinted(`waiting for events of ${clientDevice}`);
+  watching.signal('SIGINT');
+  expect(await watching.ended).toMatchObject({ code: 0 });
 });

@@ -145,7 +145,7 @@ describe('what goes along with a reverse call', () => {
     expect((await echo.behave({ text: 'time left' })).number).toBe(0);
   });
 
-  test('an interceptor sees the limit, and its signal fires when the caller gives up', async () => {
+  test('an interceptor sees the time limit, and its signal fires when the caller cancels', async () => {
     let seen: number | undefined;
     let reason: unknown;
     const inner: Interceptor = (next) => (request) => {

@@ -11,7 +11,7 @@ const serverCert = pems(authority.issue({ names: ['localhost'], addresses: ['127
 const security = { require: 'sealed' } as const;
 
 const MiB = 1024 * 1024;
-/** All tiers: in the frame, in segments, in pieces, and one message of 16 MiB. */
+/** All size classes: in the frame, in segments, in gather entries, and one message of 16 MiB. */
 const sizes = [0, 1, 200, 5_000, 9_000, 70_000, 1_000_000, 16 * MiB];
 
 let bed: ReverseBed;
@@ -100,7 +100,7 @@ describe.each(worlds)('%s', (_, way, serverOptions, channelOptions) => {
   });
 });
 
-test('large messages are not copied on their way, and their memory comes back', async () => {
+test('large messages are not copied, and their memory is freed', async () => {
   bed = await openReverse('shm');
   const before = stats('shm');
   const answer = await bed.echo.fetch({ number: 3 * MiB });

@@ -25,7 +25,7 @@ async function other(...args: string[]): Promise<{ child: ChildProcess; said: st
 const fabrics: readonly NonNullable<ServerOptions['fabric']>[] = ['shm', 'tcp'];
 
 describe.each(fabrics)('over %s', (fabric) => {
-  test('the server is killed: handlers hear of it, and the client serves the next one', async () => {
+  test('the server is killed: handlers are notified, and the client serves the next one', async () => {
     const { child, said: address } = await other('server', '127.0.0.1:0', String(fabric));
     const channel = createChannel(address, { fabric });
     closing.push(() => channel.close());
@@ -59,7 +59,7 @@ describe.each(fabrics)('over %s', (fabric) => {
     return { peers, child };
   }
 
-  test('a client that is stopped costs its own calls only, and goes on later', async () => {
+  test('a stopped client costs only its own calls, and continues later', async () => {
     const { peers, child } = await twoClients();
     const [stopped, well] = peers.all.map((peer) => peers.client(EchoDefinition, peer));
     child.kill('SIGSTOP');

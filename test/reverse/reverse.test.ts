@@ -67,7 +67,7 @@ test('the server calls the client', async () => {
   expect(log.started).toBe(1);
 });
 
-test('a peer is who `context.peer` says, and its name as text', async () => {
+test('a peer is the one in `context.peer`, and its name as text', async () => {
   const peer = await onlyPeer();
   expect(peer.info).toMatchObject({ address, identity: `uid:${process.geteuid!()}`, pid: process.pid });
   expect(`${peer}`).toBe(String(peer.info));
@@ -96,7 +96,7 @@ test.each([0, 1000, 8192, 100_000, 3_000_000])('%d bytes there and back', async 
   await vi.waitFor(() => expect(stats('shm').arenaLeasedBlocks).toBe(0), { timeout: 30_000 });
 });
 
-test('more calls at once than may be in flight wait for their turn', async () => {
+test('calls beyond inflightMax wait in the queue', async () => {
   const echo = peers.client(EchoDefinition, await onlyPeer());
   const calls = Array.from({ length: 3000 }, (_, number) => echo.echo({ number }));
   expect((await Promise.all(calls)).map(({ number }) => number)).toEqual(calls.map((_, i) => i));
@@ -128,7 +128,7 @@ test('errors, metadata, trailers', async () => {
   expect([...onTrailer.mock.calls[0]![0]]).toEqual([['k', 'v']]);
 });
 
-describe('a call that is given up', () => {
+describe('a cancelled call', () => {
   test.each([
     ['by its signal', Status.CANCELLED],
     ['by its deadline', Status.DEADLINE_EXCEEDED],
@@ -186,7 +186,7 @@ test('a server that shuts down waits for the answers that it has asked for, and 
   await down;
 });
 
-test('close: the server hears of it, calls fail', async () => {
+test('close: the server is notified, calls fail', async () => {
   const gone = vi.fn();
   peers.on('gone', gone);
   const peer = await onlyPeer();

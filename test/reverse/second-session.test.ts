@@ -1,6 +1,6 @@
 /**
- * The session that calls from server to client go over: who may have one, how it ends, and that neither a
- * peer that breaks the rules nor the end of one session costs another.
+ * The session for calls from server to client: which peers may have one, how it ends, and that neither a peer
+ * that breaks the rules nor the end of one session affects another.
  */
 import {
   type Channel,
@@ -101,7 +101,7 @@ test('a channel that serves nothing has one session, and no frame of another', a
   expect(frames.map(({ type }) => type)).toEqual(['hello', 'welcome', 'attach', 'attached', 'ready']);
 });
 
-test('one that serves has two, with keys of their own', async () => {
+test('a client that serves has two sessions, with separate keys', async () => {
   const frames = overhear();
   const world = await open({ security: { require: 'sealed' } });
   await world.reverse.ready;
@@ -113,7 +113,7 @@ test('one that serves has two, with keys of their own', async () => {
 });
 
 describe('a peer of a release without it', () => {
-  test('a server: the client is told so', async () => {
+  test('a server: the client gets an error', async () => {
     overhear(without('welcome'));
     const world = await open();
     const error = await caught(() => world.reverse.ready);
@@ -125,7 +125,7 @@ describe('a peer of a release without it', () => {
     });
   });
 
-  test('a client, which opens a stream to serve by: it is told what to do', async () => {
+  test('a client that opens a stream in order to serve: the error says what to do', async () => {
     const { server } = listening();
     const channel = createChannel(await server.listen(`unix:${socketPath()}`));
     closing.push(() => channel.close());
@@ -145,12 +145,12 @@ describe('a peer of a release without it', () => {
   });
 });
 
-describe('who may serve', () => {
+describe('clients that may serve', () => {
   test.each([
     ['by a table without it', { 'test.echo.Echo/*': '*' }],
     ['by a function', (_: unknown, method: string) => method !== 'rdma_rpc.Reverse/Serve'],
     ['by a function that takes its time', async (_: unknown, method: string) => !method.includes('Reverse')],
-  ])('not who is denied %s (option authorize)', async (_, authorize) => {
+  ])('not clients that are denied %s (option authorize)', async (_, authorize) => {
     const onDenied = vi.fn();
     const world = await open({ authorize, onDenied } as ServerOptions);
     const error = await caught(() => world.reverse.ready);
@@ -165,13 +165,13 @@ describe('who may serve', () => {
   test.each([
     ['a table', { 'rdma_rpc.Reverse/Serve': '*' }],
     ['a function', async () => true],
-  ])('who is allowed by %s', async (_, authorize) => {
+  ])('clients that are allowed by %s', async (_, authorize) => {
     const world = await open({ authorize });
     await world.reverse.ready;
     expect(await (await clientOf(world)).echo({ number: 3 })).toMatchObject({ number: 3 });
   });
 
-  test('the handlers of the client know who the server is', async () => {
+  test("handlers of the client know the server's identity", async () => {
     const world = await open();
     await world.reverse.ready;
     const answer = await (await clientOf(world)).behave({ text: 'peer' });
@@ -279,7 +279,7 @@ describe('a peer that breaks the rules loses its connection, and the next one se
     });
     const world = await open();
     await world.reverse.ready;
-    await vi.waitFor(() => expect(sent[0]!.ended).toContain('the client sent serve out of turn'));
+    await vi.waitFor(() => expect(sent[0]!.ended).toContain('the client sent serve out of order'));
     expect(await (await clientOf(world)).echo({ number: 5 })).toMatchObject({ number: 5 });
   });
 });

@@ -80,7 +80,7 @@ const trees: [string, TreeInit][] = [
   ],
 ];
 
-// Without native code nobody sees where memory begins: loopback has what V8 gives.
+// Without native code the address of memory is unknown: loopback uses memory as V8 allocates it.
 describe.each(pairWays.filter((way) => way !== 'loopback'))('over %s', (way) => {
   let pair: Pair;
   let seen: [number, number][] = [];

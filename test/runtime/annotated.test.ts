@@ -1,7 +1,7 @@
 /**
- * Options of proto/rdma_rpc/options.proto, as generated code carries them and sessions act on them: what
- * moves by READ and WRITE, whose answers are expected, who waits for one, what may run twice. The counters of
- * the native layer say how a value travelled.
+ * Options of proto/rdma_rpc/options.proto, as generated code contains them and sessions apply them: which
+ * values move by READ and WRITE, which methods expect large responses, which calls wait for a response, and
+ * which methods may run twice. The counters of the native layer say how a value was transferred.
  */
 import {
   type Channel,
@@ -140,7 +140,7 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
       },
     );
 
-    test('a value that has come by READ lies in memory of the device, when it is one that is not copied', async () => {
+    test('a value that was fetched by READ and not copied is in memory of the device', async () => {
       await client.echo({ early: filled(5000) });
       expect(leased).toBe(true);
       await client.echo({ usual: filled(5000) });
@@ -195,12 +195,12 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
     forgotten();
   });
 
-  test('idempotency_level: only what may run twice is tried again after a handler has run', async () => {
+  test('idempotency_level: only methods that may run twice are retried after a handler has run', async () => {
     const retry = { attemptsMax: 2, backoffMs: 0 };
     await client.flaky({}, { retry });
     expect(runs).toEqual(['flaky', 'flaky']);
     runs.length = 0;
-    await expect(client.flakyOnce({}, { retry })).rejects.toThrow(/nothing says that this does no harm/);
+    await expect(client.flakyOnce({}, { retry })).rejects.toThrow(/is not declared idempotent/);
     expect(runs).toEqual([]);
   });
 });

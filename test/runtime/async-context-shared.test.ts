@@ -42,7 +42,7 @@ class Seen {
   }
 }
 
-test('what TLS asks, it asks as nobody', async () => {
+test('functions called by TLS run in the root context', async () => {
   const seen = new Seen();
   const authority = new Authority();
   const { ca } = authority;
@@ -153,7 +153,7 @@ test('functions around calls of a server to its clients', async () => {
   });
 });
 
-test("functions of a call over grpc-js are its caller's, whoever has made the connection", async () => {
+test("functions of a call over grpc-js run in its caller's context, even over another caller's connection", async () => {
   const seen = new Seen();
   const metadata = { header: new Metadata({ h: '1' }), trailer: new Metadata({ t: '1' }) };
   const server = new GrpcServer();

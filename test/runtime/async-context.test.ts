@@ -1,8 +1,8 @@
 /**
- * AsyncLocalStorage: in whose context each function of an application runs. Everything that many calls share
- * (server, channels, the connection, the first call, timers) is made by "alice"; then "bob" calls. A function
- * of bob's call sees bob, a function of nobody's call sees nobody, and nothing ever sees alice. Node has two
- * makings of it: by resources (Node 20 and 22) and by frames (from Node 24 on).
+ * AsyncLocalStorage: the context in which each function of an application runs. Everything that many calls
+ * share (server, channels, the connection, the first call, timers) is made by "alice"; then "bob" calls. A
+ * function of bob's call sees bob, a function that belongs to no call sees no store, and nothing ever sees
+ * alice. Node has two implementations: by resources (Node 20 and 22) and by frames (from Node 24 on).
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import v8 from 'node:v8';
@@ -124,7 +124,7 @@ describe.each(['connection', 'in process'] as const)('over a channel (%s) of ano
   });
 });
 
-describe('what is entered stays where it was', () => {
+describe('an entered store does not leave its context', () => {
   test.each(['sync', 'async'] as const)('by a handler (%s), with enterWith()', async (kind) => {
     const seen: (string | undefined)[] = [];
     const server = createServer().add(EchoDefinition, {
@@ -193,7 +193,7 @@ describe('what is entered stays where it was', () => {
   });
 });
 
-test('what an interceptor of the server has entered is there when the caller of a stream leaves it early', async () => {
+test('a store entered by an interceptor of the server is current when the caller of a stream leaves it early', async () => {
   const seen: (string | undefined)[] = [];
   const server = createServer()
     .use((next) => (request) => user.run('carol', () => next(request)))
@@ -209,13 +209,13 @@ test('what an interceptor of the server has entered is there when the caller of 
   await vi.waitFor(() => expect(seen).toEqual(['carol']));
 });
 
-test('a resolver and credentials of sessions are asked by nobody', async () => {
+test('a resolver and credentials of sessions are called in the root context', async () => {
   const seen = new Set<string | undefined>();
   const look = <T>(then: T): T => {
     seen.add(user.getStore());
     return then;
   };
-  const server = createServer({ authenticate: () => 'somebody' }).add(EchoDefinition, {
+  const server = createServer({ authenticate: () => 'carol' }).add(EchoDefinition, {
     echo: (request) => request,
   });
   closing.push(() => server.shutdown({ graceMs: 0 }));
@@ -254,7 +254,7 @@ describe('handlers of calls from the server', () => {
     return peers.client(EchoDefinition, peers.all[0]!);
   }
 
-  test('see nobody', async () => {
+  test('run in the root context', async () => {
     const seen = new Set<string | undefined>();
     const client = await reversed(async (request) => {
       seen.add(user.getStore());
@@ -266,7 +266,7 @@ describe('handlers of calls from the server', () => {
     expect(seen).toEqual(new Set([undefined]));
   });
 
-  test('see nobody when the one before has entered something', async () => {
+  test('run in the root context when the one before has entered a store', async () => {
     const seen: (string | undefined)[] = [];
     const client = await reversed(({ number }) => {
       seen.push(user.getStore());
@@ -279,7 +279,7 @@ describe('handlers of calls from the server', () => {
   });
 });
 
-test("a request that waited for its connection is encoded in nobody's context or its own", async () => {
+test('a request that waited for its connection is encoded in the root context or its own', async () => {
   const seen = new Set<string | undefined>();
   const server = createServer().add(EchoDefinition, { echo: (request) => request });
   closing.push(() => server.shutdown({ graceMs: 0 }));

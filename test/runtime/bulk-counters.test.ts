@@ -1,6 +1,5 @@
 /**
- * Which of its messages a client sent and received as large ones: counters that need nobody at the other
- * side.
+ * Counters of the messages that a client sent and received as large ones, which do not need the other side.
  */
 import { createChannel, createClient, createServer, stats } from 'rdma-rpc';
 import { expect, test } from 'vitest';

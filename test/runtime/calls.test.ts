@@ -112,7 +112,7 @@ describe.each(ways)('%s', (way) => {
     },
   );
 
-  test('the error hook gets what callers do not', async () => {
+  test('the error hook gets errors that callers do not', async () => {
     const errors: string[] = [];
     const client = await open({
       onHandlerError: (error, method) => errors.push(`${method}: ${String(error)}`),
@@ -362,7 +362,7 @@ describe.each(ways)('%s', (way) => {
       leaseOf(fetched)?.release();
       if (i === 20) reserved = stats().arenaBytes;
     }
-    // Less when meanwhile the context of an earlier session has gone, where each has its own.
+    // The count falls when the context of an earlier session has closed, where each session has its own.
     expect(stats().arenaBytes).toBeLessThanOrEqual(reserved);
   });
 

@@ -124,7 +124,7 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
         try {
           for (;;) leases.push(allocBuffer(bytes - 4 * KiB, pair.channel));
         } catch {
-          // No room for so many.
+          // No room for more.
         }
       }
       // Copied into the arena: a device cannot be given such memory.
@@ -156,7 +156,7 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
       await pair.close();
     });
 
-    test('a message of a stream that waits for its turn', async () => {
+    test('a stream message in the queue', async () => {
       let read = () => {};
       const gate = new Promise<void>((resolve) => {
         read = resolve;

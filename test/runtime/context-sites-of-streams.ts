@@ -1,6 +1,6 @@
 /**
  * More sites for test/runtime/async-context.test.ts: functions that run for streams, behind interceptors, for
- * telemetry, and when a call has failed, is repeated or is given up.
+ * telemetry, and when a call has failed, is repeated or is cancelled.
  */
 import { type Interceptor, RpcError, type RpcRequest, Status } from 'rdma-rpc';
 import { openTelemetry } from 'rdma-rpc/otel';
@@ -67,7 +67,10 @@ const signalOfStream = (options: () => object): Site => ({
   bob: (_, { streams }) => drain(streams.echo(numbers(none, 1), options())).catch(() => undefined),
 });
 
-/** Getters of messages may be asked when there is a credit, which is nobody's moment, or at once. */
+/**
+ * Getters of messages may be called at once, or later, when there is a credit, outside of any caller's
+ * context.
+ */
 const itemsThat = (look: Look) =>
   Array.from({ length: 40 }, () => ({
     get text() {

@@ -1,5 +1,5 @@
 /**
- * Each function that an application can give, as a site that looks who is current in an AsyncLocalStorage
+ * Each function that an application can give, as a site that reads the current store of an AsyncLocalStorage
  * when the function runs. For test/runtime/async-context.test.ts.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -30,7 +30,7 @@ export const clients = (channel: Channel) => ({
 });
 
 export interface Site {
-  /** Whom it must see: the caller, or nobody (default). */
+  /** The store that it must see: the caller's, or none (default). */
   readonly sees?: 'bob' | 'bob or nobody';
   /** Other calls of the channel run it, too. */
   readonly alone?: boolean;
@@ -59,7 +59,7 @@ export async function* numbers(look: Look, count = 40) {
     yield { number, payload: new Uint8Array(2000) };
   }
 }
-/** As a file that is read until nobody wants more of it, and closed then. */
+/** Like a file that is closed when its reader stops. */
 export function* unending(left: () => unknown) {
   try {
     for (let number = 0; ; ++number) yield { number, payload: new Uint8Array(2000) };
@@ -137,7 +137,7 @@ export const sites: Readonly<Record<string, Site>> = {
   },
   'an interceptor of the server': { use: looking },
   authenticate: {
-    server: (look) => ({ authenticate: () => look('somebody') }),
+    server: (look) => ({ authenticate: () => look('carol') }),
     bob: async (_, _calls, address) => {
       const channel = createChannel(address);
       await createClient(EchoDefinition, channel).echo({});
@@ -233,7 +233,7 @@ export const sites: Readonly<Record<string, Site>> = {
     bob: (look, { streams }) => drain(streams.echo(numbers(look))),
   },
   'credentials of calls': {
-    // Calls share what it gives, so it is nobody's.
+    // Calls share the result, so the function belongs to no caller.
     channel: (look) => ({ credentials: { call: () => look({ metadata: { token: 't' } }) } }),
   },
   'onHeader of a call that has waited for its connection': {

@@ -122,7 +122,7 @@ describe.each(cases)('over %s, by %s', (way, name) => {
     await pair.close();
   });
 
-  test('what was received: later messages get their own memory', async () => {
+  test('a received message: later messages get their own memory', async () => {
     const pair = await openPair(way, (server) => server.add(service, { Echo: (request: Blob) => request }));
     const client = createClient(service, pair.channel);
     for (let i = 0; i < 12; i++) {
@@ -224,7 +224,7 @@ describe('received memory that was transferred', () => {
     },
   );
 
-  test.each(pairWays)('after its lease was released is no memory any more: %s', async (way) => {
+  test.each(pairWays)('after its lease was released is empty: %s', async (way) => {
     const pair = await openPair(way, (server) => server.add(service, { Echo: (request: Blob) => request }));
     const reply = await createClient(service, pair.channel).Echo({ blob: filled(largeBytes, 1) });
     const buffer = reply.blob.buffer as ArrayBuffer;

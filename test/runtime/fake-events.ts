@@ -28,7 +28,7 @@ export interface FakeEvent {
   status?: number;
   held?: number;
   reason?: number;
-  beyondReplyBuffer?: number;
+  refusedBytes?: number;
   processed?: number;
   part?: number;
 }

@@ -4,7 +4,7 @@
  * native code does.
  */
 import { clockMs } from '../../runtime/clock.ts';
-import { gatherEntriesMax, sessionPlaces } from '../../runtime/limits.ts';
+import { gatherEntriesMax, sessionIndexMask } from '../../runtime/limits.ts';
 import {
   Ctl,
   copiedMemory,
@@ -33,7 +33,7 @@ export class FakeNative implements NativeContext {
   readonly submissions = new Int32Array(64 * Sub.words);
   readonly events = new Int32Array(64 * Ev.words);
   readonly freeSlots: Int32Array;
-  readonly sessionSlots = new Int32Array((sessionPlaces + 1) * Slots.words);
+  readonly sessionSlots = new Int32Array((sessionIndexMask + 1) * Slots.words);
   readonly arenaBytes: number;
   readonly clock = new Float64Array(1);
   readonly sendSlab: ArrayBuffer;
@@ -364,7 +364,7 @@ export class FakeNative implements NativeContext {
     words[at + Ev.method] = event.method ?? event.status ?? event.held ?? 0;
     words[at + Ev.metadataBytes] = metadata.byteLength;
     words[at + Ev.messageBytes] = message.byteLength;
-    words[at + Ev.timeoutUs] = event.timeoutUs ?? event.reason ?? event.beyondReplyBuffer ?? 0;
+    words[at + Ev.timeoutUs] = event.timeoutUs ?? event.reason ?? event.refusedBytes ?? 0;
     words[at + Ev.processed] = event.processed ?? event.part ?? 0;
     words[at + Ev.receiveSlot] = 1;
     if (event.block !== undefined) {

@@ -108,7 +108,7 @@ const empty = [undefined, 0, ''];
 describe.each(pairWays)('over %s', (way) => {
   test.each(Object.keys(givingBack))('a view after %s is empty, whatever is done with it', async (name) => {
     const [view, channel] = await givingBack[name]!(way);
-    // Others use the memory meanwhile.
+    // Other messages use the memory now.
     const client = createClient(EchoDefinition, channel);
     for (let i = 0; i < 10; i++) leaseOf(await client.echo({ payload: filled(100 + i) }))?.release();
     for (const [what, use] of Object.entries(using)) {
@@ -125,7 +125,7 @@ describe.each(pairWays)('over %s', (way) => {
     await expect(client.echo({ payload: view })).rejects.toThrow(/EchoMessage\.payload: its ArrayBuffer was/);
   });
 
-  test('a handler that runs on when its call was given up reads its request until it is done', async () => {
+  test('a handler that continues after its call was cancelled can read its request until it ends', async () => {
     let go: () => void = () => undefined;
     const stalled = new Promise<void>((resolve) => {
       go = resolve;
@@ -151,7 +151,7 @@ describe.each(pairWays)('over %s', (way) => {
     await until(() => view!.length === 0);
   });
 
-  test('a handler whose client has gone reads its request until it is done', async () => {
+  test('a handler whose client has disconnected can read its request until it ends', async () => {
     let go: () => void = () => undefined;
     const stalled = new Promise<void>((resolve) => {
       go = resolve;
@@ -193,7 +193,7 @@ describe.each(pairWays)('over %s', (way) => {
       },
     ],
     ['a clone', (request) => structuredClone(request)],
-  ])('a handler that returns what it was sent needs nothing: %s', async (_, handler) => {
+  ])('a handler that returns its request needs no copy: %s', async (_, handler) => {
     const { client } = await serving(way, handler);
     for (let i = 0; i < 20; i++) {
       const { payload } = await client.echo({ payload: filled(i) });
@@ -201,7 +201,7 @@ describe.each(pairWays)('over %s', (way) => {
     }
   });
 
-  test('what a handler has transferred to another thread is its own', async () => {
+  test('memory that a handler has transferred to another thread stays valid', async () => {
     const moved: [number, ArrayBuffer][] = [];
     const { client } = await serving(way, (request) => {
       try {
@@ -222,7 +222,7 @@ describe.each(pairWays)('over %s', (way) => {
       ['a value of it', (request) => keep(request.payload)],
       ['a part of a value', (request) => keep(request.payload.subarray(5))],
       ['a copy of the request, as interceptors make', (request) => keep({ ...request }).payload],
-    ])('keeps %s beyond the call, until nobody has it', async (_, keeping) => {
+    ])('keeps %s after the call, until it is unreachable', async (_, keeping) => {
       const kept: Uint8Array[] = [];
       const { client } = await serving(way, (request) => {
         if (request.number < 100) kept.push(keeping(request));
@@ -262,7 +262,7 @@ describe.each(pairWays)('over %s', (way) => {
     });
   });
 
-  test('nothing is left of 10,000 requests and answers that nobody gives back', {
+  test('nothing is left of 10,000 requests and responses that are never released', {
     timeout: 120_000,
   }, async () => {
     const { client } = await serving(way, (request) => request);
@@ -276,7 +276,7 @@ describe.each(pairWays)('over %s', (way) => {
   });
 });
 
-test('keep() takes what has no lease as it is', () => {
+test('keep() returns messages without a lease unchanged', () => {
   const small = { payload: new Uint8Array(10), nested: { list: [new Uint8Array(3)] } };
   expect(keep(small)).toBe(small);
 });
@@ -299,7 +299,7 @@ test('a request that is read after its call is warned of, once for its method, b
   expect(texts[0]).toMatch(/^test\.echo\.Echo\/Echo: `payload` of a request was read when its call was over/);
 });
 
-test('what was kept without a word is refused by the encoder, with the method that it came with', async () => {
+test('a request kept without keep() is refused by the encoder, which names its method', async () => {
   const stored: Uint8Array[] = [];
   const errors: unknown[] = [];
   pair = await openPair(

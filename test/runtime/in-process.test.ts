@@ -1,4 +1,4 @@
-/** createInProcessChannel: its server is a server but for the address, and ends with the channel. */
+/** createInProcessChannel: its server is a server without an address, and ends with the channel. */
 import { createClient, createInProcessChannel, createServer, type Server, Status } from 'rdma-rpc';
 import { addHealth } from 'rdma-rpc/health';
 import { expect, test } from 'vitest';
@@ -32,7 +32,7 @@ test('a function that takes a Server registers services for both', async () => {
   addServices(createServer());
 });
 
-test('listeners of onShutdown hear of shutdown() and of close(), once', async () => {
+test('listeners of onShutdown are called once by shutdown() and by close()', async () => {
   for (const end of ['shutdown', 'close'] as const) {
     const { channel, server } = started();
     let heard = 0;

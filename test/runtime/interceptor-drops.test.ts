@@ -1,6 +1,6 @@
 /**
- * Interceptors that call `next` and let go of what it promised: however that call ends, nobody hears of it
- * but those who asked.
+ * Interceptors that call `next` and drop its promise: however that call ends, only those that awaited it are
+ * notified.
  */
 import {
   createClient,

@@ -85,7 +85,7 @@ describe.each(pairWays)('%s', (way) => {
     expect((await call(kind, interceptors[name], { signal: leaving.signal })).code).toBe(Status.CANCELLED);
   });
 
-  test('the text names who it was, and what has become of the request', async () => {
+  test('the text names the interceptor and the state of the request', async () => {
     expect(await call('unary', hang, { timeoutMs: 1 })).toMatchObject({
       rawMessage: 'test.stream.Streams/Unary: the deadline passed (an interceptor has not come back)',
       processed: 'no',
@@ -103,7 +103,7 @@ describe.each(pairWays)('%s', (way) => {
     });
   });
 
-  test('what comes back too late calls nobody any more', async () => {
+  test('a function that returns too late calls nothing any more', async () => {
     let late: Promise<unknown> | undefined;
     let goOn: (() => void) | undefined;
     const sleeper: Interceptor = (next) => async (request) => {
@@ -136,7 +136,7 @@ describe.each(pairWays)('%s', (way) => {
   test.each([
     ['a time limit', () => ({ timeoutMs: 20 }), Status.DEADLINE_EXCEEDED],
     ['a signal', () => ({ signal: AbortSignal.timeout(20) }), Status.CANCELLED],
-  ])('%s holds for a caller who gets what another call was given', async (_, own, code) => {
+  ])('%s holds for a caller that gets the result of another call', async (_, own, code) => {
     const first: ReturnType<ReturnType<Interceptor>>[] = [];
     // One call for all who ask for the same.
     const once: Interceptor = (next) => (request) => {

@@ -99,7 +99,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(notes).toEqual(['scope server', 'scope done']);
   });
 
-  test('are told what the call is', async () => {
+  test('know the call', async () => {
     const seen: RpcRequest[] = [];
     const look: Interceptor = (next) => (request) => {
       seen.push(request);
@@ -210,7 +210,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(left).toEqual(left.toSorted((a, b) => b - a));
   });
 
-  test('see errors as they are: on the server what the handler threw, on the client an RpcError', async () => {
+  test('see unchanged errors: on the server the one that the handler threw, on the client an RpcError', async () => {
     const seen: string[] = [];
     const watch: Interceptor = (next) => (request) =>
       next(request).catch((error: Error) => {

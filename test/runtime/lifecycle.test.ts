@@ -70,7 +70,7 @@ describe('shutdown', () => {
     await expect(createChannel(address).ready()).rejects.toMatchObject({ code: Status.UNAVAILABLE });
   });
 
-  test('ends what still hangs when the grace is over: handlers learn it, callers get UNAVAILABLE', async () => {
+  test('ends pending calls after the grace period: handlers are notified, callers get UNAVAILABLE', async () => {
     const { server, client, log } = await pair();
     await client.echo({});
     const hanging = caught(client.behave({ text: 'hang' }));
@@ -132,7 +132,7 @@ describe('reconnect', () => {
     expect(channel.state).toBe('ready');
   });
 
-  test('ready() can be given up', async () => {
+  test('ready() can be cancelled', async () => {
     const channel = createChannel(`unix:${socketPath()}`);
     open.push(channel);
     const controller = new AbortController();

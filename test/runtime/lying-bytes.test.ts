@@ -48,7 +48,7 @@ afterAll(async () => {
 
 const elsewhere = new Uint8Array(1 << 20).fill(0x66);
 
-/** Arrays of so many bytes that say something else; the content is theirs. */
+/** Makes arrays of the given bytes whose properties report false values. */
 const liars: Record<string, (bytes: Uint8Array<ArrayBuffer>) => Uint8Array> = {
   'a longer length': ({ buffer }) =>
     new (class extends Uint8Array {

@@ -1,6 +1,6 @@
 /**
- * Names that nobody knows, in the options of a call and among handlers: JavaScript says nothing about them,
- * so the library does.
+ * Unknown names in the options of a call and among handlers: JavaScript ignores them, so the library reports
+ * them.
  */
 import { Client, credentials } from '@grpc/grpc-js';
 import {
@@ -176,8 +176,8 @@ describe('names of handlers', () => {
     ['upper case', { Echo: handler }, [/did you mean echo\?/]],
     [
       'something else',
-      { greet: handler, count: 5 },
-      [/is called greet, .*; methods without a handler are echo, /],
+      { hail: handler, count: 5 },
+      [/is called hail, .*; methods without a handler are echo, /],
     ],
     ['a slip in a class, but no helper', new Typed(), [/is called fetchs, .*did you mean fetch\?/]],
     ['helpers beside handlers of all methods', { ...all, helper: handler }, []],

@@ -88,7 +88,7 @@ describe.each(pairWays)('%s', (way) => {
     await expect.poll(() => failures).toMatchObject([{ code: Status.DEADLINE_EXCEEDED, processed: 'maybe' }]);
   });
 
-  test('is given up with the call of its caller', async () => {
+  test('is cancelled with the call of its caller', async () => {
     const { front, failures, begun } = await chain((back, context) => back.behave({}, { context }));
     const controller = new AbortController();
     const call = outcome(front.behave({}, { signal: controller.signal }));
@@ -114,7 +114,7 @@ describe.each(pairWays)('%s', (way) => {
     await expect.poll(() => failures).toMatchObject([{ code: Status.CANCELLED, processed: 'maybe' }]);
   });
 
-  test('is given up by its own signal, too', async () => {
+  test('is cancelled by its own signal, too', async () => {
     const controller = new AbortController();
     const { front, begun } = await chain((back, context) =>
       back.behave({}, { context, signal: controller.signal }),
@@ -125,7 +125,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(await call).toMatchObject({ code: Status.CANCELLED });
   });
 
-  test('is not sent when its caller has gone already', async () => {
+  test('is not sent when its caller has ended already', async () => {
     const gone = new AbortController();
     const { front, failures } = await chain(async (back, context) => {
       await new Promise((resolve) => {

@@ -139,7 +139,7 @@ describe.each(desks)('$platform-$arch, glibc $glibc', (desk) => {
     expect(seen).toEqual([{ text: 'a', number: 1 }, 'b', 1]);
   });
 
-  test('what needs the addon says so in one sentence when it is called', () => {
+  test('functions that need the addon say so in one sentence when they are called', () => {
     const { platform, arch } = desk;
     const said = on(
       desk,

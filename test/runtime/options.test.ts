@@ -138,7 +138,7 @@ describe('options', () => {
     expect(nearest('contextValues', options)).toBe('values');
   });
 
-  test('what is like no other is not guessed at', () => {
+  test('a name that is like no other gets no suggestion', () => {
     expect(nearest('deadline', ['hedging', 'inflightMax'])).toBeUndefined();
     expect(nearest('servername', ['cert', 'key', 'ca', 'crl', 'psk'])).toBeUndefined();
     expect(nearest('minVersion', ['cert', 'requestCert', 'checkClientIdentity'])).toBeUndefined();

@@ -1,6 +1,6 @@
 /**
- * Messages that fit no slot, one after the other: they are not encoded into one in vain, and arrive as they
- * were whatever sizes come next.
+ * Messages that fit no slot, one after the other: they are not first encoded into a slot, and arrive
+ * unchanged whatever the next sizes are.
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';

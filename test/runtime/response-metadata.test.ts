@@ -43,7 +43,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(await heard((options) => echo({ payload: new Uint8Array(50_000) }, options))).toEqual(expected);
   });
 
-  test('what was not sent is not heard of', async () => {
+  test('metadata that was not sent is not reported', async () => {
     const { echo } = await client((context) => void context.header.set('region', 'north').delete('region'));
     expect(await heard((options) => echo({}, options))).toEqual(['settled']);
   });

@@ -107,7 +107,7 @@ async function check(
   }
 }
 
-/** Somebody listens but never speaks: the channel stays connecting. */
+/** A server that listens but never answers: the channel stays connecting. */
 async function silentAddress(): Promise<string> {
   const server = createTcpServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
@@ -158,7 +158,7 @@ describe.each(kinds)('%s, before there is a connection', (kind) => {
     await check(make(channel, caller(channel, kind)), expected);
   });
 
-  test('nobody listens', async () => {
+  test('no listener', async () => {
     await check(caller(idle('127.0.0.1:1'), kind)(), ['UNAVAILABLE', 'no']);
   });
 
@@ -170,7 +170,7 @@ describe.each(kinds)('%s, before there is a connection', (kind) => {
 
 describe.each(pairWays)('%s', (way) => {
   describe.each(kinds)('%s', (kind) => {
-    // The server confirms that it has let go of a large call, and so tells that its handler has begun.
+    // The server confirms the end of a large call, and so reports that its handler has begun.
     const confirmed: Processed = kind === 'large' ? 'yes' : 'maybe';
     /**
      * Calls that did not wait for that: on a busy machine it may take longer than the 10 ms that a caller is
@@ -211,7 +211,7 @@ describe.each(pairWays)('%s', (way) => {
       const controller = new AbortController();
       const call = bed.call({ signal: controller.signal });
       controller.abort();
-      // It is given to the device before it is cancelled, so nobody can know.
+      // The call is given to the device before it is cancelled, so this is unknown.
       const error = await call.then(() => undefined, RpcError.from);
       expect(error?.codeName).toBe('CANCELLED');
       expect(['no', 'maybe']).toContain(error?.processed);
@@ -283,8 +283,8 @@ describe.each(pairWays)('%s', (way) => {
         return {};
       });
       const outcome = await bed.call({ signal: controller.signal }).then(() => 'the answer', RpcError.from);
-      // A large call waits a moment for the peer to let go of its memory, and the answer wins where it comes
-      // within that.
+      // A cancelled large call waits a moment for the peer to release its memory; a response that arrives in
+      // this time wins.
       if (kind === 'large' && outcome === 'the answer') return;
       expect(outcome).toMatchObject({ codeName: 'CANCELLED', processed: 'maybe' });
     });

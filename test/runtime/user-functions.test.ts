@@ -105,7 +105,7 @@ interface Site {
   readonly handler?: (bad: Anything, context: HandlerContext) => Promise<void>;
   /** Beside the call. */
   readonly beside?: (bad: Anything, misdeed: string) => Promise<unknown>;
-  /** Nothing but a warning comes of it: the call must succeed. */
+  /** It only causes a warning: the call must succeed. */
   readonly harmless?: boolean;
 }
 
@@ -341,7 +341,7 @@ describe.each(Object.keys(sites))('%s', (name) => {
     await server.shutdown({ graceMs: 0 });
     await new Promise((resolve) => setImmediate(resolve));
     expect(unheard).toEqual([]);
-    // A site whose function nobody calls shows nothing.
+    // A site whose function is never called shows nothing.
     expect(calls).toBeGreaterThan(0);
   });
 });

@@ -45,7 +45,7 @@ function report(passed: number, failed: string[], more: Partial<Report> = {}): R
 }
 const keys = (tests: FailedTest[]) => tests.map(({ key }) => key);
 
-describe('what is run again', () => {
+describe('tests that are repeated', () => {
   const many = Array.from({ length: REPEAT_MAX + 1 }, (_, i) => `T${i}`);
 
   test.each<[string, Report, string[]]>([
@@ -61,7 +61,7 @@ describe('what is run again', () => {
   });
 });
 
-describe('what two runs come to', () => {
+describe('the result of two runs', () => {
   const first = report(70, ['A', 'B']);
 
   test.each<[string, Report, number, string[], string[]]>([
@@ -114,7 +114,7 @@ describe('GoogleTest', () => {
     ]);
   });
 
-  test('two guests share the faults, but not what is run again, nor what a filter leaves of them', () => {
+  test('two guests share the faults, but not repeated or filtered tests', () => {
     const [first, second, ...none] = nativeSuites('verbs_faults_test', 'build', '');
     expect(none).toEqual([]);
     for (const [part, each] of [first!, second!].entries()) {
@@ -156,7 +156,7 @@ describe('vitest', () => {
     expect(suite!.command('r.json').slice(-2)).toEqual(['-t', 'isolation']);
   });
 
-  test('three guests share the files, but not what is run again', () => {
+  test('three guests share the files, but not repeated tests', () => {
     const suites = nodeSuites('rxe', '');
     expect(suites.map(({ name }) => name)).toEqual(['node 1 of 3', 'node 2 of 3', 'node 3 of 3']);
     for (const [part, each] of suites.entries()) {

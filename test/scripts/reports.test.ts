@@ -43,7 +43,7 @@ describe('GoogleTest', () => {
   const end =
     '[==========] 3 tests ran.\n[  PASSED  ] 1 test.\n[  FAILED  ] 1 test, listed below:\n[  FAILED  ] A.Two\n';
 
-  test('each test counts once, whatever the summary repeats', () => {
+  test('each test counts once, even if the summary repeats it', () => {
     const output =
       begin(3) + ok('A.One/x') + failed('A.Two') + skipped('A.Three', 'not run: no windows') + end;
     expect(readGtest(output)).toEqual({
@@ -77,7 +77,7 @@ describe('GoogleTest', () => {
     expect(failuresOf(output)).toContain('terminated');
   });
 
-  test('what a test prints before its last line does not hide that line', () => {
+  test('output of a test before its last line does not hide that line', () => {
     expect(readGtest(`${begin(1) + run('A.One')}text[       OK ] A.One (1 ms)\n`).passed).toBe(1);
   });
 
@@ -143,7 +143,7 @@ describe('vitest', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  test('counts passed, failed and skipped tests of all files, and what failed without being a test', () => {
+  test('counts passed, failed and skipped tests of all files, and failures outside of tests', () => {
     const failed = failing.length + noTest.length;
     // Passed: one of the file that passes, and the one whose error came too late for it.
     expect(result).toMatchObject({ passed: 2, failed, ended: true, note: '' });
@@ -160,7 +160,7 @@ describe('vitest', () => {
     expect(result.failedTests.map((failed) => failed.line)).toContain(failure);
   });
 
-  test.each(noTest)('names what failed and is no test: %s', (_, __, line) => {
+  test.each(noTest)('names failures outside of tests: %s', (_, __, line) => {
     expect(result.failures.filter((each) => each.includes(line))).toHaveLength(1);
   });
 

@@ -86,7 +86,7 @@ describe('a step', () => {
     expect(await run()).toBe(false);
   });
 
-  test('does not look at what it ignores', async () => {
+  test('does not read ignored files', async () => {
     const ignore = [relative(root, path('input/b'))];
     await run({ ignore });
     write('input/b', '');

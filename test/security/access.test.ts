@@ -27,7 +27,7 @@ afterEach(() => void vi.useRealTimers());
 const reach = (address: string, options?: ChannelOptions) => reached(address, options).client;
 
 describe('authenticate', () => {
-  test('is asked once for each session, with what is known and what the client shows', async () => {
+  test("is called once for each session, with the peer and the client's metadata", async () => {
     const asked: unknown[] = [];
     const { address } = await serve({
       authenticate: async (peer, metadata) => {
@@ -44,7 +44,7 @@ describe('authenticate', () => {
     expect(ends.servers[0]!.sessions[0]).toMatchObject({ identity: 'user:abc', security: 'bound' });
   });
 
-  test('that returns nothing leaves the peer who it is', async () => {
+  test('that returns nothing does not change the peer', async () => {
     const { address } = await serve({ authenticate: () => undefined });
     expect((await reach(address).echo({})).text).toBe(own);
   });
@@ -81,7 +81,7 @@ describe('authenticate', () => {
     ],
   ])('that %s costs that session only, and no queue pair', async (how, bad, code, told) => {
     let good = false;
-    const authenticate = (() => (good ? 'somebody' : bad())) as ServerOptions['authenticate'];
+    const authenticate = (() => (good ? 'alice' : bad())) as ServerOptions['authenticate'];
     const { server, lines, address } = await serve({
       authenticate: authenticate!,
       handshakeTimeoutMs: how === 'hangs' ? 2000 : 60_000,
@@ -94,10 +94,10 @@ describe('authenticate', () => {
     expect([server.sessionCount, stats().queuePairs]).toEqual([0, queuePairs]);
     await until(() => lines.length > 0);
     good = true;
-    expect((await reach(address).echo({})).text).toBe('somebody');
+    expect((await reach(address).echo({})).text).toBe('alice');
   });
 
-  test('a client that goes meanwhile has no session when the answer comes', async () => {
+  test('a client that disconnects before the answer gets no session', async () => {
     let answer: (identity: string) => void = () => undefined;
     const { server, lines, address } = await serve({
       authenticate: () =>
@@ -117,7 +117,8 @@ describe('authenticate', () => {
 });
 
 test.each(['spiffe://example.org/*', '*'])('identities are compared whole: %s', (identity) => {
-  const whole = /^createServer: allow: identity: '.*\*': identities are compared whole: \* is no pattern$/;
+  const whole =
+    /^createServer: allow: identity: '.*\*': identities are compared as a whole, \* is not a pattern$/;
   expect(() => createServer({ allow: { identity: ['a', identity] } })).toThrow(whole);
 });
 
@@ -253,7 +254,7 @@ describe('authorize', () => {
     expect(() => createServer({ authorize: { 'test.echo.Echo': own } })).toThrow(/"test.echo.Echo" is no/);
     expect(() => createServer({ authorize: { '*': 5 as never } })).toThrow(/takes an identity or a list/);
     expect(() => createServer({ authorize: { '*': ['*', 'spiffe://example.org/*'] } })).toThrow(
-      /^createServer: authorize: \*: 'spiffe:.+\*': identities are compared whole: \* is no pattern$/,
+      /^createServer: authorize: \*: 'spiffe:.+\*': identities are compared as a whole, \* is not a pattern$/,
     );
     // They have no names of their own, and would let nobody in without a word.
     for (const given of [new Map([['*', own]]), new Set(['*']), [own]])

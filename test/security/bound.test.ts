@@ -51,10 +51,10 @@ async function script(address: string): Promise<Link> {
 const bindingOf = (link: Link, opening = link.takeOpening()): Binding =>
   new Binding(tlsSecretOf(link.duplex)!, opening);
 
-const greet = (changes: object = {}): Frame => hello({ features: feature.bound, fabrics, ...changes });
+const helloWith = (changes: object = {}): Frame => hello({ features: feature.bound, fabrics, ...changes });
 
 /** Up to the welcome. */
-async function begun(address: string, first: Frame = greet()): Promise<{ link: Link; binding: Binding }> {
+async function begun(address: string, first: Frame = helloWith()): Promise<{ link: Link; binding: Binding }> {
   const link = await script(address);
   link.send(first);
   expect(await link.receive()).toMatchObject({ type: 'welcome' });
@@ -103,7 +103,7 @@ describe('a client is refused, and no queue pair stays, that', () => {
     [
       'replays hello and attach of another session, to the byte',
       async (address) => {
-        const first = greet();
+        const first = helloWith();
         const { binding, link: other } = await begun(address, first);
         const { link } = await begun(address, first);
         other.close('it is over');
@@ -142,7 +142,7 @@ describe('a client is refused, and no queue pair stays, that', () => {
       'has seen another hello: a fabric was taken out on the way',
       async (address) => {
         const link = await script(address);
-        link.send(greet({ fabrics: fabrics.slice(0, 1) }));
+        link.send(helloWith({ fabrics: fabrics.slice(0, 1) }));
         expect(await link.receive()).toMatchObject({ type: 'welcome' });
         const [sent, welcome] = link.takeOpening();
         const whole = Buffer.concat([sent!, Buffer.from('tcp')]);
@@ -154,7 +154,7 @@ describe('a client is refused, and no queue pair stays, that', () => {
       'has seen another welcome: a byte was added to it on the way',
       async (address) => {
         const link = await script(address);
-        link.send(greet());
+        link.send(helloWith());
         expect(await link.receive()).toMatchObject({ type: 'welcome' });
         const [sent, welcome] = link.takeOpening();
         const changed = Buffer.concat([welcome!, Buffer.of(0)]);
@@ -166,7 +166,7 @@ describe('a client is refused, and no queue pair stays, that', () => {
       'has lost its feature bit on the way',
       async (address) => {
         const link = await script(address);
-        link.send(greet({ features: 0 }));
+        link.send(helloWith({ features: 0 }));
         return link;
       },
     ],
@@ -180,7 +180,7 @@ describe('a client is refused, and no queue pair stays, that', () => {
   });
 });
 
-test('somebody between the two, whom both trust, cannot pass a handshake on', async () => {
+test('a trusted party in the middle cannot relay a handshake', async () => {
   const { server, lines, address } = await secureServer();
   const between = listenSecure({ ...serverCert, ca, requestCert: true }, (near) => {
     const far = secureConnect({ host: '127.0.0.1', port: portOf(address), ca, ...clientCert });
@@ -247,7 +247,7 @@ describe('a client refuses a server that', () => {
   });
 });
 
-test('who has stolen both tokens of a tcp connection is turned away, and the client still gets in', async () => {
+test('a thief of both tokens of a tcp connection is rejected, and the client still connects', async () => {
   const { server, address } = await secureServer({ fabric: 'tcp' });
   const { link, binding } = await begun(address);
   const bound = binding.attempt(0, 'tcp');

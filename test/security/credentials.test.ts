@@ -51,9 +51,9 @@ describe('credentials of a session', () => {
       () => {
         throw new Error('no vault');
       },
-      /cannot be had: no vault/,
+      /the credentials function of the channel failed: no vault/,
     ],
-    ['gives none', () => undefined as never, /cannot be had/],
+    ['gives none', () => undefined as never, /the credentials function of the channel failed/],
     [
       'forgets `metadata`',
       () => ({ token: 'abc' }) as never,
@@ -104,7 +104,7 @@ describe('credentials of calls', () => {
     expect((await reach(address, { tls: { ca }, credentials: { call } }).behave({})).text).toBe('secret');
   });
 
-  test('that cannot be had fail that call', async () => {
+  test('that fail make that call fail', async () => {
     const { address } = await serve({});
     let good = false;
     const call = () => {
@@ -117,7 +117,7 @@ describe('credentials of calls', () => {
     await client.echo({});
   });
 
-  test('whose function hangs once are asked for again: nobody waits for it for ever', async () => {
+  test('whose function hangs once are requested again: no call waits for ever', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     let asked = 0;
     const kept = new KeptCredentials(() =>

@@ -1,6 +1,6 @@
 /**
- * Many at once: strangers who keep nobody out, and certificates and servers that change under load without a
- * failed call.
+ * Many connections at once: unauthenticated peers that keep no client out, and certificates and servers that
+ * change under load without a failed call.
  */
 import { connect, type Socket } from 'node:net';
 import { createServer, type ServerTls, stats } from 'rdma-rpc';
@@ -16,7 +16,7 @@ const spiffe = 'spiffe://example.org/web';
 const mutual: ServerTls = { ...pems(serverCert), ca: authority.ca };
 const channelTls = () => ({ ca: authority.ca, ...pems(authority.issue({ uris: [spiffe] })) });
 
-test('10,000 unauthenticated connections: those who are known are served, and can come anew', async () => {
+test('10,000 unauthenticated connections: known clients are served, and can reconnect', async () => {
   const { server, seen, address } = await serve({ tls: mutual, sessionsPerPeerMax: 65_536 }, '127.0.0.1:0');
   const port = Number(address.split(':')[1]);
   const known = reach(address, { tls: channelTls() });

@@ -151,7 +151,7 @@ describe('a server of another domain', () => {
     expect((await caught(client.echo({}))).message).toMatch(/the server's certificate is not accepted/);
   });
 
-  test('is refused while the agent has given nobody who could vouch for it', async () => {
+  test('is refused while the agent has sent no authority for it', async () => {
     const { workload } = await clientOf(webSvid, { 'a.example': own.ca });
     const { address } = await serve({ tls: workload.server() }, '127.0.0.1:0');
     const near = await clientOf(apiSvid);
@@ -171,7 +171,7 @@ describe('a server of another domain', () => {
 });
 
 describe('bundles change at run time:', () => {
-  test('new authorities of the other domain, and none any more; those who are in stay', async () => {
+  test('new authorities of the other domain, then none; existing connections stay', async () => {
     const { agent, server, address } = await federated();
     const next = new Authority('spire of b, next');
     const before = reach(address, certOf(other.issue({ uris: [web] })));
@@ -207,7 +207,7 @@ describe('bundles change at run time:', () => {
     ],
     ['none', { 'spiffe://b.example': Buffer.alloc(0) }, /it contains no authority/],
     ['of what is no domain', { 'b example': der(other.ca) }, /that is the id of no trust domain/],
-  ])('what cannot be used is left out, and the rest is taken: %s', async (_, bundles, says) => {
+  ])('unusable bundles are skipped, and the others are used: %s', async (_, bundles, says) => {
     const { agent, said, seen, address } = await federated();
     const later = 'spiffe://a.example/later';
     const good = bundlesOf({ 'c.example': new Authority('c').ca });
@@ -222,7 +222,7 @@ describe('bundles change at run time:', () => {
     expect(seen[0]?.identity).toBe(api);
   });
 
-  test('what an agent says of the own domain among the others does not count', async () => {
+  test("an agent's bundle of the own domain among the others is ignored", async () => {
     const { agent, address, lines } = await federated();
     agent.tell({ svids: [apiSvid], federatedBundles: bundlesOf({ 'a.example': other.ca }) });
     const { client } = reach(address, certOf(other.issue({ uris: [api] })));

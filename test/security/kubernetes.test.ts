@@ -40,7 +40,7 @@ const ask = async (authenticate: ReturnType<typeof serviceAccounts>, authorizati
 describe('a token', () => {
   const authenticate = serviceAccounts({ audience, issuer, jwks });
 
-  test('of this cluster and for this audience says who the client is', async () => {
+  test('of this cluster and for this audience identifies the client', async () => {
     expect(await ask(authenticate, `Bearer ${await token()}`)).toBe(sub);
   });
 
@@ -54,7 +54,7 @@ describe('a token', () => {
     ['that has expired', () => token({ exp: soon() - 7200 }), /"exp"/],
     ['that never expires', () => token({ exp: undefined as never }), /"exp"/],
     ['that is not valid yet', () => token({ nbf: soon() }), /"nbf"/],
-    ['that somebody else has signed', () => token({}, {}, other.privateKey), /signature verification failed/],
+    ['signed with another key', () => token({}, {}, other.privateKey), /signature verification failed/],
     [
       'with a key that is none of theirs',
       () => token({}, { kid: 'two' }, other.privateKey),
@@ -124,11 +124,11 @@ describe('a file that has no token is an error, without its text:', () => {
     const file = join(ends.folder, 'token');
     writeFileSync(file, text);
     const error = await caught(Promise.resolve(serviceAccountToken(file)()));
-    expect(error.message).toBe('a file with something else than a token');
+    expect(error.message).toBe('the file does not contain a token');
     expect(() => claimsOf(text)).toThrow(error.message);
   });
 
-  test('the token of a pod that does not say who has made it', () => {
+  test('the token of a pod that names no issuer', () => {
     expect(issuerOf(`a.${part(`{"iss":"${issuer}"}`)}.c`)).toBe(issuer);
     for (const iss of ['', 5, null])
       expect(() => issuerOf(`a.${part(JSON.stringify({ iss }))}.c`)).toThrow(
@@ -193,7 +193,7 @@ describe('keys from an address', () => {
       },
       /jwks: another protocol/,
     ],
-  ])('that answers with %s lets nobody in', async (_, bad, reason) => {
+  ])('that answers with %s admits no client', async (_, bad, reason) => {
     answer = bad;
     const authenticate = serviceAccounts({ audience, issuer, jwks: url, ca: authority.ca });
     await expect(ask(authenticate, `Bearer ${await token()}`)).rejects.toThrow(reason);
@@ -201,7 +201,7 @@ describe('keys from an address', () => {
 });
 
 test.each<[object, RegExp]>([
-  [{}, /serviceAccounts: audience: what tokens must have been made for is missing/],
+  [{}, /serviceAccounts: audience is missing: give the audience of the tokens/],
   [{ audience: [] }, /audience: what tokens/],
   [{ audience: '' }, /audience: what tokens/],
   [{ audience, jwks: new URL('http://a/b') }, /jwks: http:\/\/a\/b is not https/],

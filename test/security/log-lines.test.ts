@@ -1,6 +1,6 @@
 /**
- * What strangers say and show stands in one line of the log: nobody can write others, by which an operator
- * would believe in sessions or refusals that there have never been.
+ * Texts and certificates of unauthenticated peers appear in one line of the log: they cannot forge further
+ * lines that report sessions or refusals which never happened.
  */
 import { connect } from 'node:net';
 import { RpcError, type ServerOptions, Status } from 'rdma-rpc';
@@ -41,10 +41,10 @@ test.each([
   ['says bye', () => encodeFrame({ type: 'bye', reason: forged })],
   ['begins with a fabric', () => encodeFrame({ type: 'unreachable', reason: forged })],
   [
-    'greets, and goes with these words',
+    'sends hello, then bye with these words',
     () => Buffer.concat([encodeFrame(hello({})), encodeFrame({ type: 'bye', reason: forged })]),
   ],
-])('a stranger that %s', async (_, words) => {
+])('an unauthenticated peer that %s', async (_, words) => {
   const served = await refusing({}, '127.0.0.1:0');
   const socket = connect(Number(served.address.split(':')[1]), '127.0.0.1').on('error', () => undefined);
   socket.write(words());
@@ -87,7 +87,7 @@ test('a name in a certificate that has several lines is none', async () => {
     const tls = { ca, ...pems(authority.issue(wanted)) };
     const error = await caught(reach(served.address, { tls }).client.echo({}));
     expect(error.code).toBe(Status.PERMISSION_DENIED);
-    expect(served.lines.at(-1)).toMatch(/to 127\.0\.0\.1:\d+, of whom nothing is known$/);
+    expect(served.lines.at(-1)).toMatch(/to 127\.0\.0\.1:\d+, without an identity$/);
     // A session counts from when it is ready, and the answer may come first.
     await until(() => ends.servers.at(-1)!.sessions.length > 0);
     expect(ends.servers.at(-1)!.sessions).toMatchObject([{ identity: undefined }]);
@@ -95,7 +95,7 @@ test('a name in a certificate that has several lines is none', async () => {
 });
 
 describe('a line', () => {
-  test('of a client has what its server says of fabrics', () => {
+  test("of a client has the server's reasons for fabrics", () => {
     const lines: string[] = [];
     fabricLog((line) => lines.push(line))(() => `tcp: ${forged}`, false);
     expect(lines).toEqual([expect.not.stringMatching(odd)]);
@@ -116,7 +116,7 @@ describe('a line', () => {
     }
   });
 
-  test('keeps what can be read', () => {
+  test('keeps readable text', () => {
     expect(oneLine('Ünïcode 漢字, "quotes" & more')).toBe('Ünïcode 漢字, "quotes" & more');
     expect(oneLine(' a\n\tb\u202ec ')).toBe('a b c');
   });

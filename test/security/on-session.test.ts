@@ -28,7 +28,7 @@ async function serve(options: ServerOptions, address = unixAddress()) {
 }
 
 describe('a session that is accepted', () => {
-  test('is told with who it is, where it comes from, its fabric and what is promised', async () => {
+  test('is reported with its identity, address, fabric and security', async () => {
     const { told, address } = await serve({});
     const { channel, client } = reach(address, { identity: 'web 1' });
     await client.echo({});
@@ -45,7 +45,7 @@ describe('a session that is accepted', () => {
     ]);
   });
 
-  test('by TLS, and of a client that nobody knows', async () => {
+  test('by TLS, and of a client without an identity', async () => {
     const { told, address } = await serve({ tls: { ...pems(serverCert), ca } }, '127.0.0.1:0');
     await reach(address, { tls: { ca, ...pems(web) }, fabric: 'tcp' }).client.echo({});
     const plain = await serve({}, '127.0.0.1:0');
@@ -79,7 +79,7 @@ describe('a session that is accepted', () => {
   });
 });
 
-describe('a connection that is refused is told once, with the reason of the log:', () => {
+describe('a refused connection is reported once, with the reason of the log:', () => {
   const deny = () => {
     throw new RpcError(Status.PERMISSION_DENIED, 'not on Sundays');
   };
@@ -122,7 +122,7 @@ describe('a connection that is refused is told once, with the reason of the log:
     expect(lines[0]).toContain((told[0] as RefusedSession).reason);
   });
 
-  test('by `sessionsMax`, before a word of it', async () => {
+  test('by `sessionsMax`, before any of its frames is read', async () => {
     const { told, address } = await serve({ sessionsMax: 1 });
     await reach(address).client.echo({});
     await caught(reach(address, { backoffMs: 600_000, backoffMaxMs: 600_000 }).client.echo({}));
@@ -187,7 +187,7 @@ describe('a connection that is refused is told once, with the reason of the log:
     ]);
   });
 
-  test('of 500 that come at once each one, however few lines the log has', async () => {
+  test('of 500 that connect at once is reported for each, however few lines the log has', async () => {
     const { told, lines, address } = await serve(
       { handshakesMax: 8, sessionsPerPeerMax: 1000 },
       '127.0.0.1:0',
@@ -215,7 +215,7 @@ describe('a hook', () => {
     ],
     ['rejects', () => Promise.reject(new Error('no disk'))],
     ['hangs', () => new Promise(() => undefined)],
-  ])('that %s hurts nobody', async (how, onSession) => {
+  ])('that %s harms no other', async (how, onSession) => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     try {
       const { address } = await serve({ onSession: onSession as never, sessionsMax: 1 });

@@ -1,6 +1,6 @@
 /**
- * A channel whose own certificates cannot be used or read: its calls say so at once, with the option and the
- * file, and those that wait for a connection go on when somebody has mended that.
+ * A channel whose own certificates cannot be used or read: its calls fail at once with the option and the
+ * file, and those that wait for a connection continue when the files are fixed.
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -57,7 +57,7 @@ test.each(spoilt)('calls fail at once, and the log says so once: %s', async (_, 
     expect(error.rawMessage).toMatch(/cannot connect to \S+: createChannel: tls: /);
   }
   expect(lines).toEqual([expect.stringMatching(why)]);
-  expect(lines[0]).toMatch(/^createChannel: tls: .*; no connection is made before that is mended$/);
+  expect(lines[0]).toMatch(/^createChannel: tls: .*; no connection is made until this is fixed$/);
 });
 
 test.each(spoilt)('a call that waits for a connection has one when they are mended: %s', async (_, spoil) => {
@@ -69,10 +69,10 @@ test.each(spoilt)('a call that waits for a connection has one when they are mend
   rmSync(path('ca'), { recursive: true });
   write({ ...pems(web), ca });
   expect((await answer).number).toBe(7);
-  expect(lines.filter((line) => line.includes('mended'))).toHaveLength(1);
+  expect(lines.filter((line) => line.includes('fixed'))).toHaveLength(1);
 });
 
-test('likewise with what a function returns; but one that fails may wait for somebody', async () => {
+test('likewise with options that a function returns; but a function that fails may wait for someone', async () => {
   const bad: ChannelTls = { ca: 'x' };
   const returned = await caught((await withTls(() => bad)).client.echo({}));
   expect([returned.code, returned.rawMessage]).toEqual([

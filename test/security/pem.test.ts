@@ -84,7 +84,7 @@ describe('createServer and createChannel refuse', () => {
   });
 });
 
-describe('what is in order is taken:', () => {
+describe('valid input is accepted:', () => {
   const usual = '/etc/ssl/certs/ca-certificates.crt';
   test.each<[string, ServerTls]>([
     ['certificate and key in one file', { cert: own.key + own.cert, key: own.cert + own.key }],
@@ -136,7 +136,7 @@ describe('tlsFiles', () => {
   });
 });
 
-test('with a `ca` that cannot be read Node trusts nobody, those that it trusts by itself neither', () => {
+test('with an unreadable `ca` Node trusts no authority, not even its default ones', () => {
   const script = `
     const { cert, key, ...more } = JSON.parse(require('node:fs').readFileSync(0, 'utf8'));
     const tls = require('node:tls');

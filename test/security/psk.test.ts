@@ -83,7 +83,7 @@ describe('with the secret', () => {
 
 describe('a client is refused, and no queue pair is spent, that', () => {
   const guess = randomBytes(32);
-  const noKey = /the server has not this key by this name/;
+  const noKey = /the server does not have this key under this name/;
   const { UNAUTHENTICATED, UNAVAILABLE } = Status;
   test.each<[string, ChannelTls | undefined, RegExp, StatusCode]>([
     ['guesses the key', { psk: { fleet: guess } }, noKey, UNAUTHENTICATED],
@@ -150,8 +150,8 @@ describe('a client is refused, and no queue pair is spent, that', () => {
 
 describe('a client with the secret refuses a server, before it says anything, that', () => {
   test.each<[string, ServerTls | undefined, RegExp]>([
-    ['has another key', { psk: { fleet: randomBytes(32) } }, /the server has not this key/],
-    ['has a certificate instead', { cert, key: certKey }, /the server has not this key/],
+    ['has another key', { psk: { fleet: randomBytes(32) } }, /the server does not have this key/],
+    ['has a certificate instead', { cert, key: certKey }, /the server does not have this key/],
     ['speaks no TLS', undefined, /does not speak TLS at this address/],
   ])('%s', async (_, tls, says) => {
     const { server, address } = await served(tls === undefined ? {} : { tls }, '127.0.0.1:0');
@@ -162,7 +162,7 @@ describe('a client with the secret refuses a server, before it says anything, th
   });
 });
 
-describe('what cannot be used is found at once, and the error has no key:', () => {
+describe('unusable input is refused at once, and the error contains no key:', () => {
   const short = 'c0ffee00c0ffee';
   test.each<[object, RegExp]>([
     [{ psk: {} }, /psk: there is no key in it/],

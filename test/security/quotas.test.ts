@@ -277,7 +277,7 @@ describe('accounts', () => {
   const peer = (identity: string | undefined) =>
     new KnownPeer('10.0.0.1:5', '', identity === undefined ? {} : { identity });
 
-  test('of 10,000 identities that come and go take no more than so much memory', async () => {
+  test('of 10,000 identities that come and go take limited memory', async () => {
     const accounts = new Accounts({ callsPerSecondMax: 1 });
     for (let i = 0; i < 10_000; ++i) {
       const [duplex] = duplexPair();
@@ -306,7 +306,7 @@ describe('accounts', () => {
     expect(accounts.enter(peer('bob'), three).refusal('a/B', nowMs)).toBeUndefined();
   });
 
-  test('who comes anew with another quota still owes what it did', async () => {
+  test('a client that reconnects with another quota still owes its earlier use', async () => {
     const quotas = { callsPerSecondMax: 1, bytesPerSecondMax: 1000 };
     const accounts = new Accounts(
       () => quotas,
@@ -322,7 +322,7 @@ describe('accounts', () => {
     expect([4400, 4600].map((nowMs) => account.refusal('a/B', nowMs) === undefined)).toEqual([false, true]);
   });
 
-  test('those of whom nothing is known have one together', () => {
+  test('clients without an identity share one', () => {
     let nowMs = 0;
     const accounts = new Accounts({ callsPerSecondMax: 1 }, () => nowMs);
     const [one, two] = duplexPair();

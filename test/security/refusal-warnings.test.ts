@@ -75,11 +75,13 @@ test('a million refusals are a warning a minute, and one after a quiet minute is
   const texts: string[] = [];
   const refusals = new RefusalWarnings((text) => texts.push(text));
   for (let client = 0; client < 1_000_001; ++client) refusals.add(`client ${client}\nforged`);
-  expect(texts.splice(0)).toEqual(['a client was refused: client 0 forged (option log gets a line of each)']);
+  expect(texts.splice(0)).toEqual([
+    'a client was refused: client 0 forged (option log gets a line for each)',
+  ]);
   vi.advanceTimersByTime(refusalSumMs);
   expect(texts.splice(0)).toEqual(['1000000 more clients were refused; the last: client 1000000 forged']);
   vi.advanceTimersByTime(refusalSumMs);
   expect(texts).toEqual([]);
   refusals.add('client x');
-  expect(texts).toEqual(['a client was refused: client x (option log gets a line of each)']);
+  expect(texts).toEqual(['a client was refused: client x (option log gets a line for each)']);
 });

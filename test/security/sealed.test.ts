@@ -69,7 +69,7 @@ test('within a process', async () => {
   expect(channel.session?.security).toBe('sealed');
 });
 
-describe('somebody on the way, where calls pass over tcp', () => {
+describe('an attacker on the path, where calls use tcp', () => {
   const closers: (() => void)[] = [];
   afterEach(() => {
     for (const close of closers.splice(0)) close();
@@ -129,29 +129,33 @@ describe('somebody on the way, where calls pass over tcp', () => {
     ['a large request', 'client', 1 << 20, 0],
     ['an answer', 'server', 100, 1],
     ['a large answer', 'server', 1 << 20, 1],
-  ] as const)('changes one bit of %s: that session ends, nobody gets it', async (_, side, bytes, handled) => {
-    const { server, seen, address } = await serve({ tls: serverCert, fabric: 'tcp', security }, tcp);
-    // Behind the greeting comes a header of 32 bytes; what READs and WRITEs move is the first that is long.
-    const wanted = bytes > 65_536 ? 60_000 : connectMessageBytes + 32 + 20;
-    let flipped = 0;
-    const between = await onTheWay(address, (from, chunk, at) => {
-      const place = wanted - at;
-      if (from !== side || flipped > 0 || place < 0 || place >= chunk.byteLength) return;
-      chunk[place]! ^= 4;
-      ++flipped;
-    });
-    const { channel, client } = reach(between.address, { tls: { ca }, fabric: 'tcp' });
-    // Until its handshake is over the server would say that it has run nothing, and the call would be made
-    // once more.
-    await channel.ready();
-    await until(() => server.sessions.length === 1);
-    const error = await caught(client.echo({ payload: Buffer.alloc(bytes, marker) }));
-    expect(error.code).toBe(Status.UNAVAILABLE);
-    expect([flipped, seen.length]).toEqual([1, handled]);
-    // The next session is another one.
-    await client.echo({ payload: Buffer.alloc(bytes, marker) });
-    expect(seen.length).toBe(handled + 1);
-  });
+  ] as const)(
+    'changes one bit of %s: that session ends, and the bytes are not delivered',
+    async (_, side, bytes, handled) => {
+      const { server, seen, address } = await serve({ tls: serverCert, fabric: 'tcp', security }, tcp);
+      // The connect message is followed by a header of 32 bytes. The first long chunk is the data of READs and
+      // WRITEs.
+      const wanted = bytes > 65_536 ? 60_000 : connectMessageBytes + 32 + 20;
+      let flipped = 0;
+      const between = await onTheWay(address, (from, chunk, at) => {
+        const place = wanted - at;
+        if (from !== side || flipped > 0 || place < 0 || place >= chunk.byteLength) return;
+        chunk[place]! ^= 4;
+        ++flipped;
+      });
+      const { channel, client } = reach(between.address, { tls: { ca }, fabric: 'tcp' });
+      // Until its handshake is over the server would say that it has run nothing, and the call would be made
+      // once more.
+      await channel.ready();
+      await until(() => server.sessions.length === 1);
+      const error = await caught(client.echo({ payload: Buffer.alloc(bytes, marker) }));
+      expect(error.code).toBe(Status.UNAVAILABLE);
+      expect([flipped, seen.length]).toEqual([1, handled]);
+      // The next session is another one.
+      await client.echo({ payload: Buffer.alloc(bytes, marker) });
+      expect(seen.length).toBe(handled + 1);
+    },
+  );
 });
 
 test('a client that requires it gets it from a server that does not', async () => {
@@ -162,7 +166,7 @@ test('a client that requires it gets it from a server that does not', async () =
   expect([channel.session?.security, server.sessions[0]?.security]).toEqual(['sealed', 'sealed']);
 });
 
-test('nobody asks for it: sessions are bound', async () => {
+test('without being requested: sessions are bound', async () => {
   const { address } = await serve({ tls: serverCert, fabric: 'tcp' }, tcp);
   const { channel, client } = reach(address, { tls: { ca }, fabric: 'tcp' });
   await client.echo({});

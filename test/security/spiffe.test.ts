@@ -10,7 +10,7 @@ import { ends, reach, serve } from './ends.ts';
 import { agentWith, der, svidOf, workloadOf } from './spiffe-agent.ts';
 
 const authority = new Authority('spire');
-const stranger = new Authority('another domain');
+const otherDomain = new Authority('another domain');
 const id = (name: string): string => `spiffe://example.org/${name}`;
 
 const svid = (name: string, issued = authority.issue({ uris: [id(name)] }), bundle = authority.ca) =>
@@ -40,7 +40,7 @@ describe('with an agent on each side', () => {
     expect((await caught(other.client.echo({}))).message).toMatch(
       /the server is spiffe:\/\/example.org\/api, which is not asked/,
     );
-    const { cert, key } = stranger.issue({ uris: [id('web')] });
+    const { cert, key } = otherDomain.issue({ uris: [id('web')] });
     const late = await caught(
       reach(address, { tls: { ca: authority.ca, cert, key, identity: id('api') } }).client.echo({}),
     );
@@ -87,7 +87,7 @@ describe('an agent that', () => {
   const expired = svid('web', authority.issue({ uris: [id('web')], days: -1 }));
   const web = svid('web');
   test.each<[string, X509SVIDResponseInit, RegExp]>([
-    ['has no identity', {}, /none of the identities is there: none/],
+    ['has no identity', {}, /is not among those of the agent: none/],
     [
       'gives the key of another',
       { svids: [{ ...web, x509SvidKey: der(authority.issue({}).key) }] },
@@ -101,7 +101,7 @@ describe('an agent that', () => {
     [
       'cuts off',
       { svids: [{ ...web, x509Svid: Buffer.from(web.x509Svid!).subarray(0, 100) }] },
-      /certificates that are cut off/,
+      /truncated certificates/,
     ],
     ['gives no authorities', { svids: [{ ...web, bundle: new Uint8Array() }] }, /no authority that signs/],
     ['gives nonsense', { svids: [{ ...web, bundle: new Uint8Array(1000).fill(0x30) }] }, /./],
@@ -111,22 +111,22 @@ describe('an agent that', () => {
     await workload.ready();
     agent.tell(response);
     await until(() => lines.length > 0);
-    expect(lines[0]).toMatch(/^spiffe: what the agent has given cannot be used: /);
+    expect(lines[0]).toMatch(/^spiffe: the answer of the agent cannot be used: /);
     expect(lines[0]).toMatch(reason);
     expect(lines.join()).not.toContain(Buffer.from(web.x509SvidKey!).toString('base64').slice(0, 40));
     await workload.ready();
     expect(workload.identity).toBe(id('web'));
   });
 
-  test('gives what has expired: connections fail, and say so', async () => {
+  test('sends an expired certificate: connections fail with that reason', async () => {
     const { endpoint } = await agentWith(expired);
     const { workload } = workloadOf({ endpoint });
     await expect(workload.ready()).rejects.toThrow(
-      /the certificate of spiffe:\/\/example.org\/web has expired: the agent has given no newer/,
+      /the certificate of spiffe:\/\/example.org\/web has expired: the agent has sent no newer/,
     );
   });
 
-  test('goes: what it has given stays in use', async () => {
+  test('stops: its last identity stays in use', async () => {
     const { agent, endpoint } = await agentWith(web);
     const { workload, lines } = workloadOf({ endpoint });
     const { address } = await serve({ tls: workload.server() }, '127.0.0.1:0');
@@ -144,11 +144,11 @@ describe('an agent that', () => {
     agent.end();
     await until(() => lines.length > 0);
     expect(lines).toEqual([
-      'spiffe: the agent gives no identity: it has ended the stream of them; asked again in 1000 ms',
+      'spiffe: the agent gives no identity: it has ended the stream; asked again in 1000 ms',
     ]);
   });
 
-  test('gives what cannot be used to one whose log fails: what comes next is taken all the same', async () => {
+  test('sends unusable data to a workload whose log fails: the next update is still used', async () => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     try {
       const { agent, endpoint } = await agentWith(web);
@@ -168,7 +168,7 @@ describe('an agent that', () => {
     }
   });
 
-  test('never comes: a channel waits no longer than it may, and close() ends all who wait', async () => {
+  test('never answers: a channel waits no longer than its limit, and close() ends all waiting calls', async () => {
     const { workload } = workloadOf({ endpoint: `unix:${join(ends.folder, 'nobody')}` });
     const { client } = reach('127.0.0.1:1', {
       tls: workload.channel({ identity: id('api') }),

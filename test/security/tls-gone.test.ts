@@ -30,7 +30,7 @@ test('with TLS its plain hello is not heard', async () => {
     tls: { cert, key, ca: authority.ca },
     authenticate: (peer) => {
       asked.push(peer);
-      return 'somebody';
+      return 'alice';
     },
     log: (line) => lines.push(line),
   });

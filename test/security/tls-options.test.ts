@@ -1,7 +1,4 @@
-/**
- * What is told about TLS, without a connection: options that cannot be used, and who a certificate says that
- * somebody is.
- */
+/** TLS without a connection: unusable options, and the identity in a certificate. */
 import { createPrivateKey } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

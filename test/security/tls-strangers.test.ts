@@ -1,6 +1,6 @@
 /**
- * Strangers at a port with TLS: a client in the middle of its TLS handshake is not pushed out by those who
- * say nothing, and who is learns nothing wrong by it.
+ * Unauthenticated peers at a port with TLS: silent ones do not evict a client in the middle of its TLS
+ * handshake, and a client that is evicted does not get a misleading error.
  */
 import { connect, type Server as Listener, createServer as listen, type Socket } from 'node:net';
 import { duplexPair } from 'node:stream';
@@ -61,7 +61,7 @@ async function halfway(port: number): Promise<{ goOn(): TLSSocket }> {
   };
 }
 
-/** Comes `count` times without a word; resolves when so many were sent away. */
+/** Connects `count` times and sends nothing; resolves when `gone` of the connections are closed. */
 async function silent(port: number, count: number, gone: number): Promise<void> {
   const all = Array.from({ length: count }, () => dial(port));
   await until(() => all.filter(({ destroyed }) => destroyed).length >= gone);

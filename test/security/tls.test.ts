@@ -23,7 +23,7 @@ describe.each(['shm', 'tcp'] as const)('over %s', (fabric) => {
   });
 });
 
-test('Node is not asked for X509Certificates of connections, of which it keeps some for good, nor for authorities', async () => {
+test('Node is not asked for X509Certificates of connections, some of which it never frees, nor for authorities', async () => {
   const parsed = vi.spyOn(TLSSocket.prototype, 'getPeerX509Certificate');
   const seen = vi.spyOn(TLSSocket.prototype, 'getPeerCertificate');
   try {
@@ -63,19 +63,24 @@ test('`allow` and identities go together', async () => {
 });
 
 describe('a client is refused, and no queue pair is spent, that', () => {
-  const stranger = new Authority('somebody');
+  const otherAuthority = new Authority('another authority');
   test.each<[string, ChannelTls | undefined, RegExp, RegExp]>([
-    ['has no certificate', { ca }, /takes clients with a certificate that it trusts/, /no certificate/],
+    [
+      'has no certificate',
+      { ca },
+      /accepts only clients with a certificate that it trusts/,
+      /no certificate/,
+    ],
     [
       'has one of another authority',
-      { ca, ...pems(stranger.issue({ uris: [spiffe] })) },
-      /takes clients with a certificate that it trusts/,
+      { ca, ...pems(otherAuthority.issue({ uris: [spiffe] })) },
+      /accepts only clients with a certificate that it trusts/,
       /UNABLE_TO_VERIFY_LEAF_SIGNATURE/,
     ],
     [
       'has one that has expired',
       { ca, ...pems(authority.issue({ uris: [spiffe], days: -1 })) },
-      /takes clients with a certificate that it trusts/,
+      /accepts only clients with a certificate that it trusts/,
       /CERT_HAS_EXPIRED/,
     ],
     ['speaks no TLS', undefined, /takes TLS on host:port addresses only/, /takes TLS/],
@@ -91,19 +96,19 @@ describe('a client is refused, and no queue pair is spent, that', () => {
 });
 
 describe('a client refuses a server, before it says anything, that', () => {
-  const stranger = new Authority('somebody');
+  const otherAuthority = new Authority('another authority');
   test.each<[string, ServerTls | undefined, ChannelTls, RegExp]>([
     [
       'has a certificate of another authority',
       pems(serverCert),
-      { ca: stranger.ca },
-      /UNABLE_TO_VERIFY_LEAF_SIGNATURE; option tls of the channel: ca is to hold the authority, and the server's cert those between/,
+      { ca: otherAuthority.ca },
+      /UNABLE_TO_VERIFY_LEAF_SIGNATURE; option tls of the channel: ca must contain the authority, and the server's cert the intermediate ones/,
     ],
     [
       'has a certificate of another authority, and sends that too',
       { ...pems(serverCert), cert: serverCert.cert + ca },
-      { ca: stranger.ca },
-      /SELF_SIGNED_CERT_IN_CHAIN; option tls of the channel: ca is to hold the authority of the server's certificate\)/,
+      { ca: otherAuthority.ca },
+      /SELF_SIGNED_CERT_IN_CHAIN; option tls of the channel: ca must contain the authority of the server's certificate\)/,
     ],
     [
       'has one that has expired',
@@ -115,25 +120,25 @@ describe('a client refuses a server, before it says anything, that', () => {
       'has another name',
       pems(serverCert),
       { ca, servername: 'db.example' },
-      /_ALTNAME_INVALID; option tls of the channel: servername or identity is to be what it has, here identity 'dns:localhost'\)$/,
+      /_ALTNAME_INVALID; option tls of the channel: servername or identity must be one that it has, here identity 'dns:localhost'\)$/,
     ],
     [
       'has a SPIFFE id, and the channel asks for its address',
       pems(authority.issue({ uris: ['spiffe://example.org/web'] })),
       { ca },
-      /servername or identity is to be what it has, here identity 'spiffe:\/\/example\.org\/web'\)$/,
+      /servername or identity must be one that it has, here identity 'spiffe:\/\/example\.org\/web'\)$/,
     ],
     [
       'has several URIs, none of which is clearly its identity',
       pems(authority.issue({ uris: ['urn:a', 'urn:b'], addresses: ['127.0.0.1'] })),
       { ca, identity: 'urn:a' },
-      /the server is nobody that its certificate names clearly, which has "URI:urn:a, URI:urn:b, IP Address:127\.0\.0\.1", which/,
+      /the server is without an unambiguous name \(its certificate has "URI:urn:a, URI:urn:b, IP Address:127\.0\.0\.1"\), which/,
     ],
     [
       'has the identity, which is asked for without its prefix',
       pems(serverCert),
       { ca, identity: 'localhost' },
-      /is dns:localhost, which is not asked for; 'localhost' lacks the prefix dns: \(option tls of the channel: identity\)$/,
+      /is dns:localhost, which is not in the option identity; 'localhost' lacks the prefix dns: \(option tls of the channel: identity\)$/,
     ],
     [
       'has the identity, which is asked for with a prefix too many',
@@ -145,19 +150,19 @@ describe('a client refuses a server, before it says anything, that', () => {
       'is another identity',
       pems(authority.issue({ uris: ['spiffe://example.org/evil'], addresses: ['127.0.0.1'] })),
       { ca, identity: spiffe },
-      /the server is spiffe:\/\/example\.org\/evil, which is not asked for \(option tls of the channel: identity\)$/,
+      /the server is spiffe:\/\/example\.org\/evil, which is not in the option identity \(option tls of the channel: identity\)$/,
     ],
     [
       'has the identity, but in other letters: identities are compared as they are written',
       pems(authority.issue({ uris: ['spiffe://example.org/Web'], addresses: ['127.0.0.1'] })),
       { ca, identity: ['spiffe://example.org/web', 'spiffe://EXAMPLE.org/Web'] },
-      /the server is spiffe:\/\/example\.org\/Web, which is not asked for \(option tls of the channel: identity\)$/,
+      /the server is spiffe:\/\/example\.org\/Web, which is not in the option identity \(option tls of the channel: identity\)$/,
     ],
     [
       'has the identity, and more behind it',
       pems(authority.issue({ uris: ['spiffe://example.org/web/admin'], addresses: ['127.0.0.1'] })),
       { ca, identity: ['spiffe://example.org/web', 'spiffe://example.org/web/admin/'] },
-      /the server is spiffe:\/\/example\.org\/web\/admin, which is not asked for/,
+      /the server is spiffe:\/\/example\.org\/web\/admin, which is not in the option identity/,
     ],
     [
       'the application does not want',
@@ -203,7 +208,7 @@ describe('a client refuses a server, before it says anything, that', () => {
 });
 
 describe('at a port with TLS', () => {
-  test('older TLS is not spoken, and what begins like it costs itself only', async () => {
+  test('older TLS is refused, and a peer that begins like it ends only its own connection', async () => {
     const { lines, port, address } = await serve({ tls: mutual });
     const old = secureConnect({ host: '127.0.0.1', port, ca, maxVersion: 'TLSv1.2' });
     await expect(new Promise((_, reject) => old.once('error', reject))).rejects.toThrow(/alert/);
@@ -238,7 +243,7 @@ describe('at a port with TLS', () => {
     }
   });
 
-  test('a connection of a session that names none is sent away', async () => {
+  test('a connection that names no session is rejected', async () => {
     const { port } = await serve({ tls: mutual, fabric: 'tcp' });
     const connectMessage = Buffer.alloc(connectMessageBytes);
     connectMessage.writeUInt32LE(connectMessageMagic, 0);

@@ -53,12 +53,12 @@ describe('files of certificates that change and cannot be used:', () => {
     await call();
     await call();
     expect(told()).toEqual([expect.stringMatching(why)]);
-    expect(told()[0]).toMatch(/; new connections have what was in the files before$/);
+    expect(told()[0]).toMatch(/; new connections use the previous contents of the files$/);
     write(pems(authority.issue({ addresses: ['127.0.0.1'] })));
     await call();
     await call();
     expect(told()).toHaveLength(2);
-    expect(told()[1]).toMatch(/the files can be used again: new connections have what is in them$/);
+    expect(told()[1]).toMatch(/the files can be used again: new connections use them$/);
   });
 
   test('on a channel likewise', async () => {
@@ -75,13 +75,13 @@ describe('files of certificates that change and cannot be used:', () => {
   });
 });
 
-describe('the log names who is refused:', () => {
-  const stranger = new Authority();
+describe('the log names the refused client:', () => {
+  const otherAuthority = new Authority();
   test.each<[string, ServerTls, ChannelTls, RegExp]>([
     [
       'the certificate of another authority',
       { ...pems(own), ca },
-      { ca, ...pems(stranger.issue({ subject: 'eve', names: ['eve.example'] })) },
+      { ca, ...pems(otherAuthority.issue({ subject: 'eve', names: ['eve.example'] })) },
       /it shows a certificate of "dns:eve\.example", issued by "CN=.*", serial number [0-9A-F]+$/,
     ],
     [
@@ -129,7 +129,7 @@ describe('the log names who is refused:', () => {
     expect(reasons).toEqual([expect.stringMatching(says)]);
   });
 
-  test('one that TLS knows, whatever refuses it then', async () => {
+  test('a client that TLS has identified, whatever refuses it later', async () => {
     const authenticate = () => Promise.reject(new Error('the list is empty'));
     const { lines, address } = await serve({ tls: { ...pems(own), ca }, authenticate }, tcp);
     await caught(reach(address, { tls: { ca, ...pems(web) }, backoffMs: 600_000 }).client.echo({}));
@@ -139,7 +139,7 @@ describe('the log names who is refused:', () => {
     );
   });
 
-  test('by text that is no more than text', () => {
+  test('by text without control characters', () => {
     expect(quoted('a"\n\u202eb\u00e9')).toBe('"a\\"\\n\\u202eb\\u00e9"');
     expect(quoted('x'.repeat(1000)).length).toBeLessThan(220);
   });
@@ -157,7 +157,7 @@ describe('the log says why a client refuses the server:', () => {
   test.each([
     [48, /: the client does not accept this server's certificate: its TLS alert is 'unknown ca'$/],
     [45, /: the client does not accept this server's certificate: its TLS alert is 'certificate expired'$/],
-    [80, /: the client does not go on: its TLS alert is 'internal error'$/],
+    [80, /: the client has ended the TLS handshake: its alert is 'internal error'$/],
   ])('by the name of its alert %i', async (alert, says) => {
     const { lines, address } = await serve({ tls: pems(own) }, tcp);
     const socket = connect(Number(address.split(':')[1]), '127.0.0.1');
@@ -170,13 +170,13 @@ describe('the log says why a client refuses the server:', () => {
     expect(lines[0]).toMatch(/^handshake with 127\.0\.0\.1:\d+ failed: TLS: /);
   });
 
-  test('and that it may be so of one that has sent none', async () => {
+  test('and that a client may do so that has sent no alert', async () => {
     const { lines, address } = await serve({ tls: pems(own) }, tcp);
     const options = { tls: { ca: new Authority().ca }, backoffMs: 600_000 };
     await caught(reach(address, options).client.echo({}));
     await until(() => lines.length > 0);
     expect(lines).toEqual([
-      expect.stringMatching(/a client may do that which does not accept this server's/),
+      expect.stringMatching(/perhaps because the client does not accept this server's/),
     ]);
   });
 });
@@ -200,7 +200,7 @@ describe('a call that `authorize` denies', () => {
     ['by a table', { 'test.echo.Echo/*': 'uid:4711' }],
     ['by a function', () => false],
     ['by a promise', () => Promise.resolve(false)],
-  ])('is told to `onDenied` and to the log, each time: %s', async (_, authorize) => {
+  ])('is reported to `onDenied` and to the log each time: %s', async (_, authorize) => {
     const { denied, lines } = await told(authorize);
     const identity = `uid:${process.geteuid!()}`;
     expect(denied).toMatchObject([
@@ -211,7 +211,7 @@ describe('a call that `authorize` denies', () => {
     expect(lines).toEqual([line, line]);
   });
 
-  test('is told to `onDenied` however often it comes, to the log ten times a second', async () => {
+  test('is reported to `onDenied` each time, to the log ten times a second', async () => {
     let denied = 0;
     const options = { authorize: () => false, onDenied: () => ++denied };
     const { lines, address } = await serve(options, unixAddress());
@@ -237,7 +237,7 @@ describe('a call that `authorize` denies', () => {
   });
 });
 
-describe('a server that would let nobody in says so when it begins to listen:', () => {
+describe('a server that can accept no client says so when it begins to listen:', () => {
   const tls = { ...pems(own), ca };
   const server = pems(own);
   const old = authority.issue({ addresses: ['127.0.0.1'], days: -1 });
@@ -247,7 +247,7 @@ describe('a server that would let nobody in says so when it begins to listen:', 
       'sealed without TLS',
       tcp,
       { security: { require: 'sealed' } },
-      /require is 'sealed', which .+ takes the option tls/,
+      /require is 'sealed', which needs the option tls/,
     ],
     ['bound without TLS', tcp, { security: { require: 'bound' } }, /require is 'bound'/],
     [
@@ -263,7 +263,7 @@ describe('a server that would let nobody in says so when it begins to listen:', 
       'identities without TLS',
       tcp,
       { allow: { identity: 'dns:web' } },
-      /the option allow takes clients that are known/,
+      /the option allow needs clients with an identity/,
     ],
     [
       'identities without a ca',
@@ -275,7 +275,7 @@ describe('a server that would let nobody in says so when it begins to listen:', 
     ['identities with psk', tcp, { tls: { psk }, allow: { identity: 'psk:fleet' } }, undefined],
     ['identities by authenticate', tcp, { authenticate: () => 'a', allow: { identity: 'a' } }, undefined],
     ['a function that may know', tcp, { tls: () => tls, allow: { identity: 'a' } }, undefined],
-    ['users at a port', tcp, { tls, allow: { uid: 0 } }, /names users and groups only/],
+    ['users at a port', tcp, { tls, allow: { uid: 0 } }, /names only users and groups/],
     ['users at a unix socket', unix, { allow: { uid: 0 } }, undefined],
     ['a user as identity', unix, { allow: { identity: 'uid:0' } }, undefined],
     [
@@ -284,16 +284,21 @@ describe('a server that would let nobody in says so when it begins to listen:', 
       { allow: { identity: 'dns:web' } },
       /names no uid, gid or identity 'uid:…'/,
     ],
-    ['an empty list of users', unix, { allow: { uid: [] } }, /the option allow names nobody/],
-    ['empty lists of users and names', tcp, { tls, allow: { uid: [], identity: [] } }, /allow names nobody/],
-    ['no method', tcp, { authorize: {} }, /the option authorize lets nobody call anything/],
+    ['an empty list of users', unix, { allow: { uid: [] } }, /the option allow is empty/],
+    [
+      'empty lists of users and names',
+      tcp,
+      { tls, allow: { uid: [], identity: [] } },
+      /the option allow is empty/,
+    ],
+    ['no method', tcp, { authorize: {} }, /the option authorize allows no calls/],
     [
       'nobody for any method',
       tcp,
       { authorize: { '*': [], 'test.echo.Echo/*': [] } },
-      /authorize lets nobody call/,
+      /authorize allows no calls/,
     ],
-    ['somebody for one method', tcp, { authorize: { '*': [], 'test.echo.Echo/*': 'a' } }, undefined],
+    ['an identity for one method', tcp, { authorize: { '*': [], 'test.echo.Echo/*': 'a' } }, undefined],
     ['its own certificate is of the past', tcp, { tls: pems(old) }, /cert of tls has expired on 20\S+Z$/],
     ['that, at a unix socket', unix, { tls: pems(old) }, undefined],
   ])('%s', async (_, where, options, says) => {
@@ -320,7 +325,7 @@ describe('a server that would let nobody in says so when it begins to listen:', 
     await caught(reach(address, { tls: { ca } }).client.echo({}));
     const told = lines.filter((line) => line.startsWith('createServer: tls'));
     expect(told).toEqual([
-      expect.stringMatching(/: the cert has expired on 20\S+Z: clients do not take it$/),
+      expect.stringMatching(/: the cert has expired on 20\S+Z: clients do not accept it$/),
     ]);
   });
 
@@ -341,5 +346,5 @@ test('at a unix socket the line of the fabric says why there is no tcp', async (
   const { lines, address } = await serve({}, unixAddress());
   await reach(address).client.echo({});
   await until(() => lines.length > 0);
-  expect(lines[0]).toMatch(/tcp: the client has come by a unix socket, and there is no tcp behind those/);
+  expect(lines[0]).toMatch(/tcp: the client is connected by a unix socket, not by TCP/);
 });

@@ -32,13 +32,13 @@ import { ends, reach as reached, serve as served, unixAddress } from './ends.ts'
 
 const uid = process.geteuid!();
 const gid = process.getegid!();
-const stranger = 54_321;
+const otherUid = 54_321;
 
 const serve = (options: ServerOptions = {}, address = unixAddress()) => served(options, address);
 const reach = (address: string, options?: ChannelOptions) => reached(address, options).client;
 
 describe('a client on a unix socket', () => {
-  test('is known by uid, gid and pid of its process, apart from what it says', async () => {
+  test('is known by uid, gid and pid of its process, besides its own claims', async () => {
     const { seen, address } = await serve();
     await reach(address, { identity: 'uid:0, or so I say' }).echo({});
     expect(seen[0]).toMatchObject({
@@ -63,27 +63,27 @@ describe('a client on a unix socket', () => {
   });
 
   test.each<[string, NonNullable<ServerOptions['allow']>]>([
-    ['another user', { uid: stranger }],
-    ['another group', { gid: stranger }],
+    ['another user', { uid: otherUid }],
+    ['another group', { gid: otherUid }],
     ['nobody', { uid: [] }],
     ['another identity', { identity: 'uid:54321' }],
   ])('is refused when the server allows %s, before a queue pair is made', async (_, allow) => {
     const lines: string[] = [];
     const { server, address } = await serve({ allow, log: (line) => lines.push(line) });
     const { queuePairs } = stats();
-    const error = await caught(reach(address, { identity: `uid:${stranger}` }).echo({}));
+    const error = await caught(reach(address, { identity: `uid:${otherUid}` }).echo({}));
     expect(error.code).toBe(Status.PERMISSION_DENIED);
-    expect(error.message).toMatch(/none of those that the server allows \(option allow of the server\)/);
-    expect(error.message).not.toContain(`${stranger}`);
+    expect(error.message).toMatch(/this server does not allow this client \(option allow of the server\)/);
+    expect(error.message).not.toContain(`${otherUid}`);
     const told = lines.filter((line) => !line.startsWith('listen '));
     expect(told).toEqual([expect.stringContaining(`uid ${uid}, gid ${gid}, pid ${process.pid}`)]);
     expect([server.sessionCount, stats().queuePairs]).toEqual([0, queuePairs]);
   });
 
-  test('of another user is told from this one', async ({ skip }) => {
+  test('of another user is distinguished from this one', async ({ skip }) => {
     skip(uid !== 0, 'only root can be another user');
     const { address } = await serve({ allow: { uid: 0 }, socket: { mode: 0o666 } });
-    const answer = await helloAs(stranger, address);
+    const answer = await helloAs(otherUid, address);
     expect(answer).toMatchObject({ type: 'refusal', code: Status.PERMISSION_DENIED });
     expect(await reach(address).echo({ number: 1 })).toMatchObject({ number: 1 });
   });
@@ -110,7 +110,7 @@ async function helloAs(user: number, address: string): Promise<Frame | string> {
   return decodeFrame(Buffer.from(stdout.trim(), 'hex').subarray(4));
 }
 
-describe('what the kernel cannot name', () => {
+describe('peers that the kernel cannot name', () => {
   test('is unknown: process 0, and the users and groups that stand for others', () => {
     expect(knownOf({ pid: 0, uid: 65_534, gid: 65_534 })).toEqual({});
     expect(knownOf({ pid: 0, uid: 7, gid: 65_534 })).toEqual({ uid: 7, identity: 'uid:7' });
@@ -125,7 +125,7 @@ describe('what the kernel cannot name', () => {
     expect(() => allowed.check(peer)).toThrow(expect.objectContaining({ code: Status.UNAUTHENTICATED }));
   });
 
-  test('matches nothing over TCP, where nobody says who is there', async () => {
+  test('matches nothing over TCP, where the peer is unknown', async () => {
     const { server, address } = await serve({ allow: { uid: [uid, 65_534] } }, '127.0.0.1:0');
     const error = await caught(reach(address, { identity: `uid:${uid}` }).echo({}));
     expect(error.code).toBe(Status.UNAUTHENTICATED);
@@ -150,8 +150,8 @@ test('an in-process channel is of this process', async () => {
   expect(seen[0]).toMatchObject({ uid, gid, pid: process.pid });
 });
 
-test('`allow` that names nobody is a mistake', () => {
-  expect(() => createServer({ allow: {} })).toThrow(/allow: it names nobody; give uid, gid or identity/);
+test('an empty `allow` is an error', () => {
+  expect(() => createServer({ allow: {} })).toThrow(/allow: the option is empty; give uid, gid or identity/);
   expect(() => createServer({ allow: new Map() as never })).toThrow(
     'createServer: allow: takes an object with options, and this is Map',
   );
@@ -197,16 +197,16 @@ describe('the file of a socket', () => {
 
   test('that cannot have its owner is no socket at all: listen() says why', async ({ skip }) => {
     skip(uid === 0, 'root may give files away');
-    await expect(serve({ socket: { uid: stranger } })).rejects.toThrow(
+    await expect(serve({ socket: { uid: otherUid } })).rejects.toThrow(
       /EPERM: its mode or owner cannot be set \(option socket/,
     );
     expect(readdirSync(ends.folder)).toEqual([]);
   });
 
-  test('of another user who is no root keeps strangers out', async ({ skip }) => {
+  test('of another user without root keeps others out', async ({ skip }) => {
     skip(uid !== 0, 'only root can be another user');
     const { address } = await serve({ socket: { mode: 0o600 } });
-    await expect(helloAs(stranger, address)).rejects.toThrow(/EACCES/);
+    await expect(helloAs(otherUid, address)).rejects.toThrow(/EACCES/);
   });
 
   test('that may not be used: the error of the client says what lets others in', async () => {
@@ -214,7 +214,7 @@ describe('the file of a socket', () => {
     const dial = socketDial(parseAddress(address));
     let dialled: Promise<unknown>;
     // Root may use any socket.
-    if (uid === 0) process.seteuid!(stranger);
+    if (uid === 0) process.seteuid!(otherUid);
     try {
       dialled = dial(new AbortController().signal);
     } finally {

@@ -1,6 +1,6 @@
 /**
- * Strangers who have proved nothing: they use up neither the places of handshakes nor the sessions of an
- * address, however long `authenticate` takes.
+ * Unauthenticated peers: they use up neither the handshakes of a server nor the sessions of an address,
+ * however long `authenticate` takes.
  */
 import { connect, type Socket } from 'node:net';
 import { type ServerOptions, Status } from 'rdma-rpc';
@@ -17,16 +17,16 @@ afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
 });
 
-interface Stranger {
+interface UnprovedPeer {
   readonly socket: Socket;
   /** What the server has said to it. */
   said: string;
 }
 
 /** Connects and says this, if anything; `from`: of which address. */
-function stranger(address: string, words?: Uint8Array, from = '127.0.0.1'): Stranger {
+function unprovedPeer(address: string, words?: Uint8Array, from = '127.0.0.1'): UnprovedPeer {
   const socket = connect({ port: Number(address.split(':')[1]), host: '127.0.0.1', localAddress: from });
-  const one: Stranger = { socket, said: '' };
+  const one: UnprovedPeer = { socket, said: '' };
   socket
     .on('error', () => undefined)
     .on('data', (bytes) => {
@@ -41,7 +41,7 @@ const helloFrame = encodeFrame(hello());
 const good = { session: () => ({ metadata: { token: 'good' } }), unsealed: true } as const;
 const reach = (address: string) => reached(address, { credentials: good }).client;
 
-/** A server whose `authenticate` never answers about strangers. */
+/** A server whose `authenticate` never answers for unauthenticated peers. */
 async function hanging(options: ServerOptions) {
   const counts = { asked: 0 };
   const served = await serveWho(
@@ -59,9 +59,9 @@ async function hanging(options: ServerOptions) {
   return { ...served, counts };
 }
 
-test('more strangers than handshakesMax, about whom `authenticate` gives no answer, keep no client waiting', async () => {
+test('more unauthenticated peers than handshakesMax, for which `authenticate` does not answer, keep no client waiting', async () => {
   const { address } = await hanging({ handshakesMax: 4, sessionsPerPeerMax: 1000 });
-  for (let i = 0; i < 4 * (handshakeQueueFactor - 1); ++i) stranger(address, helloFrame);
+  for (let i = 0; i < 4 * (handshakeQueueFactor - 1); ++i) unprovedPeer(address, helloFrame);
   const options = { timeoutMs: 20_000, waitForReady: true };
   expect((await reach(address).echo({}, options)).text).toBe('known');
 });
@@ -70,17 +70,20 @@ test.each<[string, Uint8Array | undefined]>([
   ['say nothing', undefined],
   ['begin a frame', helloFrame.subarray(0, 9)],
   ['are being asked about', helloFrame],
-])('strangers of a shared address who %s take none of its sessionsPerPeerMax', async (_, words) => {
-  const { server, address } = await hanging({ sessionsPerPeerMax: 2 });
-  for (let i = 0; i < 10; ++i) stranger(address, words);
-  for (let i = 0; i < 2; ++i) expect((await reach(address).echo({})).text).toBe('known');
-  const error = await caught(reach(address).echo({}));
-  expect(error).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, processed: 'no' });
-  expect(error.message).toMatch(
-    /127.0.0.1 has 2 connections already \(option sessionsPerPeerMax of the server\)/,
-  );
-  expect(server.sessionCount).toBe(2);
-});
+])(
+  'unauthenticated peers of a shared address that %s take none of its sessionsPerPeerMax',
+  async (_, words) => {
+    const { server, address } = await hanging({ sessionsPerPeerMax: 2 });
+    for (let i = 0; i < 10; ++i) unprovedPeer(address, words);
+    for (let i = 0; i < 2; ++i) expect((await reach(address).echo({})).text).toBe('known');
+    const error = await caught(reach(address).echo({}));
+    expect(error).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, processed: 'no' });
+    expect(error.message).toMatch(
+      /127.0.0.1 has 2 connections already \(option sessionsPerPeerMax of the server\)/,
+    );
+    expect(server.sessionCount).toBe(2);
+  },
+);
 
 test.each<[string, ServerOptions, RegExp]>([
   [
@@ -93,18 +96,21 @@ test.each<[string, ServerOptions, RegExp]>([
     { handshakesMax: 1 },
     /more than 1 connections wait for `authenticate` \(option handshakesMax/,
   ],
-])('of far too many strangers of %s the oldest goes at once, and is told why', async (_, options, why) => {
-  const { address, counts } = await hanging(options);
-  const first = stranger(address, helloFrame);
-  await until(() => counts.asked === 1);
-  for (let i = 0; i < handshakeQueueFactor; ++i) stranger(address, helloFrame);
-  await until(() => first.said !== '');
-  expect(first.said).toMatch(why);
-  await until(() => counts.asked === 1 + handshakeQueueFactor);
-  expect((await reach(address).echo({})).text).toBe('known');
-});
+])(
+  'of far too many unauthenticated peers of %s the oldest is evicted at once, with the reason',
+  async (_, options, why) => {
+    const { address, counts } = await hanging(options);
+    const first = unprovedPeer(address, helloFrame);
+    await until(() => counts.asked === 1);
+    for (let i = 0; i < handshakeQueueFactor; ++i) unprovedPeer(address, helloFrame);
+    await until(() => first.said !== '');
+    expect(first.said).toMatch(why);
+    await until(() => counts.asked === 1 + handshakeQueueFactor);
+    expect((await reach(address).echo({})).text).toBe('known');
+  },
+);
 
-test('a stranger who was sent away while `authenticate` was asked leaves no place taken when the answer comes', async () => {
+test('a peer that was evicted while `authenticate` ran occupies no slot when the answer comes', async () => {
   const answers: (() => void)[] = [];
   const { address } = await serveWho(
     {
@@ -117,18 +123,18 @@ test('a stranger who was sent away while `authenticate` was asked leaves no plac
     '127.0.0.1:0',
   );
   for (let i = 0; i < 3; ++i) {
-    const gone = stranger(address, helloFrame);
+    const gone = unprovedPeer(address, helloFrame);
     await until(() => answers.length === i + 1);
     gone.socket.destroy();
   }
   // The server reads that they have gone before it reads the next hello.
-  stranger(address, helloFrame);
+  unprovedPeer(address, helloFrame);
   await until(() => answers.length === 4);
   for (const answer of answers.slice(0, 3)) answer();
   expect((await reach(address).echo({}, { timeoutMs: 20_000 })).text).toBe('known');
 });
 
-test('each address counts for itself, and nothing is kept of connections that have gone', () => {
+test('each address counts separately, and nothing is kept of closed connections', () => {
   const gone: [number, string][] = [];
   const unproved = new Unadmitted<number>(1, (one, why) => gone.push([one, why]));
   for (let one = 0; one < handshakeQueueFactor; ++one) unproved.begin('10.0.0.1', one);

@@ -68,7 +68,7 @@ function load(channel: Channel) {
   const ended = Promise.all(Array.from({ length: 8 }, caller));
   return {
     errors,
-    /** Resolves when so many more calls have settled. */
+    /** Resolves when this number of further calls has settled. */
     more: async (count: number): Promise<void> => {
       const goal = state.settled + count;
       while (state.settled < goal) await new Promise((resolve) => setImmediate(resolve));

@@ -50,7 +50,7 @@ async function withEcho(
   await channel.close();
 }
 
-test('of details that were too large it hears so, and of no failure of its handler', async () => {
+test('of details that are too large names them, and not a failure of the handler', async () => {
   const details = [detail(ErrorInfo, { reason: 'x'.repeat(9000) })];
   const thrown = new RpcError(Status.NOT_FOUND, 'gone', { details });
   const echo = () => {
@@ -158,7 +158,7 @@ describe('without onHandlerError', () => {
   });
 });
 
-test('onHandlerError hears of everything instead, and may fail in any way', async () => {
+test('onHandlerError gets all errors instead, and may fail in any way', async () => {
   const heard: unknown[] = [];
   const ways = [
     () => undefined,
@@ -206,7 +206,7 @@ test('handlers of calls from server to client are shown likewise', async () => {
   ]);
 });
 
-test('and those that the adapters give to servers of gRPC', async () => {
+test('and those of handlers that the adapters add to gRPC servers', async () => {
   const broken = (): never => {
     throw new TypeError('users is undefined');
   };
@@ -241,7 +241,7 @@ describe('floods', () => {
     expect(lines).toHaveLength(3);
   });
 
-  test('one that has not come for a minute is shown in full again, and no timer is left', () => {
+  test('an error that has not occurred for a minute is shown in full again, and no timer is left', () => {
     const errors = open();
     errors.report(new Error('broken'), 'a/B');
     vi.advanceTimersByTime(handlerErrorSumMs);
@@ -251,7 +251,7 @@ describe('floods', () => {
     expect(lines[1]).toBe(lines[0]);
   });
 
-  test('of errors that all differ a few are shown, for each method', () => {
+  test('of errors that all differ, a few are shown for each method', () => {
     const errors = open();
     for (let i = 0; i < 1000; ++i)
       for (const method of ['a/B', 'a/C']) errors.report(new Error(`no user ${i}`), method);
@@ -362,7 +362,7 @@ describe('when the call is over already', () => {
     expect(warned.map(({ detail }) => detail.split('\n')[0])).toEqual(shown);
   });
 
-  test('an AbortError of a call that nobody has given up is an error like any other', async () => {
+  test('an AbortError of a call that was not cancelled is an error like any other', async () => {
     const echo = (): Promise<never> => sleep(60_000, undefined, { signal: AbortSignal.abort() }) as never;
     await withEcho(echo, async (call) => {
       expect(await call()).toMatchObject({ code: Status.INTERNAL });

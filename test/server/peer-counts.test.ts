@@ -1,13 +1,12 @@
 /**
- * Connections by network address: the count is that of those which are open, whoever of them goes and comes
- * again.
+ * Connections by network address: the count is that of the open ones, in whatever order they close and open.
  */
 import { duplexPair } from 'node:stream';
 import { expect, test } from 'vitest';
 import { PeerCounts } from '../../runtime/server/peer-counts.ts';
 import { turn, until } from '../outcomes.ts';
 
-test('one that closes makes room for one, and leaves the others counted', async () => {
+test('a connection that closes makes room for one, and the others still count', async () => {
   const counts = new PeerCounts(3);
   const open = () => {
     const [duplex] = duplexPair();

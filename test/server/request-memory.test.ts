@@ -72,7 +72,7 @@ describe('the memory of a request', () => {
         return {};
       },
     ],
-  ])('comes back when the handler %s', (_, echo) => {
+  ])('is freed when the handler %s', (_, echo) => {
     let lease: ReturnType<typeof leaseOf>;
     const { held, bed } = asked((r, context) => {
       lease = leaseOf(r);
@@ -83,7 +83,7 @@ describe('the memory of a request', () => {
     expect(bed.answers()).toHaveLength(1);
   });
 
-  test.each(endings)('comes back when an asynchronous handler %s, not before', async (_, end) => {
+  test.each(endings)('is freed when an asynchronous handler %s, not before', async (_, end) => {
     const { echo, ends } = slow();
     const { held } = asked(echo);
     await turn();
@@ -155,7 +155,7 @@ describe('the memory of a request', () => {
       expect(held()).toBe(false);
     });
 
-    test('comes back with the answer of one that calls no handler, and none is called later', async () => {
+    test('is freed with the answer of an interceptor that calls no handler, and none is called later', async () => {
       let later: (() => Promise<unknown>) | undefined;
       let handled = 0;
       const cached: Interceptor = (next) => async (call) => {
@@ -193,7 +193,7 @@ describe('the memory of a request', () => {
       expect(held()).toBe(false);
     });
 
-    test('comes back with the end of the connection', () => {
+    test('is freed at the end of the connection', () => {
       const { held, native } = waiting();
       native.deliver({ kind: EvKind.sessionDown });
       expect(held()).toBe(false);
@@ -257,7 +257,7 @@ describe('the memory of a request', () => {
     expect(received!.deref()).toBeUndefined();
   });
 
-  test('comes back when the answer is refused for its length', () => {
+  test('is freed when the response is refused for its length', () => {
     const { held, bed } = asked(() => ({ payload: new Uint8Array(2_000_000) }));
     expect(bed.answers()).toMatchObject([{ text: expect.stringMatching(/messageMaxBytes/) }]);
     expect(held()).toBe(false);

@@ -42,7 +42,7 @@ export class ServerBed {
     this.session = new ServerSession(
       context,
       target,
-      { peer: new KnownPeer('somebody'), account: undefined },
+      { peer: new KnownPeer('alice'), account: undefined },
       registry,
       new Load(handlersMax),
       {

@@ -1,4 +1,4 @@
-/** How a server ends single connections and itself: age, idleness, drain, and limits on who may come in. */
+/** How a server ends single connections and itself: age, idleness, drain, and limits of connections. */
 
 import { duplexPair } from 'node:stream';
 import {
@@ -111,7 +111,7 @@ describe('a connection', () => {
   });
 });
 
-describe('a client that was told to go', () => {
+describe('a client that has got `drain`', () => {
   let server: RpcServer;
   let link: Link;
   let finish: (() => void) | undefined;
@@ -143,6 +143,7 @@ describe('a client that was told to go', () => {
       onSessionDown: () => undefined,
       lastWords: () => undefined,
       onConsecutiveErrors: () => undefined,
+      onSilence: () => undefined,
       onRejected: () => undefined,
     });
     call = (name, text) =>
@@ -199,7 +200,7 @@ describe('a client that was told to go', () => {
     await until(() => stats('sim').queuePairs === 0);
   });
 
-  test('and goes on is turned away after a second: not run, while its earlier call is answered', async () => {
+  test('and continues is rejected after a second: its new call does not run, while its earlier one is answered', async () => {
     const early = call('behave', 'early');
     await until(() => finish !== undefined);
 
@@ -222,7 +223,7 @@ describe('a client that was told to go', () => {
 });
 
 describe('shutdown always ends', () => {
-  test('a socket whose peer reads nothing is given up', async () => {
+  test('a socket whose peer reads nothing is closed', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const [near, far] = duplexPair();
     // Never says that it has taken anything.
@@ -237,8 +238,8 @@ describe('shutdown always ends', () => {
   });
 });
 
-describe('who may come in', () => {
-  test('one address has only so many connections; when one has gone there is room', async () => {
+describe('clients that are accepted', () => {
+  test('the connections of one address are limited; when one ends there is room', async () => {
     const server = createServer({ sessionsPerPeerMax: 2 }).add(EchoDefinition, { echo: (r) => r });
     open.push(() => server.shutdown({ graceMs: 0 }));
     const address = await server.listen('127.0.0.1:0');
@@ -257,7 +258,7 @@ describe('who may come in', () => {
     await channels[2]!.ready({ timeoutMs: 30_000 });
   });
 
-  test('each address counts for itself, and nothing is kept of those that have gone', () => {
+  test('each address counts separately, and nothing is kept of closed connections', () => {
     const counts = new PeerCounts(2);
     const socket = (): ReturnType<typeof duplexPair>[0] => duplexPair()[0];
     const first = socket();

@@ -1,6 +1,6 @@
 /**
- * What a server session turns away before it does any work for it: too many handlers, a session that is to
- * end.
+ * Calls that a server session rejects before it does any work for them: too many handlers, or a session that
+ * is about to end.
  */
 import { Status } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
@@ -50,7 +50,7 @@ describe('load', () => {
     expect(answers().map(({ status }) => status)).toEqual([0, 0, 0]);
   });
 
-  test('a handler that failed, and one whose client has gone, make room when they end', async () => {
+  test('a handler that failed, and one whose client has disconnected, make room when they end', async () => {
     const fail: (() => void)[] = [];
     open(
       { echo: () => new Promise((_, reject) => fail.push(() => reject(new Error('as planned')))) },

@@ -177,7 +177,7 @@ describe.each<Fabric>(['sim', 'shm', 'tcp'])('shutdown ends, over %s', (fabric) 
   });
 });
 
-test('a client that does not hear, and goes on', async () => {
+test('a client that is not notified, and continues', async () => {
   const { server, client, ends, seen } = await openWorld('sim');
   const call = client.unary({}).catch(RpcError.from);
   await until(() => seen.begun === 1);
@@ -215,7 +215,7 @@ describe("a connection's age", () => {
     return { ...world, stream, say };
   }
 
-  test('leaves an open stream its grace: it goes on, and others go over a new connection', async () => {
+  test('leaves an open stream its grace period: it continues, and others use a new connection', async () => {
     const { stream, say, client, server } = await aged();
     say(2);
     expect((await stream.next()).value).toMatchObject({ number: 2 });

@@ -69,7 +69,7 @@ describe.each(pairWays)('%s', (way) => {
     return createClient(EchoDefinition, pair.channel);
   }
 
-  test('what holds is what the handler sees', async () => {
+  test('the effective limit is the one that the handler sees', async () => {
     const client = await open({ defaultTimeoutMs: 20_000, timeoutMaxMs: 40_000 });
     const seen = async (timeoutMs?: number) =>
       Math.ceil((await client.echo({}, { timeoutMs })).number / 10_000);
@@ -81,7 +81,7 @@ describe.each(pairWays)('%s', (way) => {
   test.each([
     ['the client has no limit', { defaultTimeoutMs: 50 }, {}],
     ['the limit of the client is longer', { timeoutMaxMs: 500 }, { timeoutMs: 60_000 }],
-  ])('%s: the server answers, whatever its handler does', async (_, options, callOptions) => {
+  ])('%s: the server answers whatever its handler does', async (_, options, callOptions) => {
     const client = await open(options);
     const late = { code: Status.DEADLINE_EXCEEDED, processed: 'yes' };
     expect(await outcome(client.fetch({}, callOptions))).toMatchObject(late);
@@ -89,13 +89,13 @@ describe.each(pairWays)('%s', (way) => {
     expect(error).toMatchObject(late);
     expect(error.rawMessage).toMatch(/time limit of the server passed \(its options defaultTimeoutMs/);
     expect(reasons).toMatchObject([{ code: Status.DEADLINE_EXCEEDED }]);
-    // The call is over, so nobody is answered with what the handler throws now; its author wants to know all
-    // the same.
+    // The call has ended, so an error that the handler throws now reaches no caller; its author must still
+    // learn of it.
     await client.echo({});
     expect(faults.map(String)).toEqual(['Error: too late to matter']);
   });
 
-  test('a stream ends likewise, behind what came before', async () => {
+  test('a stream ends likewise, after its earlier messages', async () => {
     await open({ timeoutMaxMs: 500 });
     const got: number[] = [];
     const call = (async () => {

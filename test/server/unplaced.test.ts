@@ -71,7 +71,7 @@ test('workers that answer get the same number of connections, also when many com
   expect(unplaced.size).toBe(0);
 });
 
-test('one that does not answer is passed over, and gets connections again when it does', async () => {
+test('a worker that does not answer is skipped, and gets connections again when it does', async () => {
   const { connect, workers, took } = bed('ab');
   const [a, b] = workers as [Worker, Worker];
   a.busy = true;
@@ -82,7 +82,7 @@ test('one that does not answer is passed over, and gets connections again when i
   vi.advanceTimersByTime(workerAnswerMs);
   await settled();
   expect(took).toEqual(['1b']);
-  // It is known by now: nobody waits for it.
+  // The worker is known to be busy by now, so no connection waits for it.
   connect();
   await settled();
   expect(took).toEqual(['1b', '2b']);
@@ -93,7 +93,7 @@ test('one that does not answer is passed over, and gets connections again when i
   expect(took).toEqual(['1b', '2b', '3a']);
 });
 
-test('when none answers, those that wait are shared by all who answer first', async () => {
+test('when none answers, waiting connections are shared by those that answer first', async () => {
   const { connect, workers, took } = bed();
   for (const worker of workers) worker.busy = true;
   for (let i = 0; i < 6; ++i) connect();
@@ -109,7 +109,7 @@ test('when none answers, those that wait are shared by all who answer first', as
   expect(new Set(took.map((each) => each[0]))).toEqual(new Set(['1', '2', '3', '4', '5', '6']));
 });
 
-test('nobody waits for ever, and only so many do', async () => {
+test('no connection waits for ever, and their number is limited', async () => {
   const { connect, workers, unplaced, refused } = bed('a');
   workers[0]!.busy = true;
   const waiting = Array.from({ length: workerWaiting }, () => connect());
@@ -125,7 +125,7 @@ test('nobody waits for ever, and only so many do', async () => {
   expect(unplaced.size).toBe(0);
   await settled();
   expect(refused.join()).toMatch(/no worker of this server has answered within 4000 ms/);
-  // Its late answer is nobody's.
+  // Its late answer belongs to no connection.
   workers[0]!.answer();
   expect(workers[0]!.connections).toBe(0);
 });
@@ -161,7 +161,7 @@ test('a worker that goes leaves its connections to the others; without others th
   expect(refused.filter((text) => text.includes('no worker of this server is up'))).toHaveLength(2);
 });
 
-test('one that comes up gets what waits', async () => {
+test('a worker that starts gets the waiting connections', async () => {
   const { connect, workers, unplaced, took } = bed('ab');
   const [a, b] = workers as [Worker, Worker];
   a.busy = true;
@@ -174,7 +174,7 @@ test('one that comes up gets what waits', async () => {
   expect(took).toEqual(['1b']);
 });
 
-test('one that goes and is started again gets what was offered to it before', async () => {
+test('a worker that ends and is started again gets the connections offered to it before', async () => {
   const { connect, workers, unplaced, took } = bed('ab');
   const [a, b] = workers as [Worker, Worker];
   a.busy = true;

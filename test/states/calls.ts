@@ -34,7 +34,7 @@ export function kindsOf(
     metadata: { id: String(id) },
   });
 
-  /** The requests of a stream: whoever takes them has to come to their end, or leave them. */
+  /** The requests of a stream: their reader must read all of them, or leave them. */
   async function* requests<T>(messages: readonly T[]): AsyncGenerator<T> {
     ++ledger.inside;
     try {
@@ -126,7 +126,7 @@ export function kindsOf(
       return read(entry, client.fullDuplexCall(requests(messages), named(entry, options)), wanted);
     },
   };
-  // The calls of a server to its client need somebody who serves there.
+  // Calls of a server to its client need a client that serves.
   const reversed = Object.entries(kinds).map(([name, kind]): [string, Kind] => [
     `reverse ${name}`,
     async (_, entry, options) => kind(back(), entry, options),

@@ -13,7 +13,7 @@ let aheadMs = 0;
 
 replaceClock(() => real() + aheadMs);
 
-/** Moves on by so much, and ends what is due by then. */
+/** Advances the clock by `ms`, and runs the timers that are due by then. */
 export function passTime(ms: number): void {
   aheadMs += ms;
   deadlines.run(clockMs());

@@ -1,7 +1,7 @@
 /**
- * A server that goes while another takes its place, at each step of each kind of call: every call ends well,
- * and has run once. First with a client that hears of it, then with one that does not, so that it goes on
- * calling and is turned away. RDMA_RPC_SEEDS=5000 for more seeds.
+ * A server that shuts down while another replaces it, at each step of each kind of call: every call succeeds,
+ * and has run once. First with a client that is notified, then with one that is not, so that it goes on
+ * calling and is rejected. RDMA_RPC_SEEDS=5000 for more seeds.
  */
 import { expect, test, vi } from 'vitest';
 import { runs } from '../extent.ts';
@@ -41,7 +41,9 @@ test.each(kinds.flatMap((kind) => drains.map((drain) => [kind, drain] as const))
 /** The last step of a misfortune: in the middle of one call, and mostly beyond the end of another. */
 const lastSteps = [20, 60, 300];
 
-test(`${seeds} lives with servers that go, and calls that are given up`, { timeout: 1_000_000 }, async () => {
+test(`${seeds} runs with servers that shut down, and calls that are cancelled`, {
+  timeout: 1_000_000,
+}, async () => {
   for (let seed = 1; seed <= seeds; ++seed) {
     const life = await Life.open(seed);
     const { random } = life;

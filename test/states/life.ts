@@ -86,7 +86,7 @@ export class Life {
     const entry = this.ledger.add(what);
     entry.misfortune = misfortune;
     const plan = { entry, step, giveUp: new AbortController(), events: 0 };
-    if (step === 0) this.#strike(plan);
+    if (step === 0) this.#interfere(plan);
     this.#plans.push(plan);
     const limit = misfortune === 'deadline' ? { timeoutMs } : {};
     this.kinds[what]!(this.#client, entry, { signal: plan.giveUp.signal, ...limit }).then(
@@ -96,7 +96,7 @@ export class Life {
     return plan;
   }
 
-  #strike({ entry, giveUp }: Plan): void {
+  #interfere({ entry, giveUp }: Plan): void {
     if (entry.misfortune === 'cancel') giveUp.abort();
     if (entry.misfortune === 'deadline') passTime(timeoutMs + lateMs);
     if (entry.misfortune === 'loss') this.world.lose();
@@ -115,8 +115,8 @@ export class Life {
   }
 
   /**
-   * The client learns that its server goes only from answers: calls that it makes in the meantime are turned
-   * away.
+   * The client learns only from responses that its server shuts down: calls that it makes before are
+   * rejected.
    */
   #replaceUnheard(): void {
     const { ms } = patience;
@@ -134,7 +134,7 @@ export class Life {
     await this.world.run(
       () => this.ledger.open === 0,
       () => {
-        for (const plan of this.#plans) if (++plan.events === plan.step) this.#strike(plan);
+        for (const plan of this.#plans) if (++plan.events === plan.step) this.#interfere(plan);
         this.#pauses.tick();
       },
     );

@@ -1,5 +1,5 @@
 /**
- * Lets handlers, producers and readers of the tests of states wait for so many events of the simulated
+ * Lets handlers, producers and readers of the tests of states wait for a number of events of the simulated
  * fabric.
  */
 import type { RpcError } from 'rdma-rpc';
@@ -12,7 +12,7 @@ interface Waiting {
 export class Pauses {
   readonly #waiting = new Set<Waiting>();
 
-  /** Resolves after so many events; rejects with the signal's reason if that fires before. */
+  /** Resolves after this number of events; rejects with the signal's reason if that fires before. */
   wait(events: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {

@@ -50,10 +50,10 @@ async function atEachStep(
   return seen;
 }
 
-const strikes = (of: readonly string[]) =>
+const interferences = (of: readonly string[]) =>
   of.flatMap((kind) => misfortunes.map((misfortune) => [kind, misfortune] as const));
 
-test.each(strikes([...kinds, ...reverseKinds]))(
+test.each(interferences([...kinds, ...reverseKinds]))(
   '%s: %s at each of its steps',
   { timeout: 1_000_000 },
   async (kind, misfortune) => {
@@ -68,7 +68,7 @@ test.each(strikes([...kinds, ...reverseKinds]))(
 
 // What is wrong after a step fails in there. A client that serves keeps something all the time, and when it
 // has come to rest only the simulated fabric can tell.
-test.each(strikes(kinds))(
+test.each(interferences(kinds))(
   'tcp: %s: %s at each of its turns',
   { timeout: 1_000_000 },
   async (kind, misfortune) => {

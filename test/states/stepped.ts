@@ -140,7 +140,7 @@ export class SteppedWorld {
     return socket;
   }
 
-  /** Whether there was an event. Over TCP nobody knows. */
+  /** Returns whether there was an event. This is unknown on TCP. */
   #step(): boolean {
     return this.#fabric === 'sim' && this.#context.native.stepSim();
   }

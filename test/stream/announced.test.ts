@@ -17,7 +17,7 @@ function ownerOf(told: Told): ReaderOwner {
 
 const part = (token: number): ReceivedPart => ({ messages: [{}], last: false, token });
 
-test('what is announced is wanted when the application waits for it, and not before', async () => {
+test('an announced message is fetched when the application waits for it, and not before', async () => {
   const told: Told = [];
   const reader = new StreamReader(ownerOf(told), true);
   reader.announce(1, 21);
@@ -46,7 +46,7 @@ test('what is announced is wanted when the application waits for it, and not bef
   ]);
 });
 
-test('what a reader waits for is what comes next, and the first part from the start', () => {
+test('a reader waits for the next message, and for the first part from the start', () => {
   const reader = new StreamReader(ownerOf([]), true);
   expect([0, 1].map((sequence) => reader.waitsFor(sequence))).toEqual([true, false]);
   reader.arrive(0, part(0));

@@ -55,6 +55,7 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
     onCallDone: () => undefined,
     onSessionDown: () => undefined,
     onConsecutiveErrors: () => undefined,
+    onSilence: () => undefined,
     onRejected: () => undefined,
   };
   const queue = {
@@ -280,7 +281,7 @@ describe('a server that breaks the rules', () => {
   });
 });
 
-test('one that is given up ends as the application has said, whatever the handler came to meanwhile', async () => {
+test("a cancelled stream ends as the application has requested, whatever the handler's result is", async () => {
   const given = new AbortController();
   const responses = start('count', {}, { signal: given.signal });
   const first = failed(responses.next());
@@ -291,7 +292,7 @@ test('one that is given up ends as the application has said, whatever the handle
   expect(done).toBe(1);
 });
 
-describe('what fails on its way', () => {
+describe('messages that fail', () => {
   test('a part for want of memory fails the stream', async () => {
     const first = failed(start('count', {}).next());
     const [open, a, b] = await sent();
@@ -324,7 +325,7 @@ describe('what fails on its way', () => {
     expect([done, streams.size]).toEqual([1, 0]);
   });
 
-  test('slots of parts that are held come back later, and streams wait for them', async () => {
+  test('slots of parts that are pending release come back later, and streams wait for them', async () => {
     setUp({ streamsMax: 1 });
     const responses = start('count', {});
     const first = responses.next();

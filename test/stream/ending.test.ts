@@ -126,7 +126,7 @@ test.each(['new', 'waiting', 'opening', 'left'] as const)(
   },
 );
 
-test('what is given up while it is tried once more does not come again', () => {
+test('a stream that is cancelled during a retry is not retried again', () => {
   const bed = into('again', 'parts');
   bed.stream.giveUp(Reason.cancelled, undefined);
   bed.parts = 'nothing';

@@ -180,7 +180,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
     expect(await client.unary({ count: 1 })).toMatchObject({ number: 1 });
   });
 
-  test.each([10, 100_000])('a slow reader of %d bytes stops its sender, and nobody else', async (bytes) => {
+  test.each([10, 100_000])('a slow reader of %d bytes stops only its sender', async (bytes) => {
     const client = await open();
     const items = client.behave({ count: 1_000_000, bytes, text: 'x' })[Symbol.asyncIterator]();
     leaseOf((await items.next()).value)?.release();

@@ -75,7 +75,7 @@ describe.each(kinds)('%s', (_, call) => {
     }
   });
 
-  test('that has come to its end makes room, again and again', async () => {
+  test('that has ended makes room, again and again', async () => {
     const world = open();
     world.go();
     for (let i = 0; i < 5; ++i) await call(world, { signal: new AbortController().signal });

@@ -1,7 +1,7 @@
 /**
- * Handlers and loops that hold their last message while they wait for the next, as every natural one does: an
- * echo that yields what it has received. All streams together would hold more than the arena has. Nothing
- * stands still, and nobody waits for a collector.
+ * Handlers and loops that hold their last message while they wait for the next, as most of them do, for
+ * example an echo that yields each received message. All streams together would hold more than the arena has.
+ * No stream stalls, and none waits for a collection.
  */
 import { fork } from 'node:child_process';
 import { setFlagsFromString } from 'node:v8';
@@ -41,7 +41,7 @@ async function echoed(client: EchoClient, stream: number, sizes: readonly number
     const content = (stream * 16 + next) & 255;
     expect([item.number, item.payload.byteLength]).toEqual([next, sizes[next]]);
     expect([item.payload[0], item.payload.at(-1)]).toEqual([content, content]);
-    // The one before is as it was, too: nobody has taken its memory away.
+    // The previous message is unchanged, too: its memory has not been reused.
     if (!releases && last !== undefined) expect(last.payload.at(-1)).toBe((content - 1) & 255);
     if (releases) leaseOf(item)?.release();
     last = item;
@@ -62,7 +62,7 @@ function random(seed: number): () => number {
   };
 }
 
-describe('a server that is a process of its own, as they are', { timeout: 240_000 }, () => {
+describe('a server in a separate process', { timeout: 240_000 }, () => {
   test.each([
     ['a few large ones', 4, 6, arenaBytes / 4 - 16 * KiB],
     ['many of a 64th', 63, 4, arenaBytes / 64],
@@ -99,7 +99,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix'])(
       expect(await Promise.all(all)).toEqual(all.map(() => 6));
     });
 
-    test('while there is room, messages stay where they came', async () => {
+    test('while there is room, messages stay in the arena', async () => {
       // What tests before this one have not released is no room.
       await until(() => {
         collect();
@@ -117,7 +117,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix'])(
   },
 );
 
-test('what streams hold beside the arena has a bound, and comes back', () => {
+test('memory that streams hold besides the arena is limited, and is freed', () => {
   let arenaLeasedBytes = 0;
   const memory = new StreamMemory({
     native: { stats: () => ({ ...stats(), arenaLeasedBytes }) } as never,

@@ -77,7 +77,7 @@ describe('the stream ends, the session does not', () => {
   });
 });
 
-test('a stream more than was agreed is refused, by the name of the option; when one has gone there is room', async () => {
+test('a stream beyond the agreed number is refused with the name of the option; when one ends there is room', async () => {
   bed.native.deliver(...[1, 2, 3, 4].map((number) => open(10 + number, 'hold', number)));
   expect(await bed.answers()).toEqual([]);
   bed.native.deliver(open(15, 'hold', 5));
@@ -183,7 +183,7 @@ test('without send slots answers wait, in order, and none is lost', async () => 
 describe('a stream that is cancelled', () => {
   const cancelled = { kind: EvKind.cancelled, call: 10, status: Status.CANCELLED };
 
-  test('answers what was asked, and drops what was given', async () => {
+  test('answers requests, and drops messages', async () => {
     bed.native.deliver(open(10, 'take'), pull(11, 0), pull(12, 1));
     bed.native.deliver(pushOf(13, 0, { text: 'all' }), pushOf(14, 2, {}));
     expect((await bed.answers()).map(({ handle }) => handle)).toEqual([13]);

@@ -195,6 +195,6 @@ describe.each(pairWays)('%s', (way) => {
     const take: Interceptor = (next) => (request) =>
       next(request.stream ? { ...request, message: nothing() } : request);
     const client = await open(take, newLog(), 'server');
-    await expect(collect(client.count({ count: 1 }))).rejects.toThrow(/took the message away/);
+    await expect(collect(client.count({ count: 1 }))).rejects.toThrow(/removed the message/);
   });
 });

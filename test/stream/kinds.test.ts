@@ -198,7 +198,7 @@ describe.each(ways)('%s', (way) => {
     expect(seen).toEqual(['header x-talk,early', 'x', 'trailer x-end,all']);
   });
 
-  test('what a handler throws comes behind what it gave', async () => {
+  test('an error thrown by a handler arrives after its messages', async () => {
     const errors: string[] = [];
     const client = await open({ onHandlerError: (error: unknown) => errors.push(String(error)) });
     for (const [text, code, message] of [
@@ -228,7 +228,7 @@ describe.each(ways)('%s', (way) => {
     });
   });
 
-  test('more streams than may be open wait for their turn', async () => {
+  test('streams beyond the limit wait in the queue', async () => {
     const client = await open({}, { streamsMax: 3 });
     const counts = await Promise.all(
       Array.from(
@@ -256,7 +256,7 @@ describe.each(ways)('%s', (way) => {
   });
 });
 
-test('over several addresses streams take turns, and use what room there is', async () => {
+test('over several addresses streams take turns, and use the available room', async () => {
   const worlds = await Promise.all([1, 2].map(() => openStreams('shm over unix')));
   const addresses = worlds.map(({ channel }) => channel.address);
   const channel = createChannel(addresses, { streamsMax: 2 });

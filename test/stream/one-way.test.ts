@@ -1,7 +1,4 @@
-/**
- * Methods that nobody waits for: the caller learns that the request has arrived, and nothing of what became
- * of it.
- */
+/** One-way methods: the caller learns that the request has arrived, but not its result. */
 import { type Client, createClient, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ways } from '../runtime/world.ts';
@@ -45,7 +42,7 @@ describe.each(ways)('%s', (way) => {
     );
   });
 
-  test('more handlers than may run turn it away, and its caller hears of that', async () => {
+  test('at handlersMax it is rejected, and its caller gets an error', async () => {
     const client = await open({ handlersMax: 2 });
     await client.note({ text: 'hang' });
     await client.note({ text: 'hang' });
@@ -56,7 +53,7 @@ describe.each(ways)('%s', (way) => {
     expect(world.log.notes).toEqual(['hang', 'hang']);
   });
 
-  test('the handler hears of the end of the connection', async () => {
+  test('the handler is notified of the end of the connection', async () => {
     const client = await open();
     await client.note({ text: 'hang' });
     await world.channel.close();

@@ -1,6 +1,6 @@
 /**
- * Many streams of large messages that nobody reads, beside others, in an arena that could hold a few of their
- * messages only.
+ * Many streams of large messages that are not read, beside others, in an arena that could hold only a few of
+ * their messages.
  */
 import {
   allocBuffer,
@@ -89,7 +89,7 @@ describe.each<Way>(['in process', 'shm over unix', 'tcp'])('%s', { timeout: 240_
     return createClient(StreamsDefinition, world.channel);
   }
 
-  test('readers that stall hold a small share of the arena, and nobody else', async () => {
+  test('readers that stall hold a small share of the arena, and delay no others', async () => {
     const client = await open();
     const readers = Array.from({ length: stalledMax }, () =>
       client.behave({ count: 3, bytes: largeBytes, text: '' })[Symbol.asyncIterator](),
@@ -108,7 +108,7 @@ describe.each<Way>(['in process', 'shm over unix', 'tcp'])('%s', { timeout: 240_
     await goOn(client);
   });
 
-  test('handlers that stall hold a small share of the arena, and nobody else', async () => {
+  test('handlers that stall hold a small share of the arena, and delay no others', async () => {
     const client = await open();
     const giveUp = new AbortController();
     const calls = Array.from({ length: stalledMax }, () =>

@@ -34,7 +34,7 @@ interface Sent {
   bytes: Uint8Array;
 }
 
-/** A port with so many credits, which keeps what is sent. */
+/** A port with this number of credits, which keeps the parts that are sent. */
 class Port implements PartPort {
   credits = 0;
   readonly sent: Sent[] = [];
@@ -154,7 +154,7 @@ describe('from writer to reader', () => {
 });
 
 describe('the writer', () => {
-  test('packs what one turn brings, and sends at its end', async () => {
+  test('packs the messages of one turn, and sends at its end', async () => {
     const port = new Port();
     port.credits = 5;
     const writer = new StreamWriter(type, 1000, port);
@@ -283,7 +283,7 @@ describe('the reader', () => {
     expect(consumed).toEqual([0, 1, 2]);
   });
 
-  test('left: what is here and what comes counts as consumed', async () => {
+  test('left: received and later messages count as consumed', async () => {
     const consumed: number[] = [];
     const reader = readerOf(consumed);
     reader.arrive(0, part(0, false, 3));
@@ -297,7 +297,7 @@ describe('the reader', () => {
     expect(reader.unread).toBe(0);
   });
 
-  test('messages behind the last one are refused', async () => {
+  test('messages after the last one are refused', async () => {
     const reader = readerOf([]);
     reader.arrive(0, part(0, true));
     await reader.next();

@@ -68,7 +68,7 @@ export class StreamBed {
       peerMessageMaxBytes: 1e6,
     });
     const target = { session: number, eagerBytes: 8192, messageMaxBytes: 1e6 };
-    const from = { peer: new KnownPeer('somebody'), account: undefined };
+    const from = { peer: new KnownPeer('alice'), account: undefined };
     const session = new ServerSession(context, target, from, handlers, this.load, {
       onHandlerError: () => undefined,
       onSessionDown: () => undefined,

@@ -1,6 +1,6 @@
 /**
- * How sessions of the tcp fabric come about: by the address that the user has typed and no other, through
- * what stands in between, beside strangers, and within limits.
+ * How sessions of the tcp fabric connect: at the address that the user has given and no other, through
+ * devices in between, beside unauthenticated peers, and within limits.
  */
 import { connect, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -81,13 +81,13 @@ describe('the choice', () => {
     ['the server has nothing else', { fabric: 'tcp' }, {}],
     ['the client has nothing else', {}, { fabric: 'tcp' }],
     ['verbs, without a device, was the first', { fabric: ['verbs', 'tcp'] }, { fabric: ['verbs', 'tcp'] }],
-  ])('tcp is what is left: %s', async (_, serverOptions, channelOptions) => {
+  ])('tcp is the last choice: %s', async (_, serverOptions, channelOptions) => {
     const channel = open((await serve(serverOptions)).address, channelOptions);
     expect(await echoes(channel, 300_000)).toBe(true);
     expect(channel.session).toMatchObject({ fabric: 'tcp', device: 'tcp' });
   });
 
-  test('what is behind a unix socket is not reached by tcp, and that is said', async () => {
+  test('a server behind a unix socket is not reached by tcp, and the error says so', async () => {
     const { address } = await serve({}, `unix:${socketPath()}`);
     const error = await caught(echoes(open(address)));
     expect(error.message).toMatch(/no fabric in common \(tcp: the address is no host:port\)/);
@@ -110,14 +110,14 @@ describe('the choice', () => {
   });
 });
 
-describe('what stands in between', () => {
-  test('one that passes on a single port, as a tunnel does', async () => {
+describe('devices in between', () => {
+  test('a device that forwards a single port, like a tunnel', async () => {
     const port = portOf((await serve()).address);
     const channel = open(await proxy(() => port).listen());
     expect(await echoes(channel, 1_000_000)).toBe(true);
   });
 
-  test('one that leads each new connection to another server: the session finds its own', async () => {
+  test('a device that leads each new connection to another server: the session finds its own', async () => {
     const ports = [portOf((await serve()).address), portOf(await elsewhere())];
     const between = proxy((index) => ports[index % 2]!);
     const channel = open(await between.listen());
@@ -149,7 +149,7 @@ describe('what stands in between', () => {
     },
   );
 
-  test('one behind which nobody knows the session: the call fails by name', async () => {
+  test('one behind which no server knows the session: the call fails with that reason', async () => {
     const [right, wrong] = [portOf((await serve()).address), portOf(await elsewhere())];
     const channel = open(await proxy((index) => (index === 0 ? right : wrong)).listen());
     expect((await caught(echoes(channel))).message).toMatch(/does the address lead to many servers\?/);
@@ -193,9 +193,9 @@ describe('what stands in between', () => {
   );
 });
 
-describe('strangers', () => {
-  /** A connection that begins with these bytes, and what it is told until it is sent away. */
-  function stranger(address: string, bytes: Uint8Array): { socket: Socket; told: Promise<Buffer> } {
+describe('unauthenticated peers', () => {
+  /** Opens a connection that begins with these bytes, and collects the answer until the server closes it. */
+  function unknownPeer(address: string, bytes: Uint8Array): { socket: Socket; told: Promise<Buffer> } {
     const socket = connect(portOf(address), '127.0.0.1');
     closing.push(() => socket.destroy());
     socket.write(bytes);
@@ -206,16 +206,16 @@ describe('strangers', () => {
       told: new Promise((resolve) => socket.on('close', () => resolve(Buffer.concat(chunks)))),
     };
   }
-  function greeting(): Buffer {
+  function connectMessage(): Buffer {
     const bytes = Buffer.alloc(connectMessageBytes);
     bytes.writeUInt32LE(connectMessageMagic, 0);
     bytes.set([1, 1], 4);
     return bytes;
   }
 
-  test('who asks for a session that is not here is told so', async () => {
+  test('a peer that asks for an unknown session gets an error', async () => {
     const { address } = await serve();
-    const told = await stranger(address, greeting()).told;
+    const told = await unknownPeer(address, connectMessage()).told;
     expect([told.byteLength, told.readUInt32LE(0), told[5]]).toEqual([
       connectMessageBytes,
       connectMessageMagic,
@@ -226,16 +226,16 @@ describe('strangers', () => {
   test.each<[string, (bytes: Buffer) => void]>([
     ['another version', (bytes) => bytes.writeUInt8(9, 4)],
     ['an answer instead of a question', (bytes) => bytes.writeUInt8(2, 5)],
-  ])('%s is sent away without a word', async (_, change) => {
+  ])('%s is closed without an answer', async (_, change) => {
     const { address } = await serve();
-    const bytes = greeting();
+    const bytes = connectMessage();
     change(bytes);
-    expect((await stranger(address, bytes).told).byteLength).toBe(0);
+    expect((await unknownPeer(address, bytes).told).byteLength).toBe(0);
   });
 
-  test('half a greeting has the time of a handshake, and pushes nobody out who speaks', async () => {
+  test('half a connect message has the time of a handshake, and evicts no peer that sends frames', async () => {
     const { address } = await serve({ handshakesMax: 4, handshakeTimeoutMs: 300 });
-    const half = Array.from({ length: 40 }, () => stranger(address, greeting().subarray(0, 20)));
+    const half = Array.from({ length: 40 }, () => unknownPeer(address, connectMessage().subarray(0, 20)));
     expect(await echoes(open(address))).toBe(true);
     // (What they are told is a refusal.)
     for (const { told } of half) expect((await told).includes('handshake')).toBe(true);
@@ -254,7 +254,7 @@ describe('limits of the server', () => {
   });
 });
 
-test('nothing is left when all have gone', async () => {
+test('nothing is left when all connections are closed', async () => {
   const { address } = await serve();
   for (let i = 0; i < 20; ++i) {
     const channel = open(address);

@@ -1,7 +1,6 @@
 /**
- * Clients that are far away, beside strangers who begin a handshake and do not go on with it: a client that
- * makes progress gets in, however long its round trips are within reason, and whatever step the strangers
- * stop at.
+ * Distant clients, beside unauthenticated peers that begin a handshake and do not continue it. A client that
+ * makes progress connects, with any reasonable round-trip time and at whatever step the others stop.
  */
 import { connect, type Socket } from 'node:net';
 import { createChannel, createClient, createServer, type Server, type ServerOptions } from 'rdma-rpc';
@@ -19,7 +18,7 @@ import { portOf, Relay } from './proxy.ts';
  * machine too.
  */
 const roundTripMs = 200;
-const strangers = 200;
+const peersMax = 200;
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -39,8 +38,8 @@ async function serve(options: ServerOptions = {}): Promise<{ server: Server; add
 }
 
 /**
- * Strangers who come again whenever they are sent away, and go as far as `talk` does. Resolves when some have
- * been sent away.
+ * Unauthenticated peers that reconnect whenever they are rejected, and go as far as `talk` does. Resolves
+ * when some have been rejected.
  */
 async function surround(
   address: string,
@@ -66,8 +65,8 @@ async function surround(
     over = true;
     for (const socket of open) socket.destroy();
   });
-  for (let i = 0; i < strangers; ++i) come(i);
-  await until(() => sentAway > strangers / 2);
+  for (let i = 0; i < peersMax; ++i) come(i);
+  await until(() => sentAway > peersMax / 2);
 }
 
 async function getsIn(address: string): Promise<void> {
@@ -80,7 +79,7 @@ async function getsIn(address: string): Promise<void> {
 
 const fabrics = [{ name: 'tcp', host: hostIdentity() }];
 
-test('strangers who say hello and no more keep out nobody who is far away', async () => {
+test('unauthenticated peers that only send hello keep out no distant client', async () => {
   const { address } = await serve();
   await surround(address, (socket) => {
     socket.resume().write(encodeFrame(hello({ fabrics })));
@@ -88,7 +87,7 @@ test('strangers who say hello and no more keep out nobody who is far away', asyn
   await Promise.all([getsIn(address), getsIn(address), getsIn(address)]);
 });
 
-/** A stranger attaches and never makes its connection for data. */
+/** An unauthenticated peer that attaches and never makes its data connection. */
 function attaching(): (socket: Socket) => void {
   const own = prepareSession({ ...side, fabrics: ['tcp'] }, 'tcp', limits, limits, 0, { protection: 'none' });
   closing.push(() => discardSession(own, 'done'));
@@ -103,13 +102,13 @@ function attaching(): (socket: Socket) => void {
   };
 }
 
-test('nor do strangers who attach and never make their connection for data', async () => {
+test('nor do unauthenticated peers that attach and never make their data connection', async () => {
   const { address } = await serve();
   await surround(address, attaching());
   await Promise.all([getsIn(address), getsIn(address), getsIn(address)]);
 });
 
-test('strangers who come again from many addresses, up to an attach, keep out no new client', async () => {
+test('unauthenticated peers that retry from many addresses, up to an attach, keep out no new client', async () => {
   // More than have places, go on without one and wait.
   const { address } = await serve({ handshakesMax: 4, sessionsMax: 32 });
   await surround(address, attaching(), (number) => `127.0.1.${1 + number}`);

@@ -13,7 +13,7 @@ export interface Passage {
   readonly server: Socket;
 }
 
-/** Passes bytes on after a time, however many come meanwhile. */
+/** Forwards bytes after a delay, however many arrive in this time. */
 class Delay extends Duplex {
   readonly #ms: number;
 

@@ -1,7 +1,7 @@
 /**
  * A client process that stops in the middle of its calls, as a debugger or a suspended machine stops it: argv
- * has the address, the kind of call, how many of them, the bytes of each and its time limit in ms (0: none).
- * With requests it stops itself when they are on their way; with answers whoever started it does.
+ * has the address, the kind and number of calls, their bytes and their time limit in ms (0 for none). With
+ * requests it stops itself while they are sent; with responses its parent stops it.
  */
 import { createChannel, createClient } from 'rdma-rpc';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';

@@ -1,6 +1,6 @@
 /**
  * Clients that are stopped in the middle of large messages, as a debugger or a suspended machine stops them:
- * they cost their own calls and the memory that is their share, for a bounded time, and nobody else anything.
+ * this costs their own calls, and their share of memory for a limited time, but no other client.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -70,7 +70,7 @@ function start(address: string, kind: Kind, count: number, bytes: number, timeou
 const isStopped = ({ pid }: ChildProcess): boolean =>
   readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.startsWith('T') === true;
 
-test('six clients that are stopped in the middle of their requests keep nobody from sending large ones', async () => {
+test('six clients that are stopped in the middle of their requests do not keep others from sending large ones', async () => {
   const { address, client } = await serve();
   await client.echo({});
   for (let i = 0; i < 6; ++i) {
@@ -100,7 +100,7 @@ test('of the server as well, where that comes first', async () => {
   await until(() => stats().arenaLeasedBytes === before);
 });
 
-test('answers that nobody grants memory for give theirs back at their deadline', async () => {
+test('responses for which the client grants no memory release theirs at their deadline', async () => {
   const { address, held, fetched } = await serve();
   const child = start(address, 'answer', 4, 8 * MiB, 3000);
   await until(() => held.fetches === 4);

@@ -1,5 +1,5 @@
-// Registrations of large buffers, whose pages a thread of the pool pins while the JS thread goes on. Owned by
-// Engine, on the JS thread.
+// Registers large buffers in the background: a thread of the pool pins their pages while the JS thread
+// continues. Owned by Engine, on the JS thread.
 #pragma once
 
 #include <node_api.h>
@@ -16,14 +16,14 @@ class BackgroundRegistrations {
  public:
   using Finished = std::function<void(std::uint64_t key, const fabric::Registration&)>;
 
-  /// `finished` is called on the JS thread, and no more once this has gone. The device stays open as long as
+  /// `finished` is called on the JS thread, never after this object is destroyed. The device stays open while
   /// a registration is under way.
   BackgroundRegistrations(napi_env env, std::weak_ptr<fabric::Device> device, Finished finished);
   ~BackgroundRegistrations();
   BackgroundRegistrations(const BackgroundRegistrations&) = delete;
   BackgroundRegistrations& operator=(const BackgroundRegistrations&) = delete;
 
-  /// From a call of JS. False: there is no thread for it.
+  /// Called during a call from JS. Returns false when no thread can do it.
   bool start(std::uint64_t key, std::shared_ptr<fabric::Registration> registration);
 
  private:
@@ -31,7 +31,7 @@ class BackgroundRegistrations {
 
   napi_env env_;
   std::weak_ptr<fabric::Device> device_;
-  std::shared_ptr<Finished> finished_;  ///< empty when this has gone
+  std::shared_ptr<Finished> finished_;  ///< empty after this object is destroyed
 };
 
 }  // namespace rdma_rpc::binding

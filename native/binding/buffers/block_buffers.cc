@@ -9,12 +9,12 @@ namespace rdma_rpc::binding {
 BlockBuffers::BlockBuffers(Napi::Env env, memory::Arena& arena, Collected collected)
     : env_(env),
       arena_(arena),
-      told_(collected),
+      finalizer_of_(collected),
       self_(std::make_shared<BlockBuffers*>(this)),
       young_(arena.largest()),
       counted_(arena.largest()) {
-  // Where only the object is heard of, its end would be taken for that of the memory.
-  if (told_ == Collected::object) return;
+  // With finalizers of objects only, the end of the old object would be mistaken for the end of the memory.
+  if (finalizer_of_ == Collected::object) return;
   const Napi::Value transfer =
       env.Global().Get("ArrayBuffer").As<Napi::Object>().Get("prototype").As<Napi::Object>().Get("transfer");
   if (transfer.IsFunction()) transfer_ = Napi::Persistent(transfer.As<Napi::Function>());
@@ -29,30 +29,30 @@ Napi::Value BlockBuffers::buffer(memory::BlockId block) {
   if (entry.buffer == nullptr) return make(block, entry);
   napi_value value = value_of(entry);
   if (is_transferred(value)) {
-    // The block has one reference more from now on, which returns when the transferred memory is free.
+    // The block gets one more reference, which is released when the transferred memory is free.
     arena_.retain(block);
     make_stray(entry)->references = 1;
     return make(block, entry);
   }
   if (value == nullptr) {
-    // Collected, and its finalizer has not run yet: that finalizer must not take the references that stand
-    // for the new buffer.
+    // The buffer has been collected, but its finalizer has not run yet. That finalizer must not release the
+    // references that belong to the new buffer.
     forget_weak(block, entry);
     napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
     return make(block, entry);
   }
-  if (!entry.weak) make_weak(block, entry);
+  if (!entry.weak && !entry.by_number) make_weak(block, entry);
   return Napi::Value(env_, value);
 }
 
-/// JS has the buffer from now on, and may drop it without a word.
+/// From now on JS has the buffer and may drop it without telling us.
 void BlockBuffers::make_weak(memory::BlockId block, Entry& entry) {
   napi_reference_unref(env_, entry.buffer, nullptr);
   entry.weak = true;
   young_.lent(arena_.at(block).capacity);
 }
 
-/// It is JS's no more, and has not been given back either.
+/// Called when JS no longer has the buffer, although it has not returned the lease.
 void BlockBuffers::forget_weak(memory::BlockId block, Entry& entry) {
   const memory::Block* memory = arena_.known(block);
   if (std::exchange(entry.weak, false) && memory != nullptr) young_.collected(memory->capacity);
@@ -60,8 +60,9 @@ void BlockBuffers::forget_weak(memory::BlockId block, Entry& entry) {
 
 Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
   const memory::Block& memory = arena_.at(block);
-  const bool of_memory = told_ == Collected::memory;
-  // Where only the object is heard of, nothing says when its memory is no longer counted.
+  const bool of_memory = finalizer_of_ == Collected::memory;
+  // With finalizers of objects only, nothing says when V8 stops counting the memory, so it is not counted
+  // here.
   auto link = std::make_unique<Link>(Link{self_, block, of_memory ? memory.capacity : 0, 0, nullptr});
   napi_value value = nullptr;
   if (napi_create_external_arraybuffer(env_, memory.data, memory.capacity,
@@ -70,11 +71,11 @@ Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
     return Napi::Value();
   }
   if (!of_memory) napi_add_finalizer(env_, value, nullptr, &BlockBuffers::finalize, link.get(), nullptr);
-  napi_create_reference(env_, value, 0, &entry.buffer);
+  entry.weak = !entry.by_number;
+  napi_create_reference(env_, value, entry.weak ? 0 : 1, &entry.buffer);
   if (link->counted != 0) count(counted_.made(link->counted));
   entry.link = link.release();
-  entry.weak = true;
-  young_.lent(memory.capacity);
+  if (entry.weak) young_.lent(memory.capacity);
   return Napi::Value(env_, value);
 }
 
@@ -99,7 +100,7 @@ void BlockBuffers::take(memory::BlockId block) {
   arena_.release(block);
 }
 
-/// The application's views become empty. Whoever reads the block next has another buffer of the same memory.
+/// Empties the views of the application. The next lease of the block gets another buffer of the same memory.
 void BlockBuffers::renew(memory::BlockId block, Entry& entry, napi_value value) {
   if (entry.weak) give_back(block, entry);
   napi_value moved = nullptr;
@@ -128,19 +129,27 @@ BlockBuffers::Entry* BlockBuffers::unreference(memory::BlockId block, napi_value
   Entry& entry = found->second;
   --entry.js_references;
   *value = value_of(entry);
+  if (*value == nullptr && entry.buffer != nullptr && entry.js_references == 0) {
+    // Collected, and its finalizer has not run yet: by then the block may have another holder, whose reference
+    // that finalizer must not take.
+    forget_weak(block, entry);
+    napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
+    entry.link = nullptr;
+  }
   if (!is_transferred(*value)) return &entry;
   make_stray(entry)->references = 1;
   return nullptr;
 }
 
-/// The buffer; null: there is none, or it has been collected. In a handle scope.
+/// Returns the buffer, or null when the block has none or it has been collected. Needs a handle scope.
 napi_value BlockBuffers::value_of(const Entry& entry) const {
   napi_value value = nullptr;
   if (entry.buffer != nullptr) napi_get_reference_value(env_, entry.buffer, &value);
   return value;
 }
 
-/// Whether the application has transferred the buffer. (Nobody here detaches one and keeps its reference.)
+/// Returns whether the application has transferred the buffer. (When this class detaches a buffer, it does
+/// not keep the reference.)
 bool BlockBuffers::is_transferred(napi_value value) const {
   bool detached = false;
   return value != nullptr && napi_is_detached_arraybuffer(env_, value, &detached) == napi_ok && detached;
@@ -152,7 +161,8 @@ bool BlockBuffers::transferred(const Entry& entry) const {
   return is_transferred(value_of(entry));
 }
 
-/// The block's next buffer is another one. The caller says how many references the stray has.
+/// Turns the block's buffer into a stray; the block's next buffer is another one. The caller sets how many
+/// references the stray has.
 BlockBuffers::Link* BlockBuffers::make_stray(Entry& entry) {
   napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
   Link* link = std::exchange(entry.link, nullptr);
@@ -161,7 +171,7 @@ BlockBuffers::Link* BlockBuffers::make_stray(Entry& entry) {
   return link;
 }
 
-/// The block goes: the stray's memory stays mapped.
+/// Keeps the memory of the stray mapped when its block is freed.
 void BlockBuffers::keep_pages(Link& stray) { stray.pages = arena_.keep_mapped(stray.block); }
 
 void BlockBuffers::finalize(napi_env, void*, void* hint) {
@@ -172,8 +182,8 @@ void BlockBuffers::finalize(napi_env, void*, void* hint) {
 void BlockBuffers::collected(Link& link) {
   uncount(link);
   if (strays_.erase(&link) != 0) {
-    // Where only the object is heard of, its memory may live on in the buffer that it was transferred to.
-    if (told_ == Collected::object) return;
+    // With finalizers of objects only, the memory may live on in the buffer that it was transferred to.
+    if (finalizer_of_ == Collected::object) return;
     for (std::uint32_t i = 0; i < link.references; ++i) arena_.release(link.block);
     if (on_collected_) on_collected_();
     return;
@@ -197,7 +207,7 @@ bool BlockBuffers::collectable() const {
   });
 }
 
-/// Detaches the buffer; its finalizer has nothing to give back.
+/// Detaches the buffer. Its finalizer then releases nothing.
 void BlockBuffers::drop(Entry& entry) {
   Link* link = std::exchange(entry.link, nullptr);
   if (entry.buffer == nullptr) return;
@@ -209,7 +219,7 @@ void BlockBuffers::drop(Entry& entry) {
   napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
 }
 
-/// V8 counts so much more external memory, or less.
+/// Changes the external memory that V8 counts by this many bytes.
 void BlockBuffers::count(std::int64_t change) {
   std::int64_t now = 0;
   if (change != 0) napi_adjust_external_memory(env_, change, &now);
@@ -219,7 +229,7 @@ void BlockBuffers::retire(memory::BlockId block) {
   const auto found = entries_.find(block);
   if (found == entries_.end()) return;
   if (transferred(
-          found->second)) {  // after its release: the memory is not the application's, but it is there
+          found->second)) {  // the application has kept the memory after its release, so it stays mapped
     keep_pages(*make_stray(found->second));
   } else {
     drop(found->second);
@@ -247,12 +257,12 @@ void BlockBuffers::close(bool thread_ends) {
   entries_.clear();
   for (Link* stray : strays_) {
     if (stray->pages == nullptr) keep_pages(*stray);
-    // The end of a thread runs all finalizers, although another thread may have the memory: it stays for
-    // ever.
-    if (thread_ends || told_ == Collected::object) new std::shared_ptr<const void>(stray->pages);
+    // The end of a thread runs all finalizers, although another thread may still use the memory. So the
+    // memory is never unmapped.
+    if (thread_ends || finalizer_of_ == Collected::object) new std::shared_ptr<const void>(stray->pages);
   }
   strays_.clear();
-  // An environment that ends has nothing to count for.
+  // V8's count does not matter when the environment ends.
   if (const std::int64_t change = counted_.close(); !thread_ends) count(change);
 }
 

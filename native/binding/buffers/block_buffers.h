@@ -1,15 +1,18 @@
-// The ArrayBuffers of arena blocks. A block has at most one that reads its memory, made when JS first asks
-// for it. While JS holds a lease the reference here is weak: when the last view has been collected the lease
-// counts as returned. Owned by NativeContext, on the JS thread.
+// The ArrayBuffers of arena blocks. A block has at most one ArrayBuffer of its memory, made when JS first
+// asks for it. While an application holds a lease, the reference here is weak: when the last view has been
+// collected, the lease counts as returned. While the runtime holds a block by its number, as it does for the
+// messages that it encodes, the reference is strong. The number outlives the views: if such a block came back
+// by itself, the runtime would release it once more, then from under its next holder. Owned by NativeContext,
+// on the JS thread.
 //
-// A lease of the application that is given back takes its ArrayBuffer along: all views of it become empty, so
-// that none of them ever shows what the block holds next. Its memory moves to a new ArrayBuffer
-// (ArrayBuffer.prototype.transfer), which the next lease of the block gets: 0.7 us, where detaching one and
-// making another takes 2 to 3. Buffers that only the runtime has seen are kept as they are.
+// When the application returns a lease, all views of its ArrayBuffer become empty, so that none of them ever
+// shows the next contents of the block. The memory moves to a new ArrayBuffer
+// (ArrayBuffer.prototype.transfer), which the next lease of the block gets. This takes 0.7 us; detaching one
+// buffer and making another takes 2 to 3 us. Buffers that only the runtime has seen are kept as they are.
 //
-// An application may transfer such a buffer (`transfer()`, a byte stream): its memory then belongs to another
-// ArrayBuffer that nobody here knows. Such a buffer is a stray. What it refers to is neither given to anybody
-// else nor unmapped before the engine says that the memory is free.
+// An application may transfer such a buffer (`transfer()`, a byte stream). Its memory then belongs to another
+// ArrayBuffer that is unknown here. Such a buffer is called a stray. Its memory is neither reused nor
+// unmapped before the JS engine says that it is free.
 #pragma once
 
 #include <napi.h>
@@ -26,55 +29,66 @@
 
 namespace rdma_rpc::binding {
 
-/// Who tells that a buffer was collected: its memory, which also knows of buffers that were transferred to
-/// another thread, or, since Deno tells nothing of that, the object.
+/// Whose finalizer says that a buffer was collected. The finalizer of the memory also covers buffers that
+/// were transferred to another thread. Deno does not call it, so there the finalizer of the object is used.
 enum class Collected { memory, object };
+
+/// How JS holds a block: by its ArrayBuffer, which an application may drop without a word, or by its number,
+/// which the runtime always gives back.
+enum class HeldBy { buffer, number };
 
 class BlockBuffers {
  public:
   BlockBuffers(Napi::Env env, memory::Arena& arena, Collected collected);
   ~BlockBuffers();
 
-  /// JS got one more reference to the block: by allocBlock, or in an event.
-  void lent(memory::BlockId block) { ++entry(block).js_references; }
-  /// JS gives one back whose buffer no application has seen: the next one gets the same buffer. Numbers that
-  /// it does not hold are ignored.
+  /// Counts one more reference that JS has to the block, from allocBlock() or an event. The first one says how
+  /// JS holds the block.
+  void lent(memory::BlockId block, HeldBy held_by) {
+    Entry& lent = entry(block);
+    if (lent.js_references++ == 0) lent.by_number = held_by == HeldBy::number;
+  }
+  /// Releases a reference of JS whose buffer the application has not seen; the next lease gets the same
+  /// buffer. Ignores blocks that JS does not hold.
   void release(memory::BlockId block) { release(block, &memory::Arena::release); }
-  /// The same for a block that nothing has come of, see Arena::release_unused().
+  /// The same for a block that was never used, see Arena::release_unused().
   void discard(memory::BlockId block) { release(block, &memory::Arena::release_unused); }
-  /// Gives one back like release(), and empties the buffer: no view of it shows what becomes of the memory.
+  /// Releases a reference like release(), and detaches the buffer, so that no view shows the memory later.
   void take(memory::BlockId block);
-  /// The memory of a block that JS holds; empty value otherwise.
+  /// Returns the ArrayBuffer of a block that JS holds; an empty value otherwise.
   Napi::Value buffer(memory::BlockId block);
-  /// Detaches the buffer: its memory goes back to the system.
+  /// Detaches the buffer of a block whose memory goes back to the system.
   void retire(memory::BlockId block);
-  /// The context closes: detaches all. `thread_ends`: strays may live on in another thread.
+  /// Detaches all buffers when the context closes. With `thread_ends`, strays may live on in another thread.
   void close(bool thread_ends = false);
-  /// The thread ends: lets go of all as they are, since nobody can look into them any more.
+  /// Releases all buffers without detaching them. Called at the end of the thread, when no JS can read them.
   void forget();
-  /// There is memory that would come back if its buffers were collected, as far as nobody looks at them.
+  /// Returns true when a collection could free memory: JS holds buffers that the application may have
+  /// dropped.
   bool collectable() const;
   /// Called after a collected buffer has released its block.
   void on_collected(std::function<void()> callback) { on_collected_ = std::move(callback); }
-  /// JS holds buffers that it may have forgotten, and how many bytes that is.
+  /// Decides when V8 collects buffers that the application may have dropped.
   YoungBuffers& young() { return young_; }
-  /// Called now and then: V8 counts no memory of an idle program that is not lent (CountedMemory).
+  /// Called about every 500 ms: for an idle program V8 stops counting memory that is not lent
+  /// (CountedMemory).
   void rest() { count(counted_.rest()); }
 
  private:
-  /// Of one buffer, for its finalizer, which may run long after this object is gone and deletes it.
+  /// Belongs to one buffer. Its finalizer deletes the link, possibly long after this object is destroyed.
   struct Link {
     std::weak_ptr<BlockBuffers*> owner;
     memory::BlockId block;
-    std::size_t counted = 0;            ///< bytes of it that CountedMemory knows of
-    std::uint32_t references = 0;       ///< of a stray: to its block
-    std::shared_ptr<const void> pages;  ///< of a stray whose block is gone
+    std::size_t counted = 0;            ///< bytes that CountedMemory counts for it
+    std::uint32_t references = 0;       ///< stray: number of references to its block
+    std::shared_ptr<const void> pages;  ///< stray whose block is gone: keeps its memory mapped
   };
   struct Entry {
     std::uint32_t js_references = 0;
     napi_ref buffer = nullptr;
-    Link* link = nullptr;  ///< of the buffer, while its references are JS's
+    Link* link = nullptr;  ///< of `buffer`
     bool weak = false;
+    bool by_number = false;
   };
 
   void release(memory::BlockId block, void (memory::Arena::*release_block)(memory::BlockId));
@@ -98,7 +112,7 @@ class BlockBuffers {
 
   Napi::Env env_;
   memory::Arena& arena_;
-  const Collected told_;
+  const Collected finalizer_of_;
   std::shared_ptr<BlockBuffers*> self_;
   std::unordered_map<memory::BlockId, Entry> entries_;
   std::unordered_set<Link*> strays_;

@@ -1,7 +1,7 @@
-// The ArrayBuffers that JS reads the receives of one session through: one for each window
+// The ArrayBuffers through which JS reads the receives of one session: one for each window
 // (boundary::receive_window), made when JS first reads in it. V8 counts them like any other external memory,
-// which is why there is not one for all of a session's receives, however few it uses. Owned by Engine, on the
-// JS thread.
+// so a single buffer would count all receives of a session, however few it uses. Owned by Engine, on the JS
+// thread.
 #pragma once
 
 #include <napi.h>
@@ -24,7 +24,7 @@ class ReceiveWindows {
     return made;
   }
 
-  /// The memory goes: no view shows what becomes of it.
+  /// Called before the memory is freed, so that no view shows its next contents.
   void detach(Napi::Env env) {
     const Napi::HandleScope scope(env);
     for (Napi::Reference<Napi::ArrayBuffer>& each : windows_) {
@@ -33,7 +33,7 @@ class ReceiveWindows {
     forget();
   }
 
-  /// The thread ends, and nobody can look into them any more.
+  /// Called at the end of the thread, when no JS can read them any more.
   void forget() {
     for (Napi::Reference<Napi::ArrayBuffer>& each : windows_) each.Reset();
     windows_.clear();

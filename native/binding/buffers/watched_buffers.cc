@@ -30,7 +30,7 @@ class WatchedBuffers::Watch final : public fabric::Presence {
   napi_env env_;
   std::shared_ptr<Watches> watches_;
   std::uint64_t key_;
-  napi_ref buffer_;  ///< weak: JS keeps what calls use (runtime/boundary/outgoing/bulk.ts)
+  napi_ref buffer_;  ///< weak: JS keeps buffers that calls use (runtime/boundary/outgoing/bulk.ts)
   void* data_;
   std::size_t bytes_;
 };

@@ -1,6 +1,7 @@
-// Whether buffers that the application has lent to calls still have their memory: `transfer()`, posting to a
-// worker and byte streams take it away at any moment, and Node-API cannot hold it. One watch per buffer,
-// shared by all calls and the registration that use it. Owned by Engine, on the JS thread.
+// Watches whether buffers that the application has lent to calls still have their memory. `transfer()`,
+// posting to a worker and byte streams may take it away at any moment, and Node-API cannot prevent that. Each
+// buffer has one watch, shared by its registration and all calls that use it. Owned by Engine, on the JS
+// thread.
 #pragma once
 
 #include <napi.h>
@@ -16,7 +17,8 @@ namespace rdma_rpc::binding {
 class WatchedBuffers {
  public:
   explicit WatchedBuffers(Napi::Env env);
-  /// `key` is the buffer's identity. Null when the engine refuses, as one that is being terminated does.
+  /// Returns the watch of the buffer, whose identity is `key`. Returns null when the JS engine refuses, as it
+  /// does while the thread is being terminated.
   std::shared_ptr<const fabric::Presence> watch(std::uint64_t key, napi_value buffer);
 
  private:
@@ -24,7 +26,7 @@ class WatchedBuffers {
   using Watches = std::unordered_map<std::uint64_t, std::weak_ptr<Watch>>;
 
   Napi::Env env_;
-  std::shared_ptr<Watches> watches_;  ///< also of each watch, which may be the last to go
+  std::shared_ptr<Watches> watches_;  ///< shared with each watch, which may outlive this object
 };
 
 }  // namespace rdma_rpc::binding

@@ -1,5 +1,5 @@
-// The clock that the binding goes by: CLOCK_MONOTONIC, as libuv's uv_hrtime(), but there where libuv is not.
-// A read costs about 20 ns and makes no system call.
+// The clock of the binding: CLOCK_MONOTONIC, like libuv's uv_hrtime(), but available without libuv. A read
+// takes about 20 ns and makes no system call.
 #pragma once
 
 #include <time.h>

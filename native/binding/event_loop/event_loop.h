@@ -1,5 +1,6 @@
-// What the pump needs of the event loop of its JS thread. Two make it: UvEventLoop is Node's own, WaitThread
-// goes without libuv, for Bun and Deno. Chosen when a context opens; used by the pump, on the JS thread.
+// The event loop of a JS thread, as the pump needs it. There are two implementations: UvEventLoop for Node,
+// and WaitThread without libuv, for Bun and Deno. Chosen when a context opens; used by the pump, on the JS
+// thread.
 #pragma once
 
 #include <node_api.h>
@@ -13,11 +14,11 @@ namespace rdma_rpc::binding {
 
 class EventLoop {
  public:
-  /// The pump. All on the JS thread, never one inside another, and none once the loop was told to stop.
+  /// The pump. Its functions are called on the JS thread, never one inside another, and not after stop().
   class Listener {
    public:
     virtual void turn() = 0;
-    /// The descriptor can be read.
+    /// Called when the descriptor can be read.
     virtual void readable() = 0;
     virtual void tick() = 0;
 
@@ -26,22 +27,24 @@ class EventLoop {
   };
 
   virtual ~EventLoop() = default;
-  /// From now on the loop does not block, and each of its iterations has a turn().
+  /// From now on the loop does not block, and calls turn() in each iteration.
   virtual void spin() = 0;
-  /// No turn() any more: readable() tells when to go on.
+  /// Stops calling turn(). From now on readable() says when there is work.
   virtual void rest() = 0;
-  /// One tick() after so long, instead of one that is still to come.
+  /// Calls tick() once after `ms`. Replaces a tick() that is still pending.
   virtual void tick_after(std::uint64_t ms) = 0;
   virtual void stop() = 0;
-  /// Stops, and lets go of the descriptor at once. `then` runs in a later iteration, when this object may go.
+  /// Stops and releases the descriptor at once. `then` runs in a later iteration and may destroy this object.
   virtual void close(std::function<void()> then) = 0;
-  /// True where what JS has promised in a callback goes on only after the turn: then one batch is a turn.
+  /// Returns true where promises that a callback resolves continue only after the turn. A turn is then
+  /// limited to one batch.
   virtual bool promises_wait_for_turn() const = 0;
 };
 
 enum class LoopKind { libuv, thread };
 
-/// Watches `fd`. Keeps no process alive while it rests. Null, with the reason in `error`.
+/// Opens an event loop that watches `fd`. It does not keep the process alive while it rests. Returns null,
+/// with the reason in `error`, when that fails.
 std::unique_ptr<EventLoop> open_event_loop(LoopKind kind, napi_env env, int fd, EventLoop::Listener& listener,
                                            std::string* error);
 

@@ -12,22 +12,23 @@ namespace {
 /// Spinning is worth at most what a wake-up costs: 2 us on one CPU, tens of us across CPUs of a virtual
 /// machine.
 constexpr std::uint64_t kSpinAfterTrafficNs = 50'000;
-/// Poll so long in native code before going round the loop once more: a turn of the loop costs 0.3 us.
+/// Time to poll in native code before returning to the event loop, one iteration of which costs 0.3 us.
 constexpr std::uint64_t kSpinPerTurnNs = 5'000;
-/// A clock costs more than a poll that finds nothing.
+/// Number of polls for each reading of the clock, which costs more than a poll that finds nothing.
 constexpr std::uint32_t kPollsPerClock = 8;
-/// For what no completion announces: the timeouts of cancelled calls and of calls that wait for memory, ...
+// Work that no completion announces, by how often it is checked.
+/// Timeouts of cancelled calls, and of calls that wait for memory.
 constexpr std::uint64_t kTickMs = 5;
-/// ... the timeout of a peer that does not let go of such a call, ...
+/// Time limits of peers for which calls wait.
 constexpr std::uint64_t kHoldTickMs = session::kHoldCheckNs / 1'000'000;
-/// ... what the counters page says, ...
+/// Writing the counters page.
 constexpr std::uint64_t kReportMs = 100;
-/// ... (what is done when there is little to do: that often, and so many times after the last traffic) ...
+/// Calls of `rest_`, and how many of them follow the last traffic.
 constexpr std::uint64_t kRestNs = 500'000'000;
 constexpr int kRests = 2;
-/// (the longest lag is that of this and of the last such time) ...
+/// The longest lag is that of this window and of the one before.
 constexpr std::uint64_t kLagWindowNs = 1'000'000'000;
-/// ... and registrations, and chunks of the arena, that have been idle for long.
+/// Registrations and chunks of the arena that have been idle for long.
 constexpr std::uint64_t kSlowTickMs = 1000;
 
 }  // namespace
@@ -68,9 +69,9 @@ void Pump::readable() {
 }
 
 void Pump::sleep() {
-  // The rest of a bulk transfer, say, has no completion that would wake us.
+  // No completion would wake us for unfinished work, such as the rest of a bulk transfer.
   if (context_->unfinished() || context_->has_events()) return;
-  // Armed, then looked at once more: what came in between would announce itself to nobody.
+  // arm() polls once more after arming; a completion that arrived in between would not wake us.
   if (!context_->cq().arm()) return;
   ++counters_.sleeps;
   spinning_ = false;
@@ -91,11 +92,11 @@ void Pump::tick() {
 }
 
 void Pump::stop() {
-  spinning_ = true;  // nothing can wake it any more
+  spinning_ = true;  // makes wake() do nothing from now on
   loop_->stop();
 }
 
-/// One batch. True when there was one, or when there is more to do at once.
+/// Processes one batch. Returns true when there was one, or when there is more to do at once.
 bool Pump::work(std::uint64_t now_ns) {
   const std::uint32_t events = context_->progress(clock_ ? clock_() : now_ns);
   if (events != 0) {
@@ -107,7 +108,7 @@ bool Pump::work(std::uint64_t now_ns) {
       stop();
       return false;
     }
-    // What JS has answered was answered now.
+    // JS has taken time: its responses are submitted now.
     const std::uint64_t later_ns = this->now_ns();
     context_->set_time(later_ns);
     if (!clock_) note_lag(later_ns - now_ns);
@@ -118,8 +119,8 @@ bool Pump::work(std::uint64_t now_ns) {
   return events != 0 || more;
 }
 
-/// Works as long as there is something to do, and looks for more for a while: most answers come within the
-/// time that the loop would take to get back here. True when there was something.
+/// Works while there is something to do, then polls for a while: most responses arrive within the time that
+/// one iteration of the event loop takes. Returns true when there was something to do.
 bool Pump::work_and_spin() {
   const bool spins = polling_ != Polling::event;
   bool traffic = false;
@@ -127,8 +128,8 @@ bool Pump::work_and_spin() {
   std::uint64_t now = monotonic_ns();
   if (turn_ended_ns_ != 0) note_lag(now - turn_ended_ns_);
   context_->page().turn(now, true);
-  // From the end of the last turn, also when this has slept since: a thread that is busy elsewhere wakes
-  // late.
+  // Measured from the end of the last turn even if the pump has slept since, because a thread that is busy
+  // elsewhere wakes late.
   const std::uint64_t turn_ends = now + turn_max_ns(now - std::min(now, left_ns_));
   std::uint64_t spin_ends = now + kSpinPerTurnNs;
   while (now < turn_ends) {
@@ -162,13 +163,12 @@ void Pump::turn() {
   }
   run_periodic(now);
   if (polling_ == Polling::busy) return;
-  // While the peer waits for this CPU, going to sleep is the fastest way to its answer.
+  // When the peer needs this CPU, sleeping is the fastest way to get its response.
   const bool sleeps = polling_ == Polling::event || context_->cq().peer_shares_cpu();
   if (sleeps || now - last_traffic_ns_ >= kSpinAfterTrafficNs) sleep();
 }
 
-/// What is due every now and then, whatever comes meanwhile: each turn looks, since a timer would be put off
-/// by each sleep.
+/// Does periodic work. Every turn checks whether some is due, since every sleep restarts the timer.
 void Pump::run_periodic(std::uint64_t now_ns) {
   if (collections_.due(context_->awaits_memory(), now_ns)) {
     const bool collected = collect_();

@@ -1,6 +1,6 @@
-// The pump: turns a context's work inside the event loop of its JS thread. While there is traffic it spins
-// (the loop does not block); otherwise it arms the completion queue and sleeps on its descriptor. Owned by
-// Engine; every callback runs on the JS thread, from the event loop.
+// The pump runs a context in the event loop of its JS thread. While there is traffic it spins (the loop does
+// not block); otherwise it arms the completion queue and sleeps on its descriptor. Owned by Engine; every
+// callback runs on the JS thread, from the event loop.
 #pragma once
 
 #include <algorithm>
@@ -20,32 +20,34 @@ enum class Polling { adaptive, busy, event };
 
 struct PumpCounters {
   std::uint64_t turns = 0, batches = 0, sleeps = 0;
-  /// In the last second or two: how long, at most, the thread was awake and did not look for completions.
+  /// The longest time in the last second or two in which the thread was awake but did not poll completions.
   std::uint64_t lag_max_ns = 0;
 };
 
 class Pump final : private EventLoop::Listener {
  public:
-  /// `deliver(count, now_ns)` enters JS with the events of about that time; false: JS cannot run any more.
-  /// `collect` is called now and then while calls wait for arena memory; false: there was nothing to collect.
+  /// `deliver(count, now_ns)` enters JS with this number of events; `now_ns` is about the time at which they
+  /// occurred. It returns false when JS cannot run any more. `collect` is called from time to time while
+  /// calls wait for arena memory. It returns false when there was nothing to collect.
   Pump(session::Context& context, Polling polling, std::function<bool(std::uint32_t, std::uint64_t)> deliver,
        std::function<bool()> collect);
-  /// Called every now and then after there was something to do: others may want to know how things are.
+  /// Sets a function that is called at most every 100 ms, after there was work, to publish counters.
   void on_report(std::function<void()> report) { report_ = std::move(report); }
-  /// Called every half a second from some traffic on, and twice after it.
+  /// Sets a function that is called every 500 ms while there is traffic, and twice after it has ended.
   void on_rest(std::function<void()> rest) { rest_ = std::move(rest); }
-  /// First of all. False, with the reason in `error`: there is no such event loop.
+  /// Must be called first. Returns false, with the reason in `error`, when there is no such event loop.
   bool open(LoopKind kind, napi_env env, std::string* error);
   Pump(const Pump&) = delete;
   Pump& operator=(const Pump&) = delete;
 
-  /// The time that sessions go by.
+  /// Returns the time on the clock of the sessions.
   std::uint64_t now_ns() const { return clock_ ? clock_() : monotonic_ns(); }
-  /// Another clock instead of the machine's. For a stepped simulation.
+  /// Replaces the clock of the machine, for a stepped simulation.
   void set_clock(std::function<std::uint64_t()> now_ns) { clock_ = std::move(now_ns); }
-  /// There is something to do: the next turn comes with the loop's next iteration.
+  /// Called when there is work. The next turn is in the loop's next iteration.
   void kick();
-  /// `then` runs when the event loop has let go of this. The context may be destroyed at once.
+  /// Closes the pump. The context may be destroyed at once; `then` runs when the event loop has released the
+  /// pump.
   void close(std::function<void()> then);
   const PumpCounters& counters() const { return counters_; }
 
@@ -74,17 +76,17 @@ class Pump final : private EventLoop::Listener {
   bool one_batch_a_turn_ = false;
   bool spinning_ = false, in_turn_ = false;
   std::uint64_t last_traffic_ns_ = 0;
-  std::uint64_t checked_ns_ = 0;  ///< when run_periodic() has done something last
+  std::uint64_t checked_ns_ = 0;  ///< when run_periodic() last checked idle memory
   PumpCounters counters_;
-  std::uint64_t turn_ended_ns_ = 0;  ///< 0: it has slept since
-  std::uint64_t left_ns_ = 0;        ///< when the last turn ended, or this was made
+  std::uint64_t turn_ended_ns_ = 0;  ///< 0 when it has slept since the last turn
+  std::uint64_t left_ns_ = 0;        ///< when the last turn ended, or when the pump was made
   std::uint64_t lag_ns_ = 0, lag_since_ns_ = 0, lag_before_ns_ = 0;
   std::uint64_t reported_ns_ = 0;
   std::uint64_t trimmed_ns_ = 0;
   bool trims_ = false;  ///< the arena has more to give back
   bool unreported_ = true;
   std::uint64_t rest_ns_ = 0;
-  int rests_left_ = 0;  ///< how often rest_ is to be called if nothing comes
+  int rests_left_ = 0;  ///< number of calls of rest_ that are left without traffic
 };
 
 }  // namespace rdma_rpc::binding

@@ -1,6 +1,6 @@
-// The async context in which native code enters JS: the root, which belongs to nobody, so that no store of an
-// AsyncLocalStorage is current there. A context of our own (napi_async_init) would keep the stores of the
-// caller for whom it was made, show them to every later call and hold them in memory for as long as it lives.
+// The async context in which native code enters JS: the root context, which belongs to no caller, so that it
+// has no store of an AsyncLocalStorage. A context of our own (napi_async_init) would keep the stores of the
+// caller for whom it was made, show them to every later call, and keep them in memory as long as it lives.
 // Used by the engine for each batch of events and by the runtime for its own root scope
 // (runtime/core/scopes.ts), on the JS thread.
 #pragma once
@@ -9,11 +9,10 @@
 
 namespace rdma_rpc::binding {
 
-/// What Node-API takes for "no async context".
+/// The value that means "no async context" in Node-API.
 inline constexpr napi_async_context kRootContext = nullptr;
 
-/// For JS: calls its argument in the root context, whatever context it is called in, and returns what that
-/// returns.
+/// For JS: calls its argument in the root context, whatever the current context is, and returns the result.
 inline Napi::Value run_in_root(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   napi_value result = nullptr;

@@ -1,5 +1,6 @@
 // The event loop of Node: an idle handle keeps it from blocking, a poll handle watches the completion queue.
-// The only file of the addon that calls libuv: elsewhere its functions end the process, or are not there.
+// The only file of the addon that calls libuv: in other runtimes its functions abort the process or are
+// missing.
 #pragma once
 
 #include <uv.h>

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kStackBytes = 256 * 1024;
 enum Watched : std::uint32_t { kCompletions, kTimer, kEnd };
 
-/// To be reported once, then not before it is watched again.
+/// Arms the descriptor for one report.
 bool watch(int epoll, int operation, int fd, Watched which) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLONESHOT;
@@ -35,7 +35,7 @@ std::unique_ptr<EventLoop> WaitThread::open(napi_env env, int fd, Listener& list
   if (error->empty()) *error = loop->start(fd);
   if (error->empty()) return loop;
   if (loop->function_ != nullptr) {
-    // The thread-safe function lets go of it in its own time.
+    // The thread-safe function releases the object later, so it is deleted then.
     WaitThread* mine = loop.release();
     mine->close([mine] { delete mine; });
   }
@@ -81,7 +81,7 @@ std::string WaitThread::start(int fd) {
   end_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (epoll_ < 0 || timer_ < 0 || end_ < 0 || !watch(epoll_, EPOLL_CTL_ADD, fd_, kCompletions) ||
       !watch(epoll_, EPOLL_CTL_ADD, timer_, kTimer) || !watch(epoll_, EPOLL_CTL_ADD, end_, kEnd)) {
-    return std::string("the thread that waits has no descriptor: ") + std::strerror(errno);
+    return std::string("cannot open the descriptors of the waiting thread: ") + std::strerror(errno);
   }
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
@@ -94,15 +94,15 @@ std::string WaitThread::start(int fd) {
       },
       this);
   ::pthread_attr_destroy(&attributes);
-  if (error != 0) return std::string("the thread that waits cannot be started: ") + std::strerror(error);
+  if (error != 0) return std::string("cannot start the waiting thread: ") + std::strerror(error);
   running_ = true;
   return {};
 }
 
-// --- on the thread that waits
+// --- on the waiting thread
 
 void WaitThread::wait() {
-  sigset_t all;  // the process's signals are for its own threads
+  sigset_t all;  // signals of the process are handled by its other threads
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
   std::array<epoll_event, 3> events;
@@ -118,7 +118,7 @@ void WaitThread::wait() {
   }
 }
 
-/// On either thread. False: the environment is going, and the function may not be called again.
+/// Called on both threads. Returns false when the environment is ending; it must not be called again then.
 bool WaitThread::post() {
   if (posted_.exchange(true)) return true;
   return napi_call_threadsafe_function(function_, nullptr, napi_tsfn_nonblocking) == napi_ok;
@@ -127,7 +127,7 @@ bool WaitThread::post() {
 // --- on the JS thread
 
 void WaitThread::arrived() {
-  posted_ = false;  // first, so that what becomes ready from here on is posted again
+  posted_ = false;  // first, so that a descriptor that becomes ready from here on is posted again
   const bool readable = readable_.exchange(false);
   const bool ticked = ticked_.exchange(false);
   if (stopped_) return;
@@ -148,8 +148,8 @@ void WaitThread::came_round() {
   go_on();
 }
 
-/// Not by posting to ourselves: what is posted while a thread-safe function runs is carried out at once, a
-/// thousand times over, before the loop looks at its sockets again.
+/// Continues by setImmediate() and not by posting: a call that is posted while a thread-safe function runs is
+/// executed at once, up to a thousand times, before the loop serves its sockets again.
 void WaitThread::go_on() {
   if (stopped_ || !spinning_ || immediate_) return;
   const Napi::HandleScope scope(env_);
@@ -163,7 +163,7 @@ void WaitThread::go_on() {
 void WaitThread::spin() {
   if (stopped_) return;
   spinning_ = true;
-  // From anywhere, a finalizer too, where JS must not be entered: so not by setImmediate().
+  // May be called from a finalizer, where JS must not be entered, so setImmediate() cannot be used here.
   if (!in_callback_ && !immediate_) post();
 }
 
@@ -203,7 +203,7 @@ void WaitThread::close(std::function<void()> then) {
   napi_release_threadsafe_function(function_, napi_tsfn_abort);
 }
 
-/// Nothing calls this object any more. The end of the environment may get here before close() does.
+/// From here on nothing calls this object. The end of the environment may call this before close() does.
 void WaitThread::released() {
   stop();
   released_ = true;

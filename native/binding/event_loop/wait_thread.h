@@ -1,10 +1,11 @@
-// An event loop for JS runtimes without libuv (Bun, Deno): a thread waits for the completion queue's
-// descriptor and the timer, and calls the JS thread through a thread-safe function. While the pump spins its
-// turns come by setImmediate(), and the thread is not needed. Used by the pump, on the JS thread.
+// An event loop for JS runtimes without libuv (Bun, Deno). A thread waits for the descriptor of the
+// completion queue and for the timer, and calls the JS thread through a thread-safe function. While the pump
+// spins, its turns are called by setImmediate(), and the thread is not needed. Used by the pump, on the JS
+// thread.
 //
-// The thread touches neither context nor device: it says which descriptor was ready and waits again. Each
-// descriptor is armed for one report (EPOLLONESHOT), so a completion queue that nobody has read yet does not
-// keep the thread busy, and rest() arms it with one system call and without waking the thread.
+// The thread touches neither context nor device: it reports which descriptor was ready and waits again. Each
+// descriptor is armed for one report (EPOLLONESHOT). So a completion queue that has not been read yet does
+// not keep the thread busy, and rest() arms it with one system call, without waking the thread.
 #pragma once
 
 #include <pthread.h>
@@ -44,19 +45,19 @@ class WaitThread final : public EventLoop {
   const napi_env env_;
   Listener& listener_;
   std::function<void()> then_;
-  /// What a setImmediate() that comes late finds: null when this object has gone.
+  /// Read by a late setImmediate() callback: null when this object has been destroyed.
   std::shared_ptr<WaitThread*> self_;
 
   int fd_ = -1, epoll_ = -1, timer_ = -1, end_ = -1;
   pthread_t thread_{};
   napi_threadsafe_function function_ = nullptr;
   napi_ref set_immediate_ = nullptr, turn_ = nullptr;
-  bool running_ = false;  ///< the thread is there
+  bool running_ = false;  ///< the thread has been started
   bool spinning_ = false, in_callback_ = false, immediate_ = false, stopped_ = false, released_ = false;
 
   // Set by the thread, cleared by the JS thread.
   std::atomic<bool> readable_ = false, ticked_ = false;
-  /// A call of `function_` is on its way: one is enough.
+  /// A call of `function_` is pending; one at a time is enough.
   std::atomic<bool> posted_ = false;
 };
 

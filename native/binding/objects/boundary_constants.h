@@ -61,7 +61,7 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                {"messageBytes", ev::message_bytes},
                {"timeoutUs", ev::timeout_us},
                {"reason", ev::reason},
-               {"beyondReplyBuffer", ev::beyond_reply_buffer},
+               {"refusedBytes", ev::refused_bytes},
                {"metadataOffset", ev::metadata_offset},
                {"processed", ev::processed},
                {"part", ev::part},
@@ -123,7 +123,7 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                      {"verbs", fabric::kVerbsVersion},
                      {"tcp", fabric::kTcpVersion}});
   group("Limits", {{"callSlots", session::kCallSlotsMax},
-                   {"sessionPlaces", session::kSessionPlaces - 1},
+                   {"sessionIndexMask", session::kSessionsMax - 1},
                    {"slotShare", session::kSlotShare},
                    {"reservedSlots", session::kReservedSlots},
                    {"receivesBesides", session::kControlReceives + session::kOverflowSlots},

@@ -8,7 +8,7 @@
 
 namespace rdma_rpc::binding {
 
-/// runtime/core/options.ts has checked the ranges of those that are there.
+/// Reads limits whose ranges runtime/core/options.ts has checked; missing ones keep their defaults.
 fabric::VerbsOptions read_verbs(const Napi::Value& value) {
   fabric::VerbsOptions options;
   if (!value.IsObject()) return options;

@@ -1,5 +1,5 @@
-// The options of a context as JS gives them (NativeOptions in runtime/native/native.ts). Read when one is made, on
-// the JS thread.
+// The options of a context as JS gives them (NativeOptions in runtime/native/native.ts). Read when one is
+// made, on the JS thread.
 #pragma once
 
 #include <napi.h>
@@ -9,7 +9,7 @@
 namespace rdma_rpc::binding {
 
 EngineOptions read_options(const Napi::Object& given);
-/// Of `verbs` alone; fields that are not there keep their defaults.
+/// Reads the options of the fabric verbs; missing fields keep their defaults.
 fabric::VerbsOptions read_verbs(const Napi::Value& value);
 
 }  // namespace rdma_rpc::binding

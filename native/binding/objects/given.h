@@ -1,5 +1,5 @@
-// Numbers of an object that JS gives: options of contexts and sessions. Read on the JS thread;
-// the TypeScript side has checked them.
+// Reads numbers from an object of JS: options of contexts and sessions, which TypeScript has checked. On the
+// JS thread.
 #pragma once
 
 #include <napi.h>

@@ -1,4 +1,5 @@
-// A bulk submission and its gather entries: submitBulk() of runtime/native/native.ts. On the JS thread.
+// Reads the arguments of submitBulk() of runtime/native/native.ts: a bulk submission and its gather entries.
+// On the JS thread.
 #pragma once
 
 #include <napi.h>
@@ -13,14 +14,15 @@ namespace rdma_rpc::binding {
 
 enum class GatherEntriesRead : std::uint8_t { all, thread_ends, no_bytes };
 
-/// What submitBulk() is given, but for its slot and gather entries.
+/// Reads all arguments of submitBulk() except the slot and the gather entries.
 session::BulkSubmission read_submission(const Napi::CallbackInfo& info);
 
-/// The first `count` of Engine::gather_entries(), see session/boundary.h. `no_bytes`: one of them is in no
-/// block.
+/// Reads the first `count` of Engine::gather_entries(), see session/boundary.h. Returns `no_bytes` when one
+/// of them is not in a block.
 GatherEntriesRead read_gather_entries(Engine& engine, std::uint32_t count,
                                       std::vector<session::GivenGatherEntry>& gather_entries);
-/// `values`: an array of Uint8Arrays; `keys`: of as many numbers. `no_bytes`: one of them is no Uint8Array.
+/// Reads gather entries from `values`, an array of Uint8Arrays, and `keys`, an array of as many numbers.
+/// Returns `no_bytes` when a value is not a Uint8Array.
 GatherEntriesRead read_gather_entries(Napi::Env env, Napi::Value values, Napi::Value keys, Engine& engine,
                                       std::vector<session::GivenGatherEntry>& gather_entries);
 

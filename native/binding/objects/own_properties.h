@@ -1,4 +1,4 @@
-// Properties of an object that JS reads for each message or each turn: the context's. On the JS thread.
+// Defines properties of the context object, which JS reads for each message or each turn. On the JS thread.
 #pragma once
 
 #include <napi.h>
@@ -7,15 +7,15 @@
 
 namespace rdma_rpc::binding {
 
-/// A property as an object literal would have it. With more than a dozen that are set one after the other V8
-/// keeps the object as a hash table, and all JS that reads one of them has to call for it.
+/// Defines a property like one in an object literal. When more than a dozen are set one after the other, V8
+/// stores the object as a hash table, and reading a property from JS then needs a call.
 template <class Value>
 void give(const Napi::Object& self, const char* name, Value value) {
   self.DefineProperty(
       Napi::PropertyDescriptor::Value(name, Napi::Value::From(self.Env(), value), napi_default_jsproperty));
 }
 
-/// `method` of `Owner` as a function that knows its owner.
+/// Calls `method` of the `Owner` that belongs to the function.
 template <auto method, class Owner>
 Napi::Value call_method(const Napi::CallbackInfo& info) {
   auto* owner = static_cast<Owner*>(info.Data());
@@ -27,9 +27,9 @@ Napi::Value call_method(const Napi::CallbackInfo& info) {
   }
 }
 
-/// A method of this object alone. One of its class has to look for its owner in a private property of `this`,
-/// by a call of V8's that costs as much as the rest of going into native code. `owner` lives as long as
-/// `self`, which whoever has the function keeps.
+/// Defines a method of this object only. A method of its class would have to find its owner in a private
+/// property of `this`, by a call of V8 that costs as much as the rest of entering native code. `owner` lives
+/// as long as `self`, which the function keeps alive.
 template <auto method, class Owner>
 void give_method(const Napi::Object& self, const char* name, Owner* owner) {
   const auto function = Napi::Function::New<&call_method<method, Owner>>(self.Env(), name, owner);

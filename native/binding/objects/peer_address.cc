@@ -31,7 +31,7 @@ std::optional<fabric::FirstWords> read_first_words(const Napi::CallbackInfo& inf
   const auto given = info[4].As<Napi::Uint8Array>();
   fabric::FirstWords words;
   if (given.ByteLength() != sizeof words) {
-    *why = "first words of another length";
+    *why = "the first bytes for the fabric have a wrong length";
     return std::nullopt;
   }
   std::memcpy(&words, given.Data(), sizeof words);

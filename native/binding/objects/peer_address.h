@@ -1,5 +1,5 @@
-// The address of a queue pair as JS passes it on: a peer's, for connectSession(), and our own. On the JS
-// thread.
+// Converts addresses of queue pairs between JS and native code: a peer's for connectSession(), and our own.
+// On the JS thread.
 #pragma once
 
 #include <napi.h>
@@ -13,14 +13,16 @@
 
 namespace rdma_rpc::binding {
 
-/// From the bytes in info[1]; with info[2] and info[3], host and port, or with info[2] alone, the path of a
-/// unix socket, as it is dialled there. Empty, and why, when it cannot be.
+/// Reads the address of the peer from the bytes in info[1]. It is reached at host and port when info[2] and
+/// info[3] are given, or at the unix socket with the path info[2]. Returns an empty address and `why` on
+/// failure.
 std::vector<std::byte> read_peer_address(const Napi::CallbackInfo& info, std::string* why);
 
-/// For the peer.
+/// Returns our address for the peer.
 Napi::Uint8Array own_address(Napi::Env env, const std::vector<std::byte>& address);
 
-/// From the bytes in info[4], own and peer's; none without them. `why`: there are too few or too many.
+/// Reads the first bytes of this side and of the peer from info[4]; returns nothing without them. Sets `why`
+/// when their length is wrong.
 std::optional<fabric::FirstWords> read_first_words(const Napi::CallbackInfo& info, std::string* why);
 
 }  // namespace rdma_rpc::binding

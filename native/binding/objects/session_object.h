@@ -1,4 +1,4 @@
-// What JS may know of a session: SessionInfo of runtime/native/native.ts. Made when JS asks, on its thread.
+// Describes a session to JS: SessionInfo of runtime/native/native.ts. Made when JS asks, on its thread.
 #pragma once
 
 #include <napi.h>

@@ -14,7 +14,8 @@ namespace {
 constexpr const char* kAes = "aes-256-gcm";
 constexpr const char* kChaCha = "chacha20-poly1305";
 
-/// The four keys one behind the other: what this side sends, what it receives, then the same of bulk.
+/// Reads the four keys, one after the other: for frames that this side sends and receives, then for bulk data
+/// that it sends and receives.
 session::SealOptions read_seal(const Napi::Object& given, std::string* error) {
   session::SealOptions seal;
   seal.cipher = given.Get("cipher").As<Napi::String>().Utf8Value() == kAes ? seal::Cipher::aes_256_gcm
@@ -23,8 +24,8 @@ session::SealOptions read_seal(const Napi::Object& given, std::string* error) {
   const std::array all{&seal.send_frames, &seal.receive_frames, &seal.send_bulk, &seal.receive_bulk};
   std::size_t at = 0;
   for (seal::Key* key : all) {
-    // A key of zeros would seal nothing.
-    if (keys.ByteLength() != all.size() * key->size()) *error = "keys of another length";
+    // A wrong length must fail, since keys of zeros would encrypt nothing.
+    if (keys.ByteLength() != all.size() * key->size()) *error = "sealing keys of a wrong length";
     if (!error->empty()) return seal;
     std::memcpy(key->data(), keys.Data() + at, key->size());
     at += key->size();

@@ -1,4 +1,4 @@
-// The options of a session as JS gives them, and what sessions can be sealed with here. On the JS thread.
+// Reads the options of a session from JS, and lists the ciphers that can seal sessions. On the JS thread.
 #pragma once
 
 #include <napi.h>
@@ -7,10 +7,10 @@
 
 namespace rdma_rpc::binding {
 
-/// `error`: why they are none, such as keys of another length.
+/// Sets `error` when the options are invalid, for example because of keys of a wrong length.
 session::SessionOptions read_session_options(const Napi::Object& given, std::string* error);
 
-/// Names of ciphers, the fastest for this processor first.
+/// Returns the names of the available ciphers, the fastest on this processor first.
 Napi::Array cipher_names(Napi::Env env);
 
 }  // namespace rdma_rpc::binding

@@ -1,5 +1,5 @@
-// What the flight recorder has of a session, for a file: sessionTrace() of runtime/native/native.ts. Made when a
-// session has failed, on its thread.
+// The flight recorder's data of a session, to be written to a file: sessionTrace() of
+// runtime/native/native.ts. Made when a session has failed, on its thread.
 #pragma once
 
 #include <napi.h>
@@ -12,7 +12,7 @@
 
 namespace rdma_rpc::binding {
 
-/// Undefined for a session that has not failed.
+/// Returns undefined for a session that has not failed.
 inline Napi::Value trace_object(Napi::Env env, session::Context& context, const session::Session& session) {
   if (!session.failed()) return env.Undefined();
   const std::vector<telemetry::EventRow> rows = session.recorder().rows();

@@ -1,4 +1,4 @@
-// What the machine's RDMA devices are, as the object that runtime/native/native.ts calls VerbsReport. Called by
+// Describes the RDMA devices of the machine to JS: VerbsReport of runtime/native/native.ts. Called by
 // NativeModule.verbsDevices() and NativeContext, on the JS thread.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace rdma_rpc::binding {
 
-/// What runtime/native/native.ts calls VerbsCapabilities, of any fabric's device.
+/// Returns the capabilities of a device of any fabric: VerbsCapabilities of runtime/native/native.ts.
 Napi::Object capabilities_object(Napi::Env env, const fabric::Capabilities& given);
 
 Napi::Object verbs_report(Napi::Env env, std::size_t needed_bytes);

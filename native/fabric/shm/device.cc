@@ -59,7 +59,19 @@ Capabilities make_capabilities(bool by_descriptors, bool any_memory) {
   caps.max_msg_bytes = kMaxMessageBytes;
   caps.immediate = true;
   caps.windows = true;
+  caps.send_immediate = true;
+  caps.atomics = true;
+  caps.solicited = true;
   caps.copies_when_posted = true;
+  caps.reasons = {
+      {Feature::shared_receives, "each peer writes into a list of receives of its own"},
+      {Feature::srq_limit, "it has no shared receives"},
+      {Feature::uc, "its memory loses nothing, so RC costs no more"},
+      {Feature::ud, "each queue pair has a ring that one peer may write"},
+      {Feature::multicast, "it has no UD queue pairs"},
+      {Feature::drain, "each request is complete when post_send() returns, so that none is under way"},
+      {Feature::reset, "a queue pair in ERR has given its ring to one peer; make another one"},
+  };
   caps.segmented_bytes = kSegmentedBytes;
   caps.copied_request_bytes = any_memory ? kCopiedRequestBytes : 0;
   caps.exposes_any_memory = any_memory;
@@ -148,7 +160,7 @@ std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std
   const auto from = reinterpret_cast<std::uint64_t>(addr);
   // On shm-fd no memory can be reached by its address; being able to bind windows later exposes nothing yet.
   const std::uint32_t may_bind = options_.by_descriptors ? 0u : access_mw_bind;
-  const bool exposed = (access & (access_remote_read | access_remote_write | may_bind)) != 0;
+  const bool exposed = (access & (kRemoteAccess | may_bind)) != 0;
   const std::uint32_t memory = memory_of(from, length);
   std::string reason;
   if (std::string why = why_not_register(addr, length, access, capabilities_); !why.empty()) {
@@ -157,6 +169,8 @@ std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std
     reason =
         "shm: this system lets no other process reach memory that is not of alloc_memory() "
         "(process_vm_readv)";
+  } else if (memory == kNoMemory && (access & access_remote_atomic) != 0) {
+    reason = "shm: remote atomics need memory of alloc_memory(), since the peer's CPU must have it mapped";
   }
   const std::uint32_t index = reason.empty() ? table_.add(ProtectionTable::Kind::region) : 0;
   if (index == 0) {
@@ -166,7 +180,7 @@ std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std
     if (error != nullptr) *error = reason;
     return nullptr;
   }
-  if (memory != kNoMemory && (access & (access_remote_read | access_remote_write)) != 0) show(memory);
+  if (memory != kNoMemory && (access & kRemoteAccess) != 0) show(memory);
   return std::make_unique<Region>(*this, index, KeyEntry{from, length, access, 0, memory, 0});
 }
 

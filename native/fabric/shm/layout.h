@@ -56,8 +56,11 @@ inline constexpr std::uint32_t kKeysMax = 1u << (32 - kKeyGenerationBits);
 inline constexpr std::uint32_t kNoMemory = ~0u;
 
 /// The state of a completion queue's thread.
+inline constexpr std::uint32_t kSolicitedOnly = 1;
 struct alignas(kCacheLine) Poller {
-  /// 0 while awake, else the number of this sleep: a peer that has rung for it need not ring again
+  /// 0 while awake, else the number of this sleep: a peer that has rung for it need not ring again. Its
+  /// lowest bit is 1 while only solicited messages and failures shall ring; builds that know nothing of it
+  /// ring always.
   Word sleeping;
   Word cpu;  ///< the CPU on which it last ran
 };
@@ -134,7 +137,8 @@ static_assert(sizeof(AddressBlob) <= 512);
 
 // ---- QpSegment ----
 
-enum class CellKind : std::uint8_t { send = 1, send_with_inv = 2, write_with_imm = 3 };
+/// send_with_imm only to owners with feature_send_with_imm.
+enum class CellKind : std::uint8_t { send = 1, send_with_inv = 2, write_with_imm = 3, send_with_imm = 4 };
 
 /// Header of a message's first cell, stored last. Numbers are counted from 1 and have 48 bits, so that stale
 /// content of a cell from long ago is never taken for the next message: at 10 million cells a second they
@@ -205,6 +209,10 @@ enum class SharedState : std::uint32_t {
   fault = 4,   ///< one side broke the rules (an invalid key or cell): the peer goes to ERR too
 };
 
+/// Bits of QpSegment::features. Each stands for something that is written only to owners that announce it.
+enum SharedFeature : std::uint32_t { feature_send_with_imm = 1u << 0 };
+inline constexpr std::uint32_t kSharedFeatures = feature_send_with_imm;
+
 /// Value of QpSegment::in_use, besides keys: the peer is copying a message into a posted receive.
 inline constexpr std::uint32_t kInUseReceive = 1;
 
@@ -227,6 +235,9 @@ struct QpSegment {
   /// Written by the owner, rarely. When 1, the owner does not look at the ring by itself, so the peer sets
   /// the bit of this queue pair after it has published a message.
   Word announce;
+  /// Written by the owner before it gives out its address: what it understands beyond kShmVersion. Builds
+  /// that know nothing of it leave 0 here, in what is padding to them; so it is no part of the shape.
+  Word features;
   /// Written by the owner when it posts receives. The peer reads it only after it has used all receives that
   /// it knows of.
   alignas(kCacheLine) Word posted;  ///< number of receives ever posted, modulo 2^32

@@ -55,12 +55,18 @@ bool SimCompletionQueue::arm() {
   for (const SimQueuePair* qp : connecting_) {
     if (qp->can_conclude()) return false;
   }
-  armed_ = true;
+  armed_ = Armed::for_all;
+  return true;
+}
+
+bool SimCompletionQueue::arm_solicited() {
+  if (!arm()) return false;
+  armed_ = Armed::for_solicited;
   return true;
 }
 
 void SimCompletionQueue::acknowledge() {
-  armed_ = false;
+  armed_ = Armed::no;
   if (!readable_) return;
   std::uint64_t value = 0;
   // Cannot fail: the counter is not zero and only this object reads it.
@@ -71,11 +77,11 @@ void SimCompletionQueue::acknowledge() {
 void SimCompletionQueue::push(const Cqe& cqe) {
   ring_.push(cqe);
   if (ring_.size() > entries_) ++device_.world().counters.cq_overruns;
-  announce();
+  if (cqe.solicited || armed_ == Armed::for_all) announce();
 }
 
 void SimCompletionQueue::announce() {
-  if (!armed_ || readable_) return;
+  if (armed_ == Armed::no || readable_) return;
   const std::uint64_t one = 1;
   readable_ = write(event_fd_, &one, sizeof one) == sizeof one;
 }

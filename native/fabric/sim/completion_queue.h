@@ -23,6 +23,7 @@ class SimCompletionQueue final : public CompletionQueue {
 
   std::size_t poll(std::span<Wc> out) override;
   bool arm() override;
+  bool arm_solicited() override;
   void acknowledge() override;
   int fd() const override { return event_fd_; }
 
@@ -53,7 +54,9 @@ class SimCompletionQueue final : public CompletionQueue {
   TakenCompletions taken_;
   std::vector<SimQueuePair*> connecting_;
   std::vector<std::vector<std::byte>> apart_;  ///< messages for Wc::apart, until the next poll()
-  bool armed_ = false, readable_ = false;
+  enum class Armed : std::uint8_t { no, for_solicited, for_all };
+  Armed armed_ = Armed::no;
+  bool readable_ = false;
 };
 
 }  // namespace rdma_rpc::fabric

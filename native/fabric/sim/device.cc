@@ -34,6 +34,12 @@ Capabilities sim_capabilities() {
   caps.max_msg_bytes = 0xffffffff;
   caps.immediate = true;
   caps.windows = true;
+  caps.send_immediate = true;
+  caps.atomics = true;
+  caps.solicited = true;
+  caps.uc = caps.ud = caps.multicast = true;
+  caps.srq_limit = caps.drains = caps.resets = true;
+  caps.max_datagram_bytes = 4096;
   caps.exposes_any_memory = true;
   return caps;
 }
@@ -44,6 +50,9 @@ SimDevice::SimDevice(World& world, std::string name)
       id_(static_cast<std::uint32_t>(world.devices.size() + 1)),
       capabilities_(world.options().capabilities) {
   capabilities_.name = std::move(name);
+  gid_[0] = std::byte{0xfe};
+  gid_[1] = std::byte{0x80};
+  for (std::size_t i = 0; i < 4; ++i) gid_[15 - i] = static_cast<std::byte>(id_ >> 8 * i);
   world_.devices.push_back(this);
 }
 
@@ -74,7 +83,7 @@ std::string SimDevice::why_not_register(const void* addr, std::size_t length, st
     return "registering " + std::to_string(length) + " bytes would exceed registered_bytes_max (" +
            std::to_string(limit) + ", " + std::to_string(live.memory_bytes) + " in use)";
   }
-  const bool exposes = (access & (access_remote_read | access_remote_write | access_mw_bind)) != 0;
+  const bool exposes = (access & (kRemoteAccess | access_mw_bind)) != 0;
   if (exposes && !capabilities_.exposes_any_memory) {
     const bool own = std::any_of(allocated.begin(), allocated.end(), [&](const Range& range) {
       const auto base = reinterpret_cast<std::uintptr_t>(range.data);
@@ -159,6 +168,37 @@ std::unique_ptr<ReceiveQueue> SimDevice::create_receive_queue(CompletionQueue& c
   if (reason.empty()) return std::make_unique<SimReceiveQueue>(*this, queue, receives);
   if (error != nullptr) *error = reason;
   return nullptr;
+}
+
+namespace {
+
+class SimAddressHandle final : public AddressHandle {
+ public:
+  explicit SimAddressHandle(const AhAttr& attr) : AddressHandle(attr) {}
+};
+
+}  // namespace
+
+std::unique_ptr<AddressHandle> SimDevice::create_ah(const AhAttr& attr, std::string* error) {
+  if (!capabilities_.ud) return Device::create_ah(attr, error);
+  if (attr.gid != Gid{}) return std::make_unique<SimAddressHandle>(attr);
+  if (error != nullptr) *error = "an address handle needs the GID of a port or group";
+  return nullptr;
+}
+
+std::unique_ptr<AddressHandle> SimDevice::create_ah_from(const Wc& wc, const std::byte* grh,
+                                                         std::string* error) {
+  AhAttr attr;
+  if (wc.has_grh) std::copy_n(grh + kGrhSourceGid, attr.gid.size(), attr.gid.begin());
+  return create_ah(attr, error);
+}
+
+void SimDevice::finish_update() {
+  const bool stores = update.pending && update.stores;
+  update.pending = false;
+  if (stores && protection.keys.remote_ok(update.key, update.qp_num, update.addr, sizeof update.value,
+                                          access_remote_atomic))
+    std::memcpy(reinterpret_cast<void*>(update.addr), &update.value, sizeof update.value);
 }
 
 SimHostMemory::SimHostMemory(SimDevice& device, std::shared_ptr<std::byte> pages, std::size_t size)

@@ -26,10 +26,26 @@ class SimDevice final : public Device {
                                        std::string* error) override;
   std::unique_ptr<ReceiveQueue> create_receive_queue(CompletionQueue& cq, std::uint32_t receives,
                                                      std::string* error) override;
+  std::unique_ptr<AddressHandle> create_ah(const AhAttr& attr, std::string* error) override;
+  std::unique_ptr<AddressHandle> create_ah_from(const Wc& wc, const std::byte* grh,
+                                                std::string* error) override;
+  Gid gid() const override { return gid_; }
   DeviceCounters counters() const override { return protection.counters; }
 
+  using Device::note_event;
   World& world() const { return world_; }
   std::uint32_t id() const { return id_; }
+
+  /// Scheduled mode: an atomic that has read its word and not stored it yet. The next atomic waits for it; a
+  /// store of this process in between is lost, as on a device that is atomic against its own requests only.
+  struct Update {
+    bool pending = false, stores = false;
+    std::uint64_t ends_at = 0;
+    std::uint32_t key = 0, qp_num = 0;  ///< the right to it is checked once more when it is stored
+    std::uint64_t addr = 0, value = 0;
+  };
+  Update update;
+  void finish_update();
 
   software::Protection protection;
   DeviceCounters& live = protection.counters;  // kept up to date by the objects themselves
@@ -46,6 +62,7 @@ class SimDevice final : public Device {
   World& world_;
   const std::uint32_t id_;
   Capabilities capabilities_;
+  Gid gid_{};  ///< fe80::, and the number of the device
 };
 
 class SimHostMemory final : public HostMemory {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "fabric/sim/queue_pair.h"
+#include "fabric/software/requests.h"
 
 namespace rdma_rpc::fabric {
 namespace {
@@ -53,8 +54,10 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
     return WcStatus::loc_qp_op_err;
   }
   ++world_.counters.carried_out[static_cast<std::size_t>(wr.opcode)];
+  if (options_.type != QpType::rc && talks) return dispatch(slot);
   switch (wr.opcode) {
     case Opcode::send:
+    case Opcode::send_with_imm:
     case Opcode::send_with_inv:
       return send_to_peer(slot);
     case Opcode::rdma_write:
@@ -65,11 +68,18 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
     case Opcode::local_inv:
       return invalidate_window(wr.invalidate_rkey);
     case Opcode::rdma_read:
-      break;
+    case Opcode::atomic_cmp_and_swp:
+    case Opcode::atomic_fetch_and_add:
+      return begin_read(slot);
     case Opcode::recv:
     case Opcode::recv_rdma_with_imm:
-      return WcStatus::loc_qp_op_err;  // already refused when posted
+      break;
   }
+  return WcStatus::loc_qp_op_err;  // already refused when posted
+}
+
+WcStatus SimQueuePair::begin_read(SendSlot& slot) {
+  const SendWr& wr = slot.wr;
   const bool remote_write = device_.capabilities().read_sink_needs_remote_write;
   const std::uint32_t access = access_local_write | (remote_write ? access_remote_write : 0u);
   for (const Sge& sge : wr.sges) {
@@ -78,7 +88,8 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
   std::uint32_t bytes = 0;
   for (const Sge& sge : wr.sges) bytes += sge.length;
   // A real peer of such a device would return wrong bytes.
-  if (bytes <= device_.capabilities().one_page_read_max && on_page(wr.remote_addr, bytes) != bytes)
+  if (wr.opcode == Opcode::rdma_read && bytes <= device_.capabilities().one_page_read_max &&
+      on_page(wr.remote_addr, bytes) != bytes)
     return WcStatus::loc_qp_op_err;
   if (!world_.scheduled()) return read_from_peer(slot);
   if (const WcStatus fault = peer_fault(); fault != WcStatus::success) return fault;
@@ -128,6 +139,10 @@ WcStatus SimQueuePair::send_to_peer(const SendSlot& slot) {
   const WcStatus injected = world_.faults.match(Opcode::recv, peer.qp_num_, &peer.device_);
   if (injected != WcStatus::success) return fail_receive(injected);
   Wc wc{.wr_id = receive.wr_id, .bytes = static_cast<std::uint32_t>(slot.bytes)};
+  if (slot.wr.opcode == Opcode::send_with_imm) {
+    wc.has_imm = true;
+    wc.imm = slot.wr.imm;
+  }
   if (slot.wr.opcode == Opcode::send_with_inv) {
     wc.invalidated_rkey = slot.wr.invalidate_rkey;
     if (peer.invalidate_window(wc.invalidated_rkey) != WcStatus::success) {
@@ -136,7 +151,7 @@ WcStatus SimQueuePair::send_to_peer(const SendSlot& slot) {
   }
   gather(slot, receive.sge.addr);
   ++world_.counters.carried_out[static_cast<std::size_t>(Opcode::recv)];
-  peer.complete_receive(wc);
+  peer.complete_receive(wc, slot.wr.solicited);
   return WcStatus::success;
 }
 
@@ -161,15 +176,53 @@ WcStatus SimQueuePair::write_to_peer(const SendSlot& slot) {
                            .opcode = Opcode::recv_rdma_with_imm,
                            .has_imm = true,
                            .bytes = static_cast<std::uint32_t>(slot.bytes),
-                           .imm = wr.imm});
+                           .imm = wr.imm},
+                          wr.solicited);
   }
   return fault;
 }
 
 bool SimQueuePair::read_ok(const SendSlot& slot) const {
   const SendWr& wr = slot.wr;
+  const std::uint32_t access = software::is_atomic(wr.opcode) ? access_remote_atomic : access_remote_read;
   return slot.bytes == 0 || peer_->device_.protection.keys.remote_ok(wr.rkey, peer_->qp_num_, wr.remote_addr,
-                                                                     slot.bytes, access_remote_read);
+                                                                     slot.bytes, access);
+}
+
+/// Scheduled mode: reads the word of an atomic that is due, and returns true until it is time to store it.
+bool SimQueuePair::must_wait_to_update(SendSlot& slot) {
+  if (!world_.scheduled() || slot.updating || peer_fault() != WcStatus::success || !read_ok(slot))
+    return false;
+  const SendWr& wr = slot.wr;
+  if (slot.abandoned || !peer_->device_.protection.keys.present(wr.rkey)) return false;
+  SimDevice::Update& update = peer_->device_.update;
+  if (update.pending && update.ends_at > world_.now()) {
+    slot.due_at = update.ends_at;
+  } else {
+    peer_->device_.finish_update();
+    slot.due_at = world_.now() + world_.read_extra();
+    slot.updating = true;
+    std::memcpy(&slot.before, at(wr.remote_addr), sizeof slot.before);
+    const bool adds = wr.opcode == Opcode::atomic_fetch_and_add;
+    update = {.pending = true,
+              .stores = adds || slot.before == wr.atomic.compare_add,
+              .ends_at = slot.due_at,
+              .key = wr.rkey,
+              .qp_num = peer_->qp_num_,
+              .addr = wr.remote_addr,
+              .value = adds ? slot.before + wr.atomic.compare_add : wr.atomic.swap};
+  }
+  last_read_ns_ = std::max(last_read_ns_, slot.due_at);
+  world_.wake(*this, slot.due_at);
+  return true;
+}
+
+/// Carries out the rest of an atomic. Returns the value before.
+std::uint64_t SimQueuePair::update_peer(const SendSlot& slot) {
+  peer_->device_.finish_update();
+  if (slot.updating) return slot.before;
+  return software::update(reinterpret_cast<std::uint64_t*>(slot.wr.remote_addr), slot.wr.opcode,
+                          slot.wr.atomic);
 }
 
 WcStatus SimQueuePair::read_from_peer(SendSlot& slot) {
@@ -184,7 +237,11 @@ WcStatus SimQueuePair::read_from_peer(SendSlot& slot) {
   }
   slot.memory_gone = slot.abandoned || !peer_->device_.protection.keys.present(wr.rkey);
   if (slot.memory_gone) return fault;
-  std::uint64_t from = wr.remote_addr;
+  std::uint64_t from = wr.remote_addr, before = 0;
+  if (software::is_atomic(wr.opcode)) {
+    before = update_peer(slot);
+    from = reinterpret_cast<std::uintptr_t>(&before);
+  }
   for (const Sge& sge : wr.sges) {
     if (!device_.protection.keys.local_ok(sge, access_local_write)) return WcStatus::loc_prot_err;
     copy(sge.addr, from, sge.length);
@@ -201,7 +258,7 @@ bool SimQueuePair::abandon_reads(std::uint64_t addr, std::uint64_t bytes) {
   if (!device_.capabilities().reads_memory_late) return false;
   for (std::uint64_t i = sends_.retired; i != sends_.posted; ++i) {
     SendSlot& slot = send_slot(i);
-    if (slot.wr.opcode != Opcode::rdma_read || slot.phase == Phase::done) continue;
+    if (!software::brings_bytes(slot.wr.opcode) || slot.phase == Phase::done) continue;
     for (const Sge& sge : slot.wr.sges) {
       if (sge.addr < addr + bytes && addr < sge.addr + sge.length) slot.abandoned = true;
     }

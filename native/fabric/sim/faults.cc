@@ -17,6 +17,13 @@ WcStatus FaultPlan::find_match(Opcode opcode, std::uint32_t qp_num, const Device
   return status;
 }
 
+bool FaultPlan::loses_packet(std::uint32_t qp_num) {
+  const std::size_t fired = std::erase_if(
+      lost_packets_, [qp_num](LostPacket& lost) { return lost.qp_num == qp_num && --lost.nth == 0; });
+  fired_ += fired;
+  return fired > 0;
+}
+
 std::string FaultPlan::connect_failure() {
   if (!connect_failure_.empty()) ++fired_;
   return std::exchange(connect_failure_, {});

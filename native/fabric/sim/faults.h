@@ -26,6 +26,10 @@ class FaultPlan {
   /// Counts this creation. Returns true when it must be refused.
   bool refuse(SimResource resource);
 
+  void lose_packet(std::uint32_t qp_num, std::uint64_t nth) { lost_packets_.push_back({qp_num, nth}); }
+  /// Counts this packet. Returns true when it must be lost.
+  bool loses_packet(std::uint32_t qp_num);
+
   void fail_connect(std::string why) { connect_failure_ = std::move(why); }
   /// Returns why the connection that is being concluded must fail, or "" when it succeeds.
   std::string connect_failure();
@@ -35,7 +39,12 @@ class FaultPlan {
  private:
   WcStatus find_match(Opcode opcode, std::uint32_t qp_num, const Device* device);
 
+  struct LostPacket {
+    std::uint32_t qp_num;
+    std::uint64_t nth;
+  };
   std::vector<SimFault> faults_;
+  std::vector<LostPacket> lost_packets_;
   std::array<std::uint64_t, 6> creations_{};  // number of creations until the refusal; 0 when none is planned
   std::string connect_failure_;
   std::uint64_t fired_ = 0;

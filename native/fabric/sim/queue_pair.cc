@@ -41,6 +41,7 @@ SimQueuePair::SimQueuePair(SimDevice& device, SimCompletionQueue& cq, const QpOp
 }
 
 SimQueuePair::~SimQueuePair() {
+  finish_updates();
   cq_.forget(*this, options_.send_wr_max + options_.recv_wr_max + 1);
   world_.wake_peers_of(*this);
   world_.remove(*this);
@@ -77,6 +78,12 @@ std::string SimQueuePair::connect(std::span<const std::byte> remote_address) {
     return refuse(std::string("sim: connect needs a queue pair in INIT, this one is in ") +
                   to_string(state_));
   }
+  if (options_.type == QpType::ud) {
+    if (!remote_address.empty())
+      return refuse("sim: a UD queue pair has no peer; connect it without an address");
+    state_ = QpState::rts;
+    return {};
+  }
   if (remote_address.size() != sizeof address) {
     return refuse("sim: the peer's address has " + std::to_string(remote_address.size()) + " bytes, not " +
                   std::to_string(sizeof address));
@@ -88,6 +95,9 @@ std::string SimQueuePair::connect(std::span<const std::byte> remote_address) {
     return refuse("sim: the peer is in another world (process or SimWorld)");
   SimQueuePair* peer = world_.find(address.qp_num);
   if (peer == nullptr) return refuse("sim: queue pair " + std::to_string(address.qp_num) + " does not exist");
+  if (peer->options_.type != options_.type)
+    return refuse(std::string("sim: the peer's queue pair is of type ") + to_string(peer->options_.type) +
+                  ", this one of type " + to_string(options_.type));
   if (peer == this) return refuse("sim: a queue pair cannot connect to its own address");
   if (peer->peer_ != nullptr && peer->peer_ != this) {
     return refuse("sim: queue pair " + std::to_string(address.qp_num) + " is connected to another one");
@@ -130,7 +140,7 @@ void SimQueuePair::conclude() {
 
 std::size_t SimQueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
-  if (state_ == QpState::init || state_ == QpState::rtr) return taken;
+  if (state_ == QpState::reset || state_ == QpState::init || state_ == QpState::rtr) return taken;
   for (const SendWr& wr : requests) {
     if (sends_.is_full()) break;
     SendSlot& slot = send_slot(sends_.posted++);
@@ -143,7 +153,7 @@ std::size_t SimQueuePair::post_send(std::span<const SendWr> requests) {
 }
 
 std::size_t SimQueuePair::post_recv(std::span<const RecvWr> requests) {
-  if (options_.shared_receives != nullptr) return 0;
+  if (options_.shared_receives != nullptr || state_ == QpState::reset) return 0;
   const std::size_t taken = receives_.post(requests);
   if (state_ == QpState::err) world_.wake(*this, world_.now());  // to flush them
   world_.settle();
@@ -155,6 +165,8 @@ void SimQueuePair::stage(SendSlot& slot, const SendWr& wr) {
   slot.wr = wr;
   slot.bytes = software::bytes_of(wr.sges);
   slot.status = software::why_malformed(wr, slot.bytes, device_.capabilities());
+  if (slot.status == WcStatus::success)
+    slot.status = software::why_not_on(options_.type, wr, slot.bytes, device_.capabilities());
   slot.due_at = world_.scheduled() ? world_.now() + world_.latency() + extra_delay_ns_ : 0;
   if (slot.status != WcStatus::success) return;
 
@@ -186,6 +198,7 @@ void SimQueuePair::drop_bind(const SendSlot& slot) {
 void SimQueuePair::progress() {
   if (killed_ || device_.stopped) return;
   if (state_ == QpState::rtr && can_conclude()) cq_.announce();
+  if (!inbox_.empty()) take_packets();
   if (state_ == QpState::err) {
     carry_out_reads();  // READs in progress may still copy until the flush
     if (world_.now() >= flush_at_) flush();
@@ -196,13 +209,15 @@ void SimQueuePair::progress() {
     moved = start_some() || moved;
   }
   retire();
+  if (state_ == QpState::sqe) flush_sends();
+  if (tells_drained_) note_drained();
 }
 
 bool SimQueuePair::must_wait(const SendSlot& slot) const {
-  const bool read = slot.wr.opcode == Opcode::rdma_read;
   if (slot.wr.fence && reads_waiting_ > 0) return true;
-  if (read && reads_waiting_ >= device_.capabilities().max_rd_atomic) return true;
-  return !software::is_local(slot.wr.opcode) && must_wait_for_peer();
+  if (software::brings_bytes(slot.wr.opcode) && reads_waiting_ >= device_.capabilities().max_rd_atomic)
+    return true;
+  return options_.type == QpType::rc && !software::is_local(slot.wr.opcode) && must_wait_for_peer();
 }
 
 bool SimQueuePair::must_wait_for_peer() const {
@@ -211,7 +226,7 @@ bool SimQueuePair::must_wait_for_peer() const {
 
 bool SimQueuePair::start_some() {
   bool moved = false;
-  while (!failed_ && sends_.started != sends_.posted) {
+  while (!failed_ && state_ != QpState::sqd && sends_.started != sends_.posted) {
     SendSlot& slot = send_slot(sends_.started);
     if (slot.due_at > world_.now()) break;
     if (slot.status != WcStatus::success) {
@@ -231,8 +246,11 @@ bool SimQueuePair::carry_out_reads(bool early) {
   bool moved = false;
   for (std::uint64_t i = sends_.retired; reads_waiting_ > 0 && i != sends_.started; ++i) {
     SendSlot& slot = send_slot(i);
-    if (slot.phase != Phase::reading || (!early && slot.due_at > world_.now())) continue;
+    if (slot.phase != Phase::reading) continue;
+    // They are answered in order, so that those behind it are not due either.
+    if (!early && slot.due_at > world_.now()) break;
     if (must_wait_for_peer()) break;
+    if (!early && software::is_atomic(slot.wr.opcode) && must_wait_to_update(slot)) break;
     --reads_waiting_;
     finish(slot, read_from_peer(slot));
     moved = true;
@@ -256,8 +274,13 @@ void SimQueuePair::retire() {
     ++sends_.retired;
     if (slot.status != WcStatus::success || slot.wr.signaled)
       complete_send(slot, slot.status, sends_.retired);
-    if (slot.status != WcStatus::success) return enter_error();
+    if (slot.status != WcStatus::success) return options_.type == QpType::rc ? enter_error() : enter_sqe();
   }
+}
+
+void SimQueuePair::finish_updates() {
+  device_.finish_update();
+  if (peer_ != nullptr) peer_->device_.finish_update();
 }
 
 void SimQueuePair::to_error() {
@@ -268,6 +291,7 @@ void SimQueuePair::to_error() {
 void SimQueuePair::enter_error() {
   if (state_ == QpState::err || killed_) return;
   state_ = QpState::err;
+  finish_updates();
   flush_at_ = world_.now() + world_.latency();
   world_.wake(*this, flush_at_);
   world_.wake_peers_of(*this);
@@ -279,15 +303,9 @@ void SimQueuePair::flush() {
     Wc wc{.wr_id = kNoReceive, .status = WcStatus::wr_flush_err, .opcode = Opcode::recv};
     wc.qp_num = qp_num_;
     wc.tag = options_.tag;
-    push({wc, this, false, sends_.retired});
+    push({wc, this, false, sends_.retired, true});
   }
-  for (; sends_.retired != sends_.posted; ++sends_.retired) {
-    const SendSlot& slot = send_slot(sends_.retired);
-    if (sends_.retired >= sends_.started) drop_bind(slot);
-    complete_send(slot, WcStatus::wr_flush_err, sends_.retired + 1);
-  }
-  sends_.started = sends_.posted;
-  reads_waiting_ = 0;
+  flush_sends();
   while (!own_receives_.is_empty()) {
     complete_receive({.wr_id = own_receives_.oldest().wr_id, .status = WcStatus::wr_flush_err});
   }
@@ -301,17 +319,19 @@ void SimQueuePair::complete_send(const SendSlot& slot, WcStatus status, std::uin
   wc.qp_num = qp_num_;
   wc.bytes = static_cast<std::uint32_t>(slot.bytes);
   wc.memory_gone = slot.memory_gone;
-  push({wc, this, false, end});
+  push({wc, this, false, end, status != WcStatus::success});
 }
 
-void SimQueuePair::complete_receive(const Wc& wc) {
-  const bool apart = options_.short_apart && wc.status == WcStatus::success && !wc.has_imm &&
+void SimQueuePair::complete_receive(const Wc& wc, bool solicited) {
+  const bool apart = options_.short_apart && wc.status == WcStatus::success && !wc.has_imm && !wc.has_grh &&
                      wc.bytes <= device_.capabilities().max_inline;
   const auto* buffer = reinterpret_cast<const std::byte*>(receives_.oldest().sge.addr);
   receives_.use(1);
+  if (options_.shared_receives != nullptr)
+    static_cast<SimReceiveQueue*>(options_.shared_receives)->look_at_limit();
   ++received_;
   ++unpolled_;
-  Cqe cqe{wc, this, true, 0};
+  Cqe cqe{wc, this, true, 0, solicited || wc.status != WcStatus::success};
   cqe.wc.qp_num = qp_num_;
   cqe.wc.tag = options_.tag;
   if (apart) cqe.wc.apart = buffer;  // valid until the completion is polled
@@ -348,6 +368,7 @@ void SimQueuePair::release_completions() {
 }
 
 void SimQueuePair::kill(WcStatus seen_by_peers) {
+  finish_updates();
   killed_ = true;
   seen_by_peers_ = seen_by_peers;
   world_.wake_peers_of(*this);

@@ -1,5 +1,6 @@
 // A queue pair of the simulated fabric: its two queues, its states and its connection. execution.cc executes
-// single requests. On the world's thread.
+// single requests, unreliable.cc those of UC and UD; states.cc has the moves
+// that users ask for. On the world's thread.
 //
 // Meaning of the send queue's indices (software/send_indices.h): requests from `retired` to `started` have
 // been executed, or are READs that wait for the moment of their copy; requests from `started` on wait for
@@ -13,6 +14,7 @@
 
 #include "fabric/sim/completion_queue.h"
 #include "fabric/sim/device.h"
+#include "fabric/sim/packets.h"
 #include "fabric/sim/receives.h"
 #include "fabric/software/send_indices.h"
 
@@ -31,6 +33,9 @@ class SimQueuePair final : public QueuePair {
   bool revoke(std::uint32_t rkey) override;
   bool abandon_reads(std::uint64_t addr, std::uint64_t bytes) override;
   void to_error() override;
+  std::string move_to(QpState state) override;
+  std::string attach_multicast(const Gid& group) override;
+  std::string detach_multicast(const Gid& group) override;
   std::string error() const override { return error_; }
 
   /// Does all work that is due now. Called by the world only.
@@ -72,7 +77,15 @@ class SimQueuePair final : public QueuePair {
     Phase phase = Phase::queued;
     bool memory_gone = false;  // rdma_read: see Wc::memory_gone
     bool abandoned = false;    // rdma_read: its bytes are discarded
+    bool updating = false;     // atomic, scheduled mode: it has read `before`
+    std::uint64_t before = 0;
   };
+
+  // states.cc
+  void enter_sqe();
+  void flush_sends();
+  void note_drained();
+  void reset();
 
   // queue_pair.cc
   void stage(SendSlot& slot, const SendWr& wr);
@@ -80,13 +93,14 @@ class SimQueuePair final : public QueuePair {
   bool carry_out_reads(bool early = false);
   void retire();
   void enter_error();
+  void finish_updates();
   void flush();
   void drop_bind(const SendSlot& slot);
   bool must_wait(const SendSlot& slot) const;
   bool must_wait_for_peer() const;
   void finish(SendSlot& slot, WcStatus status);
   void complete_send(const SendSlot& slot, WcStatus status, std::uint64_t end);
-  void complete_receive(const Wc& wc);
+  void complete_receive(const Wc& wc, bool solicited = false);
   void push(const Cqe& cqe);
   SendSlot& send_slot(std::uint64_t index) { return send_slots_[sends_.slot(index)]; }
 
@@ -94,15 +108,28 @@ class SimQueuePair final : public QueuePair {
   WcStatus peer_fault() const;
   bool peer_still_lands() const;
   WcStatus begin(SendSlot& slot);
+  WcStatus begin_read(SendSlot& slot);
   WcStatus send_to_peer(const SendSlot& slot);
   WcStatus write_to_peer(const SendSlot& slot);
   WcStatus read_from_peer(SendSlot& slot);
+  bool must_wait_to_update(SendSlot& slot);
+  std::uint64_t update_peer(const SendSlot& slot);
   WcStatus invalidate_window(std::uint32_t key);
   bool gather_ok(const SendSlot& slot) const;
   void gather(const SendSlot& slot, std::uint64_t to) const;
   WcStatus fail_receive(WcStatus status);
   WcStatus found_by_the_peer(WcStatus status);
   bool read_ok(const SendSlot& slot) const;
+
+  // unreliable.cc
+  WcStatus dispatch(const SendSlot& slot);
+  void transmit(SimQueuePair& to, const std::shared_ptr<const SimMessage>& message);
+  void take_packets();
+  void take_datagram(const SimMessage& message);
+  void take_part(const SimPacket& packet);
+  bool write_part(const SimPacket& packet);
+  bool can_receive(std::size_t bytes);
+  void complete_message(const SimMessage& message, std::size_t bytes);
 
   SimDevice& device_;
   World& world_;
@@ -134,6 +161,11 @@ class SimQueuePair final : public QueuePair {
   software::ReceiveRing& receives_;  // own or shared receives
   // number of receives taken from receives_, and of those not yet polled
   std::uint64_t received_ = 0, unpolled_ = 0;
+
+  std::vector<SimPacket> inbox_;  // of UC and UD, by time of arrival
+  SimAssembly assembly_;          // of UC
+  std::vector<Gid> groups_;       // of UD
+  bool tells_drained_ = false;    // in SQD: until its event
 
   bool holding_ = false;
   std::vector<Cqe> held_;

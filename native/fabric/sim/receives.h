@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "fabric/receive_queue.h"
 #include "fabric/sim/completion_queue.h"
@@ -25,12 +26,28 @@ class SimReceiveQueue final : public ReceiveQueue {
     --device_.live.receive_queues;
   }
   std::size_t post(std::span<const RecvWr> requests) override { return receives.post(requests); }
+  std::string arm_limit(std::uint32_t count) override {
+    if (count > capacity_)
+      return "a limit of " + std::to_string(count) + " is beyond the receive queue's " +
+             std::to_string(capacity_) + " receives";
+    limit_ = count;
+    look_at_limit();
+    return {};
+  }
+  /// Call when receives have been used.
+  void look_at_limit() {
+    if (receives.unused() >= limit_) return;
+    limit_ = 0;
+    device_.note_event({.kind = AsyncEvent::Kind::srq_limit_reached, .receives = this});
+    cq_.announce();
+  }
 
   software::ReceiveRing receives;
 
  private:
   SimDevice& device_;
   SimCompletionQueue& cq_;
+  std::uint32_t limit_ = 0;  ///< 0 when no event is wanted
 };
 
 }  // namespace rdma_rpc::fabric

@@ -29,6 +29,9 @@ void SimWorld::run_until_idle() {
 }
 
 void SimWorld::fail(const SimFault& fault) { world_->faults.add(fault); }
+void SimWorld::lose_packet(std::uint32_t qp_num, std::uint64_t nth) {
+  world_->faults.lose_packet(qp_num, nth);
+}
 void SimWorld::fail_nth(SimResource resource, std::uint64_t nth) { world_->faults.fail_nth(resource, nth); }
 
 void SimWorld::fail_connect(std::string why) { world_->faults.fail_connect(std::move(why)); }

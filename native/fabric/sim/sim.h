@@ -41,6 +41,12 @@ struct SimOptions {
   std::uint64_t latency_max_ns = 5'000;
   std::uint64_t read_extra_max_ns = 10'000;    ///< maximum delay of a READ's copy after its turn
   std::uint64_t retry_timeout_ns = 1'000'000;  ///< until a peer that does not answer becomes an error
+  // The network of UC and UD: chances of each packet in a million. What RC loses is sent again, and shows
+  // nothing.
+  std::uint32_t loss_ppm = 0, duplicate_ppm = 0;
+  /// It is delayed by up to reorder_max_ns, so that later ones overtake it. Scheduled mode only.
+  std::uint32_t reorder_ppm = 0;
+  std::uint64_t reorder_max_ns = 20'000;
 };
 
 /// One injected failure: the `nth` matching request from now on fails with `status` and moves no byte. With
@@ -58,11 +64,12 @@ enum class SimResource : std::uint8_t { memory, region, window, completion_queue
 
 struct SimCounters {
   /// Index is the Opcode; `recv` counts receives that got a message.
-  std::array<std::uint64_t, 9> carried_out{};
+  std::array<std::uint64_t, kOpcodes> carried_out{};
   std::uint64_t completions = 0;
   std::uint64_t cq_overruns =
       0;  ///< completions beyond the capacity given to create_cq; a NIC would have lost them
-  std::uint64_t faults = 0;  ///< injected faults that have fired
+  std::uint64_t faults = 0;                             ///< injected faults that have fired
+  std::uint64_t packets_lost = 0, packets_doubled = 0;  ///< of UC and UD
 
   std::uint64_t of(Opcode opcode) const { return carried_out[static_cast<std::size_t>(opcode)]; }
 };
@@ -94,6 +101,8 @@ class SimWorld {
   void run_until_idle();
 
   void fail(const SimFault& fault);
+  /// Loses the nth (from 1) packet that this UC or UD queue pair sends from now on.
+  void lose_packet(std::uint32_t qp_num, std::uint64_t nth);
   /// Refuses the nth (from 1) creation of this kind from now on. Fires once.
   void fail_nth(SimResource resource, std::uint64_t nth);
   /// Makes the next connection attempt in progress fail for this reason. With connects_late only.

@@ -34,6 +34,20 @@ std::uint64_t World::latency() {
 
 std::uint64_t World::read_extra() { return scheduled() ? between(0, options_.read_extra_max_ns) : 0; }
 
+std::uint32_t World::packet_copies(std::uint32_t qp_num) {
+  if (faults.loses_packet(qp_num) || chance(options_.loss_ppm)) {
+    ++counters.packets_lost;
+    return 0;
+  }
+  if (!chance(options_.duplicate_ppm)) return 1;
+  ++counters.packets_doubled;
+  return 2;
+}
+
+std::uint64_t World::packet_delay() {
+  return scheduled() && chance(options_.reorder_ppm) ? between(1, options_.reorder_max_ns) : 0;
+}
+
 std::uint32_t World::add(SimQueuePair& qp) {
   queue_pairs_.emplace(++last_qp_num_, &qp);
   ready_.reserve(queue_pairs_.size());

@@ -27,6 +27,10 @@ class World {
   /// 0 in immediate mode.
   std::uint64_t latency();
   std::uint64_t read_extra();
+  /// The fate of a packet that this UC or UD queue pair sends: how often it arrives, and how much later than
+  /// the one before it.
+  std::uint32_t packet_copies(std::uint32_t qp_num);
+  std::uint64_t packet_delay();
   std::uint64_t retry_timeout() const { return scheduled() ? options_.retry_timeout_ns : 0; }
 
   std::uint32_t add(SimQueuePair& qp);  ///< gives it a number that is never reused
@@ -66,6 +70,7 @@ class World {
     return a.time != b.time ? a.time > b.time : a.sequence > b.sequence;
   }
   std::uint64_t random();
+  bool chance(std::uint32_t ppm) { return ppm != 0 && random() % 1'000'000 < ppm; }
   std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + random() % (high - low + 1); }
 
   const SimOptions options_;

@@ -111,6 +111,10 @@ WcStatus KeyTable::bind(const BindRequest& request, std::uint32_t qp_num) {
   return WcStatus::success;
 }
 
+void KeyTable::invalidate_all_on(std::uint32_t qp_num) {
+  for (std::size_t i = 1; i < entries_.size(); ++i) invalidate(entries_[i].key, qp_num);
+}
+
 bool KeyTable::invalidate(std::uint32_t key, std::uint32_t qp_num) {
   const KeyEntry* entry = find(key);
   if (entry == nullptr || entry->kind != KeyEntry::Kind::window || entry->qp_num != qp_num) return false;

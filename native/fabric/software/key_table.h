@@ -68,6 +68,8 @@ class KeyTable {
   WcStatus bind(const BindRequest& request, std::uint32_t qp_num);
   /// Invalidates a window of that queue pair. Returns false when the key names no such window.
   bool invalidate(std::uint32_t key, std::uint32_t qp_num);
+  /// Invalidates every window of that queue pair.
+  void invalidate_all_on(std::uint32_t qp_num);
   /// See QueuePair::revoke(). Returns false when the key names no window of that queue pair.
   bool revoke(std::uint32_t key, std::uint32_t qp_num);
   bool is_revoked(std::uint32_t key);

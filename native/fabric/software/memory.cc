@@ -17,7 +17,7 @@ Region::Region(Protection& protection, KeyEntry& entry, std::uint32_t key) : pro
   addr_ = entry.addr;
   length_ = entry.length;
   lkey_ = key;
-  if ((entry.access & (access_remote_read | access_remote_write)) != 0) rkey_ = key;
+  if ((entry.access & kRemoteAccess) != 0) rkey_ = key;
   entry.region = this;
   ++protection_.counters.memory_regions;
   protection_.counters.memory_bytes += length_;

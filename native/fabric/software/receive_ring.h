@@ -32,6 +32,8 @@ class ReceiveRing {
   std::uint32_t unused() const { return static_cast<std::uint32_t>(posted_ - used_); }
   /// Marks the oldest `count` receives: they have their message, or will never get one.
   void use(std::uint32_t count) { used_ += count; }
+  /// Frees the slots of all used receives.
+  void free_used() { freed_ = used_; }
   /// Frees the slots of `count` receives whose completions have been polled.
   void freed(std::uint64_t count) { freed_ += count; }
 

@@ -11,7 +11,16 @@
 namespace rdma_rpc::fabric::software {
 
 constexpr bool is_local(Opcode opcode) { return opcode == Opcode::bind_mw || opcode == Opcode::local_inv; }
-constexpr bool is_send(Opcode opcode) { return opcode == Opcode::send || opcode == Opcode::send_with_inv; }
+constexpr bool is_send(Opcode opcode) {
+  return opcode == Opcode::send || opcode == Opcode::send_with_inv || opcode == Opcode::send_with_imm;
+}
+constexpr bool is_atomic(Opcode opcode) {
+  return opcode == Opcode::atomic_cmp_and_swp || opcode == Opcode::atomic_fetch_and_add;
+}
+/// Whether it brings bytes from the peer: READ and the atomics.
+constexpr bool brings_bytes(Opcode opcode) { return opcode == Opcode::rdma_read || is_atomic(opcode); }
+/// The bytes that an atomic works on.
+inline constexpr std::uint32_t kAtomicBytes = sizeof(std::uint64_t);
 constexpr bool is_write(Opcode opcode) {
   return opcode == Opcode::rdma_write || opcode == Opcode::rdma_write_with_imm;
 }
@@ -23,9 +32,15 @@ std::uint64_t bytes_of(std::span<const Sge> sges);
 /// its segments.
 WcStatus why_malformed(const SendWr& wr, std::uint64_t bytes, const Capabilities& capabilities);
 
+/// Returns the status of a request that a queue pair of this type cannot carry out, or success.
+WcStatus why_not_on(QpType type, const SendWr& wr, std::uint64_t bytes, const Capabilities& capabilities);
+
 /// Whether a window with these rights may be bound on a region registered with `region_access`. The caller
 /// checks separately that the region contains the range.
 bool may_bind(std::uint32_t access, std::uint64_t length, std::uint32_t region_access);
+
+/// Carries out an atomic on that word, atomically for all CPUs, and returns the value before.
+std::uint64_t update(std::uint64_t* word, Opcode opcode, const SendWr::Atomic& operands);
 
 /// Copies the segments one behind the other. Returns the end of the copy.
 std::byte* gather(std::span<const Sge> sges, std::byte* to);

@@ -31,9 +31,20 @@ Capabilities make_capabilities() {
   caps.max_msg_bytes = kMessageBytesMax;
   caps.immediate = true;
   caps.windows = true;
+  caps.send_immediate = true;
+  caps.atomics = true;
   caps.exposes_any_memory = true;
   caps.reads_memory_late = true;
   caps.segmented_bytes = kSegmentedBytes;
+  const std::string one_each = "a TCP connection carries one reliable queue pair";
+  for (const Feature feature : {Feature::uc, Feature::ud, Feature::multicast})
+    caps.reasons[feature] = one_each;
+  caps.reasons[Feature::solicited] =
+      "the CPU of this process must read each message before it knows whether it was solicited";
+  caps.reasons[Feature::shared_receives] = "each connection reads into receives of its own";
+  caps.reasons[Feature::srq_limit] = "it has no shared receives";
+  caps.reasons[Feature::drain] = "a request that has begun is part of a stream of bytes";
+  caps.reasons[Feature::reset] = "a queue pair in ERR has given its connection away; make another one";
   return caps;
 }
 

@@ -11,10 +11,11 @@ struct Shape {
 };
 
 const Shape* shape_of(Op op) {
-  static constexpr Shape kSend{flag_ack | flag_invalidate, true, false, true, true};
+  static constexpr Shape kSend{flag_ack | flag_invalidate | flag_immediate, true, false, true, true};
   static constexpr Shape kWrite{flag_ack | flag_immediate, true, true, true, true};
   static constexpr Shape kRead{flag_ack, false, true, true, true};
   static constexpr Shape kData{flag_memory_gone, true, false, true, true};
+  static constexpr Shape kAtomic{flag_ack, true, true, true, true};
   static constexpr Shape kBare{0, false, false, false, false};
   switch (op) {
     case Op::send:
@@ -25,6 +26,9 @@ const Shape* shape_of(Op op) {
       return &kRead;
     case Op::data:
       return &kData;
+    case Op::atomic:
+      return &kAtomic;
+    case Op::features:
     case Op::ack:
     case Op::refusal:
     case Op::gone:
@@ -32,6 +36,13 @@ const Shape* shape_of(Op op) {
       return &kBare;
   }
   return nullptr;
+}
+
+const char* why_no_atomic(const Header& header) {
+  if (header.bytes != sizeof(AtomicOperands) || header.total != header.bytes)
+    return "an atomic does not have two operands";
+  if (header.addr % sizeof(std::uint64_t) != 0) return "an atomic is not aligned to 8 bytes";
+  return header.extra > kFetchAndAdd ? "an atomic of an unknown kind" : nullptr;
 }
 
 }  // namespace
@@ -54,10 +65,14 @@ const char* why_malformed(const Header& header) {
     return "a frame in the middle of a message is empty";
   const bool last = header.op == Op::read || header.bytes == header.total;
   if (!last && (header.flags & flag_ack) != 0) return "a frame that is not the last one asks for an ack";
-  const bool has_extra = (header.flags & (flag_invalidate | flag_immediate)) != 0 || header.op == Op::refusal;
+  constexpr std::uint8_t kBoth = flag_invalidate | flag_immediate;
+  if ((header.flags & kBoth) == kBoth) return "a frame has a key to invalidate and an immediate";
+  if (header.op == Op::atomic) return why_no_atomic(header);
+  const bool has_extra = (header.flags & kBoth) != 0 || header.op == Op::refusal || header.op == Op::features;
   if (!has_extra && header.extra != 0) return "a frame has a word that its kind does not have";
   if (header.op == Op::data && header.total == 0) return "an answer of no bytes";
   const bool last_word = header.op == Op::gone || header.op == Op::bye;
+  if (header.op == Op::features && header.number != 0) return "a frame of features has a number";
   if (last_word && header.number != 0) return "a good-bye has a number";
   return nullptr;
 }

@@ -15,20 +15,22 @@
 namespace rdma_rpc::fabric::tcp {
 
 enum class Op : std::uint8_t {
-  send = 1,     ///< part of a message
-  write = 2,    ///< part of a WRITE
-  read = 3,     ///< a whole READ
-  data = 4,     ///< part of the response to a READ
-  ack = 5,      ///< all requests before `number` have been executed
-  refusal = 6,  ///< request `number` has not been executed; `extra` says why
-  gone = 7,     ///< a request of the sender has failed: its queue pair is in ERR and sends nothing more
-  bye = 8,      ///< the sender has ended the connection
+  send = 1,       ///< part of a message
+  write = 2,      ///< part of a WRITE
+  read = 3,       ///< a whole READ
+  data = 4,       ///< part of the response to a READ
+  ack = 5,        ///< all requests before `number` have been executed
+  refusal = 6,    ///< request `number` has not been executed; `extra` says why
+  gone = 7,       ///< a request of the sender has failed: its queue pair is in ERR and sends nothing more
+  bye = 8,        ///< the sender has ended the connection
+  atomic = 9,     ///< a whole atomic; its payload is an AtomicOperands, and DATA of 8 bytes is its answer
+  features = 10,  ///< `extra` is what the sender understands; only as answer to the question for features
 };
 
 enum Flag : std::uint8_t {
   flag_ack = 1u << 0,         ///< last frame of the request: asks for an ack
   flag_invalidate = 1u << 1,  ///< send: `extra` is the key to invalidate
-  flag_immediate = 1u << 2,   ///< write: `extra` is the immediate
+  flag_immediate = 1u << 2,   ///< write, send: `extra` is the immediate
   /// data: the memory no longer exists; the frame has no payload and ends the response
   flag_memory_gone = 1u << 3,
 };
@@ -50,6 +52,20 @@ struct Header {
   std::uint32_t extra = 0;
 };
 static_assert(sizeof(Header) == 32);
+
+struct AtomicOperands {
+  std::uint64_t compare_add, swap;
+};
+/// Header::extra of an atomic.
+inline constexpr std::uint32_t kCompareAndSwap = 0, kFetchAndAdd = 1;
+
+/// What peers of an earlier release do not understand. It is sent only to a peer whose features frame has it.
+enum FeatureBit : std::uint32_t { feature_atomics = 1u << 0, feature_send_immediate = 1u << 1 };
+inline constexpr std::uint32_t kFeatureBits = feature_atomics | feature_send_immediate;
+/// Key and address of a WRITE of no bytes that asks for a features frame. Every release carries out such a
+/// WRITE and acknowledges it; one that knows the question sends its features before the ack.
+inline constexpr std::uint32_t kFeaturesKey = 0x74616566;           // "feat"
+inline constexpr std::uint64_t kFeaturesAddr = 0x3f73657275746165;  // "eatures?"
 
 /// Returns null when a frame of this form is allowed, else what is wrong with it.
 const char* why_malformed(const Header& header);

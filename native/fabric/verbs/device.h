@@ -17,6 +17,7 @@
 namespace rdma_rpc::fabric::verbs {
 
 class QueuePair;
+class ReceiveQueue;
 
 class Device final : public fabric::Device {
  public:
@@ -73,6 +74,8 @@ class Device final : public fabric::Device {
     return found == on_shared_.end() ? nullptr : found->second;
   }
   void enter_on_shared(QueuePair& qp);
+  void enter(ReceiveQueue& receives) { receive_queues_.push_back(&receives); }
+  void leave(const ReceiveQueue& receives) { std::erase(receive_queues_, &receives); }
   /// Reads the events that the device reports by itself; queue pairs reported as broken go to ERR. See
   /// events.cc.
   void read_async_events();
@@ -91,6 +94,7 @@ class Device final : public fabric::Device {
   /// Makes the address of a new queue pair, except for its number.
   std::string make_address(bool active, Address* address);
   void handle(const ibv_async_event& event);
+  void tell(const ibv_async_event& event);
   void be_removed();
 
   VerbsOptions options_;
@@ -109,6 +113,7 @@ class Device final : public fabric::Device {
   };
   std::vector<Slot> slots_;
   std::unordered_map<std::uint32_t, QueuePair*> on_shared_;  ///< by queue pair number
+  std::vector<ReceiveQueue*> receive_queues_;
   bool dead_ = false;
   Attempts attempts_;
   std::unique_ptr<ConnectionManager> cm_;

@@ -4,6 +4,7 @@
 
 #include "fabric/verbs/device.h"
 #include "fabric/verbs/queue/queue_pair.h"
+#include "fabric/verbs/queue/receive_queue.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
@@ -45,7 +46,36 @@ bool Device::check_requests() {
   return waiting;
 }
 
+/// Passes on what the user may want to know, see poll_events().
+void Device::tell(const ibv_async_event& event) {
+  using Kind = AsyncEvent::Kind;
+  switch (event.event_type) {
+    case IBV_EVENT_SQ_DRAINED:
+      return note_event({.kind = Kind::sq_drained, .qp_num = event.element.qp->qp_num});
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      return note_event({.kind = Kind::qp_fatal, .qp_num = event.element.qp->qp_num});
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      for (const ReceiveQueue* receives : receive_queues_) {
+        if (receives->srq().get() == event.element.srq)
+          note_event({.kind = Kind::srq_limit_reached, .receives = receives});
+      }
+      return;
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_PORT_ERR:
+      if (event.element.port_num != port_.number) return;
+      return note_event(
+          {.kind = event.event_type == IBV_EVENT_PORT_ERR ? Kind::port_error : Kind::port_active});
+    case IBV_EVENT_DEVICE_FATAL:
+      return note_event({.kind = Kind::device_fatal});
+    default:
+      return;
+  }
+}
+
 void Device::handle(const ibv_async_event& event) {
+  tell(event);
   const auto fail_those = [this](const std::string& why, auto&& which) {
     for (const Slot& slot : slots_) {
       if (slot.qp != nullptr && which(*slot.qp)) slot.qp->fail(capabilities().name + why);

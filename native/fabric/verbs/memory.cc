@@ -57,7 +57,7 @@ Region::Region(MrPtr mr, std::uint64_t addr, std::uint32_t access, WindowTable& 
   addr_ = addr;
   length_ = mr_->length;
   lkey_ = mr_->lkey;
-  rkey_ = (access & (access_remote_read | access_remote_write)) != 0 ? mr_->rkey : 0;
+  rkey_ = (access & kRemoteAccess) != 0 ? mr_->rkey : 0;
   ++counters_.memory_regions;
 }
 

@@ -82,7 +82,21 @@ std::string probe(ibv_pd* pd, Probed* probed) {
     if (SrqPtr(ibv_create_srq(pd, &init)) != nullptr)
       can.max_srq_wr = static_cast<std::uint32_t>(std::min(attr.max_srq_wr, attr.max_cqe / 2));
   }
-  can.immediate = !iwarp;
+  can.immediate = can.send_immediate = !iwarp;
+  can.atomics = !iwarp && attr.atomic_cap != IBV_ATOMIC_NONE;
+  can.solicited = true;
+  if (iwarp) {
+    const std::string why = "iWARP devices have neither immediates nor atomics";
+    for (const Feature feature : {Feature::send_with_imm, Feature::write_with_imm, Feature::atomics})
+      can.reasons[feature] = why;
+  }
+  const std::string only_rc = iwarp ? "iWARP has only reliable connections"
+                                    : "this package makes only RC queue pairs on devices so far";
+  for (const Feature feature : {Feature::uc, Feature::ud, Feature::multicast}) can.reasons[feature] = only_rc;
+  can.reasons[Feature::reset] =
+      "completions from before the reset could not be told from later ones; make another queue pair";
+  can.drains = !iwarp;
+  can.srq_limit = can.max_srq_wr != 0;
   can.read_sink_needs_remote_write = iwarp;
   can.active_side_sends_first = iwarp;
   can.pins_memory = true;

@@ -19,7 +19,7 @@ void BulkRequests::send(std::uint32_t slot) {
 }
 
 void BulkRequests::start_deferred() {
-  // First the reply buffers, whose calls give staging memory back when they end.
+  // Reply buffers first: the calls that get them return staging memory when they end.
   reply_buffers_.start_deferred();
   // Removed first: a request that breaks the session must not be found here when the session ends.
   while (!deferred_.empty()) {
@@ -76,7 +76,7 @@ bool BulkRequests::start(std::uint32_t slot) {
     }
     const auto key = memory_.expose(bulk, *gather_entry.region, gather_entry.addr, gather_entry.length,
                                     fabric::access_remote_read);
-    // Windows ran out half way: what is bound must be revoked before the call may end.
+    // Windows ran out half way: those already bound must be invalidated before the call may end.
     if (!key) {
       shared_.refusal = "the device has no memory window left";
       return end_unsent(Reason::registration);
@@ -90,8 +90,8 @@ bool BulkRequests::start(std::uint32_t slot) {
   if (bulk.exposed && shared_.exposure != Exposure::window) header.flags |= wire::lasting;
   std::uint32_t payload_bytes = bulk.metadata_bytes + bulk.message_bytes;
   if (head.count != 0) {
-    // The gather entries do not fit the headroom of a slot: the metadata makes place for them, and they
-    // become part of the payload.
+    // The gather entries do not fit the headroom of a slot, so they go to the start of the payload, and the
+    // metadata moves behind them.
     header.flags |= wire::has_gather_list;
     ++shared_.stats.bulk_requests;
     if (bulk.aligned) header.flags |= wire::aligned;

@@ -75,13 +75,25 @@ void CallMemory::choose_reply_buffer(ClientCall& call, memory::BlockId given) {
              !link_.fits_frames(expected) &&
              expected <= link_.on_wire(wire::aligned_bytes_max(link_.options().max_message_bytes)) &&
              shared_.arena.counters().bytes_leased + expected <= shared_.arena.largest() / 2) {
-    // Only a guess: were a method's answers of 64 MiB expected of all its calls, nothing would be left for
-    // what is needed for sure, such as copies of requests. Those that get no reply buffer here are asked
-    // later.
+    // The size is only a guess. If every call of a method expected its responses of 64 MiB, no memory would
+    // be left for certain needs such as copies of requests. For a call that gets no reply buffer here, the
+    // server asks later.
     bulk.reply_buffer = shared_.arena.alloc(
         expected, call.part ? memory::Use::ahead : memory::Use::reply_buffer, link_.owner());
     if (bulk.reply_buffer != memory::kNoBlock) ++shared_.stats.reply_buffers_predicted;
   }
+}
+
+std::size_t CallMemory::request_bytes(const ClientBulk& bulk) const {
+  std::size_t bytes = 0;
+  for (auto entry = bulk.gather_entries.begin(); entry != bulk.gather_entries.end(); ++entry) {
+    // A reply buffer that was too small is kept among the gather entries, with length 0.
+    if (entry->block == memory::kNoBlock || entry->length == 0) continue;
+    const auto same = [entry](const GatherEntry& other) { return other.block == entry->block; };
+    if (std::none_of(bulk.gather_entries.begin(), entry, same))
+      bytes += shared_.arena.at(entry->block).capacity;
+  }
+  return bytes;
 }
 
 std::optional<wire::ReplyBuffer> CallMemory::expose_reply_buffer(ClientBulk& bulk) {

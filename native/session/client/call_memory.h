@@ -32,6 +32,8 @@ class CallMemory {
   /// Uses the caller's block as the reply buffer, or allocates one of the size of this method's last
   /// responses. Without either, the server asks when it needs one.
   void choose_reply_buffer(ClientCall& call, memory::BlockId given);
+  /// Returns how many bytes of the arena the request of the call holds until the response arrives.
+  std::size_t request_bytes(const ClientBulk& bulk) const;
   /// Exposes the call's reply buffer, or staging memory for it. Returns nothing when there is no window or no
   /// room.
   std::optional<wire::ReplyBuffer> expose_reply_buffer(ClientBulk& bulk);

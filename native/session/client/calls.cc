@@ -1,5 +1,5 @@
-// Requests out, responses in, CANCELs: see client_endpoint.h. The rule that shapes this folder: a call's last
-// event is emitted only when no window of it is valid any more.
+// Sends requests and CANCELs, and handles responses: see client_endpoint.h. The rule that shapes this folder:
+// the last event of a call is emitted only when none of its windows is valid any more.
 #include "session/client/client_endpoint.h"
 
 #include <algorithm>
@@ -76,10 +76,11 @@ std::int32_t ClientEndpoint::submit_bulk(const BulkSubmission& submission) {
       staging_ == nullptr && std::any_of(bulk->gather_entries.begin(), bulk->gather_entries.end(),
                                          [](const GatherEntry& gather_entry) { return gather_entry.lent; });
   bulk->reserve = lends && send_.reserve_cancel();
-  // Without a credit for its CANCEL, a caller that gives up could not be told until the server returns one:
-  // of a stopped server, in minutes. So the session sends a copy, whose caller waits for nothing, and where
-  // the arena has no room for it now, the request is sent later. Only what can never be copied is sent as it
-  // is, and so are parts of streams, which wait for no other but their own.
+  // Without a reserved credit for its CANCEL, a caller that cancels would be notified only when the server
+  // returns a credit, which takes minutes when the server is stopped. So the session sends a copy, whose
+  // caller can be notified at once. If the arena has no room for the copy now, the request is sent later.
+  // Only requests that can never be copied are sent in place, and parts of streams, since they wait for no
+  // other stream.
   if (lends && !bulk->reserve && !copy_gather_entries(link_, submission, bulk->gather_entries) &&
       submission.op == boundary::SubOp::request) {
     release_gather_entries(link_, bulk->gather_entries);
@@ -108,7 +109,7 @@ std::int32_t ClientEndpoint::submit_bulk(const BulkSubmission& submission) {
 void ClientEndpoint::cancel(std::uint32_t slot, Reason reason) {
   if (!link_.is_open() || slot >= options_.call_slots) return;
   ClientCall& call = calls_[slot];
-  // The answer is here, and the device takes its time over the windows.
+  // The response has arrived, but the device has not yet invalidated all windows.
   if (call.state == ClientState::revoking) revocation_.start_timeout(call, reason);
   if (call.state != ClientState::active) return;
   note_latency(slot, call, false);
@@ -119,7 +120,7 @@ void ClientEndpoint::cancel(std::uint32_t slot, Reason reason) {
     unsent = true;
   }
   const bool exposed = call.bulk != nullptr && call.bulk->exposed && !unsent;
-  if (call.bulk != nullptr && std::exchange(call.bulk->reserve, false)) send_.give_up_reserve();
+  if (call.bulk != nullptr && std::exchange(call.bulk->reserve, false)) send_.release_reserve();
   if (!unsent) {
     link_.control(wire::FrameType::cancel, word, reason == Reason::deadline ? 4 : 1, nullptr,
                   exposed ? SendQueue::Done{Then::cancel_arrived, word} : SendQueue::Done{});
@@ -127,14 +128,15 @@ void ClientEndpoint::cancel(std::uint32_t slot, Reason reason) {
   if (!link_.is_open()) return;
   const Event event = Event::failed(number_, slot, reason, unsent ? Processed::no : Processed::maybe);
   if (call.bulk == nullptr) {
-    call.state = unsent ? ClientState::idle : ClientState::given_up;
+    call.state = unsent ? ClientState::idle : ClientState::cancelled;
     if (!unsent) ++late_expected_;
     count_.ended(call.is_call());
     shared_.events.emit(event);
   } else if (!exposed) {
-    if (!unsent) give_up(call);
+    if (!unsent) expect_late_response(call);
     revocation_.end(slot, event);
-    // Not sent, and yet its windows are bound: they are invalid when all that was posted before is done.
+    // The request was not sent, but its windows may be bound: they become invalid only after all work
+    // requests posted earlier have completed.
     if (call.state == ClientState::revoking) revocation_.start_timeout(call, reason);
   } else {
     call.state = ClientState::leaving;
@@ -145,8 +147,8 @@ void ClientEndpoint::cancel(std::uint32_t slot, Reason reason) {
   }
 }
 
-/// The call ends without an answer; one may still come.
-void ClientEndpoint::give_up(ClientCall& call) {
+/// The call ends without a response, which may still arrive later.
+void ClientEndpoint::expect_late_response(ClientCall& call) {
   ++late_expected_;
   call.bulk->late_may_come = true;
 }
@@ -154,7 +156,7 @@ void ClientEndpoint::give_up(ClientCall& call) {
 bool ClientEndpoint::late_response(ClientCall& call, std::uint32_t generation) {
   const std::uint32_t age = (call.generation - generation) & wire::kGenerationMask;
   if (age > wire::kGenerationMask / 2 || late_expected_ == 0) return false;
-  if (age == 0 && call.state == ClientState::given_up) {
+  if (age == 0 && call.state == ClientState::cancelled) {
     call.state = ClientState::idle;
   } else if (age == 0 && call.state == ClientState::revoking && call.bulk->late_may_come) {
     call.bulk->late_may_come = false;
@@ -222,37 +224,37 @@ void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_s
     return;
   }
   ClientBulk& bulk = *call.bulk;
-  // Its event may have to wait, and the places for whole messages are for what does not.
+  // The event of such a call may have to wait for its windows, but reassembled messages must not wait.
   if (bulk.exposed && link_.has_segments())
-    return link_.protocol_error("an answer in segments to a call that has exposed memory");
-  // The answer may be to other bytes than those that the caller gave.
-  const bool memory_gone = !bulk.told && any_memory_gone(bulk.gather_entries);
+    return link_.protocol_error("response in segments to a call that has exposed memory");
+  // If memory of the request is gone, the server may have read other bytes than the caller's.
+  const bool memory_gone = !bulk.notified && any_memory_gone(bulk.gather_entries);
   if (in_reply_buffer) {
     if (frame.total == 0 || frame.total > bulk.reply_buffer_capacity) {
       return link_.protocol_error("response written beyond its reply buffer");
     }
     ++shared_.stats.bulk_responses;
-    // Copied before anybody looks at it: the peer can still change what lies in the staging memory.
-    if (bulk.staged_reply_buffer != memory::kNoBlock && !bulk.told) {
+    // Copied before it is read: the peer can still change the staging memory.
+    if (bulk.staged_reply_buffer != memory::kNoBlock && !bulk.notified) {
       std::memcpy(shared_.arena.at(bulk.reply_buffer).data, staging_->at(bulk.staged_reply_buffer).data,
                   frame.total);
     }
     if (link_.sealing() != nullptr) bulk.answer = frame.bulk_number;
     event.set(ev::region, bulk.reply_buffer);
     event.set(ev::aligned, (header.flags & wire::aligned) != 0 ? 1 : 0);
-    // its reference goes to JS with the event
-    if (!bulk.told && !memory_gone) bulk.reply_buffer = memory::kNoBlock;
+    // the reference now belongs to the event
+    if (!bulk.notified && !memory_gone) bulk.reply_buffer = memory::kNoBlock;
   }
   if (invalidated_rkey != 0) {
     const auto window = std::find_if(bulk.windows.begin(), bulk.windows.end(),
                                      [&](const auto& each) { return each->rkey() == invalidated_rkey; });
-    // A key that is not this call's would leave the caller's memory open while we believe it shut.
+    // If the key belongs to another call, this call's memory is still exposed.
     if (window == bulk.windows.end())
       return link_.protocol_error("response invalidated a key that is not its call's");
     shared_.windows.release(std::move(*window));
     bulk.windows.erase(window);
   }
-  if (bulk.told) {  // nobody waits for it: it only says that the peer has let go
+  if (bulk.notified) {  // the caller has its FAILED: this only confirms that the peer uses the memory no more
     ++shared_.stats.late_responses;
     link_.recycle_of(event);
     return revocation_.end(slot, Event::of(EvKind::released, number_, slot));
@@ -261,9 +263,9 @@ void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_s
     link_.recycle_of(event);
     event = Event::failed(number_, slot, Reason::detached, static_cast<Processed>(event.word[ev::processed]));
   }
-  if (event.is(EvKind::settled)) {  // a FAILED has its reason there
+  if (event.is(EvKind::settled)) {  // in a FAILED event the same word is the reason
     if (!link_.put_together(event, frame)) return;
-    event.set(ev::beyond_reply_buffer, bulk.beyond_reply_buffer);
+    event.set(ev::refused_bytes, bulk.refused_bytes);
   }
   shared_.predictor.learn(call.method, bulk.request_size, in_reply_buffer ? frame.total : frame.message_bytes,
                           in_reply_buffer);

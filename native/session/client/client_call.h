@@ -17,11 +17,11 @@
 namespace rdma_rpc::session {
 
 enum class ClientState : std::uint8_t {
-  idle,      ///< free, or never used
-  given_up,  ///< free; its last call was cancelled, so one late response may still come
-  active,    ///< request submitted
-  leaving,   ///< cancelled with memory exposed: held until the peer's last word
-  revoking,  ///< result known: waits for its windows to be invalid
+  idle,       ///< free, or never used
+  cancelled,  ///< free; its last call was cancelled, so one late response may still come
+  active,     ///< request submitted
+  leaving,    ///< cancelled with memory exposed: held until the peer's last word
+  revoking,   ///< result known: waits for its windows to be invalid
 };
 
 /// The state that only a call with exposed memory needs. `windows` has the windows that are still valid.
@@ -40,10 +40,12 @@ struct ClientBulk {
   std::uint32_t reply_buffer_asked = 0;   ///< bytes that the peer has asked for; it may do so once
   bool exposed = false;                   ///< the peer has a key to memory of this call
   std::uint64_t number = 0;               ///< of the request's message, in a sealed session
-  std::optional<std::uint64_t> answer{};  ///< of the answer's, which lies sealed in its reply buffer
+  std::optional<std::uint64_t> answer{};  ///< of the sealed response in the reply buffer
   bool aligned = false;                   ///< the request is one
   bool reply_buffer_only = false;         ///< the caller's reply buffer or none
-  std::uint32_t beyond_reply_buffer = 0;  ///< what the peer asked for when that was too small
+  /// size of the response that the call itself has no room for: its reply buffer is too small and the only
+  /// one allowed, or its request holds most of the arena
+  std::uint32_t refused_bytes = 0;
   /// Ranges of the session's staging memory that are exposed instead of the call's own memory.
   memory::BlockId staged_request = memory::kNoBlock, staged_reply_buffer = memory::kNoBlock;
   bool lends_request = false;       ///< the peer has a key to memory that the application may change
@@ -51,25 +53,25 @@ struct ClientBulk {
   bool revoked = false;             ///< its windows are valid and open nothing any more: their memory may go
   bool reserve = false;             ///< a credit is left for its CANCEL
   bool cancel_arrived = false;      ///< leaving: the CANCEL lies in the peer's receive queue
-  bool told = false;  ///< leaving, revoking: JS has its FAILED; slot and memory follow with RELEASED
+  bool notified = false;  ///< leaving, revoking: JS has its FAILED; slot and memory follow with RELEASED
   std::uint64_t hold_since_ns = 0;  ///< on the awake clock: when it was cancelled
-  bool late_may_come = false;       ///< the call is given up: a response to it is late, not wrong
-  std::size_t issued = 0;           ///< of `windows`: invalidations posted
-  std::uint32_t revoking = 0;       ///< of those: not completed
+  bool late_may_come = false;       ///< a response may still come, late but valid
+  std::size_t issued = 0;           ///< number of windows whose invalidation is posted
+  std::uint32_t revoking = 0;       ///< number of them that are not completed
   // the request frame, while it waits for room to bind (deferred)
   std::uint32_t slot = 0, metadata_bytes = 0, message_bytes = 0, timeout_us = 0;
   bool deferred = false;
-  bool held_back = false;          ///< part: its reply buffer waits until the application wants the answer
-  std::int32_t held_receive = -1;  ///< receive slot of the response, not yet handed to JS
-  boundary::Event result;          ///< what JS gets when nothing is exposed any more
-  std::uint64_t give_up_ns = 0;    ///< on the awake clock: when that times out (leaving, revoking), 0: none
+  bool held_back = false;           ///< part: its reply buffer waits until the application wants the answer
+  std::int32_t held_receive = -1;   ///< receive slot of the response, not yet handed to JS
+  boundary::Event result;           ///< emitted when no memory is exposed any more
+  std::uint64_t timeout_at_ns = 0;  ///< on the awake clock: when that times out (leaving, revoking), 0: none
 };
 
 struct ClientCall {
   std::uint32_t generation = 0;
   std::uint32_t method = 0;
   ClientState state = ClientState::idle;
-  boundary::Reason reason = boundary::Reason::cancelled;  ///< of a cancel
+  boundary::Reason reason = boundary::Reason::cancelled;  ///< why it was cancelled
   bool unsent = false;                                    ///< found unposted when the session broke
   bool part = false;                                      ///< a stream, or a part of one
   bool opens = false;                                     ///< the stream

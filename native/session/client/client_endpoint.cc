@@ -1,4 +1,5 @@
-// Life of the client endpoint: its turn, and the end of the session. See client_endpoint.h.
+// The client endpoint: its work in each event-loop iteration, and the end of the session. See
+// client_endpoint.h.
 #include "session/client/client_endpoint.h"
 
 #include <utility>
@@ -36,7 +37,7 @@ void ClientEndpoint::on_done(SendQueue::Done done, bool /*memory_gone*/) {
 
 SetBits ClientEndpoint::due() const {
   return due_if(waits_for_room(), kTouched) | due_if(revocation_.has_timeouts(), kTimed) |
-         due_if(revocation_.holds(), kHolding);
+         due_if(revocation_.has_pending_release(), kHolding);
 }
 
 void ClientEndpoint::move_waiting() {
@@ -65,7 +66,7 @@ void ClientEndpoint::end_all() {
   calls_.for_each([this](std::uint32_t slot, ClientCall& call) {
     switch (call.state) {
       case ClientState::idle:
-      case ClientState::given_up:
+      case ClientState::cancelled:
         break;
       case ClientState::active:
         call.bulk->result = Event::failed(number_, slot, Reason::session_lost,
@@ -76,7 +77,7 @@ void ClientEndpoint::end_all() {
         call.bulk->result = Event::failed(number_, slot, call.reason, Processed::maybe);
         revocation_.settle(slot, false);
         break;
-      case ClientState::revoking:  // the answer was here already; the flush has made the memory safe
+      case ClientState::revoking:  // the response had arrived, and the flush has made the memory safe
         revocation_.settle(slot, false);
         break;
     }

@@ -50,12 +50,12 @@ class ClientEndpoint final : public Endpoint {
   // --- arena memory, for the reply buffer of a call
   bool retry_memory(std::uint32_t call) override { return reply_buffers_.retry(call); }
   bool lacks_arena(std::uint32_t call) override { return reply_buffers_.lacks_arena(call); }
-  void refuse_memory(std::uint32_t call) override { link_.control(wire::FrameType::reply_buffer, call, 0); }
+  void refuse_memory(std::uint32_t call) override { reply_buffers_.refuse(call); }
   std::uint32_t awaited_bytes(std::uint32_t slot) override { return reply_buffers_.awaited_bytes(slot); }
 
   // --- the end of the session
   void note_unsent(std::uint32_t call) override;
-  /// Those without exposed memory.
+  /// Ends calls without exposed memory.
   void end_untouched() override;
   void end_all() override;
 
@@ -77,7 +77,7 @@ class ClientEndpoint final : public Endpoint {
   ClientCall& begin_call(std::uint32_t slot, std::uint32_t method, const wire::PartHeader* part);
   void on_response(const wire::Frame& frame, ReceiveSlot receive_slot, std::uint32_t invalidated_rkey);
   bool late_response(ClientCall& call, std::uint32_t generation);
-  void give_up(ClientCall& call);
+  void expect_late_response(ClientCall& call);
 
   CallTable<ClientCall> calls_;
   std::uint32_t late_expected_ = 0;  ///< responses that cancelled calls may still get

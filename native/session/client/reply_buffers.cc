@@ -12,7 +12,7 @@ using boundary::EvKind;
 void ReplyBuffers::on_request(const wire::Header& header) {
   const std::uint32_t slot = wire::call_slot(header.call);
   ClientCall& call = calls_[slot];
-  // A request that crossed our cancel: the cancel answers it.
+  // The request has crossed our CANCEL, which answers it.
   if (wire::call_generation(header.call) != call.generation || call.state != ClientState::active) return;
   if (call.bulk == nullptr) call.bulk = std::make_unique<ClientBulk>();
   ClientBulk& bulk = *call.bulk;
@@ -22,28 +22,28 @@ void ReplyBuffers::on_request(const wire::Header& header) {
   bulk.reply_buffer_asked = header.method;
   ++shared_.stats.reply_buffers_asked;
   if (staging != nullptr) {
-    // The server has read the request, or it would not know its answer. Without this two calls could wait for
-    // what the other one holds.
+    // The server has a response, so it has read the request. If the request's memory were not released here,
+    // two calls could wait for memory that the other one holds.
     memory_.release_staged(bulk);
     bulk.gather_entries.clear();
     bulk.exposed = false;
   }
-  const std::size_t largest =
-      std::min(shared_.arena.largest(), staging != nullptr ? staging->largest() : SIZE_MAX);
+  const std::size_t largest = std::min(shared_.arena.largest() - memory_.request_bytes(bulk),
+                                       staging != nullptr ? staging->largest() : SIZE_MAX);
   const bool too_small =
       bulk.reply_buffer_only &&
       (bulk.reply_buffer == memory::kNoBlock || shared_.arena.at(bulk.reply_buffer).capacity < header.method);
-  if (too_small) bulk.beyond_reply_buffer = header.method;
+  if (too_small) bulk.refused_bytes = header.method;
   if (header.method > link_.on_wire(wire::aligned_bytes_max(link_.options().max_message_bytes)) ||
       header.method > largest || too_small) {
-    return link_.control(wire::FrameType::reply_buffer, header.call, 0);
+    return refuse(header.call);
   }
-  // from now on only the new reply buffer counts
+  // From now on the server may write only to the new reply buffer.
   const bool offered = std::exchange(bulk.reply_buffer_capacity, 0) != 0;
   if (bulk.reply_buffer != memory::kNoBlock &&
       (offered || shared_.arena.at(bulk.reply_buffer).capacity < header.method)) {
     bulk.gather_entries.push_back(
-        {0, 0, nullptr, bulk.reply_buffer, 0, false});  // too small: stays bound until the call ends
+        {0, 0, nullptr, bulk.reply_buffer, 0, false});  // too small, but bound until the call ends
     bulk.reply_buffer = memory::kNoBlock;
     bulk.reply_buffer_given = false;
   }
@@ -68,7 +68,8 @@ bool ReplyBuffers::answer(std::uint32_t slot) {
   const auto reply_buffer = memory_.expose_reply_buffer(bulk);
   const Staging* staging = link_.staging();
   if (!reply_buffer && staging != nullptr && !staging->empty()) {
-    // A queue of its own: what other sessions wait for must not hang on this one's peer.
+    // Queued in this session, not in `memory_waiters`: other sessions must not wait for this session's peer,
+    // which decides when its staging memory is free.
     deferred_.push_back(word);
     return true;
   }
@@ -85,7 +86,7 @@ void ReplyBuffers::start_deferred() {
     const std::size_t others = deferred_.size();
     if (!retry(word)) {
       wait_for_memory(word);
-    } else if (deferred_.size() != others) {  // still no room, and it is behind the others now
+    } else if (deferred_.size() != others) {  // answer() has queued it again, at the end: move it back
       deferred_.pop_back();
       deferred_.insert(deferred_.begin(), word);
       break;
@@ -94,9 +95,15 @@ void ReplyBuffers::start_deferred() {
 }
 
 void ReplyBuffers::wait_for_memory(std::uint32_t call) {
-  if (!shared_.memory_waiters.push(link_.number(), call)) {
-    link_.control(wire::FrameType::reply_buffer, call, 0);
-  }
+  if (!shared_.memory_waiters.push(link_.number(), call)) refuse(call);
+}
+
+void ReplyBuffers::refuse(std::uint32_t word) {
+  ClientBulk& bulk = *calls_[wire::call_slot(word)].bulk;
+  // The server only learns that there is no memory. The caller learns the cause when it is its own request.
+  if (memory_.request_bytes(bulk) > shared_.arena.counters().bytes_leased / 2)
+    bulk.refused_bytes = bulk.reply_buffer_asked;
+  link_.control(wire::FrameType::reply_buffer, word, 0);
 }
 
 void ReplyBuffers::grant_or_wait(std::uint32_t slot) {

@@ -26,6 +26,8 @@ class ReplyBuffers {
   /// Called when arena memory may be free for this call. Returns false when there is none yet, or no room to
   /// bind.
   bool retry(std::uint32_t call);
+  /// Tells the server that there is no memory for the response to this call.
+  void refuse(std::uint32_t call);
   /// See Endpoint::lacks_arena(): the call may also lack room to bind.
   bool lacks_arena(std::uint32_t call);
   std::uint32_t awaited_bytes(std::uint32_t slot);

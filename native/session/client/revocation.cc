@@ -45,14 +45,14 @@ void Revocation::on_invalidated(std::uint32_t slot) {
 
 void Revocation::settle(std::uint32_t slot, bool windows_intact) {
   ClientCall& call = calls_[slot];
-  Event result = call.bulk->told ? Event::of(EvKind::released, link_.number(), slot) : call.bulk->result;
-  // Nobody can write there any more, but who keeps access.
-  const bool forged = !call.bulk->told && call.bulk->answer && !open_answer(result, *call.bulk->answer);
+  Event result = call.bulk->notified ? Event::of(EvKind::released, link_.number(), slot) : call.bulk->result;
+  // From here on no peer can write to the response, except on fabrics where peers keep their access.
+  const bool forged = !call.bulk->notified && call.bulk->answer && !open_answer(result, *call.bulk->answer);
   if (forged) result = Event::failed(link_.number(), slot, Reason::session_lost, Processed::yes);
-  call.state = call.bulk->late_may_come ? ClientState::given_up : ClientState::idle;
+  call.state = call.bulk->late_may_come ? ClientState::cancelled : ClientState::idle;
   end_bulk(call, windows_intact);
   count_.ended(call.is_call());
-  // The bug that native/test/session/canary plants, to see that the oracle finds it: calls end while exposed.
+  // The bug that native/test/session/canary plants to show that the tests find it: calls end while exposed.
 #ifdef RDMA_RPC_CANARY
   if (!result.is(EvKind::settled)) return;
 #endif
@@ -60,8 +60,8 @@ void Revocation::settle(std::uint32_t slot, bool windows_intact) {
   if (forged) link_.protocol_error("a large message that it has not sealed");
 }
 
-/// Opens what a sealed answer has left in its reply buffer. False: the peer has not sealed it, and the event
-/// has nothing any more.
+/// Decrypts a sealed response in its reply buffer. Returns false when the peer has not sealed it; the memory
+/// and the receive slot of the event are then released.
 bool Revocation::open_answer(Event& event, std::uint64_t number) {
   if (!event.is(EvKind::settled) || event.word[ev::region] <= 0) return true;
   const auto block = static_cast<memory::BlockId>(event.word[ev::region]);
@@ -77,14 +77,14 @@ bool Revocation::open_answer(Event& event, std::uint64_t number) {
 
 void Revocation::end_bulk(ClientCall& call, bool windows_intact) {
   ClientBulk& bulk = *call.bulk;
-  if (bulk.give_up_ns != 0) --timeouts_pending_;
-  if (bulk.reserve) link_.send().give_up_reserve();
-  if (bulk.told) {
-    --held_;
+  if (bulk.timeout_at_ns != 0) --timeouts_pending_;
+  if (bulk.reserve) link_.send().release_reserve();
+  if (bulk.notified) {
+    --pending_release_;
     --shared_.stats.calls_pending_release;
   }
   for (auto& window : bulk.windows) {
-    // A window of a queue pair in ERR may not be bindable again: it is freed, not kept.
+    // A window of a queue pair in ERR may not be bindable again, so it is freed and not reused.
     if (windows_intact) shared_.windows.release(std::move(window));
   }
   bulk.windows.clear();
@@ -97,10 +97,10 @@ void Revocation::end_bulk(ClientCall& call, bool windows_intact) {
 
 void Revocation::start_timeout(ClientCall& call, Reason reason) {
   ClientBulk& bulk = *call.bulk;
-  if (bulk.give_up_ns != 0 || bulk.told) return;
+  if (bulk.timeout_at_ns != 0 || bulk.notified) return;
   call.reason = reason;
   bulk.hold_since_ns = shared_.awake_ns;
-  bulk.give_up_ns = shared_.awake_ns + kSettleGraceNs;
+  bulk.timeout_at_ns = shared_.awake_ns + kSettleGraceNs;
   ++timeouts_pending_;
 }
 
@@ -110,8 +110,8 @@ void Revocation::on_cancel_arrived(std::uint32_t word) {
   call.bulk->cancel_arrived = true;
 }
 
-/// Nothing that the call has exposed is read or written any more, though the peer has not answered. Returns
-/// false where that takes the peer, or where (without windows) other calls are served by the same keys.
+/// Revokes the peer's access to the memory of a call that it has not answered. Returns false where the fabric
+/// cannot do this without the peer, and without windows, where other calls use the same keys.
 bool Revocation::revoke(ClientBulk& bulk) {
   bulk.revoked = !bulk.windows.empty() &&
                  std::all_of(bulk.windows.begin(), bulk.windows.end(),
@@ -119,7 +119,7 @@ bool Revocation::revoke(ClientBulk& bulk) {
   return bulk.revoked;
 }
 
-/// The peer cannot touch it: others can have it although the call is held.
+/// Releases revoked memory. The call is still pending release, but the peer can no longer access the memory.
 void Revocation::give_memory_back(ClientBulk& bulk) {
   release_gather_entries(link_, bulk.gather_entries);
   if (bulk.reply_buffer != memory::kNoBlock)
@@ -128,13 +128,13 @@ void Revocation::give_memory_back(ClientBulk& bulk) {
   link_.emit_sent(bulk.token);
 }
 
-/// The caller learns that its call has ended. Its slot and its windows stay as they are until the peer has
-/// answered and no window is valid any more, and so does its memory, unless that was revoked.
-void Revocation::tell(std::uint32_t slot) {
+/// Notifies the caller that its call has ended. The call slot and the windows stay in use until the peer has
+/// answered and no window is valid any more. So does the memory, unless it was revoked.
+void Revocation::notify_caller(std::uint32_t slot) {
   ClientCall& call = calls_[slot];
   ClientBulk& bulk = *call.bulk;
   Processed processed = Processed::maybe;
-  if (call.state == ClientState::revoking) {  // an answer that comes too late, but says whether a handler ran
+  if (call.state == ClientState::revoking) {  // a response, too late, that still says whether a handler ran
     const Event& result = bulk.result;
     processed = static_cast<Processed>(result.word[ev::processed]);
     link_.recycle_of(result);
@@ -142,10 +142,10 @@ void Revocation::tell(std::uint32_t slot) {
       bulk.reply_buffer = static_cast<memory::BlockId>(result.word[ev::region]);
   }
   if (bulk.revoked) give_memory_back(bulk);
-  bulk.told = true;
-  bulk.give_up_ns = 0;
+  bulk.notified = true;
+  bulk.timeout_at_ns = 0;
   --timeouts_pending_;
-  ++held_;
+  ++pending_release_;
   ++shared_.stats.calls_released_late;
   ++shared_.stats.calls_pending_release;
   Event event = Event::failed(link_.number(), slot, call.reason, processed);
@@ -161,28 +161,28 @@ void Revocation::check_timeouts() {
   }
   bool waits = false;
   calls_.for_each([&](std::uint32_t slot, ClientCall& call) {
-    if (call.bulk == nullptr || call.bulk->give_up_ns == 0 || call.bulk->give_up_ns > shared_.awake_ns)
+    if (call.bulk == nullptr || call.bulk->timeout_at_ns == 0 || call.bulk->timeout_at_ns > shared_.awake_ns)
       return;
-    // Until the CANCEL has arrived, what the application writes to its buffers could still reach a handler,
-    // where the fabric cannot keep the peer from reading it.
+    // Where the fabric cannot revoke access, the server may read the buffers of the request until the CANCEL
+    // has arrived: bytes that the application writes there now could reach a handler.
     const bool revoked = revoke(*call.bulk);
     const bool answered = call.state == ClientState::revoking;
     if (revoked || answered || call.bulk->cancel_arrived || !call.bulk->lends_request)
-      tell(slot);
+      notify_caller(slot);
     else
       waits = true;
   });
   if (!waits) still_since_ns_ = 0;
   if (waits && wire_is_stuck()) {
-    return link_.fail("nothing that was sent has been acknowledged for " +
-                      std::to_string(kStuckWireNs / 1'000'000'000) +
-                      " s: the wire stands still, and a call that was given up has lent its memory");
+    return link_.fail(
+        "the peer's device has acknowledged nothing for " + std::to_string(kStuckWireNs / 1'000'000'000) +
+        " s while a cancelled call waits for its memory; check the network and the peer's host");
   }
   link_.post_now();
 }
 
-/// The device completes nothing, for too long. A server that is only slow, or stopped, is no reason: its
-/// device goes on, and what waits for credits has not been posted.
+/// Returns whether the device has completed nothing for too long. A slow or stopped server does not cause
+/// this: its device continues, and frames that wait for credits have not been posted.
 bool Revocation::wire_is_stuck() {
   const bool still =
       still_since_ns_ != 0 && still_at_ == link_.send().completed() && link_.send().awaits_completion();
@@ -194,16 +194,16 @@ bool Revocation::wire_is_stuck() {
 }
 
 void Revocation::check_held() {
-  if (held_ == 0) return;
+  if (pending_release_ == 0) return;
   bool too_long = false;
   calls_.for_each([&](std::uint32_t, const ClientCall& call) {
-    if (call.bulk == nullptr || !call.bulk->told) return;
+    if (call.bulk == nullptr || !call.bulk->notified) return;
     too_long = too_long || shared_.awake_ns - call.bulk->hold_since_ns >= kHoldLimitNs;
   });
   if (too_long) {
-    link_.fail("the peer has not let go of a call that was given up " +
+    link_.fail("the server has not confirmed the end of a call that was cancelled " +
                std::to_string(kHoldLimitNs / 1'000'000'000) +
-               " s ago: only the end of the session makes its memory safe");
+               " s ago; the session ends, since only that makes the memory of the call safe");
   }
 }
 

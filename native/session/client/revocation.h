@@ -1,10 +1,10 @@
-// How a call that has shown memory ends: its windows are invalidated, then its last event goes out; and how
-// it ends early, when the caller gives it up. Invalidating under a READ or WRITE would cost the session and
-// with it every other call, so such a call is held until the peer has answered: its caller is told at once,
-// its call slot and memory follow with RELEASED. Nothing here may emit the last event of a call while the
-// peer can write to memory of the application, nor while a handler could still get what the application
-// writes there from now on (docs/internals/decisions/calls.md). Owned by ClientEndpoint, on
-// the context's thread.
+// Ends calls that have exposed memory: first their windows are invalidated, then their last event is emitted.
+// Also ends such calls early, when they are cancelled. Invalidating a window under a READ or WRITE would
+// break the session and with it every other call. So a cancelled call is pending release until the peer has
+// answered: its caller is notified at once, and its call slot and memory follow with RELEASED. Nothing here
+// may emit the last event of a call while the peer can write to memory of the application, nor while a
+// handler could still get bytes that the application writes there from now on
+// (docs/internals/decisions/calls.md). Owned by ClientEndpoint, on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class Revocation {
   Revocation(Link& link, CallTable<ClientCall>& calls, CallMemory& memory, CallCount& count)
       : link_(link), shared_(link.shared()), calls_(calls), memory_(memory), count_(count) {}
 
-  /// The call's result is known: JS gets it when all windows of the call are invalid.
+  /// Called when the result is known. JS gets it when all windows of the call are invalid.
   void end(std::uint32_t slot, const boundary::Event& result);
   /// Ends the call: none of its windows is valid, or the queue pair is gone (then `windows_intact` is false).
   void settle(std::uint32_t slot, bool windows_intact);
@@ -32,9 +32,10 @@ class Revocation {
 
   /// From now on the caller waits at most kSettleGraceNs.
   void start_timeout(ClientCall& call, boundary::Reason reason);
-  /// The SEND of a CANCEL has completed: the peer will find the CANCEL before the completions of later READs.
+  /// Called when the SEND of a CANCEL has completed: the peer will find the CANCEL before the completions of
+  /// later READs.
   void on_cancel_arrived(std::uint32_t call);
-  /// An invalidation has completed.
+  /// Called when an invalidation has completed.
   void on_invalidated(std::uint32_t slot);
 
   /// True while invalidations wait for room in the send queue.
@@ -44,7 +45,7 @@ class Revocation {
   bool has_timeouts() const { return timeouts_pending_ != 0; }
   void check_timeouts();
   /// True while cancelled calls are pending release, so that check_held() must be called.
-  bool holds() const { return held_ != 0; }
+  bool has_pending_release() const { return pending_release_ != 0; }
   void check_held();
 
  private:
@@ -52,7 +53,7 @@ class Revocation {
   bool open_answer(boundary::Event& event, std::uint64_t number);
   bool revoke(ClientBulk& bulk);
   void give_memory_back(ClientBulk& bulk);
-  void tell(std::uint32_t slot);
+  void notify_caller(std::uint32_t slot);
   bool wire_is_stuck();
 
   Link& link_;
@@ -61,7 +62,7 @@ class Revocation {
   CallMemory& memory_;
   CallCount& count_;
   std::uint32_t timeouts_pending_ = 0;  ///< calls
-  std::uint32_t held_ = 0;              ///< calls
+  std::uint32_t pending_release_ = 0;   ///< calls
   std::vector<std::uint32_t> backlog_;  ///< call slots
   /// On the awake clock, 0 for none: since when a call has waited for its CANCEL to arrive while nothing has
   /// completed after `still_at_`.

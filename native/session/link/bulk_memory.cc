@@ -13,15 +13,15 @@ namespace {
 constexpr auto kGivenBytes = [](const GivenGatherEntry& given) { return given.bytes; };
 constexpr auto kGivenData = [](const GivenGatherEntry& given) { return given.data; };
 
-/// What has been copied out of the encode scratch buffer for one message.
+/// The block that holds the parts of one message copied from the encode scratch buffer.
 struct Text {
   memory::BlockId block = memory::kNoBlock;
   std::size_t bytes = 0;
-  std::size_t refused = 0;  ///< bytes that the arena was asked for in vain
+  std::size_t refused = 0;  ///< bytes that the arena has refused
 };
 
-/// A gather entry of the encode scratch buffer: the first one brings a block for all of them. Returns false
-/// when there is no room.
+/// Copies a gather entry from the encode scratch buffer; the first one allocates a block for all of them.
+/// Returns false when the arena has no room.
 bool collect_text(Link& link, const BulkSubmission& submission, const GivenGatherEntry& given, Text& text,
                   std::vector<GatherEntry>& gather_entries) {
   Shared& shared = link.shared();
@@ -44,7 +44,7 @@ bool collect_text(Link& link, const BulkSubmission& submission, const GivenGathe
   return true;
 }
 
-/// Copies the message to a block of the arena. Returns false when there is none.
+/// Copies the message to an arena block. Returns false when the arena has no room.
 bool stage(Link& link, const BulkSubmission& submission, std::uint64_t extent,
            std::vector<GatherEntry>& gather_entries) {
   Shared& shared = link.shared();
@@ -70,8 +70,8 @@ bool stage(Link& link, const BulkSubmission& submission, std::uint64_t extent,
 bool collect_gather_entries(Link& link, const BulkSubmission& submission,
                             std::vector<GatherEntry>& gather_entries, Reason& reason) {
   Shared& shared = link.shared();
-  // The staging memory gets a copy when its turn has come; until then the gather entries only must stay
-  // there.
+  // In staging mode the message is copied to staging memory when its turn comes; until then its gather
+  // entries only need to stay allocated.
   const bool staged = link.options().client && link.staging() != nullptr;
   const std::uint64_t total = extent_of(submission.gather_entries, submission.aligned, kGivenBytes);
   // The list of a request's gather entries shares the slot with the metadata; one always fits (send_slots.h).
@@ -81,20 +81,22 @@ bool collect_gather_entries(Link& link, const BulkSubmission& submission,
   bool copies = false;
   bool copy = submission.gather_entries.size() > std::min<std::size_t>(kGatherEntriesMax, listed) && !staged;
   for (const GivenGatherEntry& given : submission.gather_entries) {
-    // Detached: its length is told to the peer, and it had one when it was encoded. (Node 20's V8 gives
-    // compiled code the old length of a detached view, once that code has seen a resizable one.)
+    // The buffer has been detached since it was encoded, when it had the length that the peer is told. (With
+    // the V8 of Node 20, compiled code that has seen a resizable view gets the old length of a detached one.)
     if ((given.key != 0 || given.copied) && given.bytes == 0 && given.buffer_data == nullptr) {
       reason = Reason::detached;
       return false;
     }
-    // Registering what the fabric cannot expose would fail at the peer; a copy in the arena always works.
+    // If the fabric cannot expose this memory, registering it would only fail at the peer; a copy in the
+    // arena always works.
     if (given.key != 0 && link.options().client && !staged && !link.capabilities().exposes_any_memory)
       copy = true;
     if (given.presence != nullptr && link.capabilities().reads_memory_late) copy = true;
-    // Nothing tells whether its memory is still there later, so it cannot wait for staging memory either.
+    // This entry must be copied now: nothing says later whether its memory still exists, so it cannot wait
+    // for staging memory either.
     if (given.copied) copies = true;
   }
-  // Where it can go from where it is, what is left of the arena is for messages that cannot.
+  // A message that can be sent in place leaves the second half of the arena to messages that cannot.
   const bool must_copy = copy || link.sealing() != nullptr || link.capabilities().reads_memory_late;
   if (copies && !must_copy && shared.arena.counters().bytes_leased + total > shared.arena.largest() / 2) {
     shared.short_bytes = static_cast<std::int32_t>(total);
@@ -102,7 +104,7 @@ bool collect_gather_entries(Link& link, const BulkSubmission& submission,
     reason = Reason::no_memory;
     return false;
   }
-  // Sealed in a copy of our own, so that nothing that the peer can reach is ever readable.
+  // Sealed in a copy that is not exposed before it is encrypted: the peer must never reach plain text.
   if (copies || link.sealing() != nullptr) copy = true;
   const std::uint64_t allowed = submission.aligned
                                     ? wire::aligned_bytes_max(link.options().peer_max_message_bytes)
@@ -115,7 +117,7 @@ bool collect_gather_entries(Link& link, const BulkSubmission& submission,
     reason = Reason::staging;
     return false;
   }
-  // All that take long at once, and then the message is submitted again.
+  // Starts all slow registrations at once; JS submits the message again when they are finished.
   bool registering = false;
   for (const GivenGatherEntry& given : submission.gather_entries) {
     if (copy || staged || given.key == 0 || given.bytes == 0) continue;
@@ -154,7 +156,7 @@ bool collect_gather_entries(Link& link, const BulkSubmission& submission,
       gather_entry.mr_key = gather_entry.region != nullptr ? given.key : 0;
     }
     if (gather_entry.region == nullptr && !staged) {
-      copy = true;  // the registration budget is full: the arena's may not be
+      copy = true;  // the registration budget is used up, but the arena may still have room
       break;
     }
     gather_entries.push_back(gather_entry);
@@ -163,7 +165,7 @@ bool collect_gather_entries(Link& link, const BulkSubmission& submission,
   release_gather_entries(link, gather_entries);
   if (stage(link, submission, total, gather_entries)) return true;
   reason = Reason::no_memory;
-  // The copy was the second best: with room for the text alone the rest would have gone from where it is.
+  // The copy was only a fallback: the message could be sent in place if there were room for its text.
   if (text.refused != 0) shared.short_bytes = static_cast<std::int32_t>(text.refused);
   shared.refusal = shared.arena.refusal().empty() ? why : shared.arena.refusal();
   return false;

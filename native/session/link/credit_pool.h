@@ -64,7 +64,7 @@ class CreditPool {
 
  private:
   std::uint32_t receives_ = 0;
-  std::uint32_t committed_ = 0;  ///< held, or for certain for somebody
+  std::uint32_t committed_ = 0;  ///< held, or certain for an account
 };
 
 }  // namespace rdma_rpc::session

@@ -27,7 +27,7 @@ Link::Link(Shared& shared, std::uint32_t number, const SessionOptions& options)
       capabilities_(shared.device->capabilities()),
       owner_(shared.arena.add_owner(options.arena_max_bytes)),
       receives_(shared, number, options.inflight_max + kControlReceives),
-      recorder_(shared.event_rings, shared.now_ns, number, place()) {}
+      recorder_(shared.event_rings, shared.now_ns, number, table_index()) {}
 
 Link::~Link() {
   qp_.reset();
@@ -56,7 +56,7 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
   if (options_.credit_pool) {
     const std::uint32_t certain = std::min(receives_.depth(), kCertainReceives);
     send_->begin_with(certain);
-    // What it has of its own is the peer's as soon as it can be told.
+    // Own receives beyond the certain ones are granted to the peer with the first frame.
     if (!receives_.shares()) send_->owe_credits(receives_.depth() - certain);
   }
   if (options_.peer_takes_segments) {
@@ -119,7 +119,7 @@ void Link::report(telemetry::SessionRow& row) const {
   row.stalled_ns = stalled_ns_;
 }
 
-/// A flush follows from something else, which the queue pair may know.
+/// A flushed completion only follows from another error, which the queue pair may know.
 std::string Link::why_failed(const char* what, fabric::WcStatus status) const {
   const std::string more = qp_->error();
   if (status == fabric::WcStatus::wr_flush_err && !more.empty()) return more;
@@ -135,7 +135,7 @@ bool Link::post_receives() {
     fail(why);
     return false;
   }
-  // The first posting of its own is what the peer's credits begin with; each later one is news to it.
+  // The peer's initial credits are the first own receives posted; it must be told about later ones.
   if (receives_.shares() || state_ != SessionState::init) send_->owe_credits(*more);
   return true;
 }
@@ -146,18 +146,18 @@ void Link::control(wire::FrameType type, std::uint32_t call, std::uint32_t metho
   if (reply_buffer != nullptr && shared_.exposure != Exposure::window) flags |= wire::lasting;
   const wire::Header header = wire::Header::of(type, call, method, flags);
   if (!send_->send_control(header, reply_buffer, done)) {
-    protocol_error("control frames pile up: the peer returns no credits");
+    protocol_error("too many control frames wait because the peer returns no credits");
   }
 }
 
-/// Takes what does not fit the first frame out of the payload of a long slot, so that each part of it has a
-/// header before it and room for a seal behind it. What fits stays where it is.
+/// Spreads the payload of a long slot into segments: each part that does not fit the first frame is moved so
+/// that it has room for a header before it and a tag behind it. The first part stays in place.
 SendQueue::Tail Link::spread(std::uint32_t slot, std::uint32_t call, std::uint32_t bytes) {
   const std::uint32_t each = frame_room();
   if (bytes <= each) return {};
   std::byte* payload = shared_.slots.payload(slot);
   const wire::Header header = wire::Header::of(wire::FrameType::segment, call);
-  // From the back: each part moves to where the one behind it has been.
+  // From the back, since each part moves into the place of the part behind it.
   for (std::uint32_t part = (bytes - 1) / each; part > 0; --part) {
     const std::uint32_t from = part * each;
     std::byte* to = payload + from + part * kSegmentGap;
@@ -169,12 +169,12 @@ SendQueue::Tail Link::spread(std::uint32_t slot, std::uint32_t call, std::uint32
 
 bool Link::put_together(Event& event, const wire::Frame& frame) {
   if (segments_.empty()) return true;
-  const std::optional<std::uint32_t> place = shared_.reassembled_messages.take();
-  if (!place) {
-    fail("more messages in segments have come than there are places to put them together");
+  const std::optional<std::uint32_t> taken = shared_.reassembled_messages.take();
+  if (!taken) {
+    fail("no room to reassemble a message that came in segments");
     return false;
   }
-  const std::uint32_t offset = *place;
+  const std::uint32_t offset = *taken;
   const std::uint32_t first = frame.message_bytes - segments_.bytes();
   const ReceiveSlot slot = receives_.slot(static_cast<std::uint32_t>(event.word[ev::receive_slot] - 1));
   std::memcpy(shared_.reassembled_messages.data() + offset, receives_.at(slot) + frame.message_offset, first);
@@ -218,7 +218,7 @@ void Link::send_message(std::uint32_t slot, wire::Header header, const wire::Rep
   }
   prepend(&header, sizeof header);
   if (!send_->send({slot, start, bytes, invalidate_rkey, done, tail})) {
-    protocol_error("frames pile up: the peer returns no credits");
+    protocol_error("too many frames wait because the peer returns no credits");
   }
 }
 

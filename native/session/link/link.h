@@ -32,8 +32,8 @@ class Link {
   Link& operator=(const Link&) = delete;
 
   std::uint32_t number() const { return number_; }
-  /// Its index in the session table of the context.
-  std::uint32_t place() const { return number_ & (kSessionPlaces - 1); }
+  /// Returns the session's index in the session table of the context.
+  std::uint32_t table_index() const { return number_ & (kSessionsMax - 1); }
   /// True while calls may be submitted and frames may arrive.
   bool is_open() const { return state_ == SessionState::connecting || state_ == SessionState::ready; }
   /// Ends the session with this reason; does nothing when it has ended.
@@ -58,7 +58,7 @@ class Link {
   memory::OwnerId owner() const { return owner_; }
   SendQueue& send() const { return *send_; }
   fabric::QueuePair& queue_pair() const { return *qp_; }
-  /// Null when it has none.
+  /// Returns null when the session has no staging memory.
   Staging* staging() const { return staging_.get(); }
   const telemetry::Recorder& recorder() const { return recorder_; }
 
@@ -105,7 +105,7 @@ class Link {
       begin_stall();
     }
   }
-  /// What other processes may see of it.
+  /// Writes the state of the session for other processes.
   void report(telemetry::SessionRow& row) const;
   void emit_sent(std::uint32_t& token);
 

@@ -12,7 +12,7 @@ namespace rdma_rpc::session {
 ReceivePool::Slab ReceivePool::take(std::size_t bytes, std::string* error) {
   const std::size_t slab_bytes = (bytes + fabric::kPageBytes - 1) / fabric::kPageBytes * fabric::kPageBytes;
   auto chunk = std::find_if(chunks_.begin(), chunks_.end(), [&](const Chunk& other) {
-    return other.free.empty() || other.slab_bytes == slab_bytes;  // those without room are the last ones
+    return other.free.empty() || other.slab_bytes == slab_bytes;  // full chunks are at the end of the list
   });
   if (chunk == chunks_.end() || chunk->free.empty()) {
     if (!add(slab_bytes, error)) return {};
@@ -25,18 +25,19 @@ ReceivePool::Slab ReceivePool::take(std::size_t bytes, std::string* error) {
 }
 
 bool ReceivePool::add(std::size_t slab_bytes, std::string* error) {
-  // One that was kept is of another size.
+  // An unused chunk that was kept has slabs of another size, or take() would have used it.
   chunks_.remove_if([](const Chunk& chunk) { return chunk.unused(); });
   std::uint32_t slabs = 0;
   if (device_.capabilities().max_memories != 0) {
     for (const Chunk& other : chunks_) slabs += other.slab_bytes == slab_bytes ? other.slabs : 0;
   }
-  // As much again as there is: few memories for many sessions, and no large one for a few.
+  // Doubles the number of slabs of this size: many sessions need few registrations, and few sessions do not
+  // get a large one.
   slabs = std::clamp(slabs, 1u, kSlabsPerMemory);
   auto memory = device_.alloc_memory(slab_bytes * slabs, "receive slab");
   if (memory == nullptr) {
     *error = "no memory for " + std::to_string(slab_bytes * slabs) +
-             " bytes of receives (by inflightMax): " + device_.refusal();
+             " bytes of receives (a smaller inflightMax needs less): " + device_.refusal();
     return false;
   }
   auto region = device_.reg_mr(memory->data(), memory->size(), fabric::access_local_write, error);
@@ -52,7 +53,7 @@ void ReceivePool::give_back(std::list<Chunk>::iterator chunk, std::uint32_t inde
     chunks_.erase(chunk);
     return;
   }
-  // The next session finds zeroes in pages of its own.
+  // Frees the pages, so that the next session finds zeroes.
   ::madvise(chunk->memory->data() + index * chunk->slab_bytes, chunk->slab_bytes, MADV_REMOVE);
   chunks_.splice(chunks_.begin(), chunks_, chunk);
 }

@@ -70,7 +70,7 @@ class ReceivePool {
   bool keeps(const Chunk& unused) const;
 
   fabric::Device& device_;
-  std::list<Chunk> chunks_;  ///< those with room first
+  std::list<Chunk> chunks_;  ///< chunks with room come first
 };
 
 }  // namespace rdma_rpc::session

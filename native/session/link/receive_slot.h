@@ -10,8 +10,8 @@ namespace rdma_rpc::session {
 class ReceiveSlot {
  public:
   enum class Kind : std::uint8_t {
-    receive,        ///< what the peer's SEND landed in
-    copy,           ///< of a receive that the peer can still write to
+    receive,        ///< a receive, to which the peer's SEND was written
+    copy,           ///< a copy of a receive to which the peer can still write
     overflow,       ///< behind the receives: metadata of a request that waited for memory (kOverflowSlots)
     short_message,  ///< among those of all sessions (ShortMessages), a copy of a short frame
   };

@@ -5,7 +5,8 @@
 
 namespace rdma_rpc::session {
 namespace {
-/// Most sessions never need more than a few copies at once, and their lists are memory of each session, too.
+/// Number of copies added at a time. Most sessions never need more than a few at once, and each copy takes
+/// memory in the session's lists.
 constexpr std::uint32_t kCopiesStep = 16;
 }  // namespace
 
@@ -20,7 +21,8 @@ Receives::~Receives() {
   shared_.short_messages.leave(session_);
 }
 
-/// Shared ones, or its own where the peer does not know of grants, or the device has no more that are shared.
+/// Uses shared receives, or own ones when the peer does not support credit grants or the device has no shared
+/// receives left.
 std::string Receives::open(const Wanted& wanted) {
   std::string why;
   if (wanted.may_share && shared_.device->counters().queue_pairs >= shared_.shared_from) {
@@ -32,7 +34,8 @@ std::string Receives::open(const Wanted& wanted) {
     if (!memory_) return why;
     for (std::uint32_t i = 0; i < depth_; ++i) consumed_.push_back(i);
   }
-  // Lengths and texts are looked at more than once, so all of it is read from memory that no peer changes.
+  // Lengths and texts are read more than once, so where peers can still write to receives, everything is read
+  // from a copy.
   opens_in_place_ = wanted.opens_in_place;
   if (opens_in_place_ || shared_.device->capabilities().peers_keep_access) {
     copies_.reset(new std::byte[own_bytes()]);
@@ -61,7 +64,8 @@ std::span<std::byte> Receives::window(std::uint32_t number) const {
 
 std::optional<ReceiveSlot> Receives::readable(std::uint32_t receive, const fabric::Wc& wc) {
   if (copies_ == nullptr) return ReceiveSlot::receive(receive);
-  // What is sealed is opened where it lies, and then longer than here.
+  // Sealed frames do not become short messages: they are decrypted in their slot, which must also hold the
+  // tag.
   if (wc.apart != nullptr && !opens_in_place_) {
     if (const std::optional<std::uint32_t> number = shared_.short_messages.take(session_, wc.bytes)) {
       std::memcpy(shared_.short_messages.data() + ShortMessages::offset_of(*number), wc.apart, wc.bytes);
@@ -91,7 +95,7 @@ void Receives::recycle(ReceiveSlot slot) {
     case ReceiveSlot::Kind::receive:
       return consumed_.push_back(slot.number());
     case ReceiveSlot::Kind::copy:
-      // When no copy is in use there is no receive to let go of, and the slot is free already.
+      // When no copy is in use, there is no receive to release and the slot is already free.
       if (const std::optional<std::uint32_t> receive = copied_.take()) {
         free_copies_.give(slot.number());
         consumed_.push_back(*receive);
@@ -103,7 +107,7 @@ std::optional<std::uint32_t> Receives::post(fabric::QueuePair& qp, std::string* 
   if (shares()) {
     const auto granted = shared_.shared_receives.post(*member_, consumed_, shared_.now_ns);
     if (!granted) {
-      *why = "the device takes no more shared receives";
+      *why = "the device refuses to post shared receives";
       return std::nullopt;
     }
     consumed_.clear();
@@ -117,7 +121,7 @@ std::optional<std::uint32_t> Receives::post(fabric::QueuePair& qp, std::string* 
   const std::size_t taken = qp.post_recv(receives);
   posted_ += static_cast<std::uint32_t>(taken);
   if (taken != receives.size()) {
-    *why = "the queue pair took " + std::to_string(taken) + " of " + std::to_string(receives.size()) +
+    *why = "the device accepted only " + std::to_string(taken) + " of " + std::to_string(receives.size()) +
            " receives";
     return std::nullopt;
   }

@@ -130,15 +130,15 @@ class Receives {
   ReceivePool::Slab memory_;
   std::unique_ptr<std::byte[]> copies_;  ///< as long as that, or null
   bool opens_in_place_ = false;
-  std::optional<SharedReceives::Member> member_;  ///< none: its receives are its own
-  std::uint32_t posted_ = 0;                      ///< of its own
+  std::optional<SharedReceives::Member> member_;  ///< empty when the receives are its own
+  std::uint32_t posted_ = 0;                      ///< number of posted own receives
   /// slots with this number and later ones are no receives
   std::uint32_t first_overflow_slot_ = 0;
   std::vector<std::uint32_t> consumed_;  ///< receives to be posted again
   /// With copies_: its free slots, and the receives of which the others are copies. The slot that was freed
   /// last is used first: receives cycle through all of their memory, whereas copies stay in the cache.
   fabric::FreeList<> free_copies_, copied_;
-  std::uint32_t copies_made_ = 0;  ///< of depth_: the others have never been needed
+  std::uint32_t copies_made_ = 0;  ///< number of copies made so far, at most depth_
   fabric::FreeList<> free_overflow_slots_;
 };
 

@@ -9,11 +9,12 @@ using fabric::Opcode;
 using fabric::SendWr;
 using fabric::Sge;
 
-// There is one for each session, idle ones included.
+// Every session has one, even an idle one.
 static_assert(sizeof(SendQueue) <= 8192);
 
 namespace {
-/// The peer returns credits when it owes half of all: what waits above that would wait for ever.
+/// The peer returns credits once it owes half of them. So at most that half may be reserved, or frames would
+/// wait for ever.
 std::uint32_t reserves_of(std::uint32_t credits) {
   return std::min(credits / 4, credits / 2 - std::min(credits / 2, kControlCredits + 1));
 }
@@ -71,7 +72,7 @@ void SendQueue::set_sges(SendWr& wr, std::span<const Sge> sges) {
   wr.sges = {own, sges.size()};
 }
 
-/// What is owed, as much of it as a header can say.
+/// Takes as many of the owed credits as a header can carry.
 std::uint16_t SendQueue::pay_credits() {
   const std::uint32_t credits = std::min<std::uint32_t>(owed_, 0xffff);
   owed_ -= credits;
@@ -79,11 +80,11 @@ std::uint16_t SendQueue::pay_credits() {
   return static_cast<std::uint16_t>(credits);
 }
 
-/// Owed credits ride on frames; they get one of their own when half the peer's window hangs on them, or when
-/// the peer can send nothing more: receives may be held by requests that wait for memory, so that half is
-/// never owed.
+/// Owed credits are returned with other frames. They get a CREDIT frame of their own when they are half of
+/// the peer's credits, or when the peer can send nothing more: waiting requests may hold receives, so that
+/// half is never owed.
 bool SendQueue::credits_due() const {
-  // (Where all of them are more at one time than at another, half is as much as the peer has.)
+  // (With pooled credits their total varies, so "half" means as many as the peer has left.)
   if (owed_ == 0) return false;
   return owed_ >= (pooled_ ? peer_credits_ : owed_threshold_) || peer_credits_ <= kControlCredits;
 }
@@ -95,7 +96,7 @@ void SendQueue::begin_with(std::uint32_t credits) {
 }
 
 void SendQueue::prepare_frame(const Outgoing& frame) {
-  // The slot goes with the last one: requests complete in order.
+  // The last frame releases the slot, since work requests complete in order.
   std::byte* start = frame.tail.start;
   for (std::uint32_t rest = frame.tail.bytes; rest != 0;) {
     const std::uint32_t bytes = std::min(rest, frame.tail.each);
@@ -108,7 +109,7 @@ void SendQueue::prepare_frame(const Outgoing& frame) {
   prepare_in_slot(frame, alone);
 }
 
-/// `may_inline`: once it is posted nothing of the slot is needed.
+/// With `may_inline` the slot may be released as soon as the frame is posted, because the post copies it.
 void SendQueue::prepare_in_slot(const Outgoing& frame, bool may_inline) {
   wire::Header header;
   std::memcpy(&header, frame.start, sizeof header);
@@ -201,7 +202,7 @@ void SendQueue::write(std::span<const Sge> from, std::uint64_t remote_addr, std:
   for (const Sge& sge : from) bytes += sge.length;
   Done done{};
   bool signaled = false;
-  // Where the post is the copy nothing is ahead once it is posted.
+  // Where posting a WRITE copies the data, no bytes are left to be sent afterwards.
   if (!capabilities_.copies_when_posted) {
     done = {Then::chunk_written, bytes};
     writes_ahead_ += bytes;
@@ -220,7 +221,8 @@ void SendQueue::write(std::span<const Sge> from, std::uint64_t remote_addr, std:
   stats_.bulk_write_bytes += bytes;
 }
 
-/// What has left this host is ahead of nothing, however long its way is. Not all fabrics can tell.
+/// Bytes that have left this host do not delay other frames, however long they travel. Not all fabrics know
+/// how many have left.
 bool SendQueue::may_write_on(std::uint32_t bytes) {
   post_prepared();
   return prepared_ == 0 && qp_.unsent_write_bytes() <= kWriteAheadBytes - bytes;

@@ -176,7 +176,7 @@ class SendQueue {
     ++reserved_;
     return true;
   }
-  void give_up_reserve() { --reserved_; }
+  void release_reserve() { --reserved_; }
   std::uint64_t frames_sent() const { return frames_sent_; }
   std::uint64_t bytes_sent() const { return bytes_sent_; }
   std::size_t waiting_count() const {
@@ -238,7 +238,7 @@ class SendQueue {
   static constexpr std::uint32_t kNoSlot = (1u << 24) - 1;
   /// What the session must do when a request completes; only the queue pair knows what the request was.
   struct Record {
-    std::uint32_t slot : 24;  ///< of a frame in a send slot, to be given back, or kNoSlot
+    std::uint32_t slot : 24;  ///< send slot to release, or kNoSlot
     Then then;
     std::uint32_t ref;
   };
@@ -313,7 +313,7 @@ class SendQueue {
   std::unique_ptr<Record[]> records_;
   std::size_t prepared_ = 0;
   std::array<fabric::SendWr, kPostBatch> wrs_;
-  std::array<fabric::Sge, kPostBatch> sges_;  ///< of each that has one
+  std::array<fabric::Sge, kPostBatch> sges_;  ///< for requests with one entry
   /// For requests with several entries, which only bulk data has: allocated for the first one.
   using GatherLists = std::array<std::array<fabric::Sge, kSgeMax>, kPostBatch>;
   std::unique_ptr<GatherLists> lists_;
@@ -321,7 +321,7 @@ class SendQueue {
              kPostBatch>
       controls_;
   Sealing* sealing_ = nullptr;
-  std::array<wire::Header, kPostBatch> headers_;  ///< of frames that are prepared and cannot be read
+  std::array<wire::Header, kPostBatch> headers_;  ///< plain headers of prepared frames that are sealed
 };
 
 }  // namespace rdma_rpc::session

@@ -7,7 +7,8 @@
 
 namespace rdma_rpc::session {
 
-/// All of the memory, since JS sees it as one; only what is registered is ever touched.
+/// Reserves addresses for all of the memory, since JS sees it as one buffer. Only registered parts are ever
+/// touched.
 bool SharedReceives::open(std::uint32_t most) {
   const std::uint64_t most_slots = kSharedBytesMax / stride_;
   const std::uint32_t wanted = std::min(
@@ -22,7 +23,7 @@ bool SharedReceives::open(std::uint32_t most) {
   queue_ = device_.create_receive_queue(cq_, capacity_, &why);
   if (queue_ == nullptr) return false;
   memory_ = std::move(memory);
-  owner_.assign(capacity_, kNobody);
+  owner_.assign(capacity_, kNoSession);
   for (std::uint32_t i = members; i-- > 0;) free_overflow_slots_.give(capacity_ + i * kOverflowSlots);
   return true;
 }
@@ -38,7 +39,7 @@ bool SharedReceives::grow(std::uint32_t wanted) {
     regions_.push_back(std::move(region));
     std::vector<std::uint32_t> slots(kSharedChunk);
     std::iota(slots.begin(), slots.end(), first);
-    // What the device refuses of them is taken off again.
+    // post_slots() takes the receives that the device refuses out of the pool again.
     credit_pool_.grow(kSharedChunk);
     if (!post_slots(slots)) return false;
   }
@@ -50,7 +51,7 @@ bool SharedReceives::join(Member& member, std::uint32_t most) {
   const std::uint32_t certain = std::min(most, kCertainReceives);
   const std::optional<std::uint32_t> overflow = free_overflow_slots_.take();
   if (!overflow) return false;
-  // Enough for one busy session to have all that it can use; many share.
+  // One busy session can get all that it can use; many sessions share.
   const std::uint64_t beyond = std::min<std::uint64_t>(
       (beyond_ + most - certain) * (1 + kCreditShare) / kCreditShare + 1, kSharedBeyond);
   const std::uint64_t wanted = (members_ + 1) * std::uint64_t{kCertainReceives} + beyond;
@@ -81,13 +82,13 @@ void SharedReceives::leave(Member& member, std::uint32_t session) {
   member = {};
 }
 
-void SharedReceives::came_for_nobody(std::uint32_t slot) {
+void SharedReceives::came_for_ended_session(std::uint32_t slot) {
   --posted_;
   post_slots({&slot, 1});
 }
 
-/// Returns whether the device has taken all of them. Those that it refuses are not lost: they count as
-/// receives that are not there until a later post finds room for them.
+/// Returns whether the device has accepted all of them. Refused receives are not lost: they do not count in
+/// the credit pool until a later post succeeds.
 bool SharedReceives::post_slots(std::span<const std::uint32_t> slots) {
   if (refused() != 0) offer_refused();
   const std::size_t taken = offer(slots);
@@ -106,12 +107,12 @@ void SharedReceives::offer_refused() {
   credit_pool_.grow(static_cast<std::uint32_t>(taken));
 }
 
-/// Returns how many of them the device has taken.
+/// Posts these receives. Returns how many of them the device has accepted.
 std::size_t SharedReceives::offer(std::span<const std::uint32_t> slots) {
   wrs_.resize(std::max(wrs_.size(), slots.size()));
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const std::uint32_t slot = slots[i];
-    owner_[slot] = kNobody;
+    owner_[slot] = kNoSession;
     wrs_[i] = {kReceiveBit | std::uint64_t{kAllSessions} << 32 | slot,
                {reinterpret_cast<std::uint64_t>(data()) + std::uint64_t{slot} * stride_, stride_,
                 regions_[slot / kSharedChunk]->lkey()}};
@@ -121,7 +122,8 @@ std::size_t SharedReceives::offer(std::span<const std::uint32_t> slots) {
   return taken;
 }
 
-/// More for one that is busy, less for one that was, while it says anything at all.
+/// Doubles the target of a busy session, and halves that of a session that has become less busy. An idle one
+/// sends no frames, so its target does not change.
 void SharedReceives::adapt(Member& member, std::uint64_t now_ns) {
   const std::uint64_t passed_ns = now_ns - std::min(now_ns, member.since_ns);
   const bool busy = member.frames >= member.target;

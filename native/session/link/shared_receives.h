@@ -28,7 +28,7 @@ class SharedReceives {
  public:
   struct Member {
     CreditPool::Account account{};
-    std::uint32_t target = 0;    ///< of its grant, as things are
+    std::uint32_t target = 0;    ///< credits that it should have at present
     std::uint32_t taken = 0;     ///< receives that have come in and are not posted again
     std::uint32_t overflow = 0;  ///< its first slot behind the receives, see kOverflowSlots
     std::uint32_t frames = 0;    ///< since:
@@ -70,7 +70,7 @@ class SharedReceives {
     --posted_;
   }
   /// Called for a frame of a session that no longer exists.
-  void came_for_nobody(std::uint32_t slot);
+  void came_for_ended_session(std::uint32_t slot);
   /// Reposts slots of the session. Returns how many more credits its peer gets, or nothing when the device
   /// refuses.
   std::optional<std::uint32_t> post(Member& member, std::span<const std::uint32_t> slots,
@@ -79,7 +79,7 @@ class SharedReceives {
   std::uint32_t posted() const { return posted_; }
 
  private:
-  static constexpr std::uint32_t kNobody = ~std::uint32_t{0}, kRefused = kNobody - 1;
+  static constexpr std::uint32_t kNoSession = ~std::uint32_t{0}, kRefused = kNoSession - 1;
   std::uint32_t registered() const { return static_cast<std::uint32_t>(regions_.size()) * kSharedChunk; }
   bool open(std::uint32_t most);
   bool grow(std::uint32_t wanted);
@@ -94,10 +94,10 @@ class SharedReceives {
   AnonymousMemory memory_;
   std::uint32_t slots_ = 0, capacity_ = 0;  ///< in memory; of these, receives
   std::uint32_t members_ = 0, posted_ = 0;
-  std::uint64_t beyond_ = 0;  ///< what members could have beyond what is certain, in all
+  std::uint64_t beyond_ = 0;  ///< sum of the credits that members may have beyond the certain ones
   CreditPool credit_pool_;
-  std::vector<std::unique_ptr<fabric::MemoryRegion>> regions_;  ///< of kSharedChunk receives each
-  std::vector<std::uint32_t> owner_;  ///< of each slot: a session, nobody (it is posted), kRefused
+  std::vector<std::unique_ptr<fabric::MemoryRegion>> regions_;  ///< each for kSharedChunk receives
+  std::vector<std::uint32_t> owner_;  ///< by slot: a session, kNoSession when it is posted, or kRefused
   fabric::FreeList<> free_overflow_slots_;
   std::vector<fabric::RecvWr> wrs_;
   std::unique_ptr<fabric::ReceiveQueue> queue_;  ///< last: what is posted lies in the rest

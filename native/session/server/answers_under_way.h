@@ -1,6 +1,6 @@
-// The large answers of one session that are being written to its peer: how much of the arena they keep in
-// use, and whether the peer takes them. Owned by PeerWatch, on the context's thread. The READs of requests
-// have reads_under_way.h.
+// Watches the large responses of one session that are being written to its peer: how much of the arena they
+// keep in use, and whether the peer accepts them fast enough. Owned by PeerWatch, on the context's thread.
+// reads_under_way.h does the same for the READs of requests.
 #pragma once
 
 #include <algorithm>
@@ -17,36 +17,37 @@ class AnswersUnderWay {
     bytes_ += bytes;
     unsent_ += bytes;
   }
-  /// WRITEs of so many bytes have been made.
+  /// WRITEs of this number of bytes have been prepared.
   void wrote(std::uint64_t bytes) { unsent_ -= bytes; }
-  /// No more WRITEs are made of an answer, with so many bytes left.
+  /// A response of `bytes` bytes has ended; `left` of them will not be written any more.
   void ended(std::uint64_t bytes, std::uint64_t left) {
     bytes_ -= bytes;
     unsent_ -= left;
   }
 
-  /// Looks at the clock, every now and then. `ahead`, `completed`: bytes of WRITEs that have been made and
-  /// not completed, and that have completed. Returns false when the peer has stood still for too long.
+  /// Called about every kHoldCheckNs, with the bytes of WRITEs that have been prepared but not completed
+  /// (`ahead`), and that have completed. Returns false when the peer has moved too little for too long.
   bool look(std::uint64_t awake_ns, std::uint64_t ahead, std::uint64_t completed) {
     const std::uint64_t left = unsent_ + ahead;
     if (left == 0) {
       pace_.rest();
-      give_up_pace_.rest();
+      reclaim_pace_.rest();
       return true;
     }
     const auto due = [left](std::uint64_t least, std::uint64_t of) {
       return std::min(left, std::max(least, of / kBulkPeriods));
     };
-    give_up_pace_.look(awake_ns, completed, due(kGiveUpBytes, bytes_));
+    reclaim_pace_.look(awake_ns, completed, due(kReclaimBytes, bytes_));
     return pace_.look(awake_ns, completed, due(kBulkLeastBytes, left));
   }
-  /// How long the peer has been too slow for calls that wait for memory (kGiveUpNs); 0: it is fast enough.
-  std::uint64_t late_ns(std::uint64_t awake_ns) const { return give_up_pace_.late_ns(awake_ns); }
+  /// Returns for how long the peer has been too slow while calls wait for memory (kReclaimNs), 0 when it is
+  /// fast enough.
+  std::uint64_t late_ns(std::uint64_t awake_ns) const { return reclaim_pace_.late_ns(awake_ns); }
 
  private:
-  std::uint64_t bytes_ = 0;   ///< of all these answers
-  std::uint64_t unsent_ = 0;  ///< of these, bytes that no WRITE has been made for
-  Pace pace_{kBulkStillNs}, give_up_pace_{kGiveUpNs};
+  std::uint64_t bytes_ = 0;   ///< size of all these responses
+  std::uint64_t unsent_ = 0;  ///< bytes of them for which no WRITE has been prepared
+  Pace pace_{kBulkStillNs}, reclaim_pace_{kReclaimNs};
 };
 
 }  // namespace rdma_rpc::session

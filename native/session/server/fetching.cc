@@ -1,7 +1,7 @@
-// Requests that wait for arena memory: what they hold meanwhile (nothing), and the large messages of streams,
-// which get memory ahead of their reader only within a small share of the arena. Others are announced to JS,
-// which asks for them when the reader has come to them: so slow readers hold no memory that anybody needs.
-// See server_endpoint.h.
+// Requests that wait for arena memory. They hold nothing that others need while they wait. Large messages of
+// streams get memory ahead of their reader only within a small share of the arena. Beyond that they are
+// announced to JS, which fetches them when the reader reaches them, so that slow readers hold no memory that
+// others need. See server_endpoint.h.
 #include "session/server/server_endpoint.h"
 
 #include <algorithm>
@@ -23,14 +23,14 @@ void ServerEndpoint::wait_to_fetch(std::uint32_t slot) {
   }
 }
 
-/// For a caller whose deadline has passed meanwhile.
+/// Returns the error text for a caller whose deadline has passed while its request waited.
 std::string ServerEndpoint::why_waiting(std::uint32_t slot) const {
   const ServerBulk& bulk = *calls_[slot].bulk;
   if (bulk.held_back) return "";
   if (beyond_quota(slot)) return "the deadline passed while a request waited: " + over_quota();
   return "the deadline passed while a request of " + std::to_string(bulk.total) +
-         " bytes waited for memory of the server's arena: its handlers keep large messages, or leases of "
-         "them (release() gives one back); or raise the server's arenaBytes";
+         " bytes waited for memory of the server's arena, which other messages and leases fill; release() "
+         "large messages earlier in its handlers, or raise the server's arenaBytes";
 }
 
 bool ServerEndpoint::beyond_quota(std::uint32_t slot) const {
@@ -38,13 +38,14 @@ bool ServerEndpoint::beyond_quota(std::uint32_t slot) const {
 }
 
 std::string ServerEndpoint::over_quota() const {
-  return "large requests of this session hold the " + std::to_string(link_.options().arena_max_bytes) +
-         " bytes that they may, until their handlers are done or release() their messages (option quotas: "
-         "arenaBytesMax of the server)";
+  return "large requests of this session hold all of the " + std::to_string(link_.options().arena_max_bytes) +
+         " bytes that one session may hold (option quotas: arenaBytesMax of the server); a handler frees "
+         "them "
+         "when it returns or calls release() on its message";
 }
 
-/// A request waits without its receive: those that wait could otherwise hold all that the peer has credits
-/// for, and nothing would come through any more.
+/// Moves the metadata of a request that must wait out of its receive. Otherwise waiting requests could hold
+/// all receives for which the peer has credits, and the session would stop.
 void ServerEndpoint::overflow_metadata(ServerBulk& bulk) {
   const std::byte* metadata =
       link_.receives().memory_of(*bulk.held_receive) + bulk.request.word[ev::metadata_offset];
@@ -52,7 +53,7 @@ void ServerEndpoint::overflow_metadata(ServerBulk& bulk) {
   bulk.held_receive.reset();
 }
 
-/// Its metadata goes where JS looks for it, into this slot behind the receives.
+/// Copies the metadata back to where JS reads it, into this overflow slot.
 void ServerEndpoint::restore_metadata(ServerBulk& bulk, ReceiveSlot slot) {
   const std::uint32_t offset = link_.receives().offset_of(slot);
   std::copy(bulk.metadata.begin(), bulk.metadata.end(), link_.receives().at(slot));
@@ -61,7 +62,7 @@ void ServerEndpoint::restore_metadata(ServerBulk& bulk, ReceiveSlot slot) {
   bulk.request.set(ev::receive_slot, slot.number() + 1);
 }
 
-/// False: no arena memory yet.
+/// Returns false when there is no arena memory or overflow slot yet.
 bool ServerEndpoint::start_fetch(std::uint32_t slot, memory::Use use) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
@@ -92,7 +93,8 @@ bool ServerEndpoint::lacks_arena(std::uint32_t word) {
          !shared_.arena.beyond_share(bulk.total, memory::Use::fetch, link_.owner());
 }
 
-/// False: it is a limit of ours that the request waits for.
+/// Refuses the request if the system has refused memory for it. Returns false when the request only waits for
+/// our own limits.
 bool ServerEndpoint::refused_by_system(std::uint32_t slot) {
   const std::string& system = shared_.arena.refusal();
   if (system.empty()) return false;
@@ -106,12 +108,12 @@ void ServerEndpoint::refuse_memory(std::uint32_t word) {
   const std::uint32_t slot = wire::call_slot(word);
   if (refused_by_system(slot)) return;
   if (beyond_quota(slot)) return refuse(slot, kResourceExhausted, false, over_quota());
-  refuse(
-      slot, kResourceExhausted, false,
-      "no arena memory came free for a request of " + std::to_string(calls_[slot].bulk->total) +
-          " bytes within " + std::to_string(kMemoryWaitNs / 1'000'000'000) +
-          " s: its handlers keep large messages, or leases of them (release() gives one back); or raise the "
-          "server's arenaBytes");
+  refuse(slot, kResourceExhausted, false,
+         "the server's arena had no memory for a request of " + std::to_string(calls_[slot].bulk->total) +
+             " bytes within " + std::to_string(kMemoryWaitNs / 1'000'000'000) +
+             " s, because other messages and leases fill it; release() large messages earlier in its "
+             "handlers, or "
+             "raise the server's arenaBytes");
 }
 
 void ServerEndpoint::want(std::uint32_t word) {

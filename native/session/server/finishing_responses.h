@@ -1,5 +1,5 @@
-// Responses whose last work request has not completed: what their WRITEs are made from stays until then,
-// though their calls are over. Owned by ServerEndpoint, on the context's thread.
+// Responses whose calls have ended but whose last work request has not completed. The memory that their
+// WRITEs read is kept until then. Owned by ServerEndpoint, on the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace rdma_rpc::session {
 
 class FinishingResponses {
  public:
-  /// Returns the index with which take() gives it back.
+  /// Keeps the response. Returns its index for take().
   std::uint32_t keep(std::unique_ptr<ServerBulk> response) {
     std::uint32_t index = 0;
     while (index < kept_.size() && kept_[index] != nullptr) ++index;
@@ -26,7 +26,7 @@ class FinishingResponses {
   bool any() const {
     return std::any_of(kept_.begin(), kept_.end(), [](const auto& response) { return response != nullptr; });
   }
-  /// Calls `f(response)` for each, and lets it go.
+  /// Calls `f(response)` for each response, then destroys it.
   template <class F>
   void clear(F&& f) {
     for (auto& response : kept_) {

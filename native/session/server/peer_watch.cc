@@ -36,27 +36,27 @@ std::uint64_t PeerWatch::deadline_ns(const ServerCall& call) const {
 }
 
 std::uint64_t PeerWatch::end_ns(const ServerCall& call) const {
-  // It ends with its READs.
+  // A cancelled request ends when its READs have completed.
   if (call.state == ServerState::fetching && call.cancelled) return UINT64_MAX;
   const std::uint64_t deadline = deadline_ns(call);
-  // The reader of a stream may take its time while nobody else needs the memory (late.cc).
+  // The reader of a stream has no time limit of its own while no other call needs the memory (late.cc).
   if (call.state != ServerState::asking || call.part) return deadline;
-  // The awake clock is never ahead of the other one.
+  // The limit is on the awake clock, which never runs faster than the other one.
   const std::uint64_t waited = shared_.awake_ns - call.bulk->asked_ns;
   return std::min(deadline, shared_.now_ns + kReplyBufferWaitNs - std::min(waited, kReplyBufferWaitNs));
 }
 
 std::string PeerWatch::look() {
   if (!reads_.look(shared_.awake_ns, link_.queue_pair().read_bytes_arrived(), fetching_bytes_)) {
-    return "the peer has let this side READ less than " + std::to_string(kBulkLeastBytes) +
+    return "the peer has let this side read less than " + std::to_string(kBulkLeastBytes) +
            " bytes of its requests" + within(kBulkStillNs) +
            ": it is stopped, or the network is too slow for large messages";
   }
   const SendQueue& send = link_.send();
   if (!answers_.look(shared_.awake_ns, send.write_bytes_ahead(), send.write_bytes_completed())) {
-    return "the peer has taken less than " + std::to_string(kBulkLeastBytes) +
-           " bytes of its answers, or than a " + std::to_string(kBulkPeriods) + "th of all that wait," +
-           within(kBulkStillNs) + ": it is stopped, or the network is too slow for large messages";
+    return "the peer has accepted less than " + std::to_string(kBulkLeastBytes) + " bytes or 1/" +
+           std::to_string(kBulkPeriods) + " of its responses" + within(kBulkStillNs) +
+           ": it is stopped, or the network is too slow for large messages";
   }
   return "";
 }

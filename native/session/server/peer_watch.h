@@ -1,7 +1,8 @@
-// What a peer keeps waiting: requests that it does not let this side READ, answers that it grants no memory
-// for or does not take. Each holds memory of the arena meanwhile, so each has an end: its deadline, or the
-// end of a session whose peer moves too little. Here is which calls wait, when the first of them is overdue,
-// and how fast bulk data moves; ServerEndpoint ends them (late.cc), and owns this, on the context's thread.
+// Watches the calls that wait for their peer: requests that are being read, and responses for which the peer
+// must grant memory or that it must accept. Each holds arena memory while it waits, so its time is limited:
+// by its deadline, or by the end of a session whose peer moves too little. PeerWatch knows which calls wait,
+// when the first of them is overdue, and how fast bulk data moves. ServerEndpoint owns it and ends the calls
+// (late.cc). On the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -25,19 +26,20 @@ class PeerWatch {
   UnreadStreams& unread() { return unread_; }
   const UnreadStreams& unread() const { return unread_; }
 
-  /// The call has come to a state in which it waits for the peer; or is about to leave it.
+  /// begins(): the call has entered a state in which it waits for the peer. ends(): it is about to leave it.
   void begins(const ServerCall& call);
   void ends(const ServerCall& call);
-  /// The peer must move bulk data on: somebody must look at the clock.
+  /// True while a call waits for the peer, so that look() must be called.
   bool waits() const { return waiting_ != 0 || reads_.count() != 0 || link_.send().write_bytes_ahead() != 0; }
-  /// Looks at the clock. Returns why the session must end, as its peer moves too little; or "".
+  /// Checks how fast the peer moves bulk data. Returns why the session must end, or "".
   std::string look();
 
-  /// When the call is over, by what its client said and the server allows.
+  /// Returns the deadline of the call, from the client's timeout and the server's limits.
   std::uint64_t deadline_ns(const ServerCall& call) const;
-  /// When it is overdue, or might be.
+  /// Returns the earliest time at which the call can be overdue.
   std::uint64_t end_ns(const ServerCall& call) const;
-  /// A call may be overdue: all that wait are to be looked at, and noted again.
+  /// Returns true when a call may be overdue. The caller then calls forget_ends(), checks all waiting calls,
+  /// and calls note_end() for those that go on waiting.
   bool may_be_overdue() const { return shared_.now_ns >= next_end_ns_; }
   void forget_ends() { next_end_ns_ = UINT64_MAX; }
   void note_end(const ServerCall& call) { next_end_ns_ = std::min(next_end_ns_, end_ns(call)); }
@@ -49,8 +51,8 @@ class PeerWatch {
   AnswersUnderWay answers_;
   UnreadStreams unread_;
   std::uint32_t waiting_ = 0;               ///< calls, see ServerCall::waits_for_peer()
-  std::uint64_t next_end_ns_ = UINT64_MAX;  ///< none of them is overdue before
-  std::uint64_t fetching_bytes_ = 0;        ///< of requests that are READ: their memory
+  std::uint64_t next_end_ns_ = UINT64_MAX;  ///< no call is overdue before this time
+  std::uint64_t fetching_bytes_ = 0;        ///< memory of requests that are being read
 };
 
 }  // namespace rdma_rpc::session

@@ -1,9 +1,9 @@
-// The READs of one session that are under way: what they take of the READs that all sessions of a context may
-// have, and whether its peer answers them. Owned by PeerWatch, on the context's thread.
+// Watches the READs of one session that are under way: their part of the limit for all sessions of a context,
+// and whether the peer answers them fast enough. Owned by PeerWatch, on the context's thread.
 //
-// A peer that is stopped or slow keeps its READs for as long as it likes. So that others do not wait for it,
-// its READs stop counting for them after kReadSlowNs, and the session has one at a time until it is as fast
-// as others again.
+// A stopped or slow peer may keep its READs under way for any time. So that other sessions do not wait for
+// it, its READs stop counting in the common limit after kReadSlowNs, and the session is limited to one READ
+// at a time until it is as fast as others again.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class ReadsUnderWay {
   std::uint32_t count() const { return count_; }
   std::uint64_t bytes() const { return bytes_; }
 
-  /// How many bytes a READ may have that is wanted for `bytes`; 0: it has to wait.
+  /// Returns how many of `bytes` bytes the next READ may fetch, 0 when it must wait.
   std::uint32_t may_begin(std::uint32_t bytes) const {
     if (slow_ && count_ != 0) return 0;
     return flow_.may_read(bytes_, bytes);
@@ -41,32 +41,33 @@ class ReadsUnderWay {
     completed_ += bytes;
     if (!slow_) flow_.read_ended(bytes);
   }
-  /// The queue pair has none any more.
+  /// Called when the queue pair has no READs any more.
   void clear() {
     if (!slow_) flow_.read_ended(bytes_);
     count_ = 0;
     bytes_ = 0;
   }
 
-  /// Looks at the clock, every now and then. `arrived`: what the fabric knows of bytes that have come, those
-  /// of READs under way included; `held`: memory of the requests that they belong to. Returns false when the
-  /// peer has stood still for too long.
+  /// Called about every kHoldCheckNs. `arrived` are the bytes that the fabric has received, including those
+  /// of READs under way; `held` is the memory of the requests that these READs belong to. Returns false when
+  /// the peer has moved too little for too long.
   bool look(std::uint64_t awake_ns, std::uint64_t arrived, std::uint64_t held) {
     if (count_ == 0) {
       slow_pace_.rest();
       still_.rest();
-      give_up_pace_.rest();
+      reclaim_pace_.rest();
       be_slow(false);
       return true;
     }
     const std::uint64_t moved = std::max(completed_, arrived);
     const std::uint64_t left = completed_ + bytes_ - moved;
     be_slow(!slow_pace_.look(awake_ns, moved, std::min<std::uint64_t>(left, kChunkBytes)));
-    give_up_pace_.look(awake_ns, moved, std::min(left, std::max(kGiveUpBytes, held / kBulkPeriods)));
+    reclaim_pace_.look(awake_ns, moved, std::min(left, std::max(kReclaimBytes, held / kBulkPeriods)));
     return still_.look(awake_ns, moved, std::min(left, kBulkLeastBytes));
   }
-  /// How long the peer has been too slow for calls that wait for memory (kGiveUpNs); 0: it is fast enough.
-  std::uint64_t late_ns(std::uint64_t awake_ns) const { return give_up_pace_.late_ns(awake_ns); }
+  /// Returns for how long the peer has been too slow while calls wait for memory (kReclaimNs), 0 when it is
+  /// fast enough.
+  std::uint64_t late_ns(std::uint64_t awake_ns) const { return reclaim_pace_.late_ns(awake_ns); }
 
  private:
   void be_slow(bool slow) {
@@ -78,8 +79,8 @@ class ReadsUnderWay {
   Flow& flow_;
   std::uint32_t count_ = 0;
   std::uint64_t bytes_ = 0, completed_ = 0;
-  bool slow_ = false;  ///< its READs do not count for other sessions
-  Pace slow_pace_{kReadSlowNs}, still_{kBulkStillNs}, give_up_pace_{kGiveUpNs};
+  bool slow_ = false;  ///< its READs do not count in the limit for all sessions
+  Pace slow_pace_{kReadSlowNs}, still_{kBulkStillNs}, reclaim_pace_{kReclaimNs};
 };
 
 }  // namespace rdma_rpc::session

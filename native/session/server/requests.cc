@@ -1,4 +1,4 @@
-// Requests in, and how they are refused or cancelled. See server_endpoint.h.
+// Receives requests, refuses them, and handles CANCELs. See server_endpoint.h.
 #include "session/server/server_endpoint.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ void ServerEndpoint::on_request(const wire::Frame& frame, const std::byte* data,
     link_.recycle(receive_slot);
     return refuse_size(slot, frame.message_bytes);
   }
-  call.state = ServerState::waiting;  // JS knows nothing of it yet
+  call.state = ServerState::waiting;  // JS does not know the request yet
   call.bulk = std::make_unique<ServerBulk>();
   call.bulk->request = event;
   on_bulk_request(slot, frame, data, receive_slot);
@@ -80,8 +80,7 @@ void ServerEndpoint::on_bulk_request(std::uint32_t slot, const wire::Frame& fram
   std::uint32_t first_key = 0;
   bulk.remote.reserve(frame.gather_entry_count);
   for (std::uint32_t i = 0; i < frame.gather_entry_count; ++i) {
-    // Read once more than the parser did: the peer may have changed them since, so the sum is checked on what
-    // is used.
+    // Copied here and checked again: the peer may have changed the entries since they were parsed.
     bulk.remote.push_back(wire::gather_entry_at(data, frame, i));
     const wire::GatherEntry& gather_entry = bulk.remote.back();
     if (gather_entry.length == 0) return link_.protocol_error("gather entry of no bytes");
@@ -114,15 +113,15 @@ void ServerEndpoint::on_bulk_request(std::uint32_t slot, const wire::Frame& fram
   }
   if (link_.options().arena_max_bytes != 0 && bulk.total > link_.options().arena_max_bytes) {
     return refuse(slot, kResourceExhausted, false,
-                  "request of " + std::to_string(bulk.total) + " bytes, and one session may hold " +
+                  "request of " + std::to_string(bulk.total) + " bytes exceeds the " +
                       std::to_string(link_.options().arena_max_bytes) +
-                      " (option quotas: arenaBytesMax of the server)");
+                      " bytes that one session may hold (option quotas: arenaBytesMax of the server)");
   }
   const bool part = (frame.header.flags & wire::part) != 0;
   if (part ? !link_.has_waiters() && start_fetch(slot, memory::Use::ahead)
            : start_fetch(slot, memory::Use::fetch))
     return;
-  // Nobody holds what it could wait for.
+  // With no block in use there is nothing to wait for.
   if (!part && shared_.arena.counters().blocks_leased == 0 && refused_by_system(slot)) return;
   overflow_metadata(bulk);
   if (!part) {
@@ -130,7 +129,7 @@ void ServerEndpoint::on_bulk_request(std::uint32_t slot, const wire::Frame& fram
     return wait_to_fetch(slot);
   }
   bulk.held_back = true;
-  Event event = bulk.request;  // which carries the receive
+  Event event = bulk.request;  // the receive now belongs to this event
   event.set(ev::kind, EvKind::part_waits);
   event.set(ev::message_bytes, 0);
   shared_.events.emit(event);
@@ -142,7 +141,7 @@ void ServerEndpoint::on_chunk_read(ReadRef read, bool memory_gone) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
   if (memory_gone && !call.cancelled) {
-    stop_fetching(slot, kInternal, "the client's memory of the request was gone before it had been read");
+    stop_fetching(slot, kInternal, "the client freed memory of the request before the server had read it");
   }
   if (--bulk.reads_outstanding != 0) return;
   if (call.cancelled) return deliver_fetched(slot);
@@ -157,8 +156,9 @@ bool ServerEndpoint::deliver(const Shared::Fetched& fetched, bool queue_was_empt
   const ServerCall& call = calls_[slot];
   if (call.state != ServerState::fetching || call.generation != wire::call_generation(fetched.call))
     return true;
-  // Where the queue is never found empty, since others fill it, the fabric may know that this session has
-  // nothing there. Frames come in order, and no more of them can have lain there than there are receives.
+  // Other sessions may keep the completion queue from ever being empty. But the fabric may know that it has
+  // no entry of this session. Or enough frames have arrived: frames come in order, and there were at most as
+  // many in the queue as this session has receives.
   if (!queue_was_empty && link_.queue_pair().may_hold_messages(fetched.mark) &&
       link_.received() - fetched.received < link_.receives().depth())
     return false;
@@ -186,12 +186,12 @@ void ServerEndpoint::deliver_fetched(std::uint32_t slot) {
   }
   event.set(ev::message_bytes, message_bytes);
   enter(call, ServerState::running);
-  call.bulk.reset();  // block and receive slot now belong to the event
+  call.bulk.reset();  // the block and the receive slot now belong to the event
   shared_.events.emit(event);
 }
 
-/// Where READs are carried out by a CPU of this side they leave the memory of the request alone from now on,
-/// so that others can have it at once.
+/// Stops reading a request, and refuses it when its READs have completed. Where a CPU of this side executes
+/// READs, it abandons them, so that the memory of the request is free at once.
 void ServerEndpoint::stop_fetching(std::uint32_t slot, std::uint32_t status, std::string why) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
@@ -209,7 +209,7 @@ void ServerEndpoint::stop_fetching(std::uint32_t slot, std::uint32_t status, std
 void ServerEndpoint::on_cancel(const wire::Header& header) {
   const std::uint32_t slot = wire::call_slot(header.call);
   ServerCall& call = calls_[slot];
-  // A cancel that crossed our response: the response is the answer.
+  // The CANCEL has crossed our response, which answers it.
   if (call.generation != wire::call_generation(header.call)) return;
   switch (call.state) {
     case ServerState::idle:
@@ -232,8 +232,8 @@ void ServerEndpoint::on_cancel(const wire::Header& header) {
   }
 }
 
-/// Answers without JS, or after it: a refusal, a cancel that must be confirmed. No answer where nobody waits
-/// for one.
+/// Sends a response that JS does not send: a refusal, or the confirmation of a CANCEL. A cancelled call that
+/// has exposed no memory needs no confirmation.
 void ServerEndpoint::refuse(std::uint32_t slot, std::uint32_t status, bool ran, const std::string& text) {
   ServerCall& call = calls_[slot];
   const bool cancel = text.empty();
@@ -242,21 +242,21 @@ void ServerEndpoint::refuse(std::uint32_t slot, std::uint32_t status, bool ran, 
   const std::uint8_t flags = ran ? 0 : wire::not_run;
   const wire::Header header =
       wire::Header::of(wire::FrameType::response, wire::call_word(slot, call.generation), status, flags);
-  const std::int32_t send_slot = shared_.slots.within_share(link_.place()) ? shared_.slots.take() : -1;
-  if (send_slot < 0) {  // none is left for this session: the status alone, the client invalidates by itself
+  const std::int32_t send_slot = shared_.slots.within_share(link_.table_index()) ? shared_.slots.take() : -1;
+  if (send_slot < 0) {  // the session has no send slot left, so the status is sent without a text
     if (!send_.send_control(header, nullptr, {}))
-      link_.protocol_error("control frames pile up: the peer returns no credits");
+      link_.protocol_error("too many control frames wait because the peer returns no credits");
     return;
   }
-  shared_.slots.hold(static_cast<std::uint32_t>(send_slot), link_.place());
+  shared_.slots.hold(static_cast<std::uint32_t>(send_slot), link_.table_index());
   const std::uint32_t bytes = static_cast<std::uint32_t>(std::min(text.size(), kErrorTextMax));
   std::memcpy(shared_.slots.payload(static_cast<std::uint32_t>(send_slot)), text.data(), bytes);
-  // It names no key: the client's timeout may be over at the same moment, and naming one that it has made
-  // invalid would break the queue pair.
+  // A refusal does not invalidate a key of the client: the client may have timed out at the same moment, and
+  // naming a key that it has already invalidated would break the queue pair.
   link_.send_message(static_cast<std::uint32_t>(send_slot), header, nullptr, 0, bytes, 0, {});
 }
 
-/// The client knows the limit and should not have sent it.
+/// Refuses a request that is too large. The client knows the limit, so it should not have sent the request.
 void ServerEndpoint::refuse_size(std::uint32_t slot, std::uint32_t bytes) {
   refuse(slot, kResourceExhausted, false,
          "request of " + std::to_string(bytes) + " bytes exceeds the server's messageMaxBytes (" +

@@ -1,4 +1,4 @@
-// Responses out: their frames, and the memory that their WRITEs are made from. See server_endpoint.h.
+// Sends responses: their frames, and the memory that their WRITEs read. See server_endpoint.h.
 #include "session/server/server_endpoint.h"
 
 #include <algorithm>
@@ -25,11 +25,11 @@ void ServerEndpoint::submit(const std::int32_t* words) {
     return shared_.slots.release(send_slot);
   }
   ServerCall& call = calls_[slot];
-  // A part that nobody wants any more is answered unread.
+  // JS may answer a part whose message it has not fetched, because no reader wants it any more.
   if (call.state == ServerState::waiting && call.bulk->held_back)
     end_call(slot, call);
   else if (call.state != ServerState::running)
-    return shared_.slots.release(send_slot);  // cancelled meanwhile
+    return shared_.slots.release(send_slot);  // the call has been cancelled
   shared_.flow.count_small(!call.exposed);
   const std::int32_t status = words[sub::status];
   const std::uint8_t flags = (status & boundary::kNotRun) != 0 ? wire::not_run : 0;
@@ -37,8 +37,8 @@ void ServerEndpoint::submit(const std::int32_t* words) {
       wire::Header::of(wire::FrameType::response, word, static_cast<std::uint32_t>(status & 0xff), flags);
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
   count_messages(call, send_slot, metadata_bytes, header.method);
-  // Idle before the frame is on the wire: the client's next request on this slot may come before our
-  // completion does.
+  // The slot is idle before the frame is sent: the client's next request on it may arrive before our
+  // completion.
   set_idle(slot, call, (status & 0xff) == 0);
   link_.send_message(send_slot, header, nullptr, metadata_bytes,
                      metadata_bytes + static_cast<std::uint32_t>(words[sub::message_bytes]),
@@ -65,7 +65,7 @@ std::int32_t ServerEndpoint::submit_bulk(const BulkSubmission& submission) {
   bulk->total = static_cast<std::uint32_t>(
       extent_of(bulk->gather_entries, bulk->aligned,
                 [](const GatherEntry& gather_entry) { return gather_entry.length; }));
-  if (bulk->total == 0) {  // nothing to write: the frame is all there is
+  if (bulk->total == 0) {  // an empty message: only the frame is sent
     link_.emit_sent(token);
     const wire::Header header =
         wire::Header::of(wire::FrameType::response, submission.call, submission.method & 0xff);
@@ -96,18 +96,18 @@ std::int32_t ServerEndpoint::submit_bulk(const BulkSubmission& submission) {
 void ServerEndpoint::on_reply_buffer(const wire::Frame& frame) {
   const std::uint32_t slot = wire::call_slot(frame.header.call);
   ServerCall& call = calls_[slot];
-  // Crossed a cancel: the client revokes that reply buffer when it has our answer to the cancel.
+  // The reply buffer has crossed our answer to a CANCEL. The client revokes it when it gets that answer.
   if (call.generation != wire::call_generation(frame.header.call) || call.state == ServerState::idle) return;
   if (call.state != ServerState::asking) return link_.protocol_error("reply buffer that was not asked for");
   if ((frame.header.flags & wire::has_reply_buffer) == 0) {
     return refuse(
         slot, kResourceExhausted, true,
         "the client has no memory for a response of " + std::to_string(call.bulk->total) +
-            " bytes: its application keeps large messages or leases, which leaseOf(message)?.release() "
-            "gives back; or raise its arenaBytes, messageMaxBytes or stagingBytes");
+            " bytes because other messages and leases fill its arena; give them back earlier with "
+            "leaseOf(message)?.release(), or raise its arenaBytes, messageMaxBytes or stagingBytes");
   }
   if (frame.reply_buffer.length < call.bulk->total)
-    return link_.protocol_error("reply buffer shorter than asked for");
+    return link_.protocol_error("reply buffer smaller than requested");
   call.has_reply_buffer = call.exposed = true;
   call.reply_buffer = frame.reply_buffer;
   if (call.part) watch_.unread().granted(call.bulk->stream, shared_.awake_ns);
@@ -123,7 +123,8 @@ void ServerEndpoint::start_writing(std::uint32_t slot) {
   transfers_.join(Bulk::write, slot);
 }
 
-/// Behind the WRITEs on the same queue pair, so that they are in place when it arrives.
+/// Sends the response frame behind the WRITEs on the same queue pair, so that their bytes are in place when
+/// it arrives.
 void ServerEndpoint::send_written_response(std::uint32_t slot) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
@@ -143,8 +144,8 @@ void ServerEndpoint::send_written_response(std::uint32_t slot) {
                      {Then::bulk_sent, index});
 }
 
-/// The call is over. Returns the index in `finishing_` of what its WRITEs are made from, which stays until
-/// the frame behind them has completed.
+/// Ends the call, but keeps the memory that its WRITEs read until the frame behind them has completed.
+/// Returns its index in `finishing_`.
 std::uint32_t ServerEndpoint::keep_until_sent(std::uint32_t slot, ServerCall& call) {
   set_idle(slot, call, call.bulk->status == 0);
   return finishing_.keep(std::move(call.bulk));
@@ -154,7 +155,8 @@ void ServerEndpoint::on_bulk_sent(std::uint32_t index) {
   if (const auto sent = finishing_.take(index)) end_response(*sent);
 }
 
-/// WRITEs on their way go on, and so does the memory that they are made from; the answer comes behind them.
+/// Ends a response early. WRITEs that have been posted complete, and their memory stays until then; the error
+/// response is sent behind them.
 void ServerEndpoint::stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) {
   ServerCall& call = calls_[slot];
   if (call.bulk->moved == 0) return refuse(slot, status, true, text);

@@ -1,4 +1,5 @@
-// Life of the server endpoint. See server_endpoint.h.
+// Creates and ends the server endpoint, and passes frames and completions to its parts. See
+// server_endpoint.h.
 #include "session/server/server_endpoint.h"
 
 #include <utility>
@@ -61,7 +62,7 @@ void ServerEndpoint::end_untouched() {
 }
 
 void ServerEndpoint::end_all() {
-  // Their flush has been polled, or the queue pair is about to go.
+  // The flush of all READs has been polled, or the queue pair is about to be destroyed.
   watch_.reads().clear();
   calls_.for_each([this](std::uint32_t slot, ServerCall& call) { end_call(slot, call); });
   finishing_.clear([this](ServerBulk& response) { end_response(response); });

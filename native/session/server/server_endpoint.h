@@ -1,10 +1,10 @@
-// The server endpoint of a session: requests in (their bulk fetched by READ), responses out (their bulk
-// placed by WRITE). The server exposes no memory; it moves the data, so it decides the pace. Owned and driven
-// by Session, on the context's thread. A call goes through the states of server_call.h: requests.cc has its
-// way in, fetching.cc what it does for memory, responses.cc its way out, late.cc how it ends when its peer
-// keeps it waiting. They are one class since each of them changes the state of the same call; what has a
-// state of its own has a class: which bytes move next, what the peer keeps waiting, responses that are on
-// their way out.
+// The server endpoint of a session: receives requests and fetches their bulk data by READ; sends responses
+// and places their bulk data by WRITE. The server exposes no memory. It moves the data, so it decides the
+// pace. Owned and called by Session, on the context's thread. A call goes through the states of
+// server_call.h: requests.cc receives it, fetching.cc gets memory for it, responses.cc answers it, late.cc
+// ends it when its peer is too slow. They are one class since all of them change the state of the same call.
+// Parts with a state of their own are classes: Transfers (which bytes move next), PeerWatch (calls that wait
+// for the peer), FinishingResponses (responses that have been sent but not completed).
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
  public:
   explicit ServerEndpoint(Link& link);
   ~ServerEndpoint() override;
-  /// What may wait in the send queue: responses; of each call a reply buffer request, and a refusal without a
-  /// send slot.
+  /// Returns how many frames may wait in the send queue: responses, and for each call a reply buffer request
+  /// and a refusal without a send slot.
   static SendQueue::QueueLimits queue_limits(std::uint32_t call_slots) {
     return {std::size_t{call_slots} * 2 + 16, std::size_t{call_slots} * 2 + 16, 0};
   }
@@ -33,7 +33,7 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
   void submit(const std::int32_t* words) override;
   std::int32_t submit_bulk(const BulkSubmission& submission) override;
   void want(std::uint32_t call) override;
-  /// Not where the client waits for it with memory that is shown.
+  /// False when the client has exposed memory, since its call may then have to wait for its windows.
   bool answers_in_segments(std::uint32_t call) override {
     const std::uint32_t slot = wire::call_slot(call);
     return slot < options_.call_slots && !calls_[slot].exposed;
@@ -49,10 +49,10 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
   Moved move(Bulk kind, std::int64_t& credit) override { return transfers_.move(kind, credit); }
   bool out_of_line() const override { return transfers_.out_of_line(); }
   SetBits due() const override { return due_if(watch_.waits(), kHolding); }
-  /// Ends calls whose deadline has passed meanwhile, and the session when its peer moves nothing.
+  /// Ends calls whose deadline has passed, and the session when its peer moves too little.
   void check_held() override;
   std::uint64_t late_ns() override;
-  void give_memory_up() override;
+  void reclaim_memory() override;
   bool deliver(const Shared::Fetched& fetched, bool queue_was_empty) override;
   void expect_call(int step, std::uint32_t slot) const override { calls_.expect(step, slot); }
 
@@ -62,12 +62,12 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
   void refuse_memory(std::uint32_t call) override;
 
   // --- the end of the session
-  /// Those of which nothing is posted: their slots and memory are free now, JS will not be asked again.
+  /// Ends calls without posted work requests and frees their slots and memory.
   void end_untouched() override;
   void end_all() override;
 
  private:
-  /// The call is over, and its slot free.
+  /// Ends the call and frees its slot.
   void set_idle(std::uint32_t slot, ServerCall& call, bool good) {
     if (call.state == ServerState::idle) return;
     if (call.waits_for_peer()) watch_.ends(call);
@@ -79,7 +79,7 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
     shared_.latencies.note(call.method, false, telemetry::time_of(call.arrived_ns), shared_.now_ns, good);
   }
 
-  /// An answer has been handed over.
+  /// Counts the stream messages in a response that is about to be sent.
   void count_messages(const ServerCall& call, std::uint32_t send_slot, std::uint32_t metadata_bytes,
                       std::uint32_t status) {
     if (call.is_call()) return;
@@ -87,7 +87,7 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
         wire::messages_answered(shared_.slots.payload(send_slot), metadata_bytes, status);
   }
 
-  /// A call that is under way goes on to that state.
+  /// Moves a call that has begun to this state.
   void enter(ServerCall& call, ServerState state);
 
   // late.cc
@@ -108,8 +108,7 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
                        ReceiveSlot receive_slot);
   void deliver_fetched(std::uint32_t slot);
   void stop_fetching(std::uint32_t slot, std::uint32_t status, std::string why) override;
-  /// Answers without JS, or after it: a refusal, a cancel that must be confirmed. No answer where nobody
-  /// waits for one.
+  /// Sends a response that JS does not send: a refusal, or the confirmation of a CANCEL.
   void refuse(std::uint32_t slot, std::uint32_t status, bool ran, const std::string& text);
   void refuse_size(std::uint32_t slot, std::uint32_t bytes);
   void end_call(std::uint32_t slot, ServerCall& call);
@@ -121,7 +120,7 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
   void overflow_metadata(ServerBulk& bulk);
   void restore_metadata(ServerBulk& bulk, ReceiveSlot slot);
   bool refused_by_system(std::uint32_t slot);
-  /// What its session may have of the arena, by the server's own word, is what a request lacks.
+  /// Returns whether a request waits because of the limit for one session (option quotas).
   bool beyond_quota(std::uint32_t slot) const;
   std::string over_quota() const;
 

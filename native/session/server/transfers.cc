@@ -33,7 +33,7 @@ Moved Transfers::move(Bulk kind, std::int64_t& credit) {
   return calls.empty() ? Moved::all : ended;
 }
 
-/// Moved::all: the call may post one request more.
+/// Returns Moved::all when the call may post one more work request, otherwise why not.
 Moved Transfers::may_post(Turn& turn) const {
   if (turn.call <= 0) return Moved::share;
   if (turn.session <= 0) return turn.halt(Moved::share);
@@ -48,7 +48,7 @@ void Transfers::charge(Turn& turn, std::uint32_t bytes) {
   shared_.flow.moved(bytes);
 }
 
-/// Moved::all when every READ of the call is prepared.
+/// Prepares READs of the call. Returns Moved::all when all of them are prepared.
 Moved Transfers::move_read(std::uint32_t slot, Turn& turn) {
   ServerBulk& bulk = *calls_[slot].bulk;
   const memory::Block& block = shared_.arena.at(bulk.block);
@@ -57,7 +57,7 @@ Moved Transfers::move_read(std::uint32_t slot, Turn& turn) {
   while (bulk.moved < bulk.total) {
     const wire::GatherEntry& gather_entry = bulk.remote[bulk.gather_entry];
     if (gather_entry.inlined()) {
-      place_inlined(bulk, block.data);
+      copy_inlined(bulk, block.data);
       continue;
     }
     if (const Moved moved = may_post(turn); moved != Moved::all) return moved;
@@ -102,8 +102,9 @@ Moved Transfers::move_read(std::uint32_t slot, Turn& turn) {
   return Moved::all;
 }
 
-/// The next gather entry came in the frame, which lies in its receive until the request goes to JS.
-void Transfers::place_inlined(ServerBulk& bulk, std::byte* message) {
+/// Copies the next gather entry, which is inline in the frame. The frame stays in its receive until the
+/// request goes to JS.
+void Transfers::copy_inlined(ServerBulk& bulk, std::byte* message) {
   const std::uint32_t bytes = bulk.remote[bulk.gather_entry].length;
   const std::byte* inlined = link_.receives().memory_of(*bulk.held_receive) +
                              bulk.request.word[ev::metadata_offset] + bulk.request.word[ev::metadata_bytes];
@@ -113,7 +114,7 @@ void Transfers::place_inlined(ServerBulk& bulk, std::byte* message) {
   next_gather_entry(bulk);
 }
 
-/// A gather entry has been moved: the next one goes behind it, or to its place in an aligned message.
+/// Advances to the next gather entry, which goes behind the last one, or to its aligned offset.
 void Transfers::next_gather_entry(ServerBulk& bulk) {
   ++bulk.gather_entry;
   bulk.gather_entry_offset = 0;
@@ -122,8 +123,8 @@ void Transfers::next_gather_entry(ServerBulk& bulk) {
   }
 }
 
-/// The oldest READ into staging memory is the one that has completed: its bytes go where the request is put
-/// together. (A cancelled call keeps its block until its last READ is over, so this is always good.)
+/// READs complete in order, so the oldest one into staging memory has completed: its bytes are copied to the
+/// block of the request. (Even a cancelled call keeps its block until its last READ has completed.)
 void Transfers::on_read(std::uint32_t bytes) {
   watch_.reads().ended(bytes);
   if (landings_.empty()) return;
@@ -133,7 +134,7 @@ void Transfers::on_read(std::uint32_t bytes) {
   link_.staging()->release(landing.block);
 }
 
-/// Moved::all when every WRITE of the call is prepared, and the response behind them.
+/// Prepares WRITEs of the call. Returns Moved::all when all of them and the response frame are prepared.
 Moved Transfers::move_write(std::uint32_t slot, Turn& turn) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
@@ -162,7 +163,7 @@ Moved Transfers::move_write(std::uint32_t slot, Turn& turn) {
     std::size_t count = 0;
     std::uint32_t bytes = 0;
     const std::uint64_t to = call.reply_buffer.addr + bulk.moved, start = bulk.moved;
-    // As many gather entries as lie one behind the other there.
+    // One WRITE takes as many gather entries as are contiguous in the reply buffer.
     while (count < sge_max && bytes < chunk && bulk.gather_entry < bulk.gather_entries.size() &&
            bulk.moved == start + bytes) {
       const GatherEntry& gather_entry = bulk.gather_entries[bulk.gather_entry];

@@ -1,6 +1,6 @@
-// The bytes of bulk messages on their way: READs of requests and WRITEs of responses, each call and each
-// session in its turn, and no more at once than leaves room for other calls (flow.h). Owned by
-// ServerEndpoint, which says what becomes of a call; on the context's thread.
+// Moves the bytes of bulk messages: READs of requests and WRITEs of responses. Calls and sessions take turns,
+// and the bytes under way are limited so that other calls have room (flow.h). Owned by ServerEndpoint, which
+// decides what happens to a call afterwards; on the context's thread.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ class Transfers {
  public:
   class Owner {
    public:
-    /// No more READs of the request: the call is refused when those under way are over.
+    /// Stops the READs of the request. The call is refused when those under way have completed.
     virtual void stop_fetching(std::uint32_t slot, std::uint32_t status, std::string why) = 0;
-    /// No more WRITEs of the response: the call is refused behind those that are on their way.
+    /// Stops the WRITEs of the response. The error response is sent behind those that have been posted.
     virtual void stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) = 0;
-    /// Every WRITE of the response has been prepared: its frame goes behind them.
+    /// Called when all WRITEs of the response are prepared. Sends the response frame behind them.
     virtual void send_written_response(std::uint32_t slot) = 0;
 
    protected:
@@ -35,13 +35,13 @@ class Transfers {
   Transfers(Link& link, CallTable<ServerCall>& calls, PeerWatch& watch, Owner& owner)
       : link_(link), shared_(link.shared()), calls_(calls), watch_(watch), owner_(owner) {}
 
-  /// Bytes of this call can be moved.
+  /// Adds a call that has bytes to move.
   void join(Bulk kind, std::uint32_t slot);
   /// See Endpoint::move().
   Moved move(Bulk kind, std::int64_t& credit);
-  /// A READ of so many bytes has completed.
+  /// Called when a READ of this number of bytes has completed.
   void on_read(std::uint32_t bytes);
-  /// The session ends: it moves nothing any more.
+  /// Removes the session from the queues when it ends.
   void leave() {
     reading_.leave();
     writing_.leave();
@@ -52,12 +52,12 @@ class Transfers {
   }
 
  private:
-  /// A turn of one call within that of the session: what it takes is taken from both.
+  /// The credit of one call, and the credit of its session. Bytes that the call moves are charged to both.
   struct Turn {
     std::int64_t& call;
     std::int64_t& session;
     Moved session_ended = Moved::all;
-    /// The call keeps its place, since no other one of the session could go on either.
+    /// Ends the turn of the session. The call stays first, because no other call of the session could go on.
     Moved halt(Moved why) {
       session_ended = why;
       return Moved::halt;
@@ -67,7 +67,7 @@ class Transfers {
   Moved move_read(std::uint32_t slot, Turn& turn);
   Moved move_write(std::uint32_t slot, Turn& turn);
   void charge(Turn& turn, std::uint32_t bytes);
-  void place_inlined(ServerBulk& bulk, std::byte* message);
+  void copy_inlined(ServerBulk& bulk, std::byte* message);
   static void next_gather_entry(ServerBulk& bulk);
 
   Link& link_;
@@ -76,8 +76,8 @@ class Transfers {
   PeerWatch& watch_;
   Owner& owner_;
   FairQueue reading_calls_, writing_calls_;  ///< by slot
-  FairQueue::Member reading_, writing_;      ///< this session among those of the context
-  /// READs under way into staging memory, in order: they complete in order, and are copied from there.
+  FairQueue::Member reading_, writing_;      ///< this session in the queues of the context
+  /// A READ under way into staging memory. READs complete in order, and their bytes are copied from there.
   struct Landing {
     memory::BlockId block;
     std::byte* to;

@@ -1,6 +1,6 @@
-// The streams of one session whose large messages wait until the client grants memory for them, which it does
-// when its application comes to them: how long each stream has gone without a grant. Owned by PeerWatch, on
-// the context's thread.
+// Streams of one session with large messages for which the client has not granted memory yet. The client
+// grants it when its application reaches the message. Measures for how long each stream has had no grant.
+// Owned by PeerWatch, on the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace rdma_rpc::session {
 
 class UnreadStreams {
  public:
-  /// The client has been asked for memory for one more message of the stream.
+  /// This side has requested memory for one more message of the stream.
   void asked(std::uint32_t stream, std::uint64_t awake_ns) {
     const auto found = find(stream);
     if (found == streams_.end())
@@ -19,11 +19,11 @@ class UnreadStreams {
     else
       ++found->messages;
   }
-  /// It has granted some, so the messages behind that one have waited for its reader since now.
+  /// The client has granted memory for one message. The reader of the others starts to be late from now on.
   void granted(std::uint32_t stream, std::uint64_t awake_ns) {
     if (const auto found = find(stream); found != streams_.end()) found->since_ns = awake_ns;
   }
-  /// One message of the stream, granted or not, waits no more.
+  /// One message of the stream no longer waits, whether memory was granted for it or not.
   void ended(std::uint32_t stream) {
     const auto found = find(stream);
     if (found == streams_.end() || --found->messages != 0) return;
@@ -46,13 +46,13 @@ class UnreadStreams {
  private:
   struct Stream {
     std::uint32_t stream, messages;
-    std::uint64_t since_ns;  ///< on the awake clock: the last grant, or the first question behind it
+    std::uint64_t since_ns;  ///< on the awake clock: time of the last grant, or of the first request
   };
   std::vector<Stream>::iterator find(std::uint32_t stream) {
     return std::find_if(streams_.begin(), streams_.end(),
                         [stream](const Stream& each) { return each.stream == stream; });
   }
-  /// Few, since a session has `streamsMax` streams. The memory is kept, so this allocates seldom.
+  /// Short, since a session has at most `streamsMax` streams. Its memory is kept, so it seldom allocates.
   std::vector<Stream> streams_;
 };
 

@@ -1,6 +1,6 @@
-// Messages as aligned messages (WIRE 2.4): each gather entry begins on 64 bytes at the receiver, in every
-// mode, in requests and responses, from where they are or copied; and reply buffers that are all the memory
-// there is for an answer.
+// Aligned messages (WIRE 2.4): each gather entry begins at a multiple of 64 bytes at the receiver, in every
+// mode, in requests and responses, sent in place or copied. Also reply buffers that are the only memory
+// allowed for a response.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -30,7 +30,7 @@ void expect_ok(const CallRecord& call) {
   EXPECT_EQ(call.answer_bytes, call.spec.response_bytes);
 }
 
-// What arrives, and where each gather entry begins, is checked by the sides of the pair.
+// The sides of the pair check the bytes that arrive and where each gather entry begins.
 TEST_P(AlignedMessages, OfAnyNumberOfGatherEntries) {
   Pair pair(pair_options());
   for (const std::size_t gather_entries :
@@ -84,12 +84,12 @@ TEST_P(AlignedMessages, ReplyBufferThatIsAllThereIs) {
                                           .reply_buffer_only = true});
   expect_ok(fits);
   EXPECT_EQ(fits.answer_block, fits.given_block);
-  EXPECT_EQ(fits.beyond_reply_buffer, 0u);
+  EXPECT_EQ(fits.refused_bytes, 0u);
   const CallRecord& beyond = pair.complete(
       {.response_bytes = 9001, .given_reply_buffer = 8192, .aligned = true, .reply_buffer_only = true});
   EXPECT_EQ(beyond.kind, EvKind::settled);
   EXPECT_EQ(beyond.status, 8u);
-  EXPECT_EQ(beyond.beyond_reply_buffer, 9001u);
+  EXPECT_EQ(beyond.refused_bytes, 9001u);
   expect_ok(pair.complete({.response_bytes = 9001, .given_reply_buffer = 8192, .aligned = true}));
   EXPECT_EQ(pair.finish(), Violations{});
 }

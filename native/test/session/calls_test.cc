@@ -1,5 +1,5 @@
-// Calls as they should go: every size, every way a payload travels, every kind of reply buffer. On both modes
-// of the simulated fabric.
+// Successful calls: every size, every way in which a payload travels, every kind of reply buffer, in both
+// modes of the simulated fabric.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -73,7 +73,7 @@ TEST_P(Calls, WithRequestsInAnyNumberOfGatherEntries) {
       const std::uint64_t reads = pair.server.context->stats().bulk_reads;
       expect_ok(pair.complete(
           {.request_bytes = 5000, .request_gather_entries = gather_entries, .request_in_arena = in_arena}));
-      // Beyond the limit of the frame one copy is read instead, and always where memory is staged.
+      // More entries than a frame can list are read as one copy, and so is everything in staging mode.
       const bool copied = gather_entries > kGatherEntriesMax || !has_windows();
       EXPECT_EQ(pair.server.context->stats().bulk_reads - reads, copied ? 1 : gather_entries);
     }
@@ -158,12 +158,13 @@ TEST_P(Calls, AreOfferedAReplyBufferWhenTheMethodAnsweredLargeBefore) {
   expect_ok(pair.complete({.response_bytes = 20'000, .method = 9}));
   EXPECT_EQ(stats.reply_buffers_asked, 1u);
   EXPECT_EQ(stats.reply_buffers_predicted, 1u);
-  expect_ok(pair.complete({.response_bytes = 40'000, .method = 9}));  // predicted too small: asked once more
+  expect_ok(pair.complete(
+      {.response_bytes = 40'000, .method = 9}));  // the prediction was too small: the server asks again
   EXPECT_EQ(stats.reply_buffers_asked, 2u);
-  expect_ok(pair.complete({.response_bytes = 10, .method = 9}));  // in vain
+  expect_ok(pair.complete({.response_bytes = 10, .method = 9}));  // offered, but not needed
   EXPECT_EQ(stats.reply_buffers_predicted, 3u);
-  expect_ok(pair.complete({.response_bytes = 10, .method = 8}));  // another method: not offered
-  // A large request of this method has not been answered yet.
+  expect_ok(pair.complete({.response_bytes = 10, .method = 8}));  // another method is not offered one
+  // This method has not yet answered a large request.
   expect_ok(pair.complete({.request_bytes = 20'000, .response_bytes = 10, .method = 9}));
   EXPECT_EQ(stats.reply_buffers_predicted, 3u);
   EXPECT_EQ(pair.finish(), Violations{});
@@ -176,19 +177,19 @@ TEST_P(Calls, AreOfferedAReplyBufferWhenTheMethodIsSaidToAnswerLarge) {
   expect_ok(pair.complete({.response_bytes = 20'000, .method = 9}));
   EXPECT_EQ(stats.reply_buffers_asked, 0u);
   EXPECT_EQ(stats.reply_buffers_predicted, 1u);
-  // What was said is no promise: what does not fit is asked for, and learned.
+  // The declared size is only a hint: for a larger response the server asks, and its size is learned.
   expect_ok(pair.complete({.response_bytes = 40'000, .method = 9}));
   EXPECT_EQ(stats.reply_buffers_asked, 1u);
   expect_ok(pair.complete({.response_bytes = 40'000, .method = 9}));
   EXPECT_EQ(stats.reply_buffers_asked, 1u);
-  // More than there may be: as if nothing had been said.
+  // A declared size above the limit is ignored.
   pair.client.context->expect_response(10, 0xffffffff);
   expect_ok(pair.complete({.response_bytes = 20'000, .method = 10}));
   EXPECT_EQ(stats.reply_buffers_asked, 2u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST_P(Calls, WhoseAnswerNobodyHasRoomForAreRefused) {
+TEST_P(Calls, WithResponsesLargerThanTheArenaAreRefused) {
   PairOptions small = pair_options();
   small.context.arena = {.budget_bytes = 64 << 10, .chunk_bytes = 16 << 10};
   Pair pair(small);
@@ -225,7 +226,7 @@ TEST_P(Calls, AllSlotsAtOnceInEveryOrderOfAnswers) {
     ids.push_back(
         pair.start({.request_bytes = i * 150, .response_bytes = 3600 - i * 150, .answer = Answer::later}));
   }
-  EXPECT_EQ(pair.start({}), 0u);  // the window is full
+  EXPECT_EQ(pair.start({}), 0u);  // all call slots are in use
   pair.run();
   EXPECT_EQ(pair.server.unanswered(), 24u);
   for (std::size_t i = 0; i < 24; ++i) pair.server.answer((i * 7) % pair.server.unanswered());

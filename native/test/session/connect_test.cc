@@ -1,5 +1,5 @@
-// Connecting: at once, or later than connect() returns, or not at all. Calls may be submitted meanwhile, and
-// nothing is sent before its time.
+// Connections that are established at once, after connect() has returned, or not at all. Calls may be
+// submitted before, and no frame is sent too early.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ TEST(Connecting, IsAnnouncedOnceBySessionUp) {
       EXPECT_TRUE(pair.client.is_up(pair.client_session));
       EXPECT_TRUE(pair.server.is_up(pair.server_session));
       EXPECT_TRUE(pair.complete({}).answered());
-      EXPECT_EQ(pair.finish(), Violations{});  // a second SESSION_UP would be among them
+      EXPECT_EQ(pair.finish(), Violations{});  // a second SESSION_UP would be a violation
     }
   }
 }
@@ -69,7 +69,7 @@ TEST(Connecting, WakesAThreadThatSleepsOnTheQueue) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Connecting, InVainEndsTheSessionWithTheReason) {
+TEST(Connecting, ThatFailsEndsTheSessionWithTheReason) {
   for (const fabric::SimMode mode : {fabric::SimMode::immediate, fabric::SimMode::scheduled}) {
     PairOptions options = late();
     options.sim.mode = mode;
@@ -80,7 +80,7 @@ TEST(Connecting, InVainEndsTheSessionWithTheReason) {
     pair.run();
     const std::string reasons[] = {pair.client.why_down(pair.client_session),
                                    pair.server.why_down(pair.server_session)};
-    // One side's attempt fails, which is the end of the other's.
+    // When the attempt of one side fails, the other side's fails too.
     EXPECT_TRUE(std::ranges::count(reasons, "cannot connect: sim: no answer within 5 s") == 1);
     EXPECT_TRUE(std::ranges::count(reasons, "cannot connect: sim: the peer has given the connection up") ==
                 1);
@@ -95,7 +95,7 @@ TEST(Connecting, InVainEndsTheSessionWithTheReason) {
   }
 }
 
-TEST(Connecting, CanBeGivenUpAtEveryStep) {
+TEST(Connecting, CanBeAbortedAtEveryStep) {
   for (int steps = 0; steps < 8; ++steps) {
     for (const bool client : {false, true}) {
       SCOPED_TRACE(steps);
@@ -130,7 +130,7 @@ TEST(Connecting, OfTwoHundredSessionsAtOnce) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> sessions(200);
   for (auto& [client, server] : sessions) {
     connect(pair.client, client, pair.server, server, options);
-    pair.client.start(client, {});  // as long as there are send slots
+    pair.client.start(client, {});  // until the send slots are used up
   }
   pair.run();
   for (const auto& [client, server] : sessions) {
@@ -142,8 +142,8 @@ TEST(Connecting, OfTwoHundredSessionsAtOnce) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// iWARP: the side that was called may not speak first, not even to say that it has posted receives.
-TEST(Connecting, TheServerSaysNothingFirstWhereItMayNot) {
+/// On iWARP the passive side must not send first, not even the credits for receives that it has posted.
+TEST(Connecting, TheServerSendsNothingFirstWhereItMustNot) {
   PairOptions options;
   options.sim.capabilities.active_side_sends_first = true;
   options.inflight_max = 64;
@@ -158,9 +158,9 @@ TEST(Connecting, TheServerSaysNothingFirstWhereItMayNot) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// The side that has asked for the connection serves the calls: its client may not send the first request
-/// before that side has said something.
-TEST(Connecting, AServerThatAskedForTheConnectionSpeaksFirstWhereItMust) {
+/// The active side is the server here: its client must not send the first request before the server has sent
+/// a frame.
+TEST(Connecting, AnActiveServerSendsFirstWhereItMust) {
   for (const bool connects_late : {false, true}) {
     for (const bool sends_first : {false, true}) {
       PairOptions options;
@@ -179,7 +179,7 @@ TEST(Connecting, AServerThatAskedForTheConnectionSpeaksFirstWhereItMust) {
   }
 }
 
-TEST(Connecting, AServerThatAskedForTheConnectionServesCallsOfEveryKind) {
+TEST(Connecting, AnActiveServerServesCallsOfEveryKind) {
   PairOptions options;
   options.server_is_active = true;
   options.sealed = true;

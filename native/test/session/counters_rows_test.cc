@@ -1,5 +1,5 @@
-// Rows of the counters page: however many sessions there have been, and however they have ended, those that
-// are there now have one, as long as there are no more than rows.
+// Rows of the counters page: each open session has one while there are no more sessions than rows, however
+// many sessions there were before and however they ended.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,10 +11,10 @@ namespace {
 
 using Violations = std::vector<std::string>;
 
-/// At once, and more than there are rows.
-constexpr std::uint32_t kCrowd = telemetry::kSessionRows + 100;
+/// Sessions at one time, more than there are rows.
+constexpr std::uint32_t kMany = telemetry::kSessionRows + 100;
 
-/// Null: it has none.
+/// Returns null when the session has none.
 const telemetry::SessionRow* row_of(Side& side, std::uint32_t number) {
   side.context->report_sessions();
   const std::span rows(side.context->page().sessions(), telemetry::kSessionRows);
@@ -42,7 +42,7 @@ class CountersRows : public testing::TestWithParam<Way> {
     options.connect = false;
     return options;
   }
-  /// One more on each side, as far as the way goes.
+  /// Opens one more session on each side, as far as this kind of ending needs.
   std::pair<std::uint32_t, std::uint32_t> open() {
     if (GetParam() != Way::never_connected) {
       std::pair<std::uint32_t, std::uint32_t> both;
@@ -59,25 +59,25 @@ class CountersRows : public testing::TestWithParam<Way> {
     pair.client.session(both.first).close("the test wants it");
     if (GetParam() == Way::peer_gone_while_connecting) pair.run();
     if (!pair.server.is_down(both.second)) pair.server.session(both.second).close("the test wants it");
-    pair.run();  // the receives of many would be more than the completion queue takes
+    pair.run();  // the completion queue is too short for the flushed receives of many sessions
   }
 
   Pair pair{options()};
 };
 
-TEST_P(CountersRows, AreThereForTheNextOnesWhenACrowdHasGone) {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> crowd;
-  for (std::uint32_t i = 0; i < kCrowd; ++i) crowd.push_back(open());
+TEST_P(CountersRows, AreFreeForNewSessionsAfterManyHaveEnded) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> many;
+  for (std::uint32_t i = 0; i < kMany; ++i) many.push_back(open());
   if (GetParam() == Way::connected) pair.run();
   EXPECT_EQ(rows_taken(pair.server), telemetry::kSessionRows);
-  for (const auto& both : crowd) end(both);
+  for (const auto& both : many) end(both);
   EXPECT_EQ(pair.server.context->session_count(), 0u);
   EXPECT_EQ(rows_taken(pair.client) + rows_taken(pair.server), 0);
-  // Each at another place: the one that has been free for longest.
-  for (std::uint32_t i = 0; i < kCrowd; ++i) {
+  // Each session gets the table entry that has been free for longest, so each gets another one.
+  for (std::uint32_t i = 0; i < kMany; ++i) {
     const auto both = open();
-    EXPECT_NE(row_of(pair.client, both.first), nullptr) << "client session " << i << " after the crowd";
-    EXPECT_NE(row_of(pair.server, both.second), nullptr) << "server session " << i << " after the crowd";
+    EXPECT_NE(row_of(pair.client, both.first), nullptr) << "client session " << i << " after the many";
+    EXPECT_NE(row_of(pair.server, both.second), nullptr) << "server session " << i << " after the many";
     end(both);
     if (HasFailure()) break;
   }
@@ -85,21 +85,21 @@ TEST_P(CountersRows, AreThereForTheNextOnesWhenACrowdHasGone) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST_P(CountersRows, GoOnToThoseThatCameWhenThereWasNone) {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> crowd;
-  for (std::uint32_t i = 0; i < kCrowd; ++i) crowd.push_back(open());
-  const auto last = crowd.back();
+TEST_P(CountersRows, GoToOlderSessionsWithoutARowWhenOthersEnd) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> many;
+  for (std::uint32_t i = 0; i < kMany; ++i) many.push_back(open());
+  const auto last = many.back();
   pair.server.context->name_session(last.second, "the last of many", 2);
   EXPECT_EQ(row_of(pair.server, last.second), nullptr);
   EXPECT_EQ(pair.server.context->name_of_session(last.second), "the last of many");
-  crowd.pop_back();
-  for (const auto& both : crowd) end(both);
+  many.pop_back();
+  for (const auto& both : many) end(both);
   const telemetry::SessionRow* row = row_of(pair.server, last.second);
   ASSERT_NE(row, nullptr);
   EXPECT_STREQ(row->peer, "the last of many");
   EXPECT_EQ(row->security, 2u);
   end(last);
-  // The next one in that row is somebody else.
+  // The next session in that row is another one.
   const auto next = open();
   row = row_of(pair.server, next.second);
   ASSERT_NE(row, nullptr);

@@ -1,5 +1,5 @@
-// The arithmetic of shared receives, by a model: whatever the sessions ask for and give back, nobody has more
-// than there is, and everybody can have what is certain.
+// The arithmetic of shared receives against a model: whatever the sessions take and return, the grants never
+// exceed the receives, and each session can have its certain credits.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -10,7 +10,7 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-TEST(CreditPool, NeverExceedWhatIsThereAndLeaveEverybodyWhatIsCertain) {
+TEST(CreditPool, NeverGrantsMoreThanItHasAndLeavesEachSessionItsCertainCredits) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -51,9 +51,9 @@ TEST(CreditPool, NeverExceedWhatIsThereAndLeaveEverybodyWhatIsCertain) {
           EXPECT_EQ(any->held, before.held + got);
           EXPECT_LE(got, wanted);
           EXPECT_LE(any->held, any->most);
-          // What is certain is always there, ...
+          // The certain credits are always available, ...
           EXPECT_GE(any->held, std::min(any->certain, before.held + wanted));
-          // ... and what is beyond leaves the next one its share.
+          // ... and further credits leave the next session its share.
           if (any->beyond() > before.beyond()) {
             EXPECT_LE(any->beyond(), kCreditShare * pool.left());
           }
@@ -72,7 +72,7 @@ TEST(CreditPool, NeverExceedWhatIsThereAndLeaveEverybodyWhatIsCertain) {
   }
 }
 
-TEST(CreditPool, OfWhoTakesAllThatItCanLeaveSomeToTheNext) {
+TEST(CreditPool, LeavesCreditsToTheNextSessionWhenOneTakesAllThatItCan) {
   CreditPool pool;
   pool.grow(1000);
   std::vector<CreditPool::Account> accounts(4);
@@ -85,7 +85,7 @@ TEST(CreditPool, OfWhoTakesAllThatItCanLeaveSomeToTheNext) {
     EXPECT_LT(account.beyond(), before);
     before = account.beyond();
   }
-  // Those who had most are given no more of what they give back, until all have the same.
+  // Sessions with most credits get none of those that they return, until all have the same.
   CreditPool::Account& first = accounts.front();
   const std::uint32_t most = first.beyond();
   pool.give_back(first, 1);

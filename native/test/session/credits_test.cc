@@ -1,5 +1,5 @@
-// The windows of a session (credits, receives, send slots): full on both sides, never overrun, and always
-// back where they began.
+// Credits, receives and send slots of a session: used up on both sides, never exceeded, and all returned in
+// the end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,8 +17,9 @@ using Violations = std::vector<std::string>;
 
 // --- credits
 
-/// Both directions full of small and bulk calls, answers in any order, cancels at any time: RNR retry is 0,
-/// so a frame beyond the receives would break the session at once, and a lost credit would stop it for ever.
+/// Both directions are full of small and bulk calls, with responses in any order and cancels at any time. RNR
+/// retry is 0, so a frame beyond the receives would break the session at once, and a lost credit would stop
+/// it for ever.
 TEST(Credits, NeitherRunOutNorOverrunForAnySeed) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -60,8 +61,8 @@ TEST(Credits, NeitherRunOutNorOverrunForAnySeed) {
   }
 }
 
-/// Streams: more calls open than receives to bring them, so full windows wait for credits in line. Whatever
-/// is held, cancelled or answered late, everything ends, for any seed.
+/// Streams open more calls than there are receives, so calls queue for credits. All of them end, for any
+/// seed, whatever is held, cancelled or answered late.
 TEST(Credits, CarryMoreCallsThanReceives) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -117,14 +118,14 @@ TEST(Credits, CarryAsManyCallsAsThereAreSlots) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Credits, ThatABurstAfterALongSleepWaitsForHaveNotBeenDueSinceTheSleepBegan) {
+TEST(Credits, ForWhichManyCallsWaitAfterALongSleepAreNotOverdue) {
   PairOptions options = immediate();
   options.inflight_max = 2;
   options.call_slots = 64;
   options.context.send_slots = 128;
   Pair pair(options);
   EXPECT_TRUE(pair.complete({}).answered());
-  pair.world.advance(2 * kNoCreditNs);  // asleep: no turn has seen this time
+  pair.world.advance(2 * kNoCreditNs);  // asleep: the side has no turn in this time
   for (std::uint32_t i = 0; i < options.call_slots; ++i) ASSERT_NE(pair.start({.part = true}), 0u);
   pair.client.flush();
   pair.run();
@@ -134,8 +135,9 @@ TEST(Credits, ThatABurstAfterALongSleepWaitsForHaveNotBeenDueSinceTheSleepBegan)
 }
 
 TEST(Credits, ComeBackAlthoughMostReceivesAreHeld) {
-  // Bulk requests hold their receives while they wait for arena memory. What is left must still go round:
-  // here for small calls that are cancelled, which get no answer for a credit to ride on.
+  // Bulk requests hold their receives while they wait for arena memory. The credits of the other receives
+  // must still be returned, here for small calls that are cancelled: they get no response that could carry a
+  // credit.
   PairOptions options = immediate();
   options.inflight_max = 64;
   options.context.send_slots = 128;
@@ -166,7 +168,8 @@ TEST(Credits, OfASilentPeerLetNoMoreThanItsReceivesOnTheWire) {
   peer.connect(pair.client.session(session));
   std::vector<std::uint64_t> ids;
   std::size_t requests = 0, frames = 0;
-  // Cancelled at once and started again: two frames for each, and no credit ever comes back.
+  // Each call is cancelled at once and started again. This takes two frames per call, and no credit is ever
+  // returned.
   for (int i = 0; i < 40; ++i) {
     const std::uint64_t id = pair.client.start(session, {});
     if (id == 0) break;
@@ -180,7 +183,7 @@ TEST(Credits, OfASilentPeerLetNoMoreThanItsReceivesOnTheWire) {
   }
   EXPECT_LE(frames, 24u + kControlReceives - kCreditFrameCredits);
   EXPECT_TRUE(peer.alive());
-  // What was never sent says so.
+  // Calls that were never sent say so.
   const auto unsent = static_cast<std::size_t>(std::count_if(
       ids.begin(), ids.end(), [&](std::uint64_t id) { return pair.call(id).processed == Processed::no; }));
   EXPECT_EQ(unsent + requests, ids.size());
@@ -188,8 +191,9 @@ TEST(Credits, OfASilentPeerLetNoMoreThanItsReceivesOnTheWire) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Of a peer that returns none: data frames leave the control frames theirs, CANCELs that somebody waits for
-/// have theirs kept, and control frames leave the last for frames that return credits. To the frame.
+/// A peer returns no credits. Data frames then leave the credits of control frames, CANCELs for which a
+/// caller waits have reserved ones, and control frames leave the last credit to CREDIT frames. Checked to the
+/// frame.
 TEST(Credits, OfEachKindOfFrameAreUsedUpToTheReserveOfTheNext) {
   constexpr std::uint32_t kInflight = 40;
   constexpr std::uint32_t kCredits = kInflight + kControlReceives;
@@ -278,7 +282,7 @@ TEST(SendSlots, AreNotNeededToRefuseOrConfirmACancel) {
   const std::uint64_t id =
       pair.start({.request_bytes = 10, .given_reply_buffer = 4096, .answer = Answer::later});
   pair.run();
-  // "JS" has them all in its hands.
+  // "JS" holds all of them.
   std::int32_t& free = pair.server.context->control()[boundary::ctl::free_slots];
   const std::int32_t kept = std::exchange(free, 0);
   pair.client.cancel(id);
@@ -289,8 +293,8 @@ TEST(SendSlots, AreNotNeededToRefuseOrConfirmACancel) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// What the application of a stopped client gets as answers, which wait for credits with their slots.
-TEST(SendSlots, OfASessionWhosePeerTakesNothingAreNotAllThatThereAre) {
+/// Responses for a stopped client wait for credits, and each of them holds a send slot.
+TEST(SendSlots, AreNotAllTakenByASessionWhosePeerAcceptsNothing) {
   PairOptions options = immediate();
   options.inflight_max = 32;
   options.call_slots = 64;
@@ -300,27 +304,27 @@ TEST(SendSlots, OfASessionWhosePeerTakesNothingAreNotAllThatThereAre) {
   connect(pair.client, second, pair.server, second_server, options);
   pair.run();
   SendSlots& slots = pair.server.context->slots();
-  const std::uint32_t place = pair.server_session & (kSessionPlaces - 1);
-  const std::uint32_t other = second_server & (kSessionPlaces - 1);
+  const std::uint32_t index = pair.server_session & (kSessionsMax - 1);
+  const std::uint32_t other = second_server & (kSessionsMax - 1);
   std::vector<std::uint32_t> held;
-  while (slots.within_share(place)) {
+  while (slots.within_share(index)) {
     held.push_back(static_cast<std::uint32_t>(slots.take()));
-    slots.hold(held.back(), place);
+    slots.hold(held.back(), index);
   }
   EXPECT_GT(slots.free(), 64u / (1 + kSlotShare) - 2);
   EXPECT_TRUE(slots.within_share(other));
-  // JS of the first session hears of free slots only when it may have one.
+  // JS that waits for the first session is notified of free slots only when that session may have one.
   std::int32_t* words = pair.server.context->session_slots();
   std::int32_t* control = pair.server.context->control();
-  words[place * boundary::slots::words + boundary::slots::wanted] = 1;
+  words[index * boundary::slots::words + boundary::slots::wanted] = 1;
   control[boundary::ctl::want_slots] = 1;
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(pair.complete({}).answered());
   EXPECT_EQ(pair.server.slots_free_events, 0);
   for (const std::uint32_t slot : held) slots.release(slot);
   EXPECT_TRUE(pair.complete({}).answered());
   EXPECT_EQ(pair.server.slots_free_events, 1);
-  EXPECT_EQ(words[place * boundary::slots::words + boundary::slots::wanted], 0);
-  EXPECT_EQ(words[place * boundary::slots::words + boundary::slots::held], 0);
+  EXPECT_EQ(words[index * boundary::slots::words + boundary::slots::wanted], 0);
+  EXPECT_EQ(words[index * boundary::slots::words + boundary::slots::held], 0);
   pair.client.session(second).close("over");
   pair.server.session(second_server).close("over");
   EXPECT_EQ(pair.finish(), Violations{});
@@ -337,7 +341,7 @@ TEST(Stalls, OfTheServerCostACancelledCallItsGraceAndNothingElse) {
     const std::uint64_t other = pair.start({.answer = Answer::later});
     pair.run();
     pair.client.cancel(id);
-    // Its event loop hangs, longer than the grace; the client's goes on.
+    // The event loop of the server hangs for longer than the grace period; that of the client continues.
     for (int i = 0; i < 40; ++i) {
       pair.world.advance(5'000'000);
       for (int turns = 0; turns < 3; ++turns) pair.client.turn(pair.world.now_ns());

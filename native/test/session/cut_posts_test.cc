@@ -1,5 +1,5 @@
-// Send queues that take only the first requests of a post, or none: what is left is moved up and posted
-// again, and whatever is prepared meanwhile must not touch it.
+// Send queues that accept only the first work requests of a post, or none. The others are moved up and posted
+// again, and work requests that are prepared later must not overwrite them.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -12,7 +12,7 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-/// Two sides whose posts are cut.
+/// Two sides whose posts are accepted only in part.
 struct CutPair {
   CutPair(std::uint64_t seed, std::size_t length, const PairOptions& options)
       : world(seeded(seed, options).sim),
@@ -23,8 +23,8 @@ struct CutPair {
   std::shared_ptr<fabric::Device> device(const char* name, std::size_t length) {
     auto hooks = std::make_shared<Hooks>();
     hooks->takes = [this, length, posts = 0u](std::span<const fabric::SendWr> requests) mutable {
-      // A bind is posted alone, and only where there is room: its key is needed at once. So has the last
-      // request of a session that ends.
+      // A bind is posted alone, and only when there is room, because its key is needed at once. The same
+      // holds for the last request of a session that ends.
       if (ends || requests[0].opcode == fabric::Opcode::bind_mw) return requests.size();
       return ++posts % 4 == 0 ? std::size_t{0} : length;
     };
@@ -55,8 +55,8 @@ TEST_P(CutPosts, LoseChangeAndDoubleNothing) {
     CutPair pair(seed, GetParam(), options);
     std::vector<std::uint64_t> ids;
     for (int i = 0; i < 120; ++i) {
-      // In bursts, so that frames of all kinds are prepared for one post.
-      for (std::uint64_t burst = random() % 8; burst > 0; --burst) {
+      // Many calls at once, so that frames of all kinds are prepared for one post.
+      for (std::uint64_t batch = random() % 8; batch > 0; --batch) {
         const std::uint64_t id = pair.client.start(
             pair.client_session, {.request_bytes = random() % 4 == 0 ? random() % 5000 : random() % 60,
                                   .response_bytes = random() % 2 == 0 ? random() % 5000 : random() % 60,
@@ -64,7 +64,7 @@ TEST_P(CutPosts, LoseChangeAndDoubleNothing) {
                                   .method = 1 + static_cast<std::uint32_t>(random() % 4)});
         if (id != 0) ids.push_back(id);
       }
-      for (std::uint64_t burst = random() % 4; burst > 0 && !ids.empty(); --burst) {
+      for (std::uint64_t batch = random() % 4; batch > 0 && !ids.empty(); --batch) {
         if (random() % 3 == 0) pair.client.cancel(ids[random() % ids.size()]);
         if (pair.server.unanswered() != 0) pair.server.answer(random() % pair.server.unanswered());
       }

@@ -1,5 +1,5 @@
-// What a turn takes behind JS while bulk data waits: no more than the next batch of events holds. All of it
-// would be handed to JS in the order in which it came, so a peer that has sent much would be served first.
+// Events polled after JS has run, while bulk data waits: no more than the next batch can hold. JS gets events
+// in their order of arrival, so with more of them a peer that has sent much would be served first.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -11,7 +11,7 @@ TEST(DrainedEvents, AreNoMoreThanTheNextBatchHolds) {
   constexpr std::uint32_t kCalls = 200;
   PairOptions options;
   options.inflight_max = 2 * kCalls;
-  options.credit_pool = false;  // all of them may be sent at once
+  options.credit_pool = false;  // all calls may be sent at once
   options.context.send_slots = 2 * kCalls;
   options.context.read_bytes_max = 1;  // one READ at a time
   options.sim.read_extra_max_ns = std::uint64_t{1} << 50;
@@ -24,7 +24,7 @@ TEST(DrainedEvents, AreNoMoreThanTheNextBatchHolds) {
     turn(pair.client);
     turn(pair.server);
   }
-  // Two READs: the second one waits for the first, which takes its time.
+  // Two READs: the second one waits until the first, slow one completes.
   ASSERT_NE(pair.start({.request_bytes = kChunkBytes + 1000}), 0u);
   for (int i = 0; i < 20; ++i) {
     turn(pair.client);

@@ -1,5 +1,6 @@
-// Calls that end early: cancelled, closed, broken or killed at every single step of their life. After each
-// the oracle looks at the whole: one last event, truthful `processed`, untouched memory, nothing left behind.
+// Calls that end early: cancelled, or with their session closed, broken or killed at every single step of the
+// call. After each the oracle checks that there is one last event, that `processed` is true, that memory is
+// unchanged, and that nothing is left behind.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -45,7 +46,7 @@ const Shape kShapes[] = {
 
 class Endings : public testing::TestWithParam<Shape> {
  protected:
-  /// The pair with the call under way, and two others whose fate is only ever that of the session.
+  /// The pair with the call under test, and two other calls that only the end of the session may end.
   struct Run {
     explicit Run(const Shape& shape, std::uint64_t seed = 1, std::uint32_t inflight = 4)
         : pair(options(seed, inflight)) {
@@ -61,14 +62,14 @@ class Endings : public testing::TestWithParam<Shape> {
       options.inflight_max = inflight;
       return options;
     }
-    /// Steps, answering what waits for an answer after `patience` steps.
+    /// Runs steps, and answers waiting requests after `patience` steps.
     bool step() {
       const bool moved = pair.step();
       if (pair.server.unanswered() == 0 || ++waited < 6) return moved;
       waited = 0;
       return pair.server.answer();
     }
-    /// False: the call's end came first.
+    /// Returns false when the call ended first.
     bool steps(int count) {
       for (int i = 0; i < count; ++i) step();
       return !pair.call(id).ended();
@@ -86,7 +87,7 @@ class Endings : public testing::TestWithParam<Shape> {
     int waited = 0;
   };
 
-  /// Does `interfere` after each possible number of steps, in a world of its own each time.
+  /// Calls `interfere` after each possible number of steps, each time in a new world.
   template <class F>
   void at_every_step(F&& interfere) {
     const int seeds = GetParam().spec.request_bytes > 50'000 ? 1 : 3;
@@ -124,14 +125,14 @@ TEST_P(Endings, CancelledAtEveryStep) {
     run.pair.client.cancel(run.id, Reason::deadline);
     run.settle();
     EXPECT_TRUE(run.call().ended());
-    // One call's end is not its neighbour's.
+    // The end of one call must not end its neighbours.
     EXPECT_TRUE(run.pair.call(run.other).answered());
     EXPECT_EQ(run.pair.at_client().error(), "");
     EXPECT_EQ(run.pair.at_server().error(), "");
     if (!ended && run.call().kind == EvKind::failed) {
       EXPECT_EQ(run.call().reason, Reason::deadline);
     }
-    // The slot is good for another call.
+    // The slot can be used for another call.
     EXPECT_TRUE(run.pair.complete({}).answered());
     EXPECT_TRUE(run.pair.complete({.request_bytes = 2000, .response_bytes = 2000}).answered());
   });
@@ -196,13 +197,13 @@ TEST_P(Endings, CompletionsOfTheServerHeldBackAtEveryStep) {
   });
 }
 
-/// The nth request of each kind fails with each status, at either side.
+/// The nth work request of each kind fails with each status, on either side.
 TEST_P(Endings, AnyOperationFailsWithAnyStatus) {
   using fabric::Opcode;
   using fabric::WcStatus;
   const Opcode opcodes[] = {Opcode::send,    Opcode::send_with_inv, Opcode::rdma_write, Opcode::rdma_read,
                             Opcode::bind_mw, Opcode::local_inv,     Opcode::recv};
-  // What the session does is the same for all; the simulation treats these four differently.
+  // The session treats all statuses alike; the simulation treats these four differently.
   const WcStatus statuses[] = {WcStatus::general_err, WcStatus::rem_access_err, WcStatus::rem_inv_req_err,
                                WcStatus::retry_exc_err};
   const bool long_one = GetParam().spec.request_bytes > 50'000;
@@ -226,8 +227,8 @@ TEST_P(Endings, AnyOperationFailsWithAnyStatus) {
   }
 }
 
-/// JS stages calls while it reads the batch that brings the end of their session: nobody sends them.
-TEST(TheLastBatch, CallsThatAreStagedInItHaveNotBeenSent) {
+/// JS stages calls while it reads the batch with the end of their session, so they are never sent.
+TEST(TheLastBatch, CallsThatAreStagedInItAreNotSent) {
   for (const std::uint32_t calls : {1u, kSubmissionsMax + 1}) {
     SCOPED_TRACE(calls);
     PairOptions options;
@@ -255,9 +256,9 @@ TEST(TheLastBatch, CallsThatAreStagedInItHaveNotBeenSent) {
   }
 }
 
-/// A process that was not scheduled for longer than its timeout: the answer has ended a window, which must
-/// not be invalidated a second time.
-TEST(Timeout, AnAnswerThatHasComeIsTakenBeforeAnythingIsForced) {
+/// A process is not scheduled for longer than its timeout. The response has already invalidated a window,
+/// which must not be invalidated a second time.
+TEST(Timeout, AResponseThatHasArrivedIsReadBeforeWindowsAreForced) {
   RDMA_RPC_NEEDS_WINDOWS();
   Pair pair;
   const std::uint64_t id =

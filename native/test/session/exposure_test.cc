@@ -1,5 +1,5 @@
-// The modes of exposure: which one a session is in, what each moves, and that calls are the same on all of
-// them. What a hostile peer can reach is in hostile/server_test.cc.
+// Protection modes: which one a session uses, what data each moves, and that calls behave alike in all of
+// them. hostile/server_test.cc tests what a hostile peer can reach.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"

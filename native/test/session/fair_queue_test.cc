@@ -1,4 +1,4 @@
-// Deficit round robin by itself: shares, waiting, and members that leave at any moment. No session here.
+// Deficit round robin alone, without sessions: shares, waiting, and members that leave at any moment.
 #include "session/fair_queue.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using Ids = std::vector<std::uint32_t>;
 
-/// Whose turns they are until `turns` of them have been: each takes its whole credit, or leaves.
+/// Returns the order of the first `turns` turns, in which each member uses its whole credit or leaves.
 Ids turns_of(FairQueue& queue, std::size_t turns, Moved moved = Moved::share) {
   Ids ids;
   queue.serve([&](std::uint32_t id, std::int64_t& credit) {
@@ -44,7 +44,7 @@ TEST(FairQueue, JoiningTwiceIsJoiningOnce) {
   EXPECT_FALSE(member.waits());
 }
 
-/// However large the requests of each are, and wherever a round was cut off.
+/// Holds for any size of the members' requests, and wherever a round is interrupted.
 TEST(FairQueue, GivesMembersTheSameNumberOfBytes) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -89,7 +89,7 @@ TEST(FairQueue, GoesOnWhereItWasHalted) {
   }
 }
 
-TEST(FairQueue, WhoIsStuckHoldsUpNobodyAndSavesNothing) {
+TEST(FairQueue, AMemberThatCannotMoveDelaysNoOtherAndSavesNoCredit) {
   FairQueue queue;
   std::array<FairQueue::Member, 3> members;
   for (std::uint32_t id = 0; id < members.size(); ++id) queue.join(members[id], id);
@@ -100,7 +100,7 @@ TEST(FairQueue, WhoIsStuckHoldsUpNobodyAndSavesNothing) {
       ids.push_back(id);
       return Moved::stuck;
     });
-    EXPECT_EQ(ids.size(), members.size()) << "each is asked once";
+    EXPECT_EQ(ids.size(), members.size()) << "each is served once";
   }
 }
 

@@ -1,6 +1,6 @@
-// Small calls beside large ones, and large ones beside each other: what may be posted ahead of a small frame,
-// what may be fetched at once, who moves when, and that every budget is whole again whatever went wrong. What
-// is posted is counted at the device, not by the session.
+// Small calls beside large ones, and large ones beside each other: how much may be posted ahead of a small
+// frame, how much may be fetched at once, which session moves data when, and that all limits are free again
+// after any failure. Posted work is counted at the device, not by the session.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using fabric::Opcode;
 constexpr std::uint64_t kReceives = std::uint64_t{1} << 63;
 constexpr std::uint64_t kLongNs = 20'000'000;
 
-/// The work of a device's queue pairs that is posted and not done.
+/// The work requests of a device's queue pairs that are posted but not completed.
 class Meter {
  public:
   std::shared_ptr<const Hooks> hooks() {
@@ -37,15 +37,15 @@ class Meter {
       posted.pop_front();
     }
   }
-  /// The session has ended: its queue pair is flushed.
+  /// Called when the session has ended: its queue pair is flushed.
   void forget(std::uint32_t session) {
     for (const Work& work : posted_[session]) of_kind(work) -= work.bytes;
     posted_.erase(session);
   }
   std::uint64_t reads() const { return reads_; }
 
-  std::uint64_t writes_ahead_most = 0;  ///< of any frame, in its queue pair
-  std::uint64_t reads_most = 0;         ///< of all queue pairs
+  std::uint64_t writes_ahead_most = 0;  ///< ahead of any frame in its queue pair
+  std::uint64_t reads_most = 0;         ///< on all queue pairs together
   std::uint64_t frames_behind_writes = 0;
 
  private:
@@ -70,7 +70,7 @@ class Meter {
     of_kind(work) += work.bytes;
     posted_[session_of(wr.wr_id)].push_back(work);
     reads_most = std::max(reads_most, reads_);
-    // A frame might come at any moment.
+    // A frame might be posted at any moment.
     writes_ahead_most = std::max(writes_ahead_most, ahead);
   }
 
@@ -121,7 +121,7 @@ struct Hosts {
     for (int i = 0; i < 200'000 && !done(); ++i) step();
     EXPECT_TRUE(done());
   }
-  /// Its data has been moved: the handler has it, or the caller.
+  /// Returns true when the data of the call has arrived at the handler or the caller.
   bool moved(Bulk kind, std::uint64_t id) {
     return kind == Bulk::read ? ledger.at(id).began != 0 : ended(id);
   }
@@ -153,13 +153,13 @@ struct Hosts {
   std::vector<std::uint32_t> at_client, at_server;
 };
 
-/// A call that moves so many bytes one way.
+/// A call that moves this number of bytes one way.
 CallSpec moving(Bulk kind, std::size_t bytes) {
   if (kind == Bulk::read) return {.request_bytes = bytes, .request_in_arena = true};
   return {.response_bytes = bytes, .response_in_arena = true, .given_reply_buffer = bytes};
 }
 
-/// What each of those that share may have moved more than the others: a turn, and a request beyond it.
+/// How many bytes more than the others a member may have moved: one turn, and one request beyond it.
 constexpr std::uint64_t kSlackBytes = static_cast<std::uint64_t>(kQuantumBytes) + kChunkBytes;
 
 class Fairness : public testing::TestWithParam<Bulk> {};
@@ -179,7 +179,7 @@ TEST(Writes, AheadOfASmallFrameHaveABound) {
     return std::all_of(large.begin(), large.end(), [&](std::uint64_t id) { return hosts.ended(id); });
   });
   EXPECT_LE(hosts.meter.writes_ahead_most, kWriteAheadBytes);
-  EXPECT_GT(hosts.meter.writes_ahead_most, kWriteAheadBytes / 2) << "nothing is gained by less";
+  EXPECT_GT(hosts.meter.writes_ahead_most, kWriteAheadBytes / 2) << "a smaller limit gains nothing";
   EXPECT_GT(hosts.meter.frames_behind_writes, 10u);
   EXPECT_GT(small.size(), 10u);
   EXPECT_EQ(hosts.finish(), Violations{});
@@ -197,8 +197,8 @@ TEST(Reads, OfAllSessionsTogetherHaveABound) {
   }
   hosts.run();
   for (const std::uint64_t id : ids) EXPECT_TRUE(hosts.ledger.at(id).answered());
-  EXPECT_LE(hosts.meter.reads_most, kMost + 4 * kReadLeastBytes) << "and each session has one in any case";
-  EXPECT_GT(hosts.meter.reads_most, kMost - 2 * kChunkBytes) << "it is used";
+  EXPECT_LE(hosts.meter.reads_most, kMost + 4 * kReadLeastBytes) << "each session may have one in any case";
+  EXPECT_GT(hosts.meter.reads_most, kMost - 2 * kChunkBytes) << "the limit is used";
   EXPECT_EQ(hosts.finish(), Violations{});
 }
 
@@ -228,11 +228,11 @@ TEST(Reads, OfPeersThatDoNotAnswerLeaveRoomForOthers) {
   const std::uint64_t id = hosts.start(2, moving(Bulk::read, 4 << 20));
   hosts.until([&] { return hosts.ended(id) || hosts.world.now_ns() > kLongNs; });
   EXPECT_TRUE(hosts.ledger.at(id).answered());
-  EXPECT_EQ(hosts.meter.reads(), kHeld) << "READs of the silent peers took what they had to leave to others";
+  EXPECT_EQ(hosts.meter.reads(), kHeld) << "READs of silent peers must leave room for others";
   EXPECT_EQ(hosts.finish(), Violations{});
 }
 
-/// One of them is short: it is over when each of the others has moved about as much.
+/// One of the calls is short: it ends when each of the others has moved about as much.
 TEST_P(Fairness, CallsOfASessionHaveEqualShares) {
   constexpr std::size_t kLong = 16 << 20, kShort = 4 << 20, kLongs = 6;
   Hosts hosts(1);
@@ -245,11 +245,11 @@ TEST_P(Fairness, CallsOfASessionHaveEqualShares) {
   EXPECT_EQ(hosts.finish(), Violations{});
 }
 
-/// However many calls each of them has.
+/// Sessions have equal shares however many calls each of them has.
 TEST_P(Fairness, SessionsHaveEqualShares) {
   constexpr std::size_t kLong = 16 << 20, kShort = 4 << 20, kCalls = 10;
-  constexpr std::uint64_t kTurnsUntilHeard = 2;  // of the server, until a caller knows of an answer
-  PairOptions options = immediate();             // so that the loop's share is what they have to share
+  constexpr std::uint64_t kTurnsUntilHeard = 2;  // turns of the server until a caller has a response
+  PairOptions options = immediate();             // so that only the limit of a turn is shared
   options.sim.capabilities.copies_when_posted = true;
   Hosts hosts(2, options);
   for (std::size_t i = 0; i < kCalls; ++i) hosts.start(0, moving(GetParam(), kLong));
@@ -259,7 +259,7 @@ TEST_P(Fairness, SessionsHaveEqualShares) {
   EXPECT_EQ(hosts.finish(), Violations{});
 }
 
-/// A call that has waited for its READs to be let go on is not overtaken by those that came later.
+/// A call whose READs have waited is not overtaken by calls that came later.
 TEST_P(Fairness, NothingStarvesWhileOthersKeepComing) {
   Hosts hosts(2);
   const std::uint64_t id = hosts.start(0, moving(GetParam(), 4 << 20));
@@ -277,7 +277,7 @@ TEST_P(Fairness, NothingStarvesWhileOthersKeepComing) {
   EXPECT_EQ(hosts.finish(), Violations{});
 }
 
-// --- where the post is the copy
+// --- where posting copies the data
 
 PairOptions copying() {
   PairOptions options = immediate();
@@ -308,7 +308,7 @@ TEST_P(Fairness, SmallCallsAreAnsweredBetweenSlicesThatAreSmallThen) {
   const std::uint64_t id = hosts.start(0, moving(GetParam(), 8 << 20));
   hosts.client.turn(hosts.world.now_ns());
   for (std::size_t i = 0; i < 40; ++i) {
-    const std::uint64_t small = hosts.start(i % 2, {});  // on the same session, and on another one
+    const std::uint64_t small = hosts.start(i % 2, {});  // in the same session, and in another one
     hosts.client.turn(hosts.world.now_ns());
     const std::uint64_t before = hosts.moved();
     hosts.server.turn(hosts.world.now_ns());
@@ -333,21 +333,21 @@ TEST(Copies, OfBothKindsShareTheTurns) {
     const std::uint64_t read = stats.bulk_read_bytes, written = stats.bulk_write_bytes;
     hosts.server.turn(hosts.world.now_ns());
     hosts.client.turn(hosts.world.now_ns());
-    if (stats.bulk_write_bytes == 0) continue;  // there is no answer yet
+    if (stats.bulk_write_bytes == 0) continue;  // no response has begun yet
     ++together;
     reads_still = stats.bulk_read_bytes == read ? reads_still + 1 : 0;
     writes_still = stats.bulk_write_bytes == written ? writes_still + 1 : 0;
     most_still = std::max({most_still, reads_still, writes_still});
   }
-  EXPECT_GT(together, 2) << "both kinds were hardly under way together";
-  EXPECT_LE(most_still, 1) << "turns in a row that the other kind had to itself";
+  EXPECT_GT(together, 2) << "both kinds were hardly ever under way together";
+  EXPECT_LE(most_still, 1) << "consecutive turns in which only the other kind moved";
   EXPECT_EQ(hosts.finish(), Violations{});
 }
 
-// --- whatever goes wrong
+// --- after failures
 
-/// A random load of three sessions, with cancels, faults and ends: the bounds hold at every step, and what
-/// was taken is given back. (finish() looks at the books.)
+/// A random load of three sessions with cancels, faults and ends: the limits hold at every step, and all
+/// resources are returned. (finish() checks them.)
 TEST(FairnessSeeds, BoundsHoldAndBudgetsComeBack) {
   constexpr std::uint64_t kMost = 600 << 10;
   std::size_t answered = 0;
@@ -387,13 +387,13 @@ TEST(FairnessSeeds, BoundsHoldAndBudgetsComeBack) {
       }
     }
     EXPECT_LE(hosts.meter.reads_most, kMost + 3 * kReadLeastBytes);
-    // A copy is over when it is posted.
+    // A copy is complete when it is posted.
     EXPECT_LE(hosts.meter.writes_ahead_most, copies ? kCopiedBytesPerTurn : kWriteAheadBytes);
     for (const std::uint64_t id : ids) answered += hosts.ledger.at(id).answered() ? 1u : 0u;
     EXPECT_EQ(hosts.finish(), Violations{});
     if (HasFailure()) return;
   }
-  EXPECT_GT(answered, 500u);  // it was not all misfortune
+  EXPECT_GT(answered, 500u);  // most calls must not have been hit by a failure
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Sessions that exist and do nothing: what a turn looks at is what is active. On the simulated fabric;
-// counted, not timed.
+// Idle sessions: a turn visits only active sessions. On the simulated fabric; visits are counted, not timed.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -9,7 +8,7 @@ namespace {
 
 using Violations = std::vector<std::string>;
 
-/// A pair with so many idle sessions beside its own.
+/// A pair with this number of further, idle sessions.
 class IdleSessions : public testing::TestWithParam<std::uint32_t> {
  protected:
   static constexpr int kCalls = 50;
@@ -44,7 +43,7 @@ TEST_P(IdleSessions, AreNotLookedAtWhileAnotherIsActive) {
     EXPECT_TRUE(pair.complete({}).answered());
     EXPECT_TRUE(pair.complete({.request_bytes = 5000, .response_bytes = 5000}).answered());
   }
-  // Some turns of each side for a call, and as many looks.
+  // A call takes some turns of each side, with one visit each.
   EXPECT_LE(looked_at() - looked_at_before, std::uint64_t{kCalls} * 2 * 16);
   EXPECT_EQ(finish(), Violations{});
 }
@@ -83,7 +82,7 @@ TEST(ManySessions, ThatComeAndGoLeaveNothingInTheSets) {
     pair.server.session(server).close("done");
     pair.run();
   }
-  // As much as a few have that are on their way, not as many as there have been.
+  // Memory for the few sessions that are open at one time, not for all that there have been.
   EXPECT_LE(pair.client.context->set_entries() + pair.server.context->set_entries(), 20u);
   EXPECT_EQ(pair.finish(), Violations{});
 }

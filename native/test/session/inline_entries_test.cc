@@ -1,5 +1,5 @@
-// Short gather entries of a large request that its frame carries (WIRE 2.1): they arrive in their places,
-// cost no window and no READ, and wait with their request when that waits.
+// Short gather entries of a large request that are inline in its frame (WIRE 2.1): they arrive at their
+// offsets, need no window and no READ, and wait with their request when it waits.
 #include <gtest/gtest.h>
 
 #include "seal/libcrypto.h"
@@ -16,7 +16,7 @@ PairOptions inlined(PairOptions options = {}) {
   return options;
 }
 
-/// READs of the server for a call.
+/// Returns how many READs the server makes for a call.
 std::uint64_t reads_of(Pair& pair, const CallSpec& spec) {
   const std::uint64_t before = pair.server.context->stats().bulk_reads;
   EXPECT_TRUE(pair.complete(spec).answered());
@@ -31,7 +31,7 @@ CallSpec three_gather_entries(std::size_t short_bytes, bool aligned = false) {
           .aligned = aligned};
 }
 
-// What arrives is compared, byte by byte, by the sides of the pair.
+// The sides of the pair compare every byte that arrives.
 TEST(InlineEntries, UpToTheirLength) {
   RDMA_RPC_NEEDS_WINDOWS();
   Pair pair(inlined());
@@ -62,7 +62,7 @@ TEST(InlineEntries, AreNotReadAndNotCountedAsRead) {
 TEST(InlineEntries, AsManyAsTheFrameHasRoomFor) {
   RDMA_RPC_NEEDS_WINDOWS();
   Pair pair(inlined());
-  // 15 short ones and 15 long ones; a frame of 1,024 bytes has a list of 30 and some metadata, too.
+  // 15 short and 15 long entries; a frame of 1,024 bytes also contains the list of all 30, and metadata.
   for (const std::size_t bytes : {std::size_t{10}, std::size_t{200}}) {
     const std::uint64_t reads = reads_of(pair, {.request_bytes = 20'000,
                                                 .request_gather_entries = kGatherEntriesMax,
@@ -76,7 +76,7 @@ TEST(InlineEntries, AsManyAsTheFrameHasRoomFor) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-// (One and three of four are in the scratch buffer, the others are the application's.)
+// (The first and third of four are in the scratch buffer, the others in memory of the application.)
 TEST(InlineEntries, NotOfTheApplicationHoweverShort) {
   RDMA_RPC_NEEDS_WINDOWS();
   Pair pair(inlined());
@@ -102,7 +102,7 @@ TEST(InlineEntries, NeverAllOfThem) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-// The room is written over as soon as the message has been submitted.
+// The scratch buffer is overwritten as soon as the message has been submitted.
 TEST(Scratch, IsCopiedFromInEveryMode) {
   for (const Exposure exposure : {Exposure::automatic, Exposure::staging, Exposure::shared}) {
     for (const bool takes_inlined : {false, true}) {
@@ -120,7 +120,7 @@ TEST(Scratch, IsCopiedFromInEveryMode) {
                                 .short_gather_entry_bytes = bytes,
                                 .in_scratch = true,
                                 .aligned = aligned};
-            // More at once than one batch sends.
+            // More calls at once than one batch can send.
             std::vector<std::uint64_t> ids;
             for (int i = 0; i < 4; ++i) ids.push_back(pair.start(spec));
             pair.run();
@@ -190,7 +190,7 @@ TEST(InlineEntries, NotInASealedSession) {
   PairOptions options = inlined();
   options.sealed = true;
   Pair pair(options);
-  EXPECT_EQ(reads_of(pair, three_gather_entries(30, true)), 1u) << "of the copy that is sealed";
+  EXPECT_EQ(reads_of(pair, three_gather_entries(30, true)), 1u) << "of the sealed copy";
   EXPECT_EQ(pair.finish(), Violations{});
 }
 

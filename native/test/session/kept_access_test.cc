@@ -1,5 +1,5 @@
-// A fabric whose peers can go on writing to memory that was theirs to write once: what a session has taken
-// from its receives is a copy.
+// A fabric whose peers can still write to receives after a frame has arrived: the session reads frames from a
+// copy.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -9,12 +9,12 @@ namespace {
 
 using Violations = std::vector<std::string>;
 
-TEST(KeptAccess, WhatHasBeenReceivedIsReadFromACopy) {
+TEST(KeptAccess, ReceivedFramesAreReadFromACopy) {
   PairOptions options = immediate();
   options.inflight_max = 8;
   options.sim.capabilities.peers_keep_access = true;
   Pair pair(options);
-  // Small and large, and one that waits for memory and so leaves its receive.
+  // A small and a large request, and one that waits for memory and therefore releases its receive.
   EXPECT_TRUE(pair.complete({}).answered());
   EXPECT_TRUE(pair.complete({.request_bytes = 5000, .response_bytes = 5000}).answered());
   const memory::BlockId hog = pair.server.context->arena().alloc(8 << 20);

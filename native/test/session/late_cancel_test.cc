@@ -1,5 +1,6 @@
-// The moment at which a caller learns that its call has ended, and may write to the buffers of its request:
-// not before the CANCEL lies with the server, and the server looks at that before it hands the request over.
+// The moment at which a caller is notified that its call has ended, so that it may write to the buffers of
+// its request. This must not be before the CANCEL has arrived at the server, and the server must read the
+// CANCEL before it delivers the request.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -14,15 +15,15 @@ using Violations = std::vector<std::string>;
 
 constexpr std::uint64_t kLongNs = 2 * kSettleGraceNs;
 constexpr std::uint64_t kStepNs = 1'000'000;
-/// The simulation numbers them from 1, see connect().
+/// The simulation numbers queue pairs from 1, see connect().
 constexpr std::uint32_t kServerQp = 2;
 
-TEST(LateCancel, NobodyIsToldBeforeTheCancelHasArrived) {
+TEST(LateCancel, CallersAreNotNotifiedBeforeTheCancelHasArrived) {
   RDMA_RPC_NEEDS_WINDOWS();
   Pair pair;
   const std::uint64_t id = pair.start({.request_bytes = 5000, .answer = Answer::later});
   pair.run();
-  pair.hold_client(true);  // what tells it that the CANCEL has arrived
+  pair.hold_client(true);  // holds the completion that says that the CANCEL has arrived
   pair.client.cancel(id);
   let_pass(pair.world, {&pair.client}, kLongNs);
   EXPECT_FALSE(pair.call(id).ended());
@@ -32,9 +33,9 @@ TEST(LateCancel, NobodyIsToldBeforeTheCancelHasArrived) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// More frames than one poll takes lie between the last READ, whose completion is polled first, and the
-/// CANCEL, which was there before that READ found what the caller has written since.
-TEST(LateCancel, IsSeenBeforeTheRequestThatItEndsIsHandedOver) {
+/// The completion of the last READ is polled first. The CANCEL arrived before that READ, which has read bytes
+/// that the caller wrote later. Between the two there are more frames than one poll returns.
+TEST(LateCancel, IsReadBeforeTheRequestThatItEndsIsDelivered) {
   RDMA_RPC_NEEDS_WINDOWS();
   PairOptions options;
   options.inflight_max = 64;
@@ -51,7 +52,7 @@ TEST(LateCancel, IsSeenBeforeTheRequestThatItEndsIsHandedOver) {
   const std::uint64_t id = client.start(client_session, {.request_bytes = 5000});
   client.flush();
   world.delay(kServerQp, 4 * kLongNs);
-  for (int i = 0; i < 50; ++i) {  // the READs are posted, and take long
+  for (int i = 0; i < 50; ++i) {  // the READs are posted but slow
     world.advance(1'000);
     client.turn(world.now_ns());
     server.turn(world.now_ns());
@@ -67,15 +68,15 @@ TEST(LateCancel, IsSeenBeforeTheRequestThatItEndsIsHandedOver) {
     while (server.answer()) {
     }
   }
-  EXPECT_EQ(ledger.at(id).began, 0) << "the CANCEL was there";
+  EXPECT_EQ(ledger.at(id).began, 0) << "the CANCEL had arrived";
   EXPECT_EQ(server.why_down(server_session), "");
   EXPECT_EQ(ledger.violations(), Violations{});
   client.session(client_session).close("over");
   ASSERT_TRUE(run_world(world, {&client, &server}));
 }
 
-/// What WRITEs on their way are made from stays registered, although their call is cancelled and another one
-/// wants the only place that the cache has.
+/// Memory that WRITEs under way read stays registered, although their call is cancelled and another call
+/// needs the only entry of the cache.
 TEST(LateCancel, LeavesTheMemoryOfAnAnswerWhoseWritesAreUnderWay) {
   PairOptions options;
   options.max_message_bytes = 3 * kPostedBytesPerTurn;
@@ -93,20 +94,21 @@ TEST(LateCancel, LeavesTheMemoryOfAnAnswerWhoseWritesAreUnderWay) {
   ASSERT_GT(pair.server.context->stats().bulk_write_bytes, 0u);
   pair.client.cancel(id);
   const std::uint64_t next = pair.start({.response_bytes = 5000});
-  for (int i = 0; i < 60; ++i) {  // both arrive, long before the WRITEs are over
+  for (int i = 0; i < 60; ++i) {  // both arrive long before the WRITEs complete
     pair.world.advance(1'000);
     pair.client.turn(pair.world.now_ns());
     if (i > 30) pair.server.turn(pair.world.now_ns());
   }
   EXPECT_EQ(pair.call(next).began, 1);
   pair.run();
-  EXPECT_LT(pair.server.context->stats().bulk_write_bytes, bytes) << "the rest of the cancelled answer";
+  EXPECT_LT(pair.server.context->stats().bulk_write_bytes, bytes)
+      << "the rest of the cancelled response must not be written";
   EXPECT_EQ(pair.server.why_down(pair.server_session), "");
   EXPECT_TRUE(pair.call(next).answered());
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Staging memory of a call that is held is nobody else's: a WRITE that comes late would hit another call.
+/// Staging memory of a call that is pending release is not reused, since a late WRITE would hit another call.
 TEST(LateCancel, LeavesItsStagingMemoryToTheWritesThatMayStillCome) {
   if (has_windows()) GTEST_SKIP() << "not run: this device has memory windows";
   Pair pair;
@@ -117,7 +119,8 @@ TEST(LateCancel, LeavesItsStagingMemoryToTheWritesThatMayStillCome) {
   pair.server.answer();
   pair.server.turn(pair.world.now_ns());
   pair.client.cancel(id);
-  for (std::uint64_t passed = 0; passed < kLongNs; passed += kStepNs) {  // to the next event would be too far
+  for (std::uint64_t passed = 0; passed < kLongNs;
+       passed += kStepNs) {  // stepping to the next event would go too far
     pair.world.advance(kStepNs);
     pair.client.turn(pair.world.now_ns());
   }

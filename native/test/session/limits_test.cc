@@ -1,5 +1,5 @@
-// The limits of a context (arena, registrations, memory windows, sessions): refused at every step with a
-// reason, and nothing left behind.
+// The limits of a context (arena, registrations, memory windows, sessions): each step may be refused, with a
+// reason and without leaving anything behind.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -33,7 +33,7 @@ TEST(ArenaExhausted, RequestsWaitInOrderAndGoOn) {
   for (const std::size_t i : {0u, 1u, 3u, 4u, 5u}) {
     ASSERT_TRUE(pair.server.answer());
     pair.run();
-    EXPECT_TRUE(pair.call(ids[i]).answered()) << i;  // the first that waited is the first that ran
+    EXPECT_TRUE(pair.call(ids[i]).answered()) << i;  // in the order in which they waited
   }
   EXPECT_EQ(pair.finish(), Violations{});
 }
@@ -42,21 +42,21 @@ TEST(ArenaExhausted, AnswersWaitForTheirReplyBuffer) {
   Pair pair(immediate());
   const memory::BlockId hog = pair.client.context->arena().alloc(8 << 20);
   const std::uint64_t id = pair.start({.response_bytes = 5000}),
-                      given_up = pair.start({.response_bytes = 6000});
+                      cancelled = pair.start({.response_bytes = 6000});
   pair.run();
   EXPECT_EQ(pair.client.context->memory_waiters(), 2u);
   EXPECT_FALSE(pair.call(id).ended());
-  // It has exposed nothing, so it ends at once.
-  pair.client.cancel(given_up);
+  // The call has exposed no memory, so it ends at once.
+  pair.client.cancel(cancelled);
   pair.step();
-  EXPECT_TRUE(pair.call(given_up).ended());
+  EXPECT_TRUE(pair.call(cancelled).ended());
   pair.client.context->arena().release(hog);
   pair.run();
   EXPECT_TRUE(pair.call(id).answered());
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(ArenaExhausted, ClosingASessionTakesItsCallsOutOfTheLine) {
+TEST(ArenaExhausted, ClosingASessionRemovesItsCallsFromTheQueue) {
   Pair pair(immediate());
   const memory::BlockId hog = pair.server.context->arena().alloc(8 << 20);
   for (int i = 0; i < 3; ++i) pair.start({.request_bytes = 2000});
@@ -69,9 +69,9 @@ TEST(ArenaExhausted, ClosingASessionTakesItsCallsOutOfTheLine) {
 }
 
 TEST(ArenaExhausted, ARequestThatCannotBeCopiedIsRefused) {
-  RDMA_RPC_NEEDS_WINDOWS();  // staging memory is apart from the arena
+  RDMA_RPC_NEEDS_WINDOWS();  // staging memory is not part of the arena
   PairOptions options = immediate();
-  options.context.mr_cache.max_bytes = 0;  // so every buffer would have to be copied
+  options.context.mr_cache.max_bytes = 0;  // so every buffer must be copied
   Pair pair(options);
   EXPECT_TRUE(pair.complete({.request_bytes = 2000}).answered());
   const memory::BlockId hog = pair.client.context->arena().alloc(7 << 20);
@@ -104,11 +104,11 @@ TEST(Registrations, RefusedMeansCopied) {
 
 TEST(Registrations, AtTheSystemsLimitEndInACopyOrARefusal) {
   PairOptions options = immediate();
-  options.sim.registered_bytes_max = 256 << 10;  // as RLIMIT_MEMLOCK
+  options.sim.registered_bytes_max = 256 << 10;  // like RLIMIT_MEMLOCK
   options.context.arena = {.budget_bytes = 8 << 20, .chunk_bytes = 64 << 10};
   Pair pair(options);
   EXPECT_TRUE(pair.complete({.request_bytes = 20'000, .response_bytes = 20'000}).answered());
-  // Larger than anything that may be registered: a clear refusal, and the session goes on.
+  // A call larger than all that may be registered is refused with a reason, and the session goes on.
   const CallRecord& call = pair.complete({.request_bytes = 1 << 20});
   EXPECT_EQ(call.kind, EvKind::failed);
   EXPECT_EQ(call.reason, has_windows() ? Reason::no_memory : Reason::registration);
@@ -117,8 +117,8 @@ TEST(Registrations, AtTheSystemsLimitEndInACopyOrARefusal) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Parts of a stream are used in order, so the second must not hold what the first waits for. Other calls may
-/// overtake.
+/// Parts of a stream are used in order, so the second must not hold memory for which the first waits. Other
+/// calls may overtake them.
 TEST(ArenaMemory, GoesToThePartsOfAStreamInOrder) {
   for (const bool requests : {true, false}) {
     SCOPED_TRACE(requests);
@@ -167,8 +167,8 @@ TEST(ArenaMemory, IsNotAllTakenByTheReplyBuffersThatPartsAreExpectedToNeed) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// One call of the method had a large answer: that all of them get memory for such a one must leave room for
-/// what a call needs for sure, here a request that is copied.
+/// One call of the method had a large response. Memory expected for further ones must leave room for memory
+/// that is needed for certain, here the copy of a request.
 TEST(ArenaMemory, IsNotAllTakenByTheReplyBuffersThatCallsAreExpectedToNeed) {
   PairOptions options = immediate();
   options.inflight_max = 16;
@@ -232,7 +232,8 @@ TEST(Windows, TheNthRefusedEndsThatCallOrItsReplyBuffer) {
         EXPECT_EQ(call.reason, Reason::registration);
         EXPECT_EQ(call.processed, Processed::no);
       } else {
-        EXPECT_TRUE(call.answered());  // the fourth is the reply buffer's: the server asks for one
+        EXPECT_TRUE(
+            call.answered());  // the fourth window is for the reply buffer, which the server then requests
         EXPECT_EQ(pair.client.context->stats().reply_buffers_asked, nth == 4 ? 1u : 0u);
       }
       EXPECT_TRUE(pair.complete({.request_bytes = 2000, .response_bytes = 2000}).answered());
@@ -263,7 +264,7 @@ TEST(Opening, FailsCleanlyAtEveryResource) {
   }
 }
 
-TEST(Opening, SaysWhichLimitWasInTheWay) {
+TEST(Opening, SaysWhichLimitWasExceeded) {
   struct {
     const char* text;
     void (*change)(fabric::SimOptions&, SessionOptions&);

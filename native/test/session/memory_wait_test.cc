@@ -1,5 +1,5 @@
-// Waiting for arena memory: what waits holds nothing that others need, and ends when it has waited too long.
-// The session goes on in any case.
+// Calls that wait for arena memory hold nothing that others need, and end when they have waited too long.
+// Their session goes on in any case.
 #include <gtest/gtest.h>
 
 #include "seal/libcrypto.h"
@@ -13,10 +13,10 @@ using boundary::Processed;
 using Violations = std::vector<std::string>;
 
 constexpr std::uint32_t kResourceExhausted = 8;
-/// More than the clock moves while a pair runs until nothing happens.
+/// More than the clock advances while a pair runs until it is idle.
 constexpr std::uint64_t kMargin = 30 * kMemoryCheckNs;
 
-/// Both sides run, a step of the clock at a time.
+/// Advances the clock by `ns` in steps, with a turn of both sides after each step.
 void pass(Pair& pair, std::uint64_t ns) {
   for (std::uint64_t passed = 0; passed < ns; passed += kMemoryCheckNs) {
     pair.world.advance(kMemoryCheckNs);
@@ -25,15 +25,15 @@ void pass(Pair& pair, std::uint64_t ns) {
   for (int i = 0; i < 1000; ++i) pair.step();
 }
 
-struct Crowd {
-  explicit Crowd(const PairOptions& options) : pair(options) {
+struct ManyRequests {
+  explicit ManyRequests(const PairOptions& options) : pair(options) {
     hog = pair.server.context->arena().alloc(8 << 20);
     for (int i = 0; i < 60; ++i) waiting.push_back(pair.start({.request_bytes = 2000}));
     pair.run();
   }
   static PairOptions options() {
     PairOptions options = immediate();
-    options.inflight_max = 4;  // and 20 receives
+    options.inflight_max = 4;  // so the server has 20 receives
     options.call_slots = 64;
     options.context.send_slots = 128;
     return options;
@@ -44,34 +44,34 @@ struct Crowd {
 };
 
 TEST(MemoryWait, OfMoreRequestsThanReceivesLeavesRoomForOtherCalls) {
-  Crowd crowd(Crowd::options());
-  Pair& pair = crowd.pair;
+  ManyRequests many(ManyRequests::options());
+  Pair& pair = many.pair;
   EXPECT_EQ(pair.server.context->memory_waiters(), 60u);
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(pair.complete({.request_bytes = 20}).answered());
-  pair.server.context->arena().release(crowd.hog);
+  pair.server.context->arena().release(many.hog);
   pair.run();
-  for (const std::uint64_t id : crowd.waiting) EXPECT_TRUE(pair.call(id).answered());
+  for (const std::uint64_t id : many.waiting) EXPECT_TRUE(pair.call(id).answered());
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
 TEST(MemoryWait, OfRequestsEndsThemAfterItsLimitAndNotTheSession) {
-  Crowd crowd(Crowd::options());
-  Pair& pair = crowd.pair;
+  ManyRequests many(ManyRequests::options());
+  Pair& pair = many.pair;
   pass(pair, kMemoryWaitNs - kMargin);
   EXPECT_EQ(pair.server.context->memory_waiters(), 60u);
   pass(pair, 2 * kMargin);
   EXPECT_EQ(pair.server.context->memory_waiters(), 0u);
-  for (const std::uint64_t id : crowd.waiting) {
+  for (const std::uint64_t id : many.waiting) {
     EXPECT_EQ(pair.call(id).status, kResourceExhausted);
     EXPECT_EQ(pair.call(id).processed, Processed::no);
   }
-  pair.server.context->arena().release(crowd.hog);
+  pair.server.context->arena().release(many.hog);
   EXPECT_TRUE(pair.complete({.request_bytes = 2000}).answered());
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Texts of 100 bytes before and behind a large value, which goes from where it is, unless it is sealed.
-/// Returns how many bytes the submission says that it has asked for in vain.
+/// Submits texts of 100 bytes before and after a large value, which is sent in place unless the session is
+/// sealed. Returns the number of bytes that the arena has refused, as the submission reports it.
 std::int32_t asked_in_vain(PairOptions options) {
   Pair pair(options);
   const memory::BlockId hog = pair.client.context->arena().alloc(8 << 20);
@@ -86,9 +86,9 @@ std::int32_t asked_in_vain(PairOptions options) {
   return short_bytes;
 }
 
-TEST(MemoryWait, OfASubmissionSaysWhatWasAskedInVain) { EXPECT_EQ(asked_in_vain(immediate()), 200); }
+TEST(MemoryWait, OfASubmissionSaysHowManyBytesWereRefused) { EXPECT_EQ(asked_in_vain(immediate()), 200); }
 
-TEST(MemoryWait, OfASealedSubmissionSaysWhatWasAskedInVain) {
+TEST(MemoryWait, OfASealedSubmissionSaysHowManyBytesWereRefused) {
   if (seal::ciphers().empty()) GTEST_SKIP() << "not run: " << seal::why_no_cipher();
   PairOptions options = immediate();
   options.sealed = true;
@@ -105,22 +105,56 @@ TEST(MemoryWait, OfAnAnswerEndsItAfterItsLimit) {
   pass(pair, 2 * kMargin);
   EXPECT_EQ(pair.call(id).status, kResourceExhausted);
   EXPECT_EQ(pair.call(id).processed, Processed::yes);
+  EXPECT_EQ(pair.call(id).refused_bytes, 0u);  // memory that the application keeps is the cause
   pair.client.context->arena().release(hog);
   EXPECT_TRUE(pair.complete({.response_bytes = 5000}).answered());
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(MemoryWait, DoesNotCountTimeInWhichTheThreadStoodStill) {
-  Crowd crowd(Crowd::options());
-  Pair& pair = crowd.pair;
+/// The response never fits beside the request, so the call does not wait.
+TEST(MemoryWait, IsRefusedAtOnceWhenTheRequestOfTheSameCallFillsTheArena) {
+  RDMA_RPC_NEEDS_WINDOWS();  // in staging mode the request holds no arena memory
+  PairOptions options = immediate();
+  options.max_message_bytes = 8 << 20;
+  Pair pair(options);
+  const CallRecord& call =
+      pair.complete({.request_bytes = 5 << 20, .request_in_arena = true, .response_bytes = 4 << 20});
+  EXPECT_EQ(call.status, kResourceExhausted);
+  EXPECT_EQ(call.processed, Processed::yes);
+  EXPECT_GE(call.refused_bytes, 4u << 20);
+  EXPECT_TRUE(pair.complete({.response_bytes = 5000}).answered());
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+/// Here the response would fit beside the request alone, but not beside what the application keeps, too.
+TEST(MemoryWait, OfAnAnswerNamesTheRequestOfTheSameCallWhenThatHoldsMostMemory) {
+  RDMA_RPC_NEEDS_WINDOWS();
+  PairOptions options = immediate();
+  options.max_message_bytes = 8 << 20;
+  Pair pair(options);
+  const memory::BlockId kept = pair.client.context->arena().alloc(1 << 20);
+  const std::uint64_t id =
+      pair.start({.request_bytes = 5 << 20, .request_in_arena = true, .response_bytes = 3 << 20});
+  pair.run();
+  EXPECT_FALSE(pair.call(id).ended());
+  pass(pair, kMemoryWaitNs + kMargin);
+  EXPECT_EQ(pair.call(id).status, kResourceExhausted);
+  EXPECT_GE(pair.call(id).refused_bytes, 3u << 20);
+  pair.client.context->arena().release(kept);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(MemoryWait, DoesNotCountTimeInWhichTheThreadWasStopped) {
+  ManyRequests many(ManyRequests::options());
+  Pair& pair = many.pair;
   for (int i = 0; i < 50; ++i) {
     pair.world.advance(kMemoryWaitNs);
     pair.step();
   }
   EXPECT_EQ(pair.server.context->memory_waiters(), 60u);
-  pair.server.context->arena().release(crowd.hog);
+  pair.server.context->arena().release(many.hog);
   pair.run();
-  for (const std::uint64_t id : crowd.waiting) EXPECT_TRUE(pair.call(id).answered());
+  for (const std::uint64_t id : many.waiting) EXPECT_TRUE(pair.call(id).answered());
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
@@ -156,7 +190,7 @@ TEST(MemoryWait, OfALargeRequestIsNotPassedByASmallOneOfAnotherSession) {
   const std::uint64_t small = pair.client.start(second, {.request_bytes = 2000});
   pair.run();
   EXPECT_EQ(pair.server.context->memory_waiters(), 2u);
-  // Enough for the small one now, and not for the large one, which came first.
+  // Now there is enough memory for the small call, but not for the large one, which came first.
   arena.release(hog);
   hog = arena.alloc(6 << 20);
   pass(pair, kMemoryWaitNs / 2);
@@ -171,21 +205,21 @@ TEST(MemoryWait, OfALargeRequestIsNotPassedByASmallOneOfAnotherSession) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(MemoryWait, ThatEndsWithItsSessionIsNobodysTurnAnyMore) {
-  Crowd crowd(Crowd::options());
-  Pair& pair = crowd.pair;
+TEST(MemoryWait, ThatEndsWithItsSessionIsRemovedFromTheQueue) {
+  ManyRequests many(ManyRequests::options());
+  Pair& pair = many.pair;
   pair.at_server().close("over");
   pair.run();
   EXPECT_EQ(pair.server.context->memory_waiters(), 0u);
   pass(pair, kMemoryWaitNs + kMargin);
-  pair.server.context->arena().release(crowd.hog);
+  pair.server.context->arena().release(many.hog);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
 // --- sessions beside each other
 
-/// Two clients of one server, whose application keeps as much of the first one's messages as it can get, and
-/// whose next ones therefore wait.
+/// Two clients of one server. Its application keeps all messages of the first client that it can get, so that
+/// client's next messages wait.
 struct Neighbours {
   static constexpr std::size_t kGreedy = 8;
   Neighbours() : pair(options()), arena(pair.server.context->arena()) {
@@ -200,7 +234,7 @@ struct Neighbours {
     EXPECT_EQ(pair.server.context->memory_waiters(), kGreedy);
   }
   static PairOptions options() {
-    PairOptions options = Crowd::options();
+    PairOptions options = ManyRequests::options();
     options.context.mr_cache.max_bytes = 64 << 20;
     options.staging_bytes = 64 << 20;
     return options;
@@ -228,7 +262,7 @@ TEST(MemoryShares, OneSessionLeavesMemoryToAnother) {
   both.end();
 }
 
-TEST(MemoryShares, WhoIsBeyondItsShareHoldsUpNobodyInTheLine) {
+TEST(MemoryShares, ASessionBeyondItsShareDelaysNoOtherInTheQueue) {
   Neighbours both;
   std::vector<memory::BlockId> rest;
   for (memory::BlockId id; (id = both.arena.alloc(64 << 10, memory::Use::fetch)) != memory::kNoBlock;) {
@@ -237,7 +271,8 @@ TEST(MemoryShares, WhoIsBeyondItsShareHoldsUpNobodyInTheLine) {
   const std::uint64_t id = both.pair.client.start(both.second, {.request_bytes = 256 << 10});
   both.pair.run();
   EXPECT_FALSE(both.pair.call(id).ended());
-  // Enough for the second session; the first, which came before it, is still beyond its share.
+  // Now there is enough memory for the second session. The first, which came before it, is still beyond its
+  // share.
   for (const memory::BlockId block : rest) both.arena.release(block);
   both.pair.run();
   EXPECT_TRUE(both.pair.call(id).answered());
@@ -248,7 +283,7 @@ TEST(MemoryShares, WhoIsBeyondItsShareHoldsUpNobodyInTheLine) {
 // --- large messages of streams
 
 constexpr std::size_t kLarge =
-    512 << 10;  // of an arena of 8 MiB, of which 1 MiB is for what nobody has asked for
+    512 << 10;  // the arena has 8 MiB, 1 MiB of it for messages ahead of their reader
 
 TEST(MemoryWait, OfASessionThatHasItsQuotaEndsWithTheNameOfTheOption) {
   PairOptions options = immediate();
@@ -257,7 +292,7 @@ TEST(MemoryWait, OfASessionThatHasItsQuotaEndsWithTheNameOfTheOption) {
   const std::uint64_t too_large = pair.start({.request_bytes = 70'000});
   pair.run();
   EXPECT_EQ(pair.call(too_large).status, kResourceExhausted);
-  // As handlers do that keep messages.
+  // Allocates like a handler that keeps messages.
   memory::Arena& arena = pair.server.context->arena();
   const memory::BlockId kept = arena.alloc(64 << 10, memory::Use::fetch, pair.at_server().owner());
   const std::uint64_t waits = pair.start({.request_bytes = 2000});
@@ -272,7 +307,7 @@ TEST(MemoryWait, OfASessionThatHasItsQuotaEndsWithTheNameOfTheOption) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Parts with large requests, or answers, that arrive where nobody reads them.
+/// Parts with large requests or responses that the application of the receiver does not read.
 struct Stalled {
   explicit Stalled(bool requests) : pair(options()), receiver(requests ? pair.server : pair.client) {
     receiver.reads = false;
@@ -299,7 +334,7 @@ struct Stalled {
   std::vector<std::uint64_t> ids;
 };
 
-TEST(StalledStreams, HoldASmallShareOfTheArenaAndNobodyElse) {
+TEST(StalledStreams, HoldASmallShareOfTheArenaAndDelayNoOthers) {
   for (const bool requests : {true, false}) {
     SCOPED_TRACE(requests);
     Stalled stalled(requests);
@@ -307,7 +342,7 @@ TEST(StalledStreams, HoldASmallShareOfTheArenaAndNobodyElse) {
     EXPECT_GE(stalled.receiver.held_back.size(), 30u);
     EXPECT_LE(stalled.leased(), 1u << 20);
     EXPECT_EQ(stalled.receiver.context->memory_waiters(), 0u);
-    pass(pair, 2 * kMemoryWaitNs);  // they may wait for ever
+    pass(pair, 2 * kMemoryWaitNs);  // they have no time limit
     EXPECT_GE(stalled.receiver.held_back.size(), 30u);
     for (int i = 0; i < 50; ++i) {
       EXPECT_TRUE(pair.complete({.request_bytes = 20}).answered());
@@ -323,7 +358,7 @@ TEST(StalledStreams, HoldASmallShareOfTheArenaAndNobodyElse) {
   }
 }
 
-TEST(StalledStreams, ThatEndGiveEverythingBack) {
+TEST(StalledStreams, ThatEndReleaseEverything) {
   for (const bool requests : {true, false}) {
     for (const bool closes : {true, false}) {
       SCOPED_TRACE(requests);
@@ -340,7 +375,7 @@ TEST(StalledStreams, ThatEndGiveEverythingBack) {
       for (const std::uint64_t id : stalled.ids) open += !pair.call(id).ended();
       EXPECT_EQ(open, 0u) << pair.client.why_down(pair.client_session)
                           << pair.server.why_down(pair.server_session);
-      stalled.receiver.want_parts();  // too late: nothing happens
+      stalled.receiver.want_parts();  // too late, has no effect
       pair.run();
       if (!closes) {
         EXPECT_TRUE(pair.complete({.request_bytes = 1 << 20, .response_bytes = 1 << 20}).answered());

@@ -1,9 +1,9 @@
-// Clients that are stopped while a server READs their request, waits for memory for its answer, or sends
-// that: what the call holds of the server's arena is taken back at its deadline, and without one after a time
-// that is bounded, too. The session goes on as long as nothing of it is under way on the wire.
+// Clients that are stopped while a server reads their request, waits for memory for the response, or writes
+// it. The server's arena memory of the call is freed at its deadline, and without one after a limited time,
+// too. The session goes on unless READs or WRITEs of it are under way.
 #include <gtest/gtest.h>
 
-#include "session/sides/crowd.h"
+#include "session/sides/client_group.h"
 
 namespace rdma_rpc::session::test {
 namespace {
@@ -16,18 +16,18 @@ constexpr std::uint64_t kTimeoutNs = std::uint64_t{kTimeoutUs} * 1000;
 constexpr std::uint64_t kTickNs = 2 * kHoldCheckNs;
 constexpr std::size_t kBytes = 4 << 20;
 
-/// The reader's own CPU writes what READs bring, as over tcp.
+/// The CPU of the reader writes the bytes of READs, as on tcp.
 PairOptions by_cpu() {
-  PairOptions options = Crowd::large_messages();
+  PairOptions options = ClientGroup::large_messages();
   options.sim.capabilities.reads_memory_late = true;
   return options;
 }
 
-struct Overdue : Crowd {
-  explicit Overdue(const PairOptions& options = large_messages()) : Crowd(2, options) {}
+struct Overdue : ClientGroup {
+  explicit Overdue(const PairOptions& options = large_messages()) : ClientGroup(2, options) {}
 
   std::uint64_t held() const { return server.context->arena().counters().blocks_leased; }
-  /// A call whose client is stopped when the server has begun to READ its request.
+  /// A call whose client is stopped when the server has begun to read its request.
   void stop_reading(CallSpec spec) {
     spec.request_bytes = kBytes;
     spec.request_in_arena = true;
@@ -36,7 +36,7 @@ struct Overdue : Crowd {
     stop(0);
     ASSERT_EQ(held(), 1u);
   }
-  /// A call whose client is stopped when the server has its request, and before it is asked for memory.
+  /// A call whose client is stopped when the server has its request, before the server asks for memory.
   void stop_asking(CallSpec spec) {
     spec.response_bytes = kBytes;
     spec.response_in_arena = true;
@@ -48,7 +48,7 @@ struct Overdue : Crowd {
     let_pass(kTickNs);
     ASSERT_EQ(held(), 1u);
   }
-  /// A call whose client is stopped when the server has begun to send its answer.
+  /// A call whose client is stopped when the server has begun to write its response.
   void stop_writing(CallSpec spec) {
     spec.response_bytes = kBytes;
     spec.response_in_arena = true;
@@ -58,7 +58,8 @@ struct Overdue : Crowd {
     stop(0);
     ASSERT_EQ(held(), 1u);
   }
-  /// The client goes on: its call has ended with this status, and its session works.
+  /// Lets the client continue, and expects that its call has ended with this status and that its session
+  /// works.
   void expect_ends_with(std::uint32_t status) {
     resume(0);
     run();
@@ -80,50 +81,50 @@ struct Overdue : Crowd {
   std::uint64_t id = 0;
 };
 
-// --- requests that are READ
+// --- requests that are being read
 
 TEST(OverdueRequest, GivesItsMemoryBackAtItsDeadlineWhereACpuWritesThere) {
-  RDMA_RPC_NEEDS_WINDOWS();  // with staging memory READs land elsewhere
-  Overdue crowd(by_cpu());
-  crowd.stop_reading({.timeout_us = kTimeoutUs});
-  crowd.let_pass(kTimeoutNs - kTickNs);
-  EXPECT_EQ(crowd.held(), 1u);
-  crowd.let_pass(2 * kTickNs);
-  EXPECT_EQ(crowd.held(), 0u);
-  crowd.expect_ends_with(kDeadlineExceeded);
+  RDMA_RPC_NEEDS_WINDOWS();  // in staging mode READs go to staging memory
+  Overdue group(by_cpu());
+  group.stop_reading({.timeout_us = kTimeoutUs});
+  group.let_pass(kTimeoutNs - kTickNs);
+  EXPECT_EQ(group.held(), 1u);
+  group.let_pass(2 * kTickNs);
+  EXPECT_EQ(group.held(), 0u);
+  group.expect_ends_with(kDeadlineExceeded);
 }
 
-/// What comes of the abandoned READs later is nobody's: the next request lies in the same memory.
+/// Bytes of abandoned READs that arrive later must be dropped, since the next request uses the same memory.
 TEST(OverdueRequest, LeavesTheMemoryToOthersForGood) {
   RDMA_RPC_NEEDS_WINDOWS();
   PairOptions options = by_cpu();
   options.context.arena.budget_bytes = 2 * kBytes;
-  Overdue crowd(options);
-  crowd.stop_reading({.timeout_us = kTimeoutUs});
-  crowd.let_pass(kTimeoutNs + kTickNs);
-  crowd.server.release_answers = false;  // it stays, and its bytes are looked at in the end
-  EXPECT_TRUE(crowd.works(1, {.request_bytes = kBytes}));
-  crowd.server.release_answers = true;
-  crowd.resume(0);
-  crowd.run();
-  EXPECT_EQ(crowd.ledger.violations(false), Violations{});
-  crowd.server.release_blocks();
-  crowd.expect_ends_with(kDeadlineExceeded);
+  Overdue group(options);
+  group.stop_reading({.timeout_us = kTimeoutUs});
+  group.let_pass(kTimeoutNs + kTickNs);
+  group.server.release_answers = false;  // the request stays, and its bytes are checked in the end
+  EXPECT_TRUE(group.works(1, {.request_bytes = kBytes}));
+  group.server.release_answers = true;
+  group.resume(0);
+  group.run();
+  EXPECT_EQ(group.ledger.violations(false), Violations{});
+  group.server.release_blocks();
+  group.expect_ends_with(kDeadlineExceeded);
 }
 
 TEST(OverdueRequest, KeepsItsMemoryWhereADeviceMayStillWriteThere) {
-  Overdue crowd;
-  crowd.stop_reading({.timeout_us = kTimeoutUs});
-  crowd.let_pass(kTimeoutNs + kTickNs);
-  EXPECT_EQ(crowd.held(), 1u);
-  crowd.expect_ends_with(kDeadlineExceeded);
+  Overdue group;
+  group.stop_reading({.timeout_us = kTimeoutUs});
+  group.let_pass(kTimeoutNs + kTickNs);
+  EXPECT_EQ(group.held(), 1u);
+  group.expect_ends_with(kDeadlineExceeded);
 }
 
 TEST(OverdueRequest, WithoutADeadlineEndsWithItsSession) {
-  Overdue crowd;
-  crowd.stop_reading({});
-  crowd.let_pass(kBulkStillNs + kTickNs);
-  crowd.expect_down("READ less than");
+  Overdue group;
+  group.stop_reading({});
+  group.let_pass(kBulkStillNs + kTickNs);
+  group.expect_down("read less than");
 }
 
 struct Limit {
@@ -148,82 +149,83 @@ TEST_P(Limits, AreThoseOfTheServerWhereTheyComeFirst) {
   PairOptions options = by_cpu();
   options.timeout_default_us = GetParam().default_us;
   options.timeout_max_us = GetParam().max_us;
-  Overdue crowd(options);
-  crowd.stop_reading({.timeout_us = GetParam().client_us});
-  crowd.let_pass(GetParam().ends_ns - kTickNs);
-  EXPECT_EQ(crowd.held(), 1u);
-  crowd.let_pass(2 * kTickNs);
-  EXPECT_EQ(crowd.held(), 0u);
-  crowd.expect_ends_with(kDeadlineExceeded);
+  Overdue group(options);
+  group.stop_reading({.timeout_us = GetParam().client_us});
+  group.let_pass(GetParam().ends_ns - kTickNs);
+  EXPECT_EQ(group.held(), 1u);
+  group.let_pass(2 * kTickNs);
+  EXPECT_EQ(group.held(), 0u);
+  group.expect_ends_with(kDeadlineExceeded);
 }
 
 // --- answers
 
 TEST(OverdueAnswer, ThatItsClientGrantsNoMemoryForEndsAtItsDeadline) {
-  Overdue crowd;
-  crowd.stop_asking({.timeout_us = kTimeoutUs});
-  crowd.let_pass(kTimeoutNs - 2 * kTickNs);
-  EXPECT_EQ(crowd.held(), 1u);
-  crowd.let_pass(3 * kTickNs);
-  EXPECT_EQ(crowd.held(), 0u);
-  crowd.expect_ends_with(kDeadlineExceeded);
+  Overdue group;
+  group.stop_asking({.timeout_us = kTimeoutUs});
+  group.let_pass(kTimeoutNs - 2 * kTickNs);
+  EXPECT_EQ(group.held(), 1u);
+  group.let_pass(3 * kTickNs);
+  EXPECT_EQ(group.held(), 0u);
+  group.expect_ends_with(kDeadlineExceeded);
 }
 
 TEST(OverdueAnswer, ThatItsClientGrantsNoMemoryForEndsInTheEndWithoutADeadline) {
-  Overdue crowd;
-  crowd.stop_asking({});
-  crowd.let_pass(kReplyBufferWaitNs - 2 * kTickNs);
-  EXPECT_EQ(crowd.held(), 1u);
-  crowd.let_pass(3 * kTickNs);
-  EXPECT_EQ(crowd.held(), 0u);
-  crowd.expect_ends_with(kResourceExhausted);
+  Overdue group;
+  group.stop_asking({});
+  group.let_pass(kReplyBufferWaitNs - 2 * kTickNs);
+  EXPECT_EQ(group.held(), 1u);
+  group.let_pass(3 * kTickNs);
+  EXPECT_EQ(group.held(), 0u);
+  group.expect_ends_with(kResourceExhausted);
 }
 
-/// The reader of a stream may take its time while nobody else waits for memory (give_up_test.cc).
+/// The reader of a stream has no time limit while no other call waits for memory (reclaim_test.cc).
 TEST(OverdueAnswer, OfAPartWaitsForItsReader) {
-  Overdue crowd;
-  crowd.stop_asking({.part = true});
-  crowd.let_pass(2 * kReplyBufferWaitNs);
-  EXPECT_EQ(crowd.held(), 1u);
-  crowd.expect_ends_with(0);
+  Overdue group;
+  group.stop_asking({.part = true});
+  group.let_pass(2 * kReplyBufferWaitNs);
+  EXPECT_EQ(group.held(), 1u);
+  group.expect_ends_with(0);
 }
 
-TEST(OverdueAnswer, ThatIsNotTakenEndsItsSession) {
-  Overdue crowd;
-  crowd.stop_writing({});
-  crowd.let_pass(kBulkStillNs - kTickNs);
-  EXPECT_EQ(crowd.why_down(0), "");
-  crowd.let_pass(3 * kTickNs);
-  crowd.expect_down("taken less than");
+TEST(OverdueAnswer, ThatIsNotAcceptedEndsItsSession) {
+  Overdue group;
+  group.stop_writing({});
+  group.let_pass(kBulkStillNs - kTickNs);
+  EXPECT_EQ(group.why_down(0), "");
+  group.let_pass(3 * kTickNs);
+  group.expect_down("accepted less than");
 }
 
-TEST(OverdueAnswer, ThatIsTakenInTheEndIsWhole) {
-  Overdue crowd;
-  crowd.stop_writing({});
-  crowd.let_pass(kBulkStillNs - kTickNs);
-  crowd.expect_ends_with(0);
+TEST(OverdueAnswer, ThatIsAcceptedInTheEndIsComplete) {
+  Overdue group;
+  group.stop_writing({});
+  group.let_pass(kBulkStillNs - kTickNs);
+  group.expect_ends_with(0);
 }
 
-TEST(OverdueAnswer, IsNotSentOnBehindItsDeadline) {
-  Overdue crowd;
-  crowd.stop_writing({.timeout_us = kTimeoutUs});
-  crowd.let_pass(kTimeoutNs + kTickNs);
-  const std::uint64_t written = crowd.server.context->stats().bulk_write_bytes;
+TEST(OverdueAnswer, IsNotSentAfterItsDeadline) {
+  Overdue group;
+  group.stop_writing({.timeout_us = kTimeoutUs});
+  group.let_pass(kTimeoutNs + kTickNs);
+  const std::uint64_t written = group.server.context->stats().bulk_write_bytes;
   EXPECT_LT(written, kBytes);
-  crowd.resume(0);
-  crowd.run();
-  EXPECT_EQ(crowd.server.context->stats().bulk_write_bytes, written);
-  EXPECT_EQ(crowd.held(), 0u);
-  crowd.expect_ends_with(kDeadlineExceeded);
+  group.resume(0);
+  group.run();
+  EXPECT_EQ(group.server.context->stats().bulk_write_bytes, written);
+  EXPECT_EQ(group.held(), 0u);
+  group.expect_ends_with(kDeadlineExceeded);
 }
 
-/// The clock is that of the server's thread: one that was stopped itself finds first what has come.
+/// Limits are measured while the server's thread runs. After the server itself was stopped, it first reads
+/// what has arrived.
 TEST(OverdueAnswer, IsNotJudgedByTimeInWhichTheServerWasStopped) {
-  Overdue crowd;
-  crowd.stop_writing({});
-  crowd.resume(0);
-  crowd.world.advance(10 * kBulkStillNs);
-  crowd.expect_ends_with(0);
+  Overdue group;
+  group.stop_writing({});
+  group.resume(0);
+  group.world.advance(10 * kBulkStillNs);
+  group.expect_ends_with(0);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Pace: who moves what is due in each period is in time, and who does not is late until a period has brought
-// it again.
+// Pace: a peer that moves the required bytes in each period is in time. One that does not is late until it
+// has done so in a period.
 #include "session/pace.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kPeriodNs = 1000;
 
-/// One look at the clock: at this time so much had been moved, and so much is due from now on.
+/// One check: the time, the bytes moved by then, and the bytes that are due from then on.
 struct Look {
   std::uint64_t now_ns, moved, due;
   bool in_time;
@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ALittleThatIsAllThereIs", {{0, 0, 7, true}, {900, 7, 100, true}, {1899, 50, 100, true}}},
         Case{"APeriodBeginsWhenTheLastOneHasBroughtItsPart",
              {{0, 0, 100, true}, {100, 100, 100, true}, {1099, 150, 100, true}, {1100, 150, 100, false}}},
-        // What comes too late does not count as in time; what comes in the next period does.
+        // Bytes that come too late do not count for their period; they count for the next one.
         Case{"APeerThatGoesOn",
              {{0, 0, 100, true},
               {1500, 0, 100, false},

@@ -1,4 +1,4 @@
-// What is guessed of a method's next response from those that came. No session here.
+// Predicts the size of a method's next response from the last ones. Without sessions.
 #include "session/predictor.h"
 
 #include <gtest/gtest.h>
@@ -54,8 +54,8 @@ TEST(Predictor, FollowsAnswersThatHaveBecomeSmallerAndForgetsThem) {
   EXPECT_EQ(predictor.expected(kMethod, kSmall), 0u);
 }
 
-/// Numbers of methods are hashes.
-TEST(Predictor, KeepsTwoMethodsWhoseNumbersMeetInOnePlaceApart) {
+/// Method numbers are hashes, so two may share an entry.
+TEST(Predictor, KeepsTwoMethodsThatShareAnEntryApart) {
   constexpr std::uint32_t kOne = 0x00340012, kOther = 0x00560012;
   ResponsePredictor predictor;
   for (int i = 0; i < 10; ++i) {
@@ -66,7 +66,7 @@ TEST(Predictor, KeepsTwoMethodsWhoseNumbersMeetInOnePlaceApart) {
   }
 }
 
-/// A method that answers as much as it is sent.
+/// A method whose responses are as large as its requests.
 TEST(Predictor, ExpectsNothingOfSmallRequestsBesideLargeOnes) {
   ResponsePredictor predictor;
   for (int i = 0; i < 40; ++i) {
@@ -77,7 +77,7 @@ TEST(Predictor, ExpectsNothingOfSmallRequestsBesideLargeOnes) {
   }
 }
 
-TEST(Predictor, LearnsFromWhatItHasBeenTold) {
+TEST(Predictor, LearnsFromDeclaredSizes) {
   ResponsePredictor predictor;
   predictor.expect(kMethod, kMiB);
   EXPECT_EQ(predictor.expected(kMethod, kLarge), kMiB);

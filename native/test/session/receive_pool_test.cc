@@ -1,4 +1,4 @@
-// The memory that the receives of many sessions lie in. On the simulated fabric.
+// The memory of the receives of many sessions. On the simulated fabric.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-/// A device with so few memories, 0: as many as anybody wants.
+/// A device with at most this number of memories, 0 for no limit.
 class ReceivePools : public testing::Test {
  protected:
   static constexpr std::size_t kBytes = 5000, kSlabBytes = 8192;  // whole pages
@@ -53,7 +53,7 @@ TEST_F(ReceivePools, NoTwoSessionsHaveTheSameBytes) {
     EXPECT_GE(begins[i] - begins[i - 1], std::ptrdiff_t{kSlabBytes});
 }
 
-/// 1, 1, 2, 4 ... 64, and 64 from then on.
+/// Memories have 1, 1, 2, 4 ... 64 slabs, and 64 from then on.
 TEST_F(ReceivePools, ManySessionsShareFewMemories) {
   take(1);
   EXPECT_EQ(memories(), 1u);
@@ -63,7 +63,7 @@ TEST_F(ReceivePools, ManySessionsShareFewMemories) {
   EXPECT_EQ(memories(), 9u);
 }
 
-TEST_F(ReceivePools, WhatIsGivenBackIsTakenAgainAndEmptyMemoriesGoButOne) {
+TEST_F(ReceivePools, ReturnedSlabsAreReusedAndEmptyMemoriesFreedExceptOne) {
   take(128);
   std::byte* const one = slabs[77].data();
   slabs.erase(slabs.begin() + 77);
@@ -87,7 +87,7 @@ TEST_F(ReceivePools, TheMemoryOfOneSessionStaysForTheNext) {
   }
 }
 
-/// Sessions of other lengths follow one another when the options of a channel change.
+/// Sessions with receives of different lengths follow one another when the options of a channel change.
 TEST_F(ReceivePools, TheMemoryThatStaysMakesRoomForAnotherLength) {
   take(1);
   slabs.clear();
@@ -115,7 +115,7 @@ TEST_F(OwnMemories, WhereThereAreManyEachSessionHasItsOwn) {
   take(20);
   EXPECT_EQ(memories(), 20u);
   slabs.clear();
-  EXPECT_EQ(memories(), 0u) << "it would stay pinned";
+  EXPECT_EQ(memories(), 0u) << "unused memory would stay pinned";
 }
 
 }  // namespace

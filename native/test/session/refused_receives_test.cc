@@ -1,5 +1,5 @@
-// A device that takes no more shared receives for a while: those that it refuses are offered again, and until
-// then nobody is granted anything that they would be needed for.
+// A device that refuses shared receives for a while. Refused receives are posted again later, and until then
+// no credits are granted for them.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::uint32_t kMost = 48, kStride = 128;
 
-/// What the device has been given, by slot.
+/// The receives that the device has accepted, by slot.
 struct Posted {
   std::set<std::uint32_t> slots;
-  std::size_t takes = SIZE_MAX;  ///< of one post
+  std::size_t takes = SIZE_MAX;  ///< how many receives of one post it accepts
 };
 
 class PickyQueue final : public fabric::ReceiveQueue {
@@ -69,13 +69,13 @@ class PickyDevice final : public fabric::Device {
 class RefusedReceives : public testing::Test {
  protected:
   ~RefusedReceives() override { receives.leave_device(); }
-  /// A frame for the session comes in.
+  /// A frame for the session arrives.
   void comes(SharedReceives::Member& member, std::uint32_t session) {
     const std::uint32_t slot = *posted.slots.begin();
     posted.slots.erase(posted.slots.begin());
     receives.came(member, session, slot);
   }
-  /// What members may be sent now never exceeds what is posted.
+  /// The frames that peers may send now must never exceed the posted receives.
   void expect_covered(std::initializer_list<const SharedReceives::Member*> members) {
     std::uint32_t may_come = 0;
     for (const auto* member : members) may_come += member->account.held - member->taken;
@@ -99,24 +99,24 @@ TEST_F(RefusedReceives, OfASessionThatLeavesAreNotGrantedToOthersAndComeBack) {
   receives.leave(first, 1);
   EXPECT_EQ(receives.refused(), 17u);
   EXPECT_EQ(receives.posted(), all - 17);
-  // As many as there are may be granted, and no more.
+  // As many credits as there are receives may be granted, and no more.
   posted.takes = 0;
   while (receives.join(second, kMost)) expect_covered({&second});
   EXPECT_LE(receives.posted(), all - 17);
-  // The device has recovered: with the next post they are there again.
+  // The device has recovered, so the next post posts them again.
   posted.takes = SIZE_MAX;
   const std::uint32_t slot = *posted.slots.begin();
   posted.slots.erase(slot);
-  receives.came_for_nobody(slot);
+  receives.came_for_ended_session(slot);
   EXPECT_EQ(receives.refused(), 0u);
 }
 
-TEST_F(RefusedReceives, ThatCameForNobodyComeBack) {
+TEST_F(RefusedReceives, OfASessionThatHasEndedComeBack) {
   ASSERT_TRUE(receives.join(first, kMost));
   const std::uint32_t all = receives.posted(), slot = *posted.slots.begin();
   posted.slots.erase(slot);
   posted.takes = 0;
-  receives.came_for_nobody(slot);
+  receives.came_for_ended_session(slot);
   EXPECT_EQ(receives.refused(), 1u);
   posted.takes = SIZE_MAX;
   comes(first, 1);
@@ -125,8 +125,7 @@ TEST_F(RefusedReceives, ThatCameForNobodyComeBack) {
   EXPECT_EQ(receives.posted(), all);
 }
 
-/// A part of a chunk is refused: the next one has its own memory all the same, and no receive is posted
-/// twice.
+/// A part of a chunk is refused. The next chunk still has its own memory, and no receive is posted twice.
 TEST_F(RefusedReceives, OfANewChunkComeBackWithTheNext) {
   posted.takes = 40;
   receives.join(first, kMost);

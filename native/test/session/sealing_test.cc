@@ -1,5 +1,5 @@
-// Sealed frames and bulk messages under attack: whatever is changed, cut, repeated or moved is found. Seeded;
-// RDMA_RPC_SEAL_TRIES sets how many attacks on frames (a million takes seconds).
+// Sealed frames and bulk messages under attack: every change, truncation, repetition or move is detected.
+// Seeded; RDMA_RPC_SEAL_TRIES sets the number of attacks on frames (a million takes seconds).
 #include "session/link/sealing.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ int tries() {
   return given == nullptr ? 20'000 : std::atoi(given);
 }
 
-/// A message is some hundred times as long as a frame.
+/// Fewer attacks on messages, which are some hundred times as long as a frame.
 constexpr int kBulkTries = 200;
 
 struct Ends {
@@ -93,7 +93,7 @@ TEST_P(Sealed, FramesThatAreChangedCutRepeatedOrMovedAreFound) {
         ASSERT_FALSE(opened(*ends.to, frame)) << "a flipped bit, try " << i;
         break;
       case 1: {
-        // No shorter than a tag: those have a test of their own, below.
+        // Not shorter than a tag: those frames have their own test below.
         frame.resize(seal::kTagBytes + random() % (frame.size() - seal::kTagBytes));
         ASSERT_FALSE(opened(*ends.to, frame)) << "cut off, try " << i;
         break;
@@ -118,8 +118,8 @@ TEST_P(Sealed, FramesThatAreChangedCutRepeatedOrMovedAreFound) {
   }
 }
 
-/// Runs in a process of its own: code that takes the tag off such a frame has four gigabytes to decrypt, and
-/// crashes.
+/// Runs in a separate process: code that removes the tag from such a frame would decrypt four gigabytes, and
+/// crash.
 TEST_P(Sealed, FramesShorterThanATagAreRefusedAndTakeNoNumber) {
   RDMA_RPC_NEEDS_LIBCRYPTO();
   for (std::uint32_t bytes = 0; bytes < seal::kTagBytes; ++bytes) {
@@ -135,9 +135,9 @@ TEST_P(Sealed, FramesShorterThanATagAreRefusedAndTakeNoNumber) {
   }
 }
 
-/// The peer can write to such memory until the message is taken: it must not see a byte of what was
-/// decrypted, nor change one between the look at its tag and its use. So it is opened in a copy, which is
-/// written back when all of a chunk is right.
+/// The peer can write to such memory until the message is delivered. It must not see a decrypted byte, nor
+/// change one between the check of its tag and its use. So each chunk is decrypted in a copy, which is
+/// written back when the chunk is authentic.
 TEST_P(Sealed, BulkThatThePeerCanReachIsNotOpenedWhereItLies) {
   RDMA_RPC_NEEDS_LIBCRYPTO();
   Ends ends = make_ends(GetParam());
@@ -148,7 +148,7 @@ TEST_P(Sealed, BulkThatThePeerCanReachIsNotOpenedWhereItLies) {
     Bytes message = plain;
     message.resize(sealed_bytes(bytes));
     const std::uint64_t number = ends.from->seal_bulk(message.data(), bytes);
-    // The tag of the last chunk: those before it are opened.
+    // Changes the tag of the last chunk; the chunks before it are decrypted.
     Bytes changed = message;
     changed.back() ^= std::byte{1};
     const Bytes as_sent = changed;
@@ -162,9 +162,9 @@ TEST_P(Sealed, BulkThatThePeerCanReachIsNotOpenedWhereItLies) {
   }
 }
 
-/// Made from docs/wire/connections.md by another program (Python's cryptography): two ends that are built
-/// from one source agree on anything.
-TEST_P(Sealed, BytesAreThoseOfTheDescription) {
+/// These bytes were made from docs/wire/connections.md by another program (Python's cryptography), since two
+/// ends built from one source would agree on any mistake.
+TEST_P(Sealed, BytesAreThoseOfTheSpecification) {
   RDMA_RPC_NEEDS_LIBCRYPTO();
   const bool aes = GetParam() == seal::Cipher::aes_256_gcm;
   Ends ends = make_ends(GetParam());
@@ -176,7 +176,7 @@ TEST_P(Sealed, BytesAreThoseOfTheDescription) {
   EXPECT_EQ(hex(sealed_frame(*ends.from, plain)),
             aes ? "57961e3b2c5bf95ddf2ca7b9aa1ef26cad7b340d02157393c91e67b5c5ea4097"
                 : "0252ac63324d2ce251c4295115f4dd38154d6e2eb6cd24a2aec6dd706d84fa7f");
-  // Two chunks, of which the second has five bytes; then come the tags of both.
+  // Two chunks, the second of five bytes, then the tags of both.
   const std::uint32_t bytes = kSealChunkBytes + 5;
   Bytes message(sealed_bytes(bytes));
   for (std::size_t i = 0; i < bytes; ++i) message[i] = static_cast<std::byte>(i % 251);
@@ -202,7 +202,7 @@ TEST_P(Sealed, BulkMessagesThatAreChangedRepeatedOrMovedAreFound) {
     if (attack == 0) flip(random, message);
     if (attack == 1) --number;
     if (attack == 2) {
-      // Chunks, and tags of chunks, change places.
+      // Swaps chunks, and tags of chunks.
       if (bytes < 2 * kSealChunkBytes) continue;
       const auto second = message.begin() + kSealChunkBytes;
       std::swap_ranges(message.begin(), second, second);
@@ -235,7 +235,7 @@ TEST(Sealing, LengthsHaveOneMeaning) {
     EXPECT_EQ(plain_bytes(static_cast<std::uint32_t>(sealed_bytes(plain))), plain);
   }
   for (const std::uint32_t sealed : {0u, 1u, 16u}) EXPECT_EQ(plain_bytes(sealed), 0u);
-  // A chunk that has a tag and no byte.
+  // A chunk with a tag but no bytes.
   EXPECT_EQ(plain_bytes(static_cast<std::uint32_t>(sealed_bytes(kSealChunkBytes)) + seal::kTagBytes), 0u);
 }
 

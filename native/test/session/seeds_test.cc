@@ -1,5 +1,5 @@
-// Whole lives of sessions from a seed: a random load of every kind of call, and one random misfortune after
-// the other, while the oracle keeps the books. A failure names its seed; the same seed is the same run.
+// Runs whole sessions from a seed: a random load of every kind of call and one random failure after the
+// other, while the oracle checks all rules. A failure names its seed; the same seed gives the same run.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ class Life {
  public:
   explicit Life(std::uint64_t seed) : random_(seed), pair_(options(seed)) {}
 
-  /// Calls settled with an answer.
+  /// Number of calls that got a response.
   std::size_t run(int actions) {
     for (int i = 0; i < actions; ++i) {
       act();
@@ -41,10 +41,10 @@ class Life {
   static PairOptions options(std::uint64_t seed) {
     PairOptions options = seeded(seed, seed % 5 == 0 ? immediate() : PairOptions{});
     options.sim.connects_late = seed % 3 == 0;
-    // What is received is copied, and short messages to the places of all sessions.
+    // Received frames are copied, and short messages to the entries that all sessions share.
     options.sim.capabilities.peers_keep_access = seed % 4 == 2;
-    // (What is sealed is copied first, so it takes more memory; where there is no libcrypto sealing_test says
-    // so.)
+    // (Sealed messages are copied first, so they take more memory. Where there is no libcrypto, sealing_test
+    // says so.)
     options.sealed = seed % 6 == 5 && !seal::ciphers().empty();
     if (seed % 8 == 3) options.context.exposure = Exposure::staging;
     if (seed % 8 == 7) options.context.exposure = Exposure::shared;
@@ -125,7 +125,7 @@ class Life {
   std::uint64_t last_ = 0;
 };
 
-/// RDMA_RPC_SEEDS=20000 for a longer night.
+/// RDMA_RPC_SEEDS=20000 runs more seeds, for example over night.
 std::uint64_t seed_count() {
   const char* given = std::getenv("RDMA_RPC_SEEDS");
   return given == nullptr ? 1500 : std::strtoull(given, nullptr, 10);
@@ -138,7 +138,7 @@ TEST(Seeds, HoldEveryPromise) {
     answered += Life(seed).run(80);
     if (HasFailure()) return;
   }
-  EXPECT_GT(answered, seed_count() * 5);  // it was not all misfortune
+  EXPECT_GT(answered, seed_count() * 5);  // most calls must not have been hit by a failure
 }
 
 }  // namespace

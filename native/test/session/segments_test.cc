@@ -1,5 +1,6 @@
-// Messages in segments (WIRE 2.5): of every length around a segment's, both ways, with credits and memory
-// short, given up at any step, sealed. Bytes and books are checked by the sides of the pair.
+// Messages in segments (WIRE 2.5): of every length around that of a segment, both ways, with too few credits
+// and too little memory, cancelled at any step, and sealed. The sides of the pair check all bytes and
+// resources.
 #include <gtest/gtest.h>
 
 #include "seal/libcrypto.h"
@@ -42,12 +43,12 @@ TEST(Segments, CarryMessagesOfEveryLength) {
     EXPECT_EQ(pair.server.reassembled_messages, whole);
     EXPECT_EQ(bulk_of(pair), 0u);
     EXPECT_EQ(pair.complete({.request_bytes = most, .response_bytes = 40'000}).kind, EvKind::settled);
-    EXPECT_EQ(bulk_of(pair), 2u) << "what is longer goes as ever";
+    EXPECT_EQ(bulk_of(pair), 2u) << "longer messages are bulk";
     EXPECT_EQ(pair.finish(), Violations{});
   }
 }
 
-TEST(Segments, GoToNobodyWhoDoesNotTakeThem) {
+TEST(Segments, AreNotSentToAPeerThatDoesNotSupportThem) {
   Pair pair;
   EXPECT_EQ(pair.at_client().segmented_bytes(), 0u);
   EXPECT_TRUE(pair.complete({.request_bytes = 3000, .response_bytes = 3000}).answered());
@@ -55,21 +56,21 @@ TEST(Segments, GoToNobodyWhoDoesNotTakeThem) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-// Else two sides could wait for credits that neither owes yet.
+// Otherwise two sides could wait for credits that neither of them owes yet.
 TEST(Segments, NeedFewerCreditsThanComeBackForSure) {
   for (std::uint32_t inflight = 1; inflight <= 256; ++inflight) {
     PairOptions options = pair_options();
     options.inflight_max = inflight;
-    options.context.arena.budget_bytes = 64 << 20;  // for those that find no long slot
+    options.context.arena.budget_bytes = 64 << 20;  // for messages that get no long slot
     Pair pair(options);
     const std::uint32_t most = pair.at_client().segmented_bytes();
     const std::uint32_t frames = (most + kSlot - 1) / kSlot;
-    // What is beyond those that are certain may be taken back.
+    // Credits beyond the certain ones may be taken back.
     const std::uint32_t all = inflight + kControlReceives;
     const std::uint32_t credits = options.credit_pool ? std::min(all, kCertainReceives) : all;
     EXPECT_LE(frames + kControlCredits, credits - (credits / 2 - 1)) << inflight;
-    // The arithmetic for each number; calls for the small ones, where it is tight, and for some of the
-    // others.
+    // The arithmetic is checked for each number; calls are made for small numbers, where credits are tight,
+    // and for some others.
     if (most == 0 || (inflight > 40 && inflight % 32 != 0)) continue;
     std::vector<std::uint64_t> ids;
     const std::size_t bytes = most - sizeof(Descriptor);
@@ -97,10 +98,10 @@ TEST(Segments, GoAsLargeMessagesWhileAllLongSlotsAreUnderWay) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Segments, OfCallsGivenUpAtEachStep) {
+TEST(Segments, OfCallsCancelledAtEachStep) {
   for (int steps = 0; steps < 40; ++steps) {
     PairOptions options = pair_options();
-    options.inflight_max = 16;  // two frames of one message are all that may wait for credits
+    options.inflight_max = 16;  // only two frames of one message may wait for credits
     Pair pair(options);
     std::vector<std::uint64_t> ids;
     for (int i = 0; i < 16; ++i) ids.push_back(pair.start({.request_bytes = 1500, .response_bytes = 1900}));
@@ -119,14 +120,14 @@ TEST(Segments, OfASessionThatEndsAtEachStep) {
     for (int i = 0; i < steps; ++i) pair.step();
     (steps % 2 == 0 ? pair.at_client() : pair.at_server()).close("the test says so");
     pair.run();
-    // Who has segments of a message that never ends keeps their receives as long as its session lives.
+    // A side keeps the receives of an incomplete message as long as its session lives.
     Session* server = pair.server.context->find(pair.server_session);
     if (steps % 2 == 0 && server != nullptr) server->close("the other one has gone");
     EXPECT_EQ(pair.finish(), Violations{});
   }
 }
 
-// A call that has exposed memory waits until that is taken back, and its answer with it.
+// A call that has exposed memory must wait until the access is revoked, and so must its response.
 TEST(Segments, NeverAnswerACallThatHasExposedMemory) {
   Pair pair(pair_options());
   EXPECT_TRUE(pair.complete({.request_bytes = 60'000, .response_bytes = 3000}).answered());
@@ -136,7 +137,8 @@ TEST(Segments, NeverAnswerACallThatHasExposedMemory) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-// After one large answer memory is offered for a while; answers that fit segments do not keep it so.
+// After one large response, reply buffers are offered for a while. Responses that fit into segments do not
+// prolong this.
 TEST(Segments, ComeAgainSomeTimeAfterALargeAnswer) {
   Pair pair(pair_options());
   EXPECT_TRUE(pair.complete({.response_bytes = 60'000}).answered());

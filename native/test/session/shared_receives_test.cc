@@ -1,5 +1,5 @@
-// Sessions that share their receives: what they take together, who gets more and when less, and that nobody
-// keeps any. That grants never exceed what is posted every side checks after each turn
+// Sessions that share their receives: how many they take together, which session gets more and which less,
+// and that none are lost. After each turn, every side checks that grants do not exceed the posted receives
 // (Context::overdrawn()).
 #include <gtest/gtest.h>
 
@@ -19,9 +19,9 @@ PairOptions sharing(std::uint32_t inflight_max) {
   return options;
 }
 
-/// A pair with further sessions between its two sides.
-struct Crowd {
-  explicit Crowd(const PairOptions& options, std::uint32_t more) : pair(options) {
+/// A pair with further sessions between its sides.
+struct SessionGroup {
+  explicit SessionGroup(const PairOptions& options, std::uint32_t more) : pair(options) {
     for (std::uint32_t i = 0; i < more; ++i) {
       auto& [client, server] = others.emplace_back();
       connect(pair.client, client, pair.server, server, options);
@@ -46,24 +46,24 @@ struct Crowd {
 
 TEST(SharedReceives, OfManySessionsTakeLessThanAQuarterOfWhatTheirOwnWould) {
   constexpr std::uint32_t kSessions = 41, kInflight = 256;
-  Crowd crowd(sharing(kInflight), kSessions - 1);
-  EXPECT_LE(4 * crowd.receives(), std::uint64_t{kSessions} * (kInflight + kControlReceives + kOverflowSlots));
-  // All of them at once want more than there is.
+  SessionGroup group(sharing(kInflight), kSessions - 1);
+  EXPECT_LE(4 * group.receives(), std::uint64_t{kSessions} * (kInflight + kControlReceives + kOverflowSlots));
+  // All of them together want more than there is.
   for (int round = 0; round < 3; ++round) {
-    for (const auto& [client, server] : crowd.others) {
-      for (int i = 0; i < 12; ++i) ASSERT_NE(crowd.pair.client.start(client, {.answer = Answer::now}), 0u);
+    for (const auto& [client, server] : group.others) {
+      for (int i = 0; i < 12; ++i) ASSERT_NE(group.pair.client.start(client, {.answer = Answer::now}), 0u);
     }
-    crowd.pair.client.flush();
-    crowd.pair.run();
-    EXPECT_EQ(crowd.pair.ledger.open(), 0u);
+    group.pair.client.flush();
+    group.pair.run();
+    EXPECT_EQ(group.pair.ledger.open(), 0u);
   }
-  crowd.close_others();
-  EXPECT_EQ(crowd.pair.finish(), Violations{});
+  group.close_others();
+  EXPECT_EQ(group.pair.finish(), Violations{});
 }
 
 TEST(SharedReceives, AreMoreForASessionThatIsBusyAndLessWhenItIsNot) {
-  Crowd crowd(sharing(256), 3);
-  Pair& pair = crowd.pair;
+  SessionGroup group(sharing(256), 3);
+  Pair& pair = group.pair;
   EXPECT_EQ(pair.at_server().granted(), kCertainReceives);
   for (int round = 0; round < 8; ++round) {
     for (int i = 0; i < 200; ++i) ASSERT_NE(pair.start({}), 0u);
@@ -71,27 +71,27 @@ TEST(SharedReceives, AreMoreForASessionThatIsBusyAndLessWhenItIsNot) {
     pair.run();
   }
   EXPECT_GE(pair.at_server().granted(), 5 * kCertainReceives);
-  EXPECT_EQ(pair.server.session(crowd.others[0].second).granted(), kCertainReceives);
-  // Now and then a call: what it uses is not renewed.
+  EXPECT_EQ(pair.server.session(group.others[0].second).granted(), kCertainReceives);
+  // With only a few calls, the credits that they use are not replaced.
   for (int i = 0; i < 300; ++i) {
     pair.world.advance(2 * kCreditEpochNs);
     ASSERT_TRUE(pair.complete({}).answered());
   }
   EXPECT_EQ(pair.at_server().granted(), kCertainReceives);
-  crowd.close_others();
+  group.close_others();
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Large requests keep their receives while they wait for memory, as a slow handler's do: of one session, and
-/// others do not notice.
-TEST(SharedReceives, ThatOneSessionHoldsAreNotThoseOfOthers) {
-  Crowd crowd(sharing(256), 4);
-  Pair& pair = crowd.pair;
+/// Large requests of one session hold their receives while they wait for memory, like those of a slow
+/// handler. Other sessions are not affected.
+TEST(SharedReceives, ThatOneSessionHoldsAreNotTakenFromOthers) {
+  SessionGroup group(sharing(256), 4);
+  Pair& pair = group.pair;
   const memory::BlockId hog = pair.server.context->arena().alloc(8 << 20);
   for (int i = 0; i < 100; ++i) ASSERT_NE(pair.start({.request_bytes = 2000}), 0u);
   pair.run();
   EXPECT_GT(pair.server.context->memory_waiters(), 0u);
-  for (const auto& [client, server] : crowd.others) {
+  for (const auto& [client, server] : group.others) {
     std::vector<std::uint64_t> ids;
     for (int i = 0; i < 60; ++i) ids.push_back(pair.client.start(client, {}));
     pair.client.flush();
@@ -101,13 +101,13 @@ TEST(SharedReceives, ThatOneSessionHoldsAreNotThoseOfOthers) {
   pair.server.context->arena().release(hog);
   pair.run();
   EXPECT_EQ(pair.ledger.open(), 0u);
-  crowd.close_others();
+  group.close_others();
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Requests of two sessions that waited for memory go on at one time: each has its metadata in a slot of its
-/// own.
-TEST(SharedReceives, HaveOtherSlotsForWhatWaitedInEachSession) {
+/// Requests of two sessions that waited for memory continue at the same time: each session has its metadata
+/// in an overflow slot of its own.
+TEST(SharedReceives, HaveOverflowSlotsOfTheirOwnInEachSession) {
   fabric::SimWorld world;
   const auto device = world.open_device();
   const auto cq = device->create_cq(1024);
@@ -129,7 +129,7 @@ TEST(SharedReceives, HaveOtherSlotsForWhatWaitedInEachSession) {
   };
   for (auto& member : members) ASSERT_TRUE(receives.join(member, 64));
   EXPECT_TRUE(apart());
-  // The second time a new session takes those of one that has gone.
+  // The second time, a new session takes the overflow slots of a session that has ended.
   for (std::size_t round = 0; round < 3 * members.size(); ++round) {
     auto& member = members[round % members.size()];
     receives.leave(member, static_cast<std::uint32_t>(round % members.size()));
@@ -144,39 +144,39 @@ TEST(SharedReceives, OfSessionsThatEndAtAnyTimeAreAllPostedAgain) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     PairOptions options = seeded(seed, sharing(64));
     options.sim.mode = fabric::SimMode::scheduled;
-    options.sealed = seed % 4 == 0 && !seal::ciphers().empty();  // sealing_test says so
-    Crowd crowd(options, 3);
-    for (const auto& [client, server] : crowd.others) {
+    options.sealed = seed % 4 == 0 && !seal::ciphers().empty();  // sealing_test says when it does not run
+    SessionGroup group(options, 3);
+    for (const auto& [client, server] : group.others) {
       for (int i = 0; i < 40; ++i)
-        crowd.pair.client.start(client, {.request_bytes = i % 5 == 0 ? 3000u : 20u, .answer = Answer::later});
+        group.pair.client.start(client, {.request_bytes = i % 5 == 0 ? 3000u : 20u, .answer = Answer::later});
     }
-    crowd.pair.client.flush();
-    for (std::uint64_t i = 0; i < seed * 7; ++i) crowd.pair.step();
-    crowd.close_others();
-    crowd.pair.run();
-    EXPECT_EQ(crowd.at_server().posted(), crowd.receives());
-    EXPECT_EQ(crowd.pair.client.context->shared_receives().posted(), crowd.receives());
-    EXPECT_TRUE(crowd.pair.complete({}).answered());
-    ASSERT_EQ(crowd.pair.finish(), Violations{});
+    group.pair.client.flush();
+    for (std::uint64_t i = 0; i < seed * 7; ++i) group.pair.step();
+    group.close_others();
+    group.pair.run();
+    EXPECT_EQ(group.at_server().posted(), group.receives());
+    EXPECT_EQ(group.pair.client.context->shared_receives().posted(), group.receives());
+    EXPECT_TRUE(group.pair.complete({}).answered());
+    ASSERT_EQ(group.pair.finish(), Violations{});
   }
 }
 
-/// The shared queue of a device is dear for one session.
+/// A shared queue of a device costs much for one session.
 TEST(SharedReceives, AreNotForTheFirstSessionsOfAContext) {
   PairOptions options = sharing(64);
   options.context.shared_from = ContextOptions{}.shared_from;
-  Crowd crowd(options, kSharedFrom);
-  EXPECT_FALSE(crowd.pair.at_server().receives().shares());
+  SessionGroup group(options, kSharedFrom);
+  EXPECT_FALSE(group.pair.at_server().receives().shares());
   std::uint32_t sharing = 0;
-  for (const auto& [client, server] : crowd.others)
-    if (crowd.pair.server.session(server).receives().shares()) ++sharing;
+  for (const auto& [client, server] : group.others)
+    if (group.pair.server.session(server).receives().shares()) ++sharing;
   EXPECT_EQ(sharing, 1u);
-  EXPECT_TRUE(crowd.pair.complete({}).answered());
-  crowd.close_others();
-  EXPECT_EQ(crowd.pair.finish(), Violations{});
+  EXPECT_TRUE(group.pair.complete({}).answered());
+  group.close_others();
+  EXPECT_EQ(group.pair.finish(), Violations{});
 }
 
-/// One side has them, and the other has not: the session works, and has all that its own receives allow.
+/// Only one side has shared receives: the session works, and has as many credits as its own receives allow.
 TEST(SharedReceives, MayBeRefusedOrMissingAndASessionHasItsOwn) {
   for (const bool missing : {false, true}) {
     PairOptions options = sharing(64);
@@ -188,8 +188,9 @@ TEST(SharedReceives, MayBeRefusedOrMissingAndASessionHasItsOwn) {
     pair.run();
     EXPECT_EQ(pair.at_client().receives().shares(), !missing);
     EXPECT_FALSE(pair.at_server().receives().shares());
-    EXPECT_TRUE(pair.complete({}).answered());  // on iWARP the client speaks first
-    EXPECT_GE(pair.at_client().send_credits() + 1, 64 + kControlReceives) << "but for what the call has cost";
+    EXPECT_TRUE(pair.complete({}).answered());  // on iWARP the client must send first
+    EXPECT_GE(pair.at_client().send_credits() + 1, 64 + kControlReceives)
+        << "all credits except the one that the call has used";
     for (int i = 0; i < 64; ++i) ASSERT_NE(pair.start({}), 0u);
     pair.client.flush();
     pair.run();

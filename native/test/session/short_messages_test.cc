@@ -1,5 +1,5 @@
-// Short messages that come apart from their receives: JS reads them in a few places that all sessions of the
-// context share. Nobody keeps one for long, and whoever does, or ends with one, leaves the others enough.
+// Short messages, which JS reads in a few entries that all sessions of the context share. A session that
+// keeps entries for long, or ends with some, leaves enough to the others.
 #include "session/short_messages.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using Violations = std::vector<std::string>;
 
-/// A device whose messages are copied.
+/// A device whose received messages are copied.
 PairOptions copying(std::uint32_t inflight) {
   PairOptions options;
   options.sim.capabilities.peers_keep_access = true;
@@ -22,7 +22,7 @@ PairOptions copying(std::uint32_t inflight) {
 
 std::uint32_t taken(const Side& side) { return kShortMessages - side.context->short_messages_free(); }
 
-TEST(ShortMessages, APlaceIsFreeOnceJsHasReadIt) {
+TEST(ShortMessages, AnEntryIsFreeOnceJsHasReadIt) {
   Pair pair(copying(8));
   for (int i = 0; i < 1000; ++i)
     EXPECT_TRUE(pair.complete({.request_bytes = 20, .response_bytes = 20}).answered());
@@ -44,16 +44,17 @@ TEST(ShortMessages, LongerOnesAreInTheSessionsOwnMemory) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Until so many places of the server are taken, at least: a large request keeps one while it is fetched.
-void step_until_taken(Pair& pair, std::uint32_t places) {
-  for (int i = 0; i < 10'000 && taken(pair.server) < places; ++i) pair.step();
-  ASSERT_GE(taken(pair.server), places);
+/// Starts large requests until at least this number of the server's entries are in use: each keeps one while
+/// it is fetched.
+void step_until_taken(Pair& pair, std::uint32_t entries) {
+  for (int i = 0; i < 10'000 && taken(pair.server) < entries; ++i) pair.step();
+  ASSERT_GE(taken(pair.server), entries);
 }
 
 TEST(ShortMessages, WhenAllAreTakenASessionUsesItsOwnMemory) {
   constexpr std::uint32_t kLarge = kShortMessages + 20;
   PairOptions options = copying(kLarge + 4);
-  options.context.read_bytes_max = 1;  // one at a time
+  options.context.read_bytes_max = 1;  // one READ at a time
   Pair pair(options);
   std::vector<std::uint64_t> large;
   for (std::uint32_t i = 0; i < kLarge; ++i) large.push_back(pair.start({.request_bytes = 2000}));
@@ -66,7 +67,7 @@ TEST(ShortMessages, WhenAllAreTakenASessionUsesItsOwnMemory) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(ShortMessages, ASessionThatEndsLeavesWhatItHasKept) {
+TEST(ShortMessages, ASessionThatEndsReleasesItsEntries) {
   Pair pair(copying(8));
   for (int i = 0; i < 8; ++i) pair.start({.request_bytes = 2000});
   step_until_taken(pair, 1);
@@ -76,23 +77,24 @@ TEST(ShortMessages, ASessionThatEndsLeavesWhatItHasKept) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(ShortMessages, PlacesAreGivenBackOnceByWhoseTheyAre) {
-  auto places = std::make_unique<ShortMessages>();
+TEST(ShortMessages, EntriesAreReleasedOnceAndOnlyByTheirSession) {
+  auto entries = std::make_unique<ShortMessages>();
   std::vector<std::uint32_t> slots;
-  for (std::uint32_t i = 0; i < kShortMessages; ++i) slots.push_back(places->take(i % 2, 10).value());
-  EXPECT_FALSE(places->take(0, 10).has_value());
-  EXPECT_EQ(places->kept_by(0), kShortMessages / 2);
-  places->leave(0);
-  EXPECT_EQ(places->free(), kShortMessages / 2);
-  const std::uint32_t again = places->take(7, 10).value();
-  for (const std::uint32_t slot : slots) places->release(slot, 0);  // they are free, or another's
-  EXPECT_EQ(places->free(), kShortMessages / 2 - 1);
-  for (const std::uint32_t slot : slots) places->release(slot, 1);
-  places->release(again, 7);
-  places->release(again, 7);
-  EXPECT_EQ(places->free(), kShortMessages);
-  EXPECT_FALSE(places->take(0, ShortMessages::kBytesMax + 1).has_value());
-  EXPECT_TRUE(places->take(0, ShortMessages::kBytesMax).has_value());
+  for (std::uint32_t i = 0; i < kShortMessages; ++i) slots.push_back(entries->take(i % 2, 10).value());
+  EXPECT_FALSE(entries->take(0, 10).has_value());
+  EXPECT_EQ(entries->kept_by(0), kShortMessages / 2);
+  entries->leave(0);
+  EXPECT_EQ(entries->free(), kShortMessages / 2);
+  const std::uint32_t again = entries->take(7, 10).value();
+  for (const std::uint32_t slot : slots)
+    entries->release(slot, 0);  // they are free, or belong to another session
+  EXPECT_EQ(entries->free(), kShortMessages / 2 - 1);
+  for (const std::uint32_t slot : slots) entries->release(slot, 1);
+  entries->release(again, 7);
+  entries->release(again, 7);
+  EXPECT_EQ(entries->free(), kShortMessages);
+  EXPECT_FALSE(entries->take(0, ShortMessages::kBytesMax + 1).has_value());
+  EXPECT_TRUE(entries->take(0, ShortMessages::kBytesMax).has_value());
 }
 
 }  // namespace

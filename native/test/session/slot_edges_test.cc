@@ -1,4 +1,4 @@
-// Frames of large messages whose metadata fills a slot: nothing is written beyond what is the slot's own.
+// Frames of large messages whose metadata fills a slot: nothing is written beyond the slot.
 #include <gtest/gtest.h>
 
 #include <algorithm>

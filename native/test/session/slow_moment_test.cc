@@ -1,7 +1,7 @@
-// One side's thread is busy, or stopped, while calls of the other are given up. Whatever those calls exposed,
-// the session and its other calls go on; the callers are told at once; no handler gets bytes that were
-// written after that (the ledger overwrites them, see ledger.h), and a reply buffer of the application is its
-// own again only when the peer has let go.
+// The thread of one side is busy or stopped while calls of the other are cancelled. Whatever those calls have
+// exposed, the session and its other calls go on, and the callers are notified at once. No handler gets bytes
+// that were written after that (the ledger overwrites them, see ledger.h), and the application gets its reply
+// buffer back only when the peer can no longer write to it.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -15,7 +15,7 @@ using Violations = std::vector<std::string>;
 
 constexpr std::uint64_t kLongNs = 200'000'000;
 
-/// Longer than any timeout, with the server's thread blocked: its device goes on.
+/// Longer than any timeout, with the server's thread blocked while its device continues.
 void server_is_busy(Pair& pair, std::uint64_t ns = kLongNs) { let_pass(pair.world, {&pair.client}, ns); }
 
 void answer_all(Pair& pair) {
@@ -28,7 +28,7 @@ void answer_all(Pair& pair) {
 struct Moment {
   const char* name;
   CallSpec spec;
-  void (*until)(Pair& pair);  ///< what happens before the server's thread is busy
+  void (*until)(Pair& pair);  ///< runs the pair until the server's thread becomes busy
 };
 void PrintTo(const Moment& moment, std::ostream* out) { *out << moment.name; }
 
@@ -37,7 +37,7 @@ CallSpec later(CallSpec spec) {
   return spec;
 }
 
-/// The server has polled the request, and posted the READs of it.
+/// The server has polled the request and posted its READs.
 void reads_are_posted(Pair& pair) {
   for (int i = 0; i < 3; ++i) {
     pair.world.step();
@@ -55,7 +55,7 @@ void answer_is_posted(Pair& pair) {
   handler_has_answered(pair);
   pair.server.turn(pair.world.now_ns());
 }
-/// Its REPLY_BUFFER lies in the server's queue.
+/// The client's REPLY_BUFFER is in the server's completion queue.
 void reply_buffer_is_here(Pair& pair) {
   handler_has_answered(pair);
   pair.server.flush();
@@ -68,7 +68,7 @@ void reply_buffer_is_here(Pair& pair) {
 
 class SlowServer : public testing::TestWithParam<Moment> {};
 
-TEST_P(SlowServer, CostsACallThatIsGivenUpNothingButItsAnswer) {
+TEST_P(SlowServer, CostsACancelledCallOnlyItsAnswer) {
   const CallSpec& given = GetParam().spec;
   const std::uint64_t seeds = given.request_bytes + given.response_bytes < 100'000 ? 40 : 4;
   for (const bool next : {false, true}) {
@@ -122,14 +122,14 @@ INSTANTIATE_TEST_SUITE_P(
         Moment{"AReplyBufferThatItAskedFor", later({.response_bytes = 5000}), reply_buffer_is_here}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// --- CANCEL and what was staged
+// --- CANCELs and staged responses
 
 TEST(Cancel, StopsACallThatIsWriting) {
   Pair pair(immediate());
   const std::uint64_t id =
       pair.start({.response_bytes = 5000, .given_reply_buffer = 8192, .answer = Answer::later});
   pair.run();
-  pair.server.answer();  // outside of a turn: the next one polls before it moves a byte
+  pair.server.answer();  // outside of a turn: the next turn polls before it moves data
   pair.client.cancel(id);
   pair.run();
   EXPECT_TRUE(pair.call(id).answered());
@@ -138,12 +138,12 @@ TEST(Cancel, StopsACallThatIsWriting) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Cancel, InTheQueueIsSeenBeforeWhatJsHasAnsweredIsMoved) {
+TEST(Cancel, InTheQueueIsReadBeforeTheResponseOfJsIsMoved) {
   Pair pair(immediate());
   const std::uint64_t id =
       pair.start({.response_bytes = 5000, .given_reply_buffer = 8192, .answer = Answer::later});
   pair.run();
-  pair.server.context->begin_callback();  // JS runs for long: the CANCEL comes meanwhile
+  pair.server.context->begin_callback();  // JS runs for long, and the CANCEL arrives in this time
   pair.client.cancel(id);
   pair.client.turn(pair.world.now_ns());
   pair.server.answer();
@@ -175,9 +175,9 @@ TEST(Cancel, StopsALongAnswerHalfWay) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-// --- held until the peer lets go
+// --- pending release until the peer has answered
 
-TEST(PendingRelease, CallersAreToldAtOnceAndTheSlotFollows) {
+TEST(PendingRelease, CallersAreNotifiedAtOnceAndTheSlotFollows) {
   Pair pair;
   const std::uint64_t id = pair.start({.request_bytes = 2000, .answer = Answer::later});
   pair.run();
@@ -203,7 +203,7 @@ TEST(PendingRelease, AReplyBufferOfTheApplicationIsTakenAwayWhileThePeerMayWrite
   pair.client.cancel(id, Reason::deadline);
   server_is_busy(pair);
   EXPECT_TRUE(pair.call(id).ended());
-  // With staging memory the peer has no key to it.
+  // In staging mode the peer has no key to the reply buffer.
   EXPECT_EQ(pair.call(id).held,
             boundary::pending_slot | (has_windows() ? boundary::pending_reply_buffer : 0));
   pair.run();
@@ -214,7 +214,7 @@ TEST(PendingRelease, NotWhenTheAnswerIsPromptAfterALongSleep) {
   Pair pair(immediate());
   const std::uint64_t id = pair.start({.request_bytes = 2000, .answer = Answer::later});
   pair.run();
-  pair.world.advance(10'000'000'000);  // no turn has seen this time
+  pair.world.advance(10'000'000'000);  // no turn runs in this time
   pair.client.context->set_time(pair.world.now_ns());
   pair.client.cancel(id, Reason::deadline);
   pair.client.turn(pair.world.now_ns());
@@ -224,7 +224,8 @@ TEST(PendingRelease, NotWhenTheAnswerIsPromptAfterALongSleep) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// A lost packet, a busy kernel: the answer is here, and the windows are not invalid yet.
+/// The response has arrived, but the windows are not invalid yet, for example because of a lost packet or a
+/// busy kernel.
 TEST(PendingRelease, WhileTheDeviceIsSlowToInvalidate) {
   RDMA_RPC_NEEDS_WINDOWS();
   Pair pair;
@@ -238,7 +239,7 @@ TEST(PendingRelease, WhileTheDeviceIsSlowToInvalidate) {
     pair.server.turn(pair.world.now_ns());
     pair.world.step();
   }
-  pair.client.turn(pair.world.now_ns());  // posts the invalidations, which the device does not begin
+  pair.client.turn(pair.world.now_ns());  // posts the invalidations, which the device does not execute
   pair.world.stop(*pair.client.device);
   let_pass(pair.world, {&pair.client}, 50'000'000);
   EXPECT_FALSE(pair.call(id).ended());
@@ -283,7 +284,7 @@ TEST(PendingRelease, ForAMinuteCostsNothing) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(PendingRelease, ByAPeerThatNeverLetsGoEndsTheSessionAndNothingElse) {
+TEST(PendingRelease, ByAPeerThatNeverAnswersEndsTheSessionAndNothingElse) {
   Pair pair;
   const std::uint64_t id =
       pair.start({.request_bytes = 2000, .given_reply_buffer = 4096, .answer = Answer::later});
@@ -294,12 +295,13 @@ TEST(PendingRelease, ByAPeerThatNeverLetsGoEndsTheSessionAndNothingElse) {
   EXPECT_EQ(pair.client.why_down(pair.client_session), "");
   server_is_busy(pair, 3'000'000'000);
   pair.run();
-  EXPECT_NE(pair.client.why_down(pair.client_session).find("has not let go of a call"), std::string::npos);
+  EXPECT_NE(pair.client.why_down(pair.client_session).find("has not confirmed the end of a call"),
+            std::string::npos);
   EXPECT_EQ(pair.call(other).reason, Reason::session_lost);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// The client itself is stopped for longer than any limit: what came meanwhile is taken first.
+/// The client itself is stopped for longer than any limit. It then first reads what has arrived.
 TEST(PendingRelease, DoesNotCountTimeInWhichTheClientWasStopped) {
   Pair pair;
   std::vector<std::uint64_t> ids;
@@ -316,7 +318,8 @@ TEST(PendingRelease, DoesNotCountTimeInWhichTheClientWasStopped) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// A stopped server takes no frames. The CANCELs of calls that lend the application's memory still get there.
+/// A stopped server polls no frames, but the CANCELs of calls with memory of the application still reach its
+/// receives.
 TEST(PendingRelease, CallersDoNotWaitForCreditsThatOthersHaveUsedUp) {
   PairOptions options = immediate();
   options.inflight_max = 32;
@@ -327,7 +330,7 @@ TEST(PendingRelease, CallersDoNotWaitForCreditsThatOthersHaveUsedUp) {
   for (int i = 0; i < 8; ++i) large.push_back(pair.start({.request_bytes = 2000, .answer = Answer::later}));
   pair.client.flush();
   server_is_busy(pair, 1'000'000);
-  // Others come and are given up until nothing can be sent any more.
+  // Further calls are started and cancelled until nothing can be sent any more.
   for (int i = 0; i < 100; ++i) {
     const std::uint64_t id = pair.start({.answer = Answer::later, .part = true});
     ASSERT_NE(id, 0u);
@@ -344,9 +347,9 @@ TEST(PendingRelease, CallersDoNotWaitForCreditsThatOthersHaveUsedUp) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Twice as many large calls as there are credits kept for CANCELs: the others are copies, which nobody waits
-/// for.
-TEST(PendingRelease, CallersDoNotWaitForACreditThatWasNotKeptForThem) {
+/// Twice as many large calls as credits reserved for CANCELs: the others are copies, for which no caller
+/// waits.
+TEST(PendingRelease, CallersDoNotWaitForACreditThatWasNotReservedForThem) {
   PairOptions options = immediate();
   options.inflight_max = 32;
   Pair pair(options);

@@ -1,5 +1,5 @@
-// A peer that takes nothing, and a wire that brings nothing: calls that are given up meanwhile end soon after
-// their deadline, whatever of them was sent, and their memory is nobody's until it is safe.
+// A peer that polls nothing, and a wire that carries nothing. Calls that are cancelled then end soon after
+// their deadline, however much of them was sent, and their memory is not reused until it is safe.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -11,7 +11,7 @@ using boundary::Processed;
 using boundary::Reason;
 using Violations = std::vector<std::string>;
 
-/// Nobody polls at the server.
+/// The server does not poll.
 void without_server(Pair& pair, std::uint64_t ns) { let_pass(pair.world, {&pair.client}, ns); }
 
 void answer_all(Pair& pair) {
@@ -21,11 +21,11 @@ void answer_all(Pair& pair) {
   pair.run();
 }
 
-/// A stopped server, and more large requests than it has receives: what was sent is held, what waits for a
-/// credit was never sent, and nobody waits for the server.
+/// A stopped server, and more large requests than it has receives. Requests that were sent are pending
+/// release, those that wait for a credit were never sent, and no caller waits for the server.
 TEST(StoppedServer, MoreLargeRequestsThanCreditsEndAtOnceThoughTheServerIsStopped) {
   PairOptions options = immediate();
-  options.inflight_max = 32;  // and 48 credits
+  options.inflight_max = 32;  // so there are 48 credits
   options.call_slots = 200;
   options.context.send_slots = 512;
   Pair pair(options);
@@ -61,12 +61,13 @@ TEST(StoppedServer, MoreLargeRequestsThanCreditsEndAtOnceThoughTheServerIsStoppe
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-// --- a wire that stands still
+// --- a wire that carries nothing
 
-/// Nothing that was sent is acknowledged. Callers whose memory is not lent learn at once that their time is
-/// up; who has lent a request, as soon as its memory is safe, at the latest with the session.
+/// Nothing that was sent is acknowledged. Callers that have not lent memory are notified of their deadline at
+/// once. Callers that have lent a request are notified when its memory is safe, at the latest when the
+/// session ends.
 TEST(StuckWire, EndsCallsSoonAfterTheirDeadline) {
-  RDMA_RPC_NEEDS_WINDOWS();  // with staging memory nothing is lent
+  RDMA_RPC_NEEDS_WINDOWS();  // in staging mode no memory is lent
   Pair pair;
   const std::uint64_t lent = pair.start({.request_bytes = 2000, .answer = Answer::later});
   const std::uint64_t reply_buffer =
@@ -83,7 +84,7 @@ TEST(StuckWire, EndsCallsSoonAfterTheirDeadline) {
   EXPECT_FALSE(pair.call(lent).ended());
   without_server(pair, kStuckWireNs + 2 * kHoldCheckNs);
   EXPECT_EQ(pair.call(lent).reason, Reason::deadline);
-  EXPECT_NE(pair.client.why_down(pair.client_session).find("the wire"), std::string::npos)
+  EXPECT_NE(pair.client.why_down(pair.client_session).find("acknowledged nothing"), std::string::npos)
       << pair.client.why_down(pair.client_session);
   EXPECT_EQ(pair.call(other).reason, Reason::session_lost);
   pair.world.resume(*pair.server.device);
@@ -91,7 +92,8 @@ TEST(StuckWire, EndsCallsSoonAfterTheirDeadline) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Of calls that were never sent the peer has no key, but their windows stay valid until the wire moves.
+/// The peer has no key of calls that were never sent, but their windows stay valid until the wire works
+/// again.
 TEST(StuckWire, EndsCallsThatWaitForACreditAtOnce) {
   RDMA_RPC_NEEDS_WINDOWS();
   PairOptions options;
@@ -120,8 +122,8 @@ TEST(StuckWire, EndsCallsThatWaitForACreditAtOnce) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Where the client's own CPU serves the READs, it just stops: the caller does not wait for the wire, and the
-/// session does not end.
+/// Where the client's own CPU serves READs, it stops serving them: the caller does not wait for the wire, and
+/// the session does not end.
 TEST(StuckWire, CostsNothingWhereReadsAreServedHere) {
   RDMA_RPC_NEEDS_WINDOWS();
   PairOptions options;

@@ -1,6 +1,6 @@
-// A server over tcp whose process is stopped: it acknowledges nothing, since over tcp that is work of its own
-// CPU. Calls that are given up meanwhile end soon after their deadline all the same, whatever memory they
-// have lent, and the session goes on when the server does.
+// A tcp server whose process is stopped: it acknowledges nothing, since on tcp its CPU must do that. Calls
+// that are cancelled in this time still end soon after their deadline, whatever memory they have lent, and
+// the session goes on when the server does.
 #include <gtest/gtest.h>
 
 #include "fabric/tcp/tcp.h"
@@ -20,7 +20,7 @@ std::shared_ptr<fabric::Device> open_tcp() {
 
 class TcpStopped : public testing::Test {
  protected:
-  /// So much time in which the client runs and the server does not.
+  /// Lets this much time pass, in which only the client runs.
   void without_server(std::uint64_t ns) {
     for (std::uint64_t passed = 0; passed < ns; passed += 1'000'000) {
       now_ns += 1'000'000;
@@ -28,7 +28,7 @@ class TcpStopped : public testing::Test {
       }
     }
   }
-  /// Until the server's thread is in the middle of fetching requests.
+  /// Runs both sides until the server is in the middle of fetching requests.
   void until_fetching() {
     pair.until([&] { return pair.server.context->arena().counters().blocks_leased != 0; }, "a READ");
     now_ns = real_now_ns();
@@ -49,7 +49,7 @@ class TcpStopped : public testing::Test {
   std::uint64_t now_ns = 0;
 };
 
-/// One that lends its request, whose READs have not begun, are under way, or are over.
+/// A call that lends its request, whose READs have not begun, are under way, or have completed.
 TEST_F(TcpStopped, CallersThatHaveLentTheirRequestLearnOfTheirDeadlineAtOnce) {
   const Link link = pair.connect();
   const std::uint64_t other = pair.start(link, {.answer = Answer::later});
@@ -68,8 +68,9 @@ TEST_F(TcpStopped, CallersThatHaveLentTheirRequestLearnOfTheirDeadlineAtOnce) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Memory that the server may write an answer to: before it has begun, and in the middle of a WRITE. What it
-/// sends when it goes on reaches nobody: the ledger watches the memory that the application has again.
+/// Memory to which the server may write a response, before it has begun and in the middle of a WRITE. What it
+/// sends when it continues must not be written: the ledger watches the memory that the application has got
+/// back.
 TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   const Link link = pair.connect();
   constexpr std::size_t kBytes = 4 << 20;
@@ -77,7 +78,7 @@ TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   const auto blocks = [&] { return pair.client.context->arena().counters().blocks_leased; };
   const std::uint64_t given =
       pair.start(link, {.response_bytes = kBytes, .given_reply_buffer = kBytes, .answer = Answer::later});
-  // It binds a window first, so it would come behind those that follow.
+  // This call binds a window first, so it would be sent behind the following ones.
   pair.until([&] { return pair.server.unanswered() == 1; }, "the first request");
   for (int i = 0; i < 3; ++i)
     asked.push_back(pair.start(link, {.response_bytes = kBytes, .answer = Answer::later}));
@@ -92,7 +93,7 @@ TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   EXPECT_EQ(pair.call(given).reason, Reason::deadline);
   EXPECT_EQ(pair.call(given).held, boundary::pending_slot) << "the application keeps its buffer";
   for (const std::uint64_t id : asked) EXPECT_EQ(pair.call(id).reason, Reason::deadline) << id;
-  EXPECT_EQ(blocks(), 1u) << "the application's own";
+  EXPECT_EQ(blocks(), 1u) << "only the application's own block";
   EXPECT_EQ(pair.client.context->stats().calls_pending_release, 4u);
   go_on();
   EXPECT_EQ(pair.why_down(link), "");
@@ -100,8 +101,8 @@ TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// What waits for a credit has windows, too, though it was never sent: their invalidation completes behind
-/// all that the server has not acknowledged.
+/// Calls that wait for a credit have windows, too, though they were never sent. Their invalidation completes
+/// only behind everything that the server has not acknowledged.
 TEST_F(TcpStopped, MoreLargeRequestsThanCreditsEndAtOnce) {
   const Link link = pair.connect(4, 40);
   std::vector<std::uint64_t> large;

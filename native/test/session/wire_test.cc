@@ -1,5 +1,5 @@
-// Frames taken apart: the golden bytes that the TypeScript side is tested with too, every truncation and
-// every bit of them, and garbage.
+// Parses frames: the golden bytes with which the TypeScript side is tested, too, each of them truncated at
+// every byte and with every bit flipped, and random bytes.
 #include <gtest/gtest.h>
 
 #include <charconv>
@@ -64,7 +64,7 @@ const std::vector<Golden>& golden() {
   return all;
 }
 
-/// `address:length:key`, several with commas between.
+/// One or more `address:length:key`, separated by commas.
 std::vector<wire::ReplyBuffer> reply_buffers(const std::string& text) {
   std::vector<wire::ReplyBuffer> all;
   std::istringstream list(text);
@@ -159,7 +159,7 @@ TEST(Wire, RefusesEveryMalformedFrameWithItsReason) {
     if (entry.valid) continue;
     ++frames;
     SCOPED_TRACE(entry.name);
-    // Of its exact size on the heap, so that a sanitizer sees any byte read beyond it.
+    // On the heap with its exact size, so that a sanitizer detects every byte read beyond it.
     const Bytes exact(entry.bytes);
     wire::Frame frame;
     EXPECT_STREQ(wire::parse(exact.data(), static_cast<std::uint32_t>(exact.size()), frame),
@@ -168,7 +168,7 @@ TEST(Wire, RefusesEveryMalformedFrameWithItsReason) {
   EXPECT_GE(frames, 50u);
 }
 
-/// What a valid frame promises to everyone who uses it.
+/// Checks what a valid frame guarantees.
 void expect_sound(const Bytes& bytes) {
   wire::Frame frame;
   if (wire::parse(bytes.data(), static_cast<std::uint32_t>(bytes.size()), frame) != nullptr) return;
@@ -218,7 +218,7 @@ TEST(Wire, GarbageIsReadOrRefused) {
   for (int i = 0; i < 100'000; ++i) {
     Bytes bytes(random() % 96);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-    // Half of them get past the first look.
+    // Half of them have a valid type.
     if (!bytes.empty() && i % 2 == 0) bytes[0] = static_cast<std::byte>(random() % 7);
     if (bytes.size() > 1 && i % 2 == 0) bytes[1] &= std::byte{0x3f};
     expect_sound(bytes);

@@ -120,7 +120,7 @@ export class GrpcContext implements HandlerContext {
     this.#cancelled =
       this.timeoutMs() === 0
         ? deadlinePassed(this.method)
-        : new RpcError(Status.CANCELLED, `${this.method}: the client has given it up`);
+        : new RpcError(Status.CANCELLED, `${this.method}: cancelled by the client`);
     this.#controller?.abort(this.#cancelled);
   }
 

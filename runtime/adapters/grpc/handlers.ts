@@ -54,7 +54,7 @@ export class GrpcHandler {
   checked(response: unknown): unknown {
     if (typeof response !== 'object' || response === null) {
       const what = response === undefined || response === null ? 'no response' : `a ${typeof response}`;
-      throw new TypeError(`${this.method.fullName}: the handler gave ${what}`);
+      throw new TypeError(`${this.method.fullName}: the handler returned ${what}`);
     }
     // See MessageCheck.
     if (this.#check.left > 0) this.#check.look(response);

@@ -194,7 +194,7 @@ export class BulkMessages {
         bulk.bytes = end - start + writer.held;
         fault = this.#fault(bulk.bytes, maxBytes);
         if (fault === 0 && plan !== undefined && hasGrown(writer, plan, end - start))
-          throw new CodecError(type.typeName, 'it grew while it was being encoded');
+          throw new CodecError(type.typeName, 'it became larger while it was being encoded');
         if (
           fault === 0 &&
           (plan === undefined

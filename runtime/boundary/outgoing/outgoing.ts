@@ -9,7 +9,7 @@ import {
   gatherEntriesMax,
   gatherEntryBytes,
   reservedSlots,
-  sessionPlaces,
+  sessionIndexMask,
   slotShare,
 } from '../../limits.ts';
 import { Ctl, type NativeContext, Reason, Slots, Sub, SubOp, Use } from '../../native/native.ts';
@@ -168,7 +168,7 @@ export class Outgoing {
   #mayTake(session: number): boolean {
     this.flush();
     const free = this.#control[Ctl.freeSlots]!;
-    const at = (session & sessionPlaces) * Slots.words;
+    const at = (session & sessionIndexMask) * Slots.words;
     const held = this.#sessionSlots[at + Slots.held]!;
     const reserved = Math.floor(this.#freeSlots.length / reservedSlots);
     const own = Math.max(1, Math.floor(reserved / Math.max(1, this.#control[Ctl.sessions]!)));

@@ -69,7 +69,7 @@ export function interceptedCall(
 ): ClientMethodFunction {
   const stream = method.requestStream || method.responseStream;
   const noMessage = () =>
-    new RpcError(Status.INTERNAL, `${method.fullName}: an interceptor took the message away`);
+    new RpcError(Status.INTERNAL, `${method.fullName}: an interceptor removed the message`);
 
   async function carryOutUnary(request: Stateful, onFailure: () => void): Promise<RpcResponse> {
     let call: InterceptedState | undefined;

@@ -89,11 +89,11 @@ export function hedgingPolicy(
 /** Returns the error for an `option` on a method that is not declared idempotent. */
 export function notIdempotent(where: string, option: 'retry' | 'hedging'): TypeError {
   const remedy =
-    'if so, put `option idempotency_level = IDEMPOTENT;` into the method in its .proto, or `idempotent: true` beside it in createClient';
+    'if this is harmless, put `option idempotency_level = IDEMPOTENT;` into the method in its .proto, or `idempotent: true` beside it in createClient';
   const text =
     option === 'hedging'
-      ? `hedging runs the handler more than once, and nothing says that this does no harm; ${remedy}`
-      : `\`retry\` makes the call again although its handler may have run, and nothing says that this does no harm; ${remedy}; with \`idempotent: false\` only calls whose handler has not run are made again`;
+      ? `hedging may run the handler more than once, but the method is not declared idempotent; ${remedy}`
+      : `\`retry\` makes the call again although its handler may have run, but the method is not declared idempotent; ${remedy}; with \`idempotent: false\` only calls whose handler has not run are made again`;
   return new TypeError(`${where}: ${text}`);
 }
 

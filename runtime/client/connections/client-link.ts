@@ -28,6 +28,8 @@ export interface ClientLinkOwner {
   onPong(link: ClientLink): void;
   /** The configured number of consecutive errors has been reached. */
   onConsecutiveErrors(link: ClientLink): void;
+  /** Calls end at their deadlines, and nothing has come from the server for that long. May be called again. */
+  onSilence(link: ClientLink, silentMs: number): void;
 }
 
 /** The functions of the sideband that a connection needs, implemented by a link or in reverse/. */
@@ -240,6 +242,10 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
 
   onConsecutiveErrors(): void {
     this.#owner.onConsecutiveErrors(this);
+  }
+
+  onSilence(silentMs: number): void {
+    this.#owner.onSilence(this, silentMs);
   }
 
   onRejected(): void {

@@ -19,7 +19,7 @@ import { awaitedPause, type Deadlines } from './awaited-pause.ts';
 import { Backoff } from './backoff.ts';
 import { ClientLink, type ClientLinkOwner, type Sideband } from './client-link.ts';
 import { FabricUpgrade } from './fabric-upgrade.ts';
-import { backoffAnyFromMs, ejectionMaxMs, verifyTimeoutMs } from './limits.ts';
+import { backoffAnyFromMs, ejectionMaxMs, silenceMaxMs, silenceMs, verifyTimeoutMs } from './limits.ts';
 import type { OutlierDetection, Tally, Watched } from './outliers.ts';
 import type { Turns } from './turns.ts';
 
@@ -75,6 +75,9 @@ export class Endpoint implements ClientLinkOwner, Watched {
   readonly #owner: EndpointOwner;
   readonly #backoff: Backoff;
   readonly #ejection: Backoff;
+  readonly #silence = new Backoff(silenceMs, silenceMaxMs);
+  /** When the last connection was left because of its silence. */
+  #silentAtMs = Number.NEGATIVE_INFINITY;
   readonly #upgrade: FabricUpgrade;
   /** All connections that have not ended, including draining ones. */
   readonly #links = new Set<ClientLink>();
@@ -186,7 +189,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   onRetired(link: ClientLink): void {
     if (this.link !== link) return;
     this.link = undefined;
-    this.#upgrade.stop('the connection that it was to replace has gone');
+    this.#upgrade.stop('the connection to be replaced was lost');
     clearTimeout(this.#timer);
     const again = this.#rejected && link.unserved;
     this.#rejected = link.unserved;
@@ -208,6 +211,19 @@ export class Endpoint implements ClientLinkOwner, Watched {
 
   onConsecutiveErrors(link: ClientLink): void {
     if (this.link !== link || !this.eject()) link.session.tally.forgive();
+  }
+
+  /**
+   * The next calls use a new connection, and those that are under way stay on this one: the server may only
+   * have been busy. A connection without pings is a client that serves, which only the client can replace.
+   */
+  onSilence(link: ClientLink, silentMs: number): void {
+    if (this.link !== link || !link.pings) return;
+    const seconds = Math.round(silentMs / 1000);
+    const text = `nothing came from ${this.address} for ${seconds} s while calls reached their deadlines`;
+    this.error = unavailable(text);
+    this.#silentAtMs = clockMs();
+    link.drain();
   }
 
   takeTally(): Tally {
@@ -280,6 +296,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
   #adopt({ link, connection }: ReadyConnection): ClientLink {
     const { queue, settings } = this.#owner;
     const adopted = new ClientLink(connection, link, queue, this, settings.outlierDetection.badAnswersMax);
+    if (clockMs() - this.#silentAtMs > 2 * silenceMaxMs) this.#silence.reset();
+    adopted.session.silence.limitMs = this.#silence.next();
     this.#links.add(adopted);
     return adopted;
   }

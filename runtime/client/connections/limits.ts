@@ -66,5 +66,12 @@ export const addressesMax = 256;
  * and enough to overlap their waiting times.
  */
 export const connectingMax = 32;
+/**
+ * A connection is left when calls have ended at their deadlines for this long, and nothing has come from the
+ * server meanwhile. Longer than most pauses of a busy server; each further time is longer, up to
+ * `silenceMaxMs`, so that many clients do not come again and again to a server that is overloaded.
+ */
+export const silenceMs = 5_000;
+export const silenceMaxMs = 60_000;
 /** How often a channel checks whether it still has calls in flight that must keep the process alive. */
 export const keepAliveCheckMs = 200;

@@ -64,7 +64,7 @@ export function targetOf(given: string | readonly string[] | Resolver): Target {
   }
   if (typeof given === 'string' && dns.test(given)) {
     if (dnsServer.test(given)) {
-      const text = `createChannel: ${given}: the system is asked for names, and no DNS server can be named; use dns:///host:port`;
+      const text = `createChannel: ${given}: the system resolves names, so no DNS server can be given; use dns:///host:port`;
       throw new TypeError(text);
     }
     const address = parseAddress(given.replace(dns, ''));

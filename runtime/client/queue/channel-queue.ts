@@ -242,6 +242,6 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     const held = this.#connections.ready.reduce((sum, { session }) => sum + session.held, 0);
     if (held === 0) return '';
     const calls = held === 1 ? '1 call slot is' : `${held} call slots are`;
-    return `${calls} held by calls that were given up and that the server has not let go of`;
+    return `${calls} in use by cancelled calls whose end the server has not confirmed`;
   }
 }

@@ -8,6 +8,7 @@ import type { Incoming } from '../../boundary/incoming/incoming.ts';
 import type { Target } from '../../boundary/outgoing/submission.ts';
 import {
   beyondInto,
+  beyondRequest,
   memoryFailure,
   processedName,
   tooLarge,
@@ -61,14 +62,19 @@ export function statusError(
   return new RpcError(errorCode(status), text, { trailer, details, processed });
 }
 
-/** The server could have answered, but `into` was all the memory that there was for it. */
-export function intoError(
+/**
+ * Returns the error for a response that this side refused because of the call itself: `into` is too small and
+ * the only memory allowed, or the request fills the arena.
+ */
+export function refusedResponse(
   { path }: ClientMethod,
-  incoming: Incoming,
-  events: Int32Array,
+  { native }: FabricContext,
   at: number,
   extras: CallExtras | undefined,
 ): RpcError {
-  incoming.discard(at);
-  return beyondInto(path, events[at + Ev.beyondReplyBuffer]! >>> 0, extras?.into?.capacity ?? 0);
+  const bytes = native.events[at + Ev.refusedBytes]! >>> 0;
+  const into = extras?.mayOverflow === false ? extras.into : undefined;
+  return into === undefined
+    ? beyondRequest(path, bytes, native.arenaBytes)
+    : beyondInto(path, bytes, into.capacity);
 }

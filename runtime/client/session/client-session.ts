@@ -27,10 +27,11 @@ import type { Unsent } from '../queue/unsent.ts';
 import { AnswerTally } from './answer-tally.ts';
 import { CallDeadlines } from './call-deadlines.ts';
 import type { CallExtras, CallPlace } from './call-extras.ts';
-import { intoError, requestRefusal, statusError } from './call-faults.ts';
+import { refusedResponse, requestRefusal, statusError } from './call-faults.ts';
 import { CallRow } from './call-row.ts';
 import { LastWords } from './last-words.ts';
 import type { ClientSessionListener, PartEvents } from './session-listeners.ts';
+import { Silence } from './silence.ts';
 
 export class ClientSession implements SessionOwner, CallPlace {
   readonly target: Target;
@@ -45,6 +46,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   /** The streams of the session, if any. */
   parts: PartEvents | undefined;
   readonly tally: AnswerTally;
+  readonly silence: Silence;
 
   readonly #lastWords: LastWords;
   readonly #context: FabricContext;
@@ -73,6 +75,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     this.#listener = listener;
     this.#lastWords = new LastWords(context.native, target.session, listener, target.peer);
     this.tally = new AnswerTally(() => listener.onConsecutiveErrors());
+    this.silence = new Silence((silentMs) => listener.onSilence(silentMs));
     this.#submission = new Submission(SubOp.request, target);
     this.#events = context.native.events;
     this.#incoming = new Incoming(context, target.session, context.answerMemory);
@@ -169,6 +172,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   }
 
   onSettled(at: number): void {
+    if (this.silence.calls !== 0) this.silence.heard();
     const call = this.#events[at + Ev.call]!;
     const row = this.#rows[call];
     const resolve = row?.resolve;
@@ -190,9 +194,10 @@ export class ClientSession implements SessionOwner, CallPlace {
     if (status !== Status.OK) {
       if (confirms) failCall(resolve, this.#confirmed(at, method.path, status, short, extras?.cause));
       else if (unsent !== undefined && this.#queue.requeue(unsent)) this.#incoming.discard(at);
-      else if (this.#beyondInto(at, status))
-        failCall(resolve, intoError(method, this.#incoming, this.#events, at, extras));
-      else failCall(resolve, this.#statusError(at, method, status, extras));
+      else if (this.#isRefused(at, status)) {
+        this.#incoming.discard(at);
+        failCall(resolve, refusedResponse(method, this.#context, at, extras));
+      } else failCall(resolve, this.#statusError(at, method, status, extras));
     } else {
       let response: unknown;
       let fault: RpcError | undefined;
@@ -226,6 +231,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   }
 
   #failed(call: number, reason: number, known: number, held: number): void {
+    if (reason === Reason.deadline && (held & PendingRelease.slot) !== 0) this.silence.deadline();
     const row = this.#rows[call];
     const resolve = row?.resolve;
     const method = row?.method;
@@ -259,6 +265,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   }
 
   #released(call: number): void {
+    if (this.silence.calls !== 0) this.silence.heard();
     const row = this.#rows[call];
     if (row === undefined) this.parts?.onReleased(call);
     else {
@@ -389,8 +396,8 @@ export class ClientSession implements SessionOwner, CallPlace {
     return failure(reason, path, processedName(this.#events[at + Ev.processed]!), why, cause);
   }
 
-  /** The server had a response, but it was larger than `into`, the only allowed memory. */
-  #beyondInto(at: number, status: number): boolean {
-    return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.beyondReplyBuffer] !== 0;
+  /** The server had a response, but this side refused it memory because of the call itself. */
+  #isRefused(at: number, status: number): boolean {
+    return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.refusedBytes] !== 0;
   }
 }

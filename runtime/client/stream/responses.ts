@@ -47,7 +47,7 @@ export class Responses {
       if (this.#extras?.listens) this.#outcome.tellHeader(incoming.responseMetadata(at));
       const bytes = events[at + Ev.region]! > 0 ? events[at + Ev.messageBytes]! : 0;
       this.#pulls.arrived(part.last, bytes, part.messages.length === 0 && sequence !== 0 && !part.last);
-      if (!reader.arrive(sequence, part)) throw new Error('messages behind the last one');
+      if (!reader.arrive(sequence, part)) throw new Error('messages after the last one');
     } catch (cause) {
       this.#stream.giveUp(Reason.cancelled, responseFault(method.path, cause));
     }

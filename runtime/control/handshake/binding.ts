@@ -192,7 +192,7 @@ export function bothBind({ tls }: BindingOffer, one: Opening, other: Opening): b
   if (both) return tls || (one.secret !== undefined && other.secret !== undefined);
   if (!tls) return false;
   return refuse(
-    'over TLS both sides prove that their queue pairs are their own, and one of them does not; use the same rdma-rpc release on both',
+    'over TLS both sides must prove that they own their queue pairs, but one of them does not; use the same rdma-rpc release on both',
   );
 }
 
@@ -204,11 +204,11 @@ function keyOf({ tls, exported }: BindingOffer, hello: Opening, welcome: Opening
   if (tls)
     return (
       exported ??
-      refuse('the key of this TLS connection is not there: it was lost, or this JS runtime has none')
+      refuse('the key of this TLS connection is missing: it was lost, or this JS runtime does not provide it')
     );
   const { secret: clients } = hello;
   const { secret: servers } = welcome;
-  if (clients === undefined || servers === undefined) refuse('half of the key of this connection is missing');
+  if (clients === undefined || servers === undefined) refuse('the key of this connection is incomplete');
   return joined([clients, servers]);
 }
 

@@ -103,9 +103,11 @@ export class ClientHandshake {
       const connected = await this.#try(agreed, fabric);
       if (typeof connected !== 'string') {
         this.#reasons.chosen(this.#server, fabric, connected.context, connected.target.session);
+        this.#side.onStep?.({ step: 'opened', fabric, others: this.#reasons.others(fabric) });
         return connected;
       }
       this.#reasons.failed(fabric, connected);
+      this.#side.onStep?.({ step: 'unreachable', fabric, reason: connected });
     }
     throw unavailable(
       this.#reasons.tried
@@ -155,12 +157,13 @@ export class ClientHandshake {
     };
     link.send(hello);
     const welcome = await this.#receive('welcome');
+    side.onStep?.({ step: 'welcomed' });
     checkAgreed(side, welcome);
     const server = new KnownPeer(this.#server, welcome.identity, verifiedOf(link.duplex));
     const binding = bindingOf(offer, hello, welcome, link.takeOpening());
     const { cipher } = welcome;
     if (cipher !== undefined && (binding === undefined || !ciphers.includes(cipher)))
-      throw new Error(`the server has chosen ${JSON.stringify(cipher)} to seal with, which was not offered`);
+      throw new Error(`the server has chosen ${JSON.stringify(cipher)} as cipher, which was not offered`);
     const wire = cipher !== undefined ? 'sealed' : binding !== undefined ? 'bound' : 'none';
     const protection = protectionOfClient(server.security, wire);
     const missing = wire !== protection ? 'peer' : side.require;
@@ -231,6 +234,7 @@ export class ClientHandshake {
     link.send({ type: 'attach', fabric, address: client, ...(proof !== undefined && { proof }) });
     const answer = await this.#receive('attached', 'unreachable');
     if (answer.type === 'unreachable') return answer.reason;
+    this.#side.onStep?.({ step: 'attached', fabric });
     if (attempt !== undefined)
       checkProof(answer.proof, attempt.attached(client, answer.address), 'the queue pair of the server');
     const words = attempt?.setupWords('client', client, answer.address);
@@ -253,9 +257,11 @@ export class ClientHandshake {
 /** Throws when the server has agreed to more than this side has requested. */
 function checkAgreed(side: LocalSide, { limits: { inflightMax, streamsMax = 0 } }: Welcome): void {
   if (inflightMax > side.inflightMax)
-    throw new Error(`the server agreed to ${inflightMax} calls in flight, asked were ${side.inflightMax}`);
+    throw new Error(
+      `the server agreed to ${inflightMax} calls in flight, requested were ${side.inflightMax}`,
+    );
   if (streamsMax > side.streamsMax)
-    throw new Error(`the server agreed to ${streamsMax} open streams, asked were ${side.streamsMax}`);
+    throw new Error(`the server agreed to ${streamsMax} open streams, requested were ${side.streamsMax}`);
 }
 
 /**
@@ -314,7 +320,8 @@ export async function openConnection(
 ): Promise<Opened> {
   // Says that there is none before a peer hears anything.
   if (side.fabrics.some((name) => fabricRow(name).needsAddon)) loadNative();
-  const duplex = await dial(signal);
+  const duplex = await dial(signal, () => side.onStep?.({ step: 'connected' }));
+  if (verifiedOf(duplex).transport === 'tls') side.onStep?.({ step: 'secured' });
   const link = new Link(duplex);
   const giveUp = (): void => {
     const { message } = signal.reason as Error;

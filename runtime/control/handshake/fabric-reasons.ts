@@ -68,18 +68,23 @@ export class FabricReasons {
     this.#side.log(() => this.#choice(peer, fabric, context, session), this.tried);
   }
 
+  /** Returns why each of the other fabrics was not chosen. */
+  others(chosen: FabricName): FabricReason[] {
+    return (
+      fabricNames
+        // Do not mention a second way to the same memory when the first one was chosen.
+        .filter((name) => name !== chosen && !isSecondWay(name, chosen))
+        .map((name) => ({ name, reason: this.#reasons.get(name) ?? this.#untried(name, chosen) }))
+    );
+  }
+
   #choice(peer: string, fabric: FabricName, context: FabricContext, session: number): string {
-    const others = fabricNames
-      // Do not mention a second way to the same memory when the first one was chosen.
-      .filter((name) => name !== fabric && !isSecondWay(name, fabric))
-      .map((name) => `${name}: ${this.#reasons.get(name) ?? this.#untried(name, fabric)}`);
+    const others = this.others(fabric).map(({ name, reason }) => `${name}: ${reason}`);
     const with_ = detail(fabric, context.native.sessionInfo(session));
     return [`${peer}: fabric ${fabric} (${with_}) chosen`, ...others].join('; ');
   }
 
   #untried(name: FabricName, chosen: FabricName): string {
-    return this.#side.fabrics.includes(name)
-      ? `not needed, ${chosen} comes first`
-      : 'not among those asked for';
+    return this.#side.fabrics.includes(name) ? `not needed, ${chosen} comes first` : 'not requested';
   }
 }

@@ -73,7 +73,10 @@ export class Handshakes {
       steps: (link) => link.steps,
       rank: () => 0,
       evict: (link) =>
-        refuseOverload(link, `nothing came for ${handshakeStallMs} ms, and other handshakes wait ${option}`),
+        refuseOverload(
+          link,
+          `nothing was received for ${handshakeStallMs} ms while other handshakes wait ${option}`,
+        ),
     };
     const rank = (link: Link): number => this.#suspects.rank(this.#open.get(link)?.address ?? '');
     this.#limiter = new HandshakeLimiter(handshakesMax, { ...owner, rank });

@@ -36,7 +36,7 @@ function notOffered(name: FabricName, refusals: HandoffRefusals): string {
   const { dials, hasDevice } = fabricRow(name);
   if (refusals[dials] !== '') return refusals[dials];
   const device = hasDevice ? 'has no RDMA device that it can use, or ' : '';
-  return `the client does not offer it: it ${device}is told otherwise by its option fabric, or RDMA_RPC_FABRIC there`;
+  return `the client does not offer it: it ${device}has other fabrics in its option fabric or RDMA_RPC_FABRIC`;
 }
 
 /**

@@ -19,6 +19,7 @@ import { newBufferBytes, slotsPerStream } from '../../limits.ts';
 import type { NativeContext, SessionOptions, VerbsOptions } from '../../native/native.ts';
 import { type FabricReason, feature, ownFeatures, type PeerLimits } from '../frames.ts';
 import type { Protected, Protection, SecurityLevel } from '../security-level.ts';
+import type { OnStep } from './connection-steps.ts';
 
 export interface LocalSide {
   /** Whether this side makes the calls, as the client, or the peer. */
@@ -68,6 +69,8 @@ export interface LocalSide {
    * connect.
    */
   readonly log: (line: () => string, skipped: boolean) => void;
+  /** Client only: called when a step of opening the connection has ended. */
+  readonly onStep?: OnStep;
 }
 
 /** Returns what a session of this side on a fabric is opened on. */

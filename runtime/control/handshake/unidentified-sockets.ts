@@ -46,7 +46,7 @@ export class UnidentifiedSockets {
     awaitedMs: (link) => link.awaitedMs,
     steps: (link) => link.steps,
     rank: (link) => this.#rank(link),
-    evict: (link) => link.close(`nothing came for ${handshakeStallMs} ms, and others wait for TLS`),
+    evict: (link) => link.close(`nothing was received for ${handshakeStallMs} ms while others wait for TLS`),
   });
   readonly #suspects = new Suspects();
   readonly #suspectTls = new SuspectTls<Link>(handshakes.default * handshakeQueueFactor, {

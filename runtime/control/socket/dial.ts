@@ -7,8 +7,11 @@ import type { TlsDial } from '../tls/tls-client.ts';
 import type { Address, TcpAddress } from './address.ts';
 import { dialUnix } from './unix-socket.ts';
 
-/** Opens a connection, until the signal aborts the attempt. */
-export type Dial = (signal: AbortSignal) => Promise<Duplex>;
+/**
+ * Opens a connection, until the signal aborts the attempt. `onConnected` is called when the socket is
+ * connected, before TLS.
+ */
+export type Dial = (signal: AbortSignal, onConnected?: () => void) => Promise<Duplex>;
 
 /**
  * Adds to Node's bare error why the connection is denied: connecting needs write permission for the socket
@@ -36,7 +39,7 @@ export function dialledPath(duplex: Duplex): string | undefined {
   return paths.get(duplex);
 }
 
-function opened(address: Address, signal: AbortSignal): Promise<Socket> {
+function opened(address: Address, signal: AbortSignal, onConnected?: () => void): Promise<Socket> {
   return new Promise((resolve, reject) => {
     // A signal that is already aborted fires no event.
     signal.throwIfAborted();
@@ -45,6 +48,7 @@ function opened(address: Address, signal: AbortSignal): Promise<Socket> {
       // (client/connections/keep-alive.ts).
       socket.unref();
       if (address.kind === 'unix') paths.set(socket, address.path);
+      onConnected?.();
       resolve(socket);
     };
     const ready = address.kind === 'unix' ? dialledUnix(address.path) : undefined;
@@ -85,11 +89,16 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> 
   });
 }
 
-async function openedSecure(address: TcpAddress, tls: TlsDial, signal: AbortSignal): Promise<Duplex> {
+async function openedSecure(
+  address: TcpAddress,
+  tls: TlsDial,
+  signal: AbortSignal,
+  onConnected?: () => void,
+): Promise<Duplex> {
   // Prepare TLS first, since it may call a function of the application: no server must wait meanwhile.
   const secure = await unlessAborted(tls.ready(), signal);
   signal.throwIfAborted();
-  return secure(address, signal);
+  return secure(address, signal, onConnected);
 }
 
 /**
@@ -97,8 +106,9 @@ async function openedSecure(address: TcpAddress, tls: TlsDial, signal: AbortSign
  * the peer.
  */
 export function socketDial(address: Address, tls?: TlsDial): Dial {
-  if (tls === undefined || address.kind === 'unix') return (signal) => opened(address, signal);
-  return (signal) => openedSecure(address, tls, signal);
+  if (tls === undefined || address.kind === 'unix')
+    return (signal, onConnected) => opened(address, signal, onConnected);
+  return (signal, onConnected) => openedSecure(address, tls, signal, onConnected);
 }
 
 /**
@@ -107,11 +117,11 @@ export function socketDial(address: Address, tls?: TlsDial): Dial {
  * fail a call.
  */
 export function patient(dial: Dial): Dial {
-  return async (signal) => {
+  return async (signal, onConnected) => {
     const { first, max } = fullQueuePauseMs;
     for (let pauseMs: number = first; ; pauseMs = Math.min(2 * pauseMs, max)) {
       try {
-        return await dial(signal);
+        return await dial(signal, onConnected);
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
       }

@@ -36,11 +36,11 @@ export function handoffRefusals(duplex: Duplex): HandoffRefusals {
   const elsewhere = 'connections reach this server by way of another thread or process';
   if (!(duplex instanceof Socket)) return { nothing: '', hostPort: elsewhere, path: elsewhere };
   const noDescriptor =
-    descriptorOf(duplex) === undefined ? 'this JS runtime gives no descriptors of sockets' : '';
+    descriptorOf(duplex) === undefined ? 'this JS runtime does not provide the descriptors of sockets' : '';
   return duplex.remoteAddress === undefined
     ? {
         nothing: '',
-        hostPort: 'the client has come by a unix socket, and there is no tcp behind those',
+        hostPort: 'the client is connected by a unix socket, not by TCP',
         path: noDescriptor,
       }
     : { nothing: '', hostPort: noDescriptor, path: onlyUnix };

@@ -64,7 +64,7 @@ export class Listener {
     }
     if (this.#closed) {
       this.#release();
-      throw new Error(`listen ${text}: it was shut down meanwhile`);
+      throw new Error(`listen ${text}: the server was shut down`);
     }
     // Running out of descriptors must not end the process: the connection is lost, and the server goes on.
     server.on('error', (error) => process.emitWarning(error, 'RdmaRpcWarning'));

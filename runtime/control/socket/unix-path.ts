@@ -85,13 +85,13 @@ function lock(path: string): FileLock {
         throw failed(
           'EADDRINUSE',
           path,
-          `${holderOf(lockPath)} listens there (it holds ${lockPath})${cluster.isWorker ? clusterHint : ''}`,
+          `${holderOf(lockPath)} listens at this path (it holds the lock ${lockPath})${cluster.isWorker ? clusterHint : ''}`,
         );
       case 'EEXIST':
         throw failed(
           'EEXIST',
           path,
-          `${lockPath} is no lock of rdma-rpc and is left alone; take another path`,
+          `${lockPath} is not a lock of rdma-rpc and is not replaced; use another path`,
         );
       case 'ENOENT':
       case 'ENOTDIR':
@@ -99,7 +99,7 @@ function lock(path: string): FileLock {
       case undefined:
         throw cause;
       default:
-        throw failed(code, path, `the lock ${lockPath} cannot be had: ${message}`);
+        throw failed(code, path, `the lock ${lockPath} cannot be taken: ${message}`);
     }
   }
 }
@@ -145,11 +145,7 @@ async function clear(path: string): Promise<void> {
   const file = fileAt(path);
   if (file === undefined) return;
   if (!file.isSocket()) {
-    throw failed(
-      'EEXIST',
-      path,
-      `${kindOf(file)} is there and is left alone; remove it or take another path`,
-    );
+    throw failed('EEXIST', path, `${kindOf(file)} exists and is not replaced; remove it or use another path`);
   }
   const why = await whyNotDead(path);
   if (why !== '') throw failed('EADDRINUSE', path, why);
@@ -199,7 +195,7 @@ function own(path: string, shown: string, { mode, uid = -1, gid = -1 }: SocketFi
     throw failed(
       code,
       shown,
-      'its mode or owner cannot be set (option socket: another uid takes root, a gid must be one of this process)',
+      'its mode or owner cannot be set (option socket: only root can set another uid, and gid must be a group of this process)',
     );
   }
 }

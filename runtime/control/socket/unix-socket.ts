@@ -30,7 +30,7 @@ export function guardListener(path: string): void {
   if (!native.refusesRights || native.guardListener(basename(path))) return;
   // The socket may belong to the main process of `node:cluster`, for example.
   processWarning(
-    'a unix socket of this server is not one of this process: who connects to it can stop the event loop by descriptors (SECURITY.md)',
+    'a unix socket of this server belongs to another process: a client that sends file descriptors on it can block the event loop (SECURITY.md)',
   );
 }
 

@@ -110,7 +110,7 @@ function nameIn(certificate: Names): string | undefined {
 
 /** Describes an untrusted certificate for the log. It may contain any text. */
 function shownBy(certificate: SeenCertificate): string {
-  const name = identityOf(certificate) ?? 'nobody that it names clearly';
+  const name = identityOf(certificate) ?? 'no unambiguous name';
   const { issuer, serialNumber } = new X509Certificate(certificate.raw);
   const by = quoted(issuer?.trim().replaceAll('\n', ', ') ?? '');
   return `it shows a certificate of ${quoted(name)}, issued by ${by}, serial number ${serialNumber}`;

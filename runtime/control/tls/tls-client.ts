@@ -85,8 +85,10 @@ export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>):
     const seen = SeenCertificate.of(certificate);
     const found = seen && identityOf(seen);
     if (found !== undefined && identity.includes(found)) return undefined;
-    const shown = found ?? `nobody that its certificate names clearly, which has ${namesOf(seen)}`;
-    return new Error(`the server is ${shown}, which is not asked for${prefixHint(found ?? '', identity)}`);
+    const shown = found ?? `without an unambiguous name (its certificate has ${namesOf(seen)})`;
+    return new Error(
+      `the server is ${shown}, which is not in the option identity${prefixHint(found ?? '', identity)}`,
+    );
   });
 }
 
@@ -109,7 +111,7 @@ const plainCodes = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENG
 /** The server's reason is unknown: it may have no usable certificate, for example. */
 const endedText = 'the server ended the connection in the TLS handshake; its log may say why';
 /** The server does not reveal whether it lacks the name or has another key. */
-const noKey = 'the server has not this key by this name (option tls: psk of the channel)';
+const noKey = 'the server does not have this key under this name (option tls: psk of the channel)';
 /** A TLS alert of the server, in OpenSSL's spelling; from OpenSSL 3.5 on, some have `SSL/TLS_ALERT`. */
 const alertCode = /^ERR_SSL_[\w/]+_ALERT_/;
 const alertText =
@@ -118,7 +120,7 @@ const alertText =
 const networkCode = /^E[A-Z]+$/;
 
 const ofChannel = 'option tls of the channel';
-const authority = `${ofChannel}: ca is to hold the authority of the server's certificate`;
+const authority = `${ofChannel}: ca must contain the authority of the server's certificate`;
 /** Remedies by the codes of OpenSSL and Node. The command line replaces the options by its flags. */
 const nextSteps: ReadonlyMap<string, string> = new Map([
   ['SELF_SIGNED_CERT_IN_CHAIN', authority],
@@ -129,9 +131,9 @@ const nextSteps: ReadonlyMap<string, string> = new Map([
   // here.
   [
     'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-    `${ofChannel}: ca is to hold the authority, and the server's cert those between`,
+    `${ofChannel}: ca must contain the authority, and the server's cert the intermediate ones`,
   ],
-  ['ERR_TLS_CERT_ALTNAME_INVALID', `${ofChannel}: servername or identity is to be what it has`],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', `${ofChannel}: servername or identity must be one that it has`],
   ['CERT_HAS_EXPIRED', 'that of the server, or of its authority: renew it there'],
   ['CERT_NOT_YET_VALID', 'that of the server, or of its authority: compare the clocks of both machines'],
 ]);
@@ -216,11 +218,14 @@ export class TlsDial {
   /**
    * Prepares the options of a connection and returns the function that connects. Rejects when the
    * application's function does, and with FAILED_PRECONDITION for unusable options: calls must not be retried
-   * for that. The reason is also logged, for callers that wait until it is fixed.
+   * for that. The reason is also logged, for callers that wait until it is fixed. `onConnected` is called
+   * when the socket is connected, before the TLS handshake.
    */
-  async ready(): Promise<(address: TcpAddress, signal: AbortSignal) => Promise<TLSSocket>> {
+  async ready(): Promise<
+    (address: TcpAddress, signal: AbortSignal, onConnected?: () => void) => Promise<TLSSocket>
+  > {
     const set = await this.#current();
-    return (address, signal) => this.#secure(address, set, signal);
+    return (address, signal, onConnected) => this.#secure(address, set, signal, onConnected);
   }
 
   async #current(): Promise<TlsSet<ChannelTls, SecureContext | PskClient>> {
@@ -231,7 +236,7 @@ export class TlsDial {
     } catch (error) {
       if (!(error instanceof UnusableTls)) throw error;
       const { message } = error;
-      if (message !== this.#told) this.#warn(`${message}; no connection is made before that is mended`);
+      if (message !== this.#told) this.#warn(`${message}; no connection is made until this is fixed`);
       this.#told = message;
       throw new RpcError(Status.FAILED_PRECONDITION, message, { processed: 'no', cause: error });
     }
@@ -242,6 +247,7 @@ export class TlsDial {
     { host, port }: TcpAddress,
     { options, made }: TlsSet<ChannelTls, SecureContext | PskClient>,
     signal: AbortSignal,
+    onConnected?: () => void,
   ): Promise<TLSSocket> {
     // Verify against the name, not the host, when the host is an address of a server with a name.
     const name = options.servername || this.#servername || host;
@@ -278,6 +284,7 @@ export class TlsDial {
       signal.addEventListener('abort', giveUp, { once: true });
       secured.once('connect', () => {
         connected = true;
+        onConnected?.();
         secured.setNoDelay(true).setKeepAlive(true, tcpKeepAliveMs);
       });
       secured.once('error', failed).once('close', closed);

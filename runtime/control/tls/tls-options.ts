@@ -189,8 +189,8 @@ export class TlsSets<T extends TlsMaterial, Made> {
     const trouble = ofFiles.get(this.#source)?.trouble ?? '';
     if (trouble === this.#told) return;
     this.#told = trouble;
-    const now = 'new connections have what is in them';
-    const before = 'new connections have what was in the files before';
+    const now = 'new connections use them';
+    const before = 'new connections use the previous contents of the files';
     warn(
       `${this.#what}: ${trouble === '' ? `the files can be used again: ${now}` : `${trouble}; ${before}`}`,
     );

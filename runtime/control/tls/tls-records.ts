@@ -16,11 +16,11 @@ export function isTls(length: number): boolean {
 export const plainRefused = 'this server takes TLS on host:port addresses only (option tls of the channel)';
 /** The text about a client that uses TLS with a server that does not. */
 export const tlsRefused =
-  'the beginning of TLS, and this server has none at this address (option tls of the server)';
+  'a TLS handshake, but this server has no TLS at this address (option tls of the server)';
 
 /**
  * The log text about a client that has closed the connection. Clients that check the certificate after the
  * handshake, as those of node:tls do, send no alert.
  */
 export const tlsClosed =
-  "the connection was closed in the TLS handshake; a client may do that which does not accept this server's certificate";
+  "the connection was closed in the TLS handshake, perhaps because the client does not accept this server's certificate";

@@ -49,7 +49,7 @@ function saidOf({ code = '', message }: NodeJS.ErrnoException): string {
   if (alert === undefined) return oneLine(message);
   const what = certificateAlert.test(alert)
     ? "the client does not accept this server's certificate: its TLS alert is"
-    : 'the client does not go on: its TLS alert is';
+    : 'the client has ended the TLS handshake: its alert is';
   return `${what} '${alert}'`;
 }
 
@@ -151,7 +151,7 @@ export class TlsAcceptor {
       checkClientIdentity,
     } = options;
     if (options.psk !== undefined) return this.#pskServerOf(options, options.psk);
-    if (cert === undefined || key === undefined) throw new TypeError('a server has a cert and a key (PEM)');
+    if (cert === undefined || key === undefined) throw new TypeError('a server needs a cert and a key (PEM)');
     if (requestCert && ca === undefined)
       throw new TypeError('requestCert needs the ca that signs the certificates of clients');
     if (checkClientIdentity !== undefined && !requestCert)
@@ -163,7 +163,7 @@ export class TlsAcceptor {
     secureContext(options);
     // Before that no client can connect, and `certTrouble` reports it.
     const trouble = this.#isReady ? troubleOf(cert) : '';
-    if (trouble !== '') this.#warn(`${this.#what}: the cert ${trouble}: clients do not take it`);
+    if (trouble !== '') this.#warn(`${this.#what}: the cert ${trouble}: clients do not accept it`);
     const server = createServer({
       cert: bufferOf(cert),
       key: bufferOf(key),

@@ -99,6 +99,14 @@ export function beyondInto(method: string, needed: number, capacity: number): Rp
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'yes' });
 }
 
+/** For a call whose request holds the arena memory that its response needs. */
+export function beyondRequest(method: string, needed: number, arenaBytes: number): RpcError {
+  const text =
+    `${method}: no memory for the response of ${needed} bytes: ` +
+    `the request of this call holds most of the arena until the response arrives; raise arenaBytes (${arenaBytes}) in configure(), or send a smaller request`;
+  return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'yes' });
+}
+
 export function intoLent(method: string): TypeError {
   return new TypeError(`${method}: into: another call brings its response to this lease: give each its own`);
 }

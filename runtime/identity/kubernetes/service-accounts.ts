@@ -75,7 +75,7 @@ export function serviceAccounts(options: ServiceAccountsOptions): Authenticate {
   const checked = checkedOptions<Checked>('serviceAccounts', options, rules);
   const { audience } = checked;
   if (audience === undefined || audience.length === 0 || audience.includes(''))
-    throw new TypeError('serviceAccounts: audience: what tokens must have been made for is missing');
+    throw new TypeError('serviceAccounts: audience is missing: give the audience of the tokens');
   const keys = keysOf(checked);
   const wanted = (): string => checked.issuer || issuerOf(readFileSync(mounted.token, 'utf8'));
   return async (_, metadata) => {

@@ -13,7 +13,7 @@ export function claimsOf(token: string): Readonly<Record<string, unknown>> {
   const [, payload = '', signature] = token.trim().split('.');
   const claims = signature === undefined ? undefined : parsed(Buffer.from(payload, 'base64url').toString());
   // The error does not show the content, which may be part of a secret.
-  if (claims === undefined) throw new Error('a file with something else than a token');
+  if (claims === undefined) throw new Error('the file does not contain a token');
   return claims;
 }
 
@@ -31,9 +31,7 @@ function parsed(text: string): Record<string, unknown> | undefined {
 export function issuerOf(token: string): string {
   const { iss } = claimsOf(token);
   if (typeof iss === 'string' && iss !== '') return iss;
-  throw new Error(
-    'the token of this pod does not say who has made it: give serviceAccounts its option issuer',
-  );
+  throw new Error('the token of this pod names no issuer: give serviceAccounts the option issuer');
 }
 
 /**

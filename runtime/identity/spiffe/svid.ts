@@ -42,8 +42,7 @@ function* values(der: Uint8Array): Generator<Uint8Array> {
     let size = sizeBytes === 0 ? first : 0;
     for (let i = 0; i < sizeBytes; ++i) size = size * 256 + (der[at + 2 + i] ?? 0);
     const end = at + 2 + sizeBytes + size;
-    if (sizeBytes > 4 || first === 0x80 || end > der.byteLength)
-      throw new Error('certificates that are cut off');
+    if (sizeBytes > 4 || first === 0x80 || end > der.byteLength) throw new Error('truncated certificates');
     yield der.subarray(at, end);
     at = end;
   }
@@ -85,8 +84,7 @@ export function svidOf(
 ): Svid {
   const chain = certificates(x509Svid);
   const ca = certificates(bundle);
-  if (chain.length === 0 || ca.length === 0)
-    throw new Error('no certificate, or no authority that signs those of others');
+  if (chain.length === 0 || ca.length === 0) throw new Error('no certificate, or none of an authority');
   const own = new X509Certificate(chain[0]!);
   const domain = trustDomainOf(spiffeId);
   if (identityOf(own) !== spiffeId || domain === undefined)

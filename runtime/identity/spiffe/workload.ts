@@ -132,7 +132,7 @@ class AgentWorkload implements Workload {
     const client = createGrpcClient(SpiffeWorkloadAPIDefinition, this.#grpc);
     let pause: number = pauseMs.first;
     while (!signal.aborted) {
-      let why = 'it has ended the stream of them';
+      let why = 'it has ended the stream';
       try {
         for await (const response of client.fetchX509SVID({}, { metadata, signal })) {
           this.#take(response);
@@ -154,14 +154,15 @@ class AgentWorkload implements Workload {
       const { svids } = response;
       const wanted = svids.find(({ spiffeId, hint }) => [spiffeId, hint, ''].includes(this.#id));
       const ids = svids.map(({ spiffeId }) => spiffeId).join(', ') || 'none';
-      if (wanted === undefined) throw new Error(`none of the identities is ${this.#id || 'there'}: ${ids}`);
+      if (wanted === undefined)
+        throw new Error(`identity ${this.#id || '(any)'} is not among those of the agent: ${ids}`);
       this.#svid = svidOf(wanted, response);
       for (const fault of this.#svid.faults) this.#log(`spiffe: ${fault}`);
-      this.#trouble = 'the agent has given no newer one';
+      this.#trouble = 'the agent has sent no newer one';
       this.#wake();
     } catch (error) {
       this.#trouble = textOf(error);
-      this.#log(`spiffe: what the agent has given cannot be used: ${this.#trouble}`);
+      this.#log(`spiffe: the answer of the agent cannot be used: ${this.#trouble}`);
     }
   }
 }

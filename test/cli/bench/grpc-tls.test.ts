@@ -57,7 +57,11 @@ test.each<[string, string[]]>([
 const none = 'no gRPC server with TLS answers at';
 test.each<[string, () => string[], RegExp]>([
   ['another name', () => [...asWeb(), '--servername', 'x.example.org'], /altnames/],
-  ['another identity', () => [...asWeb(), '--identity', 'spiffe://example.org/x'], /which is not asked for/],
+  [
+    'another identity',
+    () => [...asWeb(), '--identity', 'spiffe://example.org/x'],
+    /which is not in the option identity/,
+  ],
   [
     'an authority that has not signed',
     () => ['--ca', file('stranger'), '--servername', 'greeter.example.org'],

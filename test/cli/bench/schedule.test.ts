@@ -66,7 +66,7 @@ test.each<[string, Partial<BenchFlags>, [number, number]]>([
   ['a schedule and a time', { duration: 5000 }, [forever, 5000]],
   ['a schedule without an end', { loadEnd: undefined }, [200, forever]],
   ['a schedule of months', { loadStep: 1, loadEnd: 10_000_000 }, [forever, 24 * 3_600_000]],
-])('what the load is over by: %s', (_, more, ends) => {
+])('how the load ends: %s', (_, more, ends) => {
   const line = { loadSchedule: 'line', loadStart: 10, loadStep: 10, loadEnd: 30 } as const;
   const { total, durationMs } = planOf({ ...line, ...more } as BenchFlags);
   expect([total, durationMs]).toEqual(ends);

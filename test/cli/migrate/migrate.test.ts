@@ -25,7 +25,7 @@ const cases = [
 ].map((each, index) => ({ ...each, file: `case-${index}.ts` }));
 
 describe.each(cases)('$library: $what', ({ file, before, after = before, left = [] }) => {
-  test('becomes what is expected, and the rest is named by its line', () => {
+  test('is converted as expected, and the rest is listed by line', () => {
     const found = bed.migrate(file, before);
     expect(found.after).toBe(after);
     expect(found.left.map(({ line }) => line)).toEqual(left.map(([line]) => line));
@@ -37,7 +37,7 @@ describe.each(cases)('$library: $what', ({ file, before, after = before, left = 
     }
   });
 
-  test('what has been converted is not converted again', () => {
+  test('converted code is not converted again', () => {
     if (left.length > 0) return;
     expect(bed.migrate(file, after)).toEqual({ after, left: [] });
   });

@@ -188,7 +188,7 @@ describe.each(['send_bw', 'send_lat', 'write_bw', 'write_lat', 'read_bw', 'read_
       expect(code).toBe(1);
       expect(errors).toMatch(
         // With two seeds, one byte in 256 is equal by chance.
-        /error: \d+ of 50 messages were not what was sent; the first: .* differs from byte \d+ on/,
+        /error: \d+ of 50 messages arrived with wrong bytes; the first: .* differs from byte \d+ on/,
       );
     }
   });
@@ -228,7 +228,7 @@ describe('one clear sentence and no stack', () => {
     refused(
       run('perf', 'send_lat', '127.0.0.1:1'),
       1,
-      /cannot connect to 127.0.0.1:1: nobody listens there/,
+      /cannot connect to 127.0.0.1:1: no program listens there/,
     ));
 
   test('another program listens', async () => {
@@ -293,7 +293,7 @@ describe('one clear sentence and no stack', () => {
     expect((await server.ended).code).toBe(0);
   });
 
-  test('silent connections block no peer, whatever their number', async () => {
+  test('any number of silent connections blocks no peer', async () => {
     const server = await listening('send_bw');
     for (let i = 0; i < 100; i++) await connection(server.port);
     expect((await dial('send_bw', server.port, '--fabric', 'shm', '-n', '20', '-e')).code).toBe(0);
@@ -327,7 +327,7 @@ describe('one clear sentence and no stack', () => {
     ['another version', '{"kind":"hello","protocol":999}\n'],
     ['sizes that make no sense', '{"kind":"hello","protocol":1,"sizes":[-1]}\n'],
     ['a line without an end', `{"${'x'.repeat(2 << 20)}`],
-  ])('a stranger says %s: the listening side says so, and goes on listening', async (_, text) => {
+  ])('an unknown program sends %s: the listening side reports it, and goes on listening', async (_, text) => {
     const server = await listening();
     const socket = connect(server.port, '127.0.0.1').on('error', () => undefined);
     await new Promise<void>((resolve) => socket.end(text, () => resolve()));

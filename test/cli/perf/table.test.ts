@@ -122,5 +122,5 @@ describe('the columns', () => {
 test('damaged bytes are counted, and the first is named', () => {
   const client = { corrupt: 3, firstCorrupt: 'message 7 of queue pair 0' };
   const text = validationText(testedWith('send_bw', { bytes: 8, client, plan: { validate: true } }));
-  expect(text).toBe('3 of 1000 messages were not what was sent; the first: message 7 of queue pair 0');
+  expect(text).toBe('3 of 1000 messages arrived with wrong bytes; the first: message 7 of queue pair 0');
 });

@@ -126,7 +126,7 @@ describe('rates', () => {
     expect(view.perSecond).toEqual({ requests: 5 });
     expect(view.counters).toEqual({ requests: 5, sendSlotsFree: 500, mrBytes: 80 });
   });
-  it('of devices cover what has grown of that which stands still while all is well', () => {
+  it('of devices show those counters of errors that have grown', () => {
     const port = (out_of_sequence: number, more = {}) => ({
       device: 'mlx5_0',
       port: 1,

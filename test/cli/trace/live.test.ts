@@ -74,7 +74,7 @@ describe('of a running process', () => {
     expect(call!.method).toMatch(/Echo\/Echo$/);
   });
 
-  test('filters select what they name, and --last the end of that', async () => {
+  test('filters select events, and --last the last of these', async () => {
     await createClient(EchoDefinition, channel).echo({ text: 'y' });
     const { events } = await json(pid());
     const [first] = events.filter(({ frame }) => frame === 'request');
@@ -178,7 +178,7 @@ describe('the option', () => {
   });
 });
 
-describe('what cannot be shown', () => {
+describe('values that cannot be shown', () => {
   const place = mkdtempSync(join(tmpdir(), 'rdma-rpc-trace-'));
   const pipe = join(place, 'pipe');
   execFileSync('mkfifo', [pipe]);

@@ -1,7 +1,7 @@
 /**
- * A stranger who may connect to a unix socket sends sockets whose last close takes as long as he has set.
- * Nobody's event loop stands still for it: neither a server's, a worker group's, nor that of a client whose
- * server it is; by the kernel where it refuses descriptors, and by way of native code where it cannot.
+ * A hostile process that may connect to a unix socket sends sockets whose last close takes as long as it
+ * chooses. This blocks no event loop: neither that of a server or a worker group, nor that of a client when
+ * the process is its server. The kernel refuses descriptors where it can, otherwise native code does.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ const lingerSeconds = 60;
 const atOnceMs = 25_000;
 
 /** Connects to a path, or listens there, sends lingering sockets to whom it meets, and says how that went. */
-const stranger = `
+const hostile = `
 import array, socket, struct, sys
 way, path = sys.argv[1:]
 def lingering():
@@ -66,7 +66,7 @@ sys.stdin.read()
 `;
 
 let folder = '';
-const strangers: ChildProcess[] = [];
+const hostiles: ChildProcess[] = [];
 const ends: (() => unknown)[] = [];
 
 beforeEach(() => {
@@ -74,14 +74,14 @@ beforeEach(() => {
 });
 afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
-  for (const child of strangers.splice(0)) child.kill('SIGKILL');
+  for (const child of hostiles.splice(0)) child.kill('SIGKILL');
   rmSync(folder, { recursive: true });
 });
 
 /** What he says, line by line. */
 function meet(way: 'connect' | 'listen', path: string): AsyncIterator<string> {
-  const child = spawn('python3', ['-c', stranger, way, path], { stdio: ['pipe', 'pipe', 'inherit'] });
-  strangers.push(child);
+  const child = spawn('python3', ['-c', hostile, way, path], { stdio: ['pipe', 'pipe', 'inherit'] });
+  hostiles.push(child);
   return createInterface(child.stdout)[Symbol.asyncIterator]();
 }
 
@@ -100,7 +100,7 @@ describe.each([
     });
   });
 
-  /** Somebody else's call there is answered, with a stranger waiting. */
+  /** Another client's call is answered while the hostile process waits. */
   async function isServed(path: string, fabric?: 'shm' | 'shm-fd'): Promise<void> {
     const begin = performance.now();
     expect((await meet('connect', path).next()).value).toMatch(refuses ? /^refused/ : /^sent/);
@@ -128,8 +128,8 @@ describe.each([
     await isServed(path);
   });
 
-  test('a client whose server the stranger is goes on', async () => {
-    const path = `${folder}/stranger`;
+  test('a client of a hostile server goes on', async () => {
+    const path = `${folder}/hostile`;
     const his = meet('listen', path);
     await his.next();
     const begin = performance.now();
@@ -156,5 +156,5 @@ test('a socket that another process listens at is warned of: a worker of node:cl
   const file = join(folder, 'cluster.mjs');
   writeFileSync(file, script);
   const { stdout } = await promisify(execFile)(process.execPath, [file]);
-  expect(stdout).toMatch(/^a unix socket of this server is not one of this process: .* \(SECURITY\.md\)\n$/);
+  expect(stdout).toMatch(/^a unix socket of this server belongs to another process: .* \(SECURITY\.md\)\n$/);
 });

@@ -140,7 +140,7 @@ describe('two processes', () => {
 });
 
 describe('memory of the application, in a call to a stopped server', () => {
-  test('a lease that the server may still write to is lost with its call, and comes back to the arena', async () => {
+  test('a lease that the server may still write to is lost with its call, and returns to the arena', async () => {
     const server = await start();
     const { client, channel } = clientOf(server);
     await client.echo({});
@@ -164,7 +164,7 @@ describe('memory of the application, in a call to a stopped server', () => {
     });
   });
 
-  test('what is written to the buffer of a request after its call has settled reaches no handler', async () => {
+  test('bytes written to the buffer of a request after its call has settled reach no handler', async () => {
     const server = await start();
     const { client } = clientOf(server);
     await client.echo({});
@@ -276,7 +276,7 @@ describe('a client that', () => {
   });
 });
 
-describe('a server process that is told to stop', () => {
+describe('a server process that gets a signal to stop', () => {
   test('ends with code 0 while a client stays connected', async () => {
     const server = await start();
     const { client, channel } = clientOf(server);

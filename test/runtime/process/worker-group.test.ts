@@ -127,7 +127,7 @@ describe('a group of three workers', () => {
     expect(threads).not.toContain((await clients[0]!.client.behave({ text: 'thread' })).number);
   });
 
-  test('replaces a worker that has shut its server down by itself, and gives it no connection meanwhile', async () => {
+  test('replaces a worker that has shut down its own server, and gives it no further connection', async () => {
     const group = await start({ workers: 2, onWorkerError: () => undefined });
     const first = reach(group);
     const { number } = await first.client.behave({ text: 'thread' });
@@ -164,7 +164,7 @@ describe('a group of three workers', () => {
 });
 
 describe('a worker that cannot be started again', () => {
-  test('is tried again and again, and the process goes on', async () => {
+  test('is started again and again, and the process goes on', async () => {
     const errors: string[] = [];
     // It can be copied to the first worker, not to the second.
     const workerData: { secret?: () => void } = {};
@@ -278,7 +278,7 @@ describe('a worker whose thread is busy', () => {
 });
 
 describe('the main thread knows', () => {
-  test('who is at the other end of a unix socket, and tells the workers', async () => {
+  test('reads the peer of a unix socket, and tells the workers', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-group-'));
     try {
       const address = `unix:${join(folder, 's')}`;
@@ -304,10 +304,10 @@ describe('the main thread knows', () => {
       expect((await client.behave({ text: 'peer' })).text).toBe(
         `spiffe://example.org/web undefined ${web.certificate.fingerprint256}`,
       );
-      const stranger = await caught(reach(group, { tls: { ca } }).client.echo({}));
-      expect([stranger.code, stranger.message]).toEqual([
+      const unknown = await caught(reach(group, { tls: { ca } }).client.echo({}));
+      expect([unknown.code, unknown.message]).toEqual([
         Status.UNAUTHENTICATED,
-        expect.stringMatching(/takes clients with a certificate that it trusts/),
+        expect.stringMatching(/accepts only clients with a certificate that it trusts/),
       ]);
       const plain = await caught(reach(group).client.echo({}));
       expect([plain.code, plain.message]).toEqual([
@@ -332,7 +332,7 @@ describe('the main thread knows', () => {
       const guessed = await caught(reach(group, { tls: { psk: { fleet: psk.guests } } }).client.echo({}));
       expect([guessed.code, guessed.message]).toEqual([
         Status.UNAUTHENTICATED,
-        expect.stringMatching(/the server has not this key by this name/),
+        expect.stringMatching(/the server does not have this key under this name/),
       ]);
       await caught(reach(group).client.echo({}));
       for (const channel of channels) await channel.close();

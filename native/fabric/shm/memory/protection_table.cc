@@ -41,7 +41,7 @@ std::uint32_t ProtectionTable::grant(std::uint32_t index, const KeyEntry& key_en
   Entry& entry = entries_[index];
   entry.key = new_key(index);
   entry.key_entry = key_entry;
-  if ((key_entry.access & (access_remote_read | access_remote_write)) != 0) {
+  if ((key_entry.access & kRemoteAccess) != 0) {
     TableKey& shared = shared_[index];
     // Orders the new fields after the 0 that a revocation stored in `key`: a peer that sees one of the new
     // values no longer finds the old key.

@@ -12,7 +12,7 @@ Region::Region(Device& device, std::uint32_t index, const KeyEntry& key_entry)
   addr_ = key_entry.addr;
   length_ = key_entry.length;
   lkey_ = device_.table().grant(index_, key_entry);
-  if ((key_entry.access & (access_remote_read | access_remote_write)) != 0) rkey_ = lkey_;
+  if ((key_entry.access & kRemoteAccess) != 0) rkey_ = lkey_;
   ++device_.counts().memory_regions;
   device_.counts().memory_bytes += length_;
 }

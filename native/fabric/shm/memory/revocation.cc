@@ -46,9 +46,8 @@ void QueuePair::await_any_release() {
   }
   // The peer writes the marker, so it may be a lie. A region without remote rights, such as another session's
   // receives, cannot be what the peer is copying through.
-  constexpr std::uint32_t kRemote = access_remote_read | access_remote_write;
   if (const KeyEntry* region = device_.table().find(marker, ProtectionTable::Kind::region);
-      region != nullptr && (region->access & kRemote) != 0) {
+      region != nullptr && (region->access & kRemoteAccess) != 0) {
     held = *region;
   }
   for (const auto& [key, key_entry] : windows) {

@@ -111,8 +111,8 @@ std::size_t CompletionQueue::poll(QueuePair& qp, std::span<Wc> out) {
 }
 
 /// Polls each queue pair that is on the list when the round begins once, for at most `share` completions. A
-/// queue pair that may have more (`more` is then set), or waits for something that no side announces, stays on
-/// the list. If the batch fills up, the next poll() continues the round.
+/// queue pair that may have more (`more` is then set), or waits for something that no side announces, stays
+/// on the list. If the batch fills up, the next poll() continues the round.
 std::size_t CompletionQueue::poll_listed(std::span<Wc> out, std::size_t share, bool* more) {
   std::size_t count = 0;
   if (turn_left_ == 0) turn_left_ = listed_;
@@ -150,6 +150,11 @@ void CompletionQueue::remove(QueuePair& qp) {
 void CompletionQueue::note(QueuePair& qp) {
   list(qp);
   if (armed_) wake();
+}
+
+void CompletionQueue::note_failed(QueuePair& qp) {
+  list(qp);
+  if (armed_ || armed_solicited_) wake();
 }
 
 void CompletionQueue::list(QueuePair& qp) {
@@ -195,12 +200,13 @@ void CompletionQueue::move_hand() {
     watch(*std::exchange(candidate_, nullptr));
 }
 
-bool CompletionQueue::arm() {
+bool CompletionQueue::arm(bool solicited_only) {
   note_cpu();
-  if (++sleeps_ == 0) ++sleeps_;
+  sleeps_ += 2;
+  if (sleeps_ == 0) sleeps_ += 2;
   // A peer publishes first and then reads this word; this side writes it first and then looks at the rings.
   // Whatever the order in time, one of the two sees the other.
-  poller_.sleeping.store(sleeps_, std::memory_order_seq_cst);
+  poller_.sleeping.store(sleeps_ | (solicited_only ? kSolicitedOnly : 0u), std::memory_order_seq_cst);
   device_.collect_announced(std::memory_order_seq_cst);
   bool idle = std::all_of(watched_.begin(), watched_.end(), [](const QueuePair* qp) { return qp->idle(); });
   for (const QueuePair* qp = first_; qp != nullptr && idle; qp = qp->turns.next) idle = qp->idle();
@@ -208,18 +214,19 @@ bool CompletionQueue::arm() {
     poller_.sleeping.store(0, std::memory_order_relaxed);
     return false;
   }
-  armed_ = true;
+  armed_ = !solicited_only;
+  armed_solicited_ = solicited_only;
   return true;
 }
 
 void CompletionQueue::wake() {
-  armed_ = false;
+  armed_ = armed_solicited_ = false;
   const char byte = 0;
   [[maybe_unused]] const ssize_t written = ::write(pipe_write_.get(), &byte, 1);
 }
 
 void CompletionQueue::acknowledge() {
-  armed_ = false;
+  armed_ = armed_solicited_ = false;
   poller_.sleeping.store(0, std::memory_order_relaxed);
   if (reactor_) {
     // The usual case is a bell on the only control connection, which one system call reads. Other events

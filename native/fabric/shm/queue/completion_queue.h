@@ -38,7 +38,8 @@ class CompletionQueue final : public fabric::CompletionQueue {
   ~CompletionQueue() override;
 
   std::size_t poll(std::span<Wc> out) override;
-  bool arm() override;
+  bool arm() override { return arm(false); }
+  bool arm_solicited() override { return arm(true); }
   void acknowledge() override;
   int fd() const override { return reactor_ ? reactor_->fd() : pipe_read_.get(); }
   bool peer_shares_cpu() const override;
@@ -56,6 +57,8 @@ class CompletionQueue final : public fabric::CompletionQueue {
   /// Call when poll() may find something in this queue pair that no side announces: completions made on this
   /// side (a completed request, a flush), or messages that came before it was connected.
   void note(QueuePair& qp);
+  /// As note(), after a failure, which also wakes a user that waits for solicited messages.
+  void note_failed(QueuePair& qp);
   /// Makes the next poll() look at it.
   void list(QueuePair& qp);
 
@@ -89,6 +92,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   void watch(QueuePair& qp);
   void stop_watching(std::size_t index);
   void move_hand();
+  bool arm(bool solicited_only);
   void wake();
 
   Device& device_;
@@ -106,8 +110,9 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::uint64_t looked_at_ = 0;
   std::size_t apart_bytes_ = 0;  ///< bytes of apart_ given away since the last poll()
   std::array<std::byte, 32 * kInlineMax> apart_;
-  bool armed_ = false;
-  std::uint32_t sleeps_ = 0;
+  bool armed_ = false;            ///< for all completions
+  bool armed_solicited_ = false;  ///< for solicited messages and failures
+  std::uint32_t sleeps_ = 0;      ///< even
   std::uint32_t polls_ = 0;
   std::uint32_t cpu_ = ~0u;
   int handshakes_ = 0;

@@ -75,6 +75,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
   own_->posted.store(kFirstNumber, std::memory_order_relaxed);
   own_->consumed.store(kFirstNumber, std::memory_order_relaxed);
   own_->shortest_receive.store(~0u, std::memory_order_relaxed);
+  own_->features.store(kSharedFeatures, std::memory_order_relaxed);
   own_->state.store(static_cast<std::uint32_t>(SharedState::live), std::memory_order_release);
   cq_.add(*this);
   ++device_.counts().queue_pairs;
@@ -204,6 +205,7 @@ void QueuePair::use_peer(const AddressBlob& address, Mapping map, std::shared_pt
   peer_announcements_ = remote->announcements();
   peer_index_ = address.index;
   peer_qp_num_ = address.qp_num;
+  peer_features_ = peer_->features.load(std::memory_order_relaxed);
   peer_map_ = std::move(map);
   remote_ = std::move(remote);
   // From now on poll() looks at messages that came before the connection.
@@ -214,7 +216,7 @@ void QueuePair::to_error() {
   enter_error(SharedState::error);
   // The caller may know that the peer has died, so check at once.
   awaited_.next_poll = {};
-  cq_.note(*this);
+  cq_.note_failed(*this);
 }
 
 void QueuePair::enter_error(SharedState shown) {
@@ -227,13 +229,14 @@ void QueuePair::enter_error(SharedState shown) {
   state_ = QpState::err;
   own_->state.store(static_cast<std::uint32_t>(shown), std::memory_order_seq_cst);
   await_any_release();
-  if (peer_ != nullptr) ring_doorbell();
+  if (peer_ != nullptr) ring_doorbell({}, true);
   stop_handshake();
   if (peer_ == nullptr && control_ != nullptr) control_->close();
-  cq_.note(*this);
+  cq_.note_failed(*this);
 }
 
-void QueuePair::ring_doorbell() {
+/// `requests` are those that have been published; `failed` says that the queue pair has failed.
+void QueuePair::ring_doorbell(std::span<const SendWr> requests, bool failed) {
   full_fence();
   if (peer_announcements_ != nullptr && peer_->announce.load(std::memory_order_relaxed) != 0) {
     announce(*peer_announcements_, peer_index_);
@@ -241,6 +244,10 @@ void QueuePair::ring_doorbell() {
   }
   const std::uint32_t sleeping = peer_poller_->sleeping.load(std::memory_order_relaxed);
   if (sleeping == 0 || sleeping == last_rung_) return;
+  const auto solicited = [](const SendWr& wr) { return wr.solicited; };
+  if ((sleeping & kSolicitedOnly) != 0 && !failed &&
+      std::none_of(requests.begin(), requests.end(), solicited))
+    return;
   last_rung_ = sleeping;
   if (control_ != nullptr) return control_->ring();
   const char byte = 0;

@@ -122,7 +122,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   std::string claim(std::byte* data, const AddressBlob& address) const;
   void use_peer(const AddressBlob& address, Mapping map, std::shared_ptr<RemoteDevice> remote);
   void enter_error(SharedState shown);
-  void ring_doorbell();
+  void ring_doorbell(std::span<const SendWr> requests, bool failed = false);
 
   // connect/handshake.cc
   std::string start_handshake(const AddressBlob& address, const std::string& path);
@@ -142,6 +142,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   void complete_send(const SendWr& wr, Outcome outcome);
   WcStatus check_sges(const SendWr& wr, std::uint32_t sges_max, std::uint32_t access,
                       std::uint64_t* bytes) const;
+  WcStatus find_word(const SendWr& wr, CellKind* kind, std::uint32_t* word) const;
   bool peer_has_receive();
   WcStatus peer_fault() const;
   Cell& next_cell();
@@ -153,6 +154,10 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   // transfer.cc
   Outcome transfer(const SendWr& wr, Direction direction);
   Outcome copy_checked(const SendWr& wr, Direction direction, std::uint64_t bytes);
+  bool is_granted(std::uint32_t rkey) const;
+  Outcome atomic(const SendWr& wr);
+  WcStatus update(const SendWr& wr, std::uint64_t* before);
+  WcStatus find_range(const SendWr& wr, std::uint32_t right, std::uint64_t bytes, RemoteRange* range);
 
   // receive_queue.cc
   std::size_t poll_sends(std::span<Wc> out);
@@ -204,6 +209,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   std::uint32_t peer_shortest_receive_ = 0;
   std::uint32_t last_rung_ = 0;
   std::uint32_t peer_qp_num_ = 0;
+  std::uint32_t peer_features_ = 0;  ///< of SharedFeature
 
   std::uint32_t send_posted_ = 0, send_done_ = 0;
   std::uint32_t completion_mask_ = 0;

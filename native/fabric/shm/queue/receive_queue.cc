@@ -131,7 +131,8 @@ inline bool QueuePair::find_message(std::memory_order order, std::uint64_t* epoc
 bool QueuePair::deliver(const CellHeader& header, Wc* wc) {
   const Cell& cell = own_cells_[epoch_read_ & cell_mask_];
   const bool has_word = header.kind != CellKind::send;
-  const bool immediate = header.kind == CellKind::write_with_imm;
+  const bool written = header.kind == CellKind::write_with_imm;
+  const bool immediate = written || header.kind == CellKind::send_with_imm;
   const bool placed = header.placed;
   std::uint32_t word = 0, bytes = header.bytes, at = 0;
   if (has_word) {
@@ -141,12 +142,12 @@ bool QueuePair::deliver(const CellHeader& header, Wc* wc) {
   if (placed) copy_shared(&bytes, cell.data + at, sizeof bytes);
   const bool kind_known =
       header.kind == CellKind::send || header.kind == CellKind::send_with_inv || immediate;
-  if (!kind_known || (!placed && bytes > kInlineMax) || (immediate && !placed) || received_ == published_) {
+  if (!kind_known || (!placed && bytes > kInlineMax) || (written && !placed) || received_ == published_) {
     fail_receive(WcStatus::general_err);
     return false;
   }
   const Receive& receive = receives_[received_ & receive_mask_];
-  if (!immediate && bytes > receive.length) {
+  if (!written && bytes > receive.length) {
     fail_receive(WcStatus::loc_len_err);
     return false;
   }
@@ -170,13 +171,13 @@ bool QueuePair::deliver(const CellHeader& header, Wc* wc) {
       part = std::min(bytes - done, kNextCellBytes);
       copy_shared(to + done, next + kCellNumberBytes, part);
     }
-  } else if (!immediate && bytes > 0) {
+  } else if (!written && bytes > 0) {
     prefetch(reinterpret_cast<const void*>(receive.addr), std::min(bytes, kReadAheadMax));
   }
   ++received_;
   *wc = {.wr_id = receive.wr_id,
          .status = WcStatus::success,
-         .opcode = immediate ? Opcode::recv_rdma_with_imm : Opcode::recv,
+         .opcode = written ? Opcode::recv_rdma_with_imm : Opcode::recv,
          .has_imm = immediate,
          .qp_num = qp_num_,
          .bytes = bytes,

@@ -39,7 +39,7 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
     ++taken;
     execute(wr);
   }
-  if (state_ == QpState::rts && taken > 0) ring_doorbell();
+  if (state_ == QpState::rts && taken > 0) ring_doorbell(requests.first(taken));
   if (completions_head_ != completions_tail_) cq_.note(*this);
   return taken;
 }
@@ -72,6 +72,7 @@ void QueuePair::execute(const SendWr& wr) {
   } else {
     switch (wr.opcode) {
       case Opcode::send:
+      case Opcode::send_with_imm:
       case Opcode::send_with_inv:
         outcome = send(wr);
         break;
@@ -81,6 +82,10 @@ void QueuePair::execute(const SendWr& wr) {
         break;
       case Opcode::rdma_read:
         outcome = transfer(wr, Direction::read);
+        break;
+      case Opcode::atomic_cmp_and_swp:
+      case Opcode::atomic_fetch_and_add:
+        outcome = atomic(wr);
         break;
       case Opcode::bind_mw:
         outcome.status = bind(wr);
@@ -150,6 +155,23 @@ bool QueuePair::peer_has_receive() {
   return sent_ != peer_posted_ && peer_posted_ - sent_ <= peer_receive_mask_ + 1;
 }
 
+/// Finds the kind of a SEND that carries a word, and that word. Returns loc_qp_op_err when the peer's build
+/// does not know the kind, and rem_inv_req_err when the peer will not accept the message.
+WcStatus QueuePair::find_word(const SendWr& wr, CellKind* kind, std::uint32_t* word) const {
+  if (wr.opcode == Opcode::send_with_imm) {
+    *kind = CellKind::send_with_imm;
+    *word = wr.imm;
+    return (peer_features_ & feature_send_with_imm) != 0 ? WcStatus::success : WcStatus::loc_qp_op_err;
+  }
+  *kind = CellKind::send_with_inv;
+  *word = wr.invalidate_rkey;
+  const TableKey& entry = remote_->entry(wr.invalidate_rkey);
+  const bool known = wr.invalidate_rkey != 0 &&
+                     entry.key.load(std::memory_order_acquire) == wr.invalidate_rkey &&
+                     entry.qp_num.load(std::memory_order_relaxed) == peer_qp_num_;
+  return known ? WcStatus::success : WcStatus::rem_inv_req_err;
+}
+
 QueuePair::Outcome QueuePair::send(const SendWr& wr) {
   std::uint64_t total = 0;
   WcStatus status = check_sges(wr, device_.capabilities().max_sge, 0, &total);
@@ -160,13 +182,10 @@ QueuePair::Outcome QueuePair::send(const SendWr& wr) {
 
   const auto bytes = static_cast<std::uint32_t>(total);
   CellKind kind = CellKind::send;
-  if (wr.opcode == Opcode::send_with_inv) {
-    kind = CellKind::send_with_inv;
-    const TableKey& entry = remote_->entry(wr.invalidate_rkey);
-    if (wr.invalidate_rkey == 0 || entry.key.load(std::memory_order_acquire) != wr.invalidate_rkey ||
-        entry.qp_num.load(std::memory_order_relaxed) != peer_qp_num_) {
-      status = WcStatus::rem_inv_req_err;
-    }
+  std::uint32_t word = 0;
+  if (wr.opcode != Opcode::send) {
+    status = find_word(wr, &kind, &word);
+    if (status == WcStatus::loc_qp_op_err) return {status, 0};
   }
   const PostedReceive& receive = peer_receives_[sent_ & peer_receive_mask_];
   if (bytes > peer_shortest_receive_ && bytes > receive.length.load(std::memory_order_relaxed)) {
@@ -180,13 +199,13 @@ QueuePair::Outcome QueuePair::send(const SendWr& wr) {
     } else {
       software::gather(wr.sges, whole);
     }
-    publish(kind, wr.invalidate_rkey, data, bytes);
+    publish(kind, word, data, bytes);
   } else {
     if (status == WcStatus::success) {
       status = copy_to_receive(wr, receive, bytes);
       if (status != WcStatus::success) return {status, 0};
     }
-    publish_placed(kind, wr.invalidate_rkey, bytes);
+    publish_placed(kind, word, bytes);
     if (bytes <= kWrittenAheadMax) prefetches_receives_ = true;
   }
   ++sent_;
@@ -282,7 +301,8 @@ WcStatus QueuePair::bind(const SendWr& wr) {
       !region->covers(bind.addr, bind.length))
     return WcStatus::mw_bind_err;
   const std::uint32_t memory = device_.share(region->memory, bind.addr, bind.length);
-  if (memory == kNoMemory && !device_.capabilities().exposes_any_memory) return WcStatus::mw_bind_err;
+  const bool reached = device_.capabilities().exposes_any_memory && (bind.access & access_remote_atomic) == 0;
+  if (memory == kNoMemory && !reached) return WcStatus::mw_bind_err;
   window->bind({bind.addr, bind.length, bind.access, qp_num_, memory, bind.region->lkey()});
   return WcStatus::success;
 }

@@ -1,10 +1,16 @@
 // READ and WRITE: this process's CPU copies from or to the peer's memory, after the checks that the NIC of
 // the peer would make. See queue_pair.h.
 #include <algorithm>
+#include <cstring>
 
 #include "fabric/shm/queue/queue_pair.h"
+#include "fabric/software/requests.h"
 
 namespace rdma_rpc::fabric::shm {
+
+bool QueuePair::is_granted(std::uint32_t rkey) const {
+  return rkey != 0 && remote_->entry(rkey).key.load(std::memory_order_seq_cst) == rkey;
+}
 
 QueuePair::Outcome QueuePair::transfer(const SendWr& wr, Direction direction) {
   const Capabilities& caps = device_.capabilities();
@@ -43,11 +49,11 @@ std::string QueuePair::reach(std::uint32_t rkey, std::uint64_t addr, std::uint64
   return why;
 }
 
-QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction, std::uint64_t bytes) {
+/// Finds the range of the peer's memory that the key gives this right to, as far as the key is valid.
+WcStatus QueuePair::find_range(const SendWr& wr, std::uint32_t right, std::uint64_t bytes,
+                               RemoteRange* range) {
+  if (!is_granted(wr.rkey)) return WcStatus::rem_access_err;
   const TableKey& entry = remote_->entry(wr.rkey);
-  const auto granted = [&] { return wr.rkey != 0 && entry.key.load(std::memory_order_seq_cst) == wr.rkey; };
-  if (!granted()) return {WcStatus::rem_access_err};
-
   const KeyEntry key_entry{
       entry.addr.load(std::memory_order_relaxed),   entry.length.load(std::memory_order_relaxed),
       entry.access.load(std::memory_order_relaxed), entry.qp_num.load(std::memory_order_relaxed),
@@ -55,13 +61,18 @@ QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction
   // The check of the key before each segment comes after these reads: while it finds the key, the values
   // belong to that key.
   shared_fence(std::memory_order_acquire);
+  const bool allowed = (key_entry.access & right) != 0 &&
+                       (key_entry.qp_num == 0 || key_entry.qp_num == peer_qp_num_) &&
+                       key_entry.covers(wr.remote_addr, bytes) &&
+                       remote_->resolve(key_entry.memory, wr.remote_addr, bytes, range);
+  return allowed ? WcStatus::success : WcStatus::rem_access_err;
+}
+
+QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction, std::uint64_t bytes) {
   const std::uint32_t right = direction == Direction::read ? access_remote_read : access_remote_write;
   RemoteRange range;
-  if ((key_entry.access & right) == 0 || (key_entry.qp_num != 0 && key_entry.qp_num != peer_qp_num_) ||
-      !key_entry.covers(wr.remote_addr, bytes) ||
-      !remote_->resolve(key_entry.memory, wr.remote_addr, bytes, &range)) {
-    return {WcStatus::rem_access_err};
-  }
+  if (const WcStatus status = find_range(wr, right, bytes, &range); status != WcStatus::success)
+    return {status};
 
   const ShmOptions& options = device_.options();
   std::uint64_t done = 0;
@@ -69,7 +80,7 @@ QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction
     for (std::uint32_t offset = 0; offset < sge.length;) {
       // The copy is done in segments, so that a revocation need not wait for all of it. The first check of
       // the key may have passed just before a revocation that did not see the marker; this one cannot.
-      if (!granted()) return {WcStatus::rem_access_err};
+      if (!is_granted(wr.rkey)) return {WcStatus::rem_access_err};
       if (const WcStatus fault = peer_fault(); fault != WcStatus::success) return {fault};
       if (options.before_chunk) options.before_chunk(done);
       const std::size_t part = std::min<std::size_t>(sge.length - offset, options.copy_chunk_bytes);
@@ -85,6 +96,36 @@ QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction
     }
   }
   return {};
+}
+
+QueuePair::Outcome QueuePair::atomic(const SendWr& wr) {
+  const Capabilities& caps = device_.capabilities();
+  std::uint64_t total = 0;
+  WcStatus status = check_sges(wr, caps.max_sge_read, access_local_write, &total);
+  if (status == WcStatus::success) status = software::why_malformed(wr, total, caps);
+  if (status == WcStatus::success) status = peer_fault();
+  if (status != WcStatus::success) return {status, 0};
+  std::uint64_t before = 0;
+  peer_->in_use.store(wr.rkey, std::memory_order_seq_cst);
+  status = update(wr, &before);
+  peer_->in_use.store(0, std::memory_order_release);
+  if (status == WcStatus::success)
+    std::memcpy(reinterpret_cast<void*>(wr.sges[0].addr), &before, sizeof before);
+  return {status, software::kAtomicBytes};
+}
+
+/// The CPU makes it atomic, for every process that has the memory mapped, and against its stores, too. Memory
+/// that is reached by address has no atomics: its owner gives out no right to them (Device::reg_mr()).
+WcStatus QueuePair::update(const SendWr& wr, std::uint64_t* before) {
+  RemoteRange range;
+  WcStatus status = find_range(wr, access_remote_atomic, software::kAtomicBytes, &range);
+  if (status != WcStatus::success || range.mapped == nullptr) return WcStatus::rem_access_err;
+  if (!is_granted(wr.rkey)) return WcStatus::rem_access_err;
+  status = peer_fault();
+  if (status != WcStatus::success) return status;
+  // The word is aligned, since the request is (why_malformed()) and mappings are.
+  *before = software::update(reinterpret_cast<std::uint64_t*>(range.mapped), wr.opcode, wr.atomic);
+  return WcStatus::success;
 }
 
 }  // namespace rdma_rpc::fabric::shm

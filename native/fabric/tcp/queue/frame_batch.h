@@ -24,8 +24,11 @@ class FrameBatch {
   bool empty() const { return frames_ == sent_frames_; }
   /// Whether one more frame with this number of segments fits.
   bool has_room(std::size_t segments) const {
-    return frames_ < kFrames && segments_ + segments + 1 <= kSegments && copied_ + sizeof(Header) <= kCopies;
+    return frames_ < kFrames && segments_ + segments + 1 <= kSegments &&
+           copied_ + sizeof(Header) + kAlwaysCopied <= kCopies;
   }
+  /// A payload of at most this many bytes is copied behind the header of every frame that has_room() allows.
+  static constexpr std::size_t kAlwaysCopied = sizeof(AtomicOperands);
   std::size_t bytes() const { return bytes_; }
   void clear();
 

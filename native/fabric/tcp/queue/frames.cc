@@ -18,6 +18,11 @@ void QueuePair::frame_begins() {
       break;
     case Op::read:
       return read_asked();
+    case Op::atomic:
+      atomic_begins();
+      break;
+    case Op::features:
+      return sends_.know_features(header.extra) ? void() : broke_protocol("features that were not asked for");
     case Op::data:
       data_begins();
       break;
@@ -42,6 +47,7 @@ void QueuePair::frame_begins() {
 void QueuePair::frame_ends() {
   const Header& header = incoming_.header();
   if (header.op == Op::data) return data_ends();
+  if (header.op == Op::atomic) return atomic_ends();
   if (header.bytes == header.total) return header.op == Op::send ? send_ends() : write_ends();
   incoming_.expect_next();
 }
@@ -71,7 +77,11 @@ void QueuePair::send_ends() {
   if (invalidates && !device_.keys().invalidate(header.extra, qp_num_)) {
     return refuse(incoming_.handled(), WcStatus::rem_inv_req_err, WcStatus::rem_inv_req_err);
   }
-  complete_receive({.bytes = static_cast<std::uint32_t>(header.addr) + header.bytes,
+  const bool immediate = (header.flags & flag_immediate) != 0;
+  complete_receive({.opcode = Opcode::recv,
+                    .has_imm = immediate,
+                    .bytes = static_cast<std::uint32_t>(header.addr) + header.bytes,
+                    .imm = immediate ? header.extra : 0,
                     .invalidated_rkey = invalidates ? header.extra : 0});
   carried_out();
 }
@@ -89,8 +99,11 @@ void QueuePair::write_begins() {
   if (immediate && receives_.is_empty()) return refuse(incoming_.handled(), WcStatus::rnr_retry_exc_err);
   // Checks the whole remaining range, so that a range that is too long touches no byte. As on InfiniBand, a
   // request of 0 bytes is not checked, since it touches nothing.
-  if (header.total > 0 && !may_be_written(header.total))
-    refuse(incoming_.handled(), WcStatus::rem_access_err);
+  if (header.total > 0) {
+    if (!may_be_written(header.total)) refuse(incoming_.handled(), WcStatus::rem_access_err);
+  } else if (header.key == kFeaturesKey && header.addr == kFeaturesAddr) {
+    acks_.features = true;
+  }
 }
 
 void QueuePair::write_ends() {
@@ -114,6 +127,24 @@ void QueuePair::read_asked() {
     return refuse(incoming_.handled(), WcStatus::rem_access_err);
   }
   peer_reads_.add({header.addr, header.key, header.total, 0, incoming_.handled()});
+  carried_out();
+}
+
+void QueuePair::atomic_begins() {
+  const Header& header = incoming_.header();
+  if (incoming_.is_under_way()) return broke_protocol("an atomic in the middle of another request");
+  if (!is_in_place()) return;
+  if (peer_reads_.is_full()) return broke_protocol("more than 16 READs at once");
+  if (!device_.keys().remote_ok(header.key, qp_num_, header.addr, software::kAtomicBytes,
+                                access_remote_atomic))
+    refuse(incoming_.handled(), WcStatus::rem_access_err);
+}
+
+void QueuePair::atomic_ends() {
+  const Header& header = incoming_.header();
+  const bool adds = header.extra == kFetchAndAdd;
+  peer_reads_.add({header.addr, header.key, software::kAtomicBytes, 0, incoming_.handled(), Op::atomic,
+                   adds ? Opcode::atomic_fetch_and_add : Opcode::atomic_cmp_and_swp, operands_});
   carried_out();
 }
 
@@ -154,7 +185,8 @@ void QueuePair::conclude_refusal() {
     // The sender made a mistake; this side stays in its state.
     return batch_.add_frame(frame);
   }
-  if (refusal_.receive != WcStatus::success) complete_receive({.status = refusal_.receive});
+  if (refusal_.receive != WcStatus::success)
+    complete_receive({.status = refusal_.receive, .opcode = Opcode::recv});
   enter_error(Op::bye, &frame);
 }
 

@@ -1,4 +1,6 @@
-// READs of the peer that are being answered, in order. Owned by a QueuePair, on the device's thread.
+// READs and atomics of the peer that are being answered, in order. An atomic is carried out when its turn
+// comes, so that it stands between the READs before and behind it. Owned by a QueuePair, on the device's
+// thread.
 #pragma once
 
 #include <array>
@@ -13,6 +15,9 @@ class PeerReads {
   struct Answer {
     std::uint64_t addr;
     std::uint32_t key, left, moved, number;
+    Op op = Op::read;
+    Opcode atomic = Opcode::atomic_cmp_and_swp;  ///< of an atomic, with its operands
+    AtomicOperands operands = {};
   };
 
   bool is_empty() const { return head_ == tail_; }

@@ -93,7 +93,6 @@ void QueuePair::complete_send(const SendSlot& slot, WcStatus status) {
 void QueuePair::complete_receive(Wc wc) {
   wc.wr_id = receives_.oldest().wr_id;
   wc.qp_num = qp_num_;
-  if (!wc.has_imm) wc.opcode = Opcode::recv;
   receives_.use(wc.receives);
   cq_.push({wc, this, true, 0});
 }

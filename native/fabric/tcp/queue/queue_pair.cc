@@ -2,6 +2,7 @@
 #include "fabric/tcp/queue/queue_pair.h"
 
 #include <cstring>
+#include <utility>
 
 namespace rdma_rpc::fabric::tcp {
 
@@ -131,6 +132,8 @@ void QueuePair::turn() {
   if (acks_.owed || coalesced_ != 0) flush();
   if (may_read()) read();
   if (socket_ && (!batch_.empty() || has_more(LoneAck::later))) flush();
+  // It has failed without a frame, so that no flush() has reported it.
+  if (std::exchange(lacks_feature_, false)) retire();
   if (may_read() || (acks_.owed && out_ == Out::free)) wants_turn();
 }
 
@@ -233,7 +236,7 @@ void QueuePair::flush_queues() {
   while (const SendSlot* slot = sends_.flush()) complete_send(*slot, WcStatus::wr_flush_err);
   while (!receives_.is_empty()) {
     const std::uint32_t together = options_.flush_together ? receives_.unused() : 1;
-    complete_receive({.status = WcStatus::wr_flush_err, .receives = together});
+    complete_receive({.status = WcStatus::wr_flush_err, .opcode = Opcode::recv, .receives = together});
   }
 }
 

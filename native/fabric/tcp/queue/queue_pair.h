@@ -131,6 +131,7 @@ class QueuePair final : public fabric::QueuePair {
     /// a completion on this side will have to wait for earlier requests: the next request asks for an ack
     bool wanted = false;
     bool question = false;  ///< a completion waits already, and no request in flight asks for an ack
+    bool features = false;  ///< the peer has asked what this side understands; the answer goes before the ack
     bool asks() const { return wanted || question; }
     /// A request has asked for an ack.
     void asked() { wanted = question = false; }
@@ -161,12 +162,15 @@ class QueuePair final : public fabric::QueuePair {
   void flush();
   bool form();
   NextRequest next_request();
+  void look_at_features();
   FrameKind next_frame(LoneAck ack);
   bool add(FrameKind kind);
   bool has_more(LoneAck ack) { return next_frame(ack) != FrameKind::none; }
   void add_request();
   void add_question();
   void add_answer();
+  void add_atomic(const SendSlot& slot);
+  void add_atomic_answer();
 
   // receiving.cc
   /// While a refusal is to be sent, reading waits.
@@ -186,6 +190,8 @@ class QueuePair final : public fabric::QueuePair {
   void write_begins();
   void write_ends();
   void read_asked();
+  void atomic_begins();
+  void atomic_ends();
   void data_begins();
   void data_ends();
   void carried_out();
@@ -221,8 +227,10 @@ class QueuePair final : public fabric::QueuePair {
   Out out_ = Out::free;
   bool answer_next_ = false;  ///< when a bulk request and a READ response both wait: the response is next
   Acks acks_;
-  std::uint32_t coalesced_ = 0;  ///< messages posted since the last flush() that wait for more
-  int send_error_ = 0;           ///< why the socket takes nothing any more
+  bool asks_for_features_ = false;  ///< the next question is that for the peer's features
+  bool lacks_feature_ = false;      ///< a request has failed because the peer does not understand it
+  std::uint32_t coalesced_ = 0;     ///< messages posted since the last flush() that wait for more
+  int send_error_ = 0;              ///< why the socket takes nothing any more
   PeerReads peer_reads_;
   Refusal refusal_;
 
@@ -232,6 +240,7 @@ class QueuePair final : public fabric::QueuePair {
   /// the end of the connection has been announced, so that reading goes on after a short read
   bool reads_to_end_ = false;
   Incoming incoming_;
+  AtomicOperands operands_{};  ///< of the atomic that is coming in
   std::uint64_t read_bytes_arrived_ = 0;
 };
 

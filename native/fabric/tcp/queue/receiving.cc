@@ -109,6 +109,9 @@ std::size_t QueuePair::landing(iovec* to) {
         return 1;
       }
       return sends_.reading()->segments(sends_.reading()->moved, static_cast<std::uint32_t>(left), to);
+    case Op::atomic:
+      to[0] = {reinterpret_cast<std::byte*>(&operands_) + done, left};
+      return 1;
     case Op::send:
       to[0] = {reinterpret_cast<void*>(receives_.oldest().sge.addr + header.addr + done), left};
       return 1;

@@ -2,6 +2,7 @@
 #include "fabric/tcp/queue/send_queue.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "fabric/tcp/device.h"
 
@@ -27,6 +28,18 @@ std::size_t SendSlot::segments(std::uint32_t offset, std::uint32_t wanted, iovec
   return count;
 }
 
+static_assert(sizeof(AtomicOperands) == sizeof(Sge));
+
+AtomicOperands SendSlot::operands() const {
+  AtomicOperands operands{};
+  std::memcpy(&operands, reinterpret_cast<const std::byte*>(&sges[1]), sizeof operands);
+  return operands;
+}
+
+void SendSlot::set_operands(const AtomicOperands& operands) {
+  std::memcpy(reinterpret_cast<std::byte*>(&sges[1]), &operands, sizeof operands);
+}
+
 SendQueue::SendQueue(Device& device, std::uint32_t limit, std::uint32_t first_number)
     : device_(device),
       at_(limit),
@@ -39,7 +52,7 @@ SendQueue::SendQueue(Device& device, std::uint32_t limit, std::uint32_t first_nu
 WcStatus SendQueue::check(const SendWr& wr, std::uint64_t bytes) const {
   const WcStatus malformed = software::why_malformed(wr, bytes, device_.capabilities());
   if (malformed != WcStatus::success || wr.inline_data) return malformed;
-  const std::uint32_t access = wr.opcode == Opcode::rdma_read ? access_local_write : 0u;
+  const std::uint32_t access = brings_bytes(wr.opcode) ? access_local_write : 0u;
   for (const Sge& sge : wr.sges) {
     if (!device_.keys().local_ok(sge, access)) return WcStatus::loc_prot_err;
   }
@@ -59,6 +72,7 @@ void SendQueue::post(const SendWr& wr) {
   slot.signaled = wr.signaled;
   slot.fence = wr.fence;
   slot.inlined = wr.inline_data;
+  slot.may_wait = wr.fence || brings_bytes(wr.opcode) || wr.opcode == Opcode::send_with_imm;
   slot.begun = slot.asked = slot.memory_gone = slot.abandoned = false;
   slot.bytes = slot.status == WcStatus::success ? static_cast<std::uint32_t>(bytes) : 0;
   if (is_write(slot.opcode)) unsent_write_bytes_ += slot.bytes;
@@ -74,14 +88,31 @@ void SendQueue::post(const SendWr& wr) {
   } else {
     std::copy(wr.sges.begin(), wr.sges.end(), slot.sges.begin());
     slot.sge_count = static_cast<std::uint8_t>(wr.sges.size());
+    if (is_atomic(wr.opcode)) slot.set_operands({wr.atomic.compare_add, wr.atomic.swap});
   }
 }
 
 bool SendQueue::must_wait() {
   const SendSlot& slot = next();
-  if (slot.begun) return false;
+  if (slot.begun || !slot.may_wait) return false;
   const std::uint32_t reads = reads_tail_ - reads_head_;
-  return (slot.fence && reads > 0) || (slot.opcode == Opcode::rdma_read && reads == kReadsMax);
+  if ((slot.fence && reads > 0) || (brings_bytes(slot.opcode) && reads == kReadsMax)) return true;
+  const std::uint32_t needed = needed_features(slot.opcode);
+  return needed != 0 && (!features_known() || (needed & ~features_) != 0);
+}
+
+std::uint32_t SendQueue::needed_features(Opcode opcode) {
+  if (is_atomic(opcode)) return feature_atomics;
+  return opcode == Opcode::send_with_imm ? std::uint32_t{feature_send_immediate} : 0u;
+}
+
+bool SendQueue::lacks_features() {
+  return features_known() && (needed_features(next().opcode) & ~features_) != 0;
+}
+
+std::uint32_t SendQueue::begin_features_question() {
+  features_asked_ = true;
+  return features_number_ = begin_own();
 }
 
 void SendQueue::begin() {
@@ -98,7 +129,7 @@ void SendQueue::moved(std::uint32_t bytes) {
 
 void SendQueue::started() {
   const SendSlot& slot = next();
-  if (slot.opcode == Opcode::rdma_read && slot.bytes > 0) reads_[reads_tail_++ % kReadsMax] = at_.started;
+  if (brings_bytes(slot.opcode) && slot.bytes > 0) reads_[reads_tail_++ % kReadsMax] = at_.started;
   ++at_.started;
 }
 
@@ -126,7 +157,7 @@ void SendQueue::read_done() {
 void SendQueue::abandon_reads(std::uint64_t addr, std::uint64_t bytes) {
   for (std::uint64_t i = at_.retired; i != at_.posted; ++i) {
     SendSlot& slot = this->slot(i);
-    if (slot.opcode != Opcode::rdma_read) continue;
+    if (!brings_bytes(slot.opcode)) continue;
     for (std::size_t at = 0; at < slot.sge_count; ++at) {
       const std::uint64_t from = slot.sges[at].addr;
       if (from < addr + bytes && addr < from + slot.sges[at].length) slot.abandoned = true;
@@ -136,7 +167,7 @@ void SendQueue::abandon_reads(std::uint64_t addr, std::uint64_t bytes) {
 
 bool SendQueue::is_over(const SendSlot& slot) const {
   if (is_local(slot.opcode)) return true;
-  if (slot.opcode == Opcode::rdma_read && slot.bytes > 0) return slot.moved == slot.bytes || slot.memory_gone;
+  if (brings_bytes(slot.opcode) && slot.bytes > 0) return slot.moved == slot.bytes || slot.memory_gone;
   return is_behind(slot.number);
 }
 
@@ -147,7 +178,7 @@ bool SendQueue::refused(std::uint32_t number, WcStatus status) {
     if (is_local(slot.opcode)) continue;
     if (slot.number != number) {
       // Earlier requests have been executed; an earlier READ has been answered.
-      if (slot.opcode == Opcode::rdma_read && !is_over(slot)) return false;
+      if (brings_bytes(slot.opcode) && !is_over(slot)) return false;
       continue;
     }
     if (is_over(slot)) return false;

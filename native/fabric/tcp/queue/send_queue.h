@@ -21,6 +21,8 @@ namespace rdma_rpc::fabric::tcp {
 
 class Device;
 
+using software::brings_bytes;
+using software::is_atomic;
 using software::is_local;
 using software::is_send;
 using software::is_write;
@@ -40,6 +42,8 @@ struct SendSlot {
   Opcode opcode;
   WcStatus status;  ///< how it will fail, when that is known in advance
   bool signaled, fence, inlined, begun;
+  /// it may have to wait for earlier READs, or until it is known what the peer understands: must_wait()
+  bool may_wait;
   bool asked;  ///< an ack for earlier requests has been requested, because this one must fail behind them
   bool memory_gone;  ///< READ: the memory no longer exists
   bool abandoned;    ///< READ: its bytes are discarded when they arrive
@@ -50,6 +54,9 @@ struct SendSlot {
     software::BindRequest bind;
   };
 
+  /// Of an atomic, which has a single entry: they lie where its second one would.
+  AtomicOperands operands() const;
+  void set_operands(const AtomicOperands& operands);
   /// Writes the segments of [offset, offset + bytes) of its local memory to `to`, which has room for kMaxSge.
   /// Returns their number.
   std::size_t segments(std::uint32_t offset, std::uint32_t bytes, iovec* to);
@@ -70,8 +77,19 @@ class SendQueue {
 
   bool all_started() const { return at_.all_started(); }
   SendSlot& next() { return slot(at_.started); }
-  /// Whether next() has to wait for earlier READs.
+  /// Whether next() has to wait for earlier READs, or for what the peer understands.
   bool must_wait();
+  /// Whether next() needs what not every peer understands, and the peer has not been asked.
+  bool needs_features() { return needed_features(next().opcode) != 0 && !features_asked_; }
+  /// Whether the peer has answered, and does not understand next().
+  bool lacks_features();
+  /// Gives the question for features its number.
+  std::uint32_t begin_features_question();
+  /// Returns false when the peer has not been asked, or has answered already.
+  bool know_features(std::uint32_t bits) {
+    features_ = bits;
+    return features_asked_ && !features_known();
+  }
   /// Gives next() its number on the wire.
   void begin();
   /// Notes that this number of further bytes of next() has been put into frames.
@@ -109,6 +127,8 @@ class SendQueue {
 
  private:
   SendSlot& slot(std::uint64_t index) { return slots_[at_.slot(index)]; }
+  static std::uint32_t needed_features(Opcode opcode);
+  bool features_known() const { return features_asked_ && is_behind(features_number_); }
   WcStatus check(const SendWr& wr, std::uint64_t bytes) const;
   bool is_over(const SendSlot& slot) const;
   bool is_behind(std::uint32_t number) const { return static_cast<std::int32_t>(acked_ - number) > 0; }
@@ -120,6 +140,9 @@ class SendQueue {
   std::uint32_t next_number_, acked_;             ///< 0 follows 2^32 - 1
   std::array<std::uint64_t, kReadsMax> reads_{};  ///< slots of READs that wait for bytes, oldest first
   std::uint32_t reads_head_ = 0, reads_tail_ = 0;
+  std::uint32_t features_ = 0;         ///< of the peer, once it has answered
+  std::uint32_t features_number_ = 0;  ///< number of the question for them
+  bool features_asked_ = false;
 };
 
 }  // namespace rdma_rpc::fabric::tcp

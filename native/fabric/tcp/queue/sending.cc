@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "fabric/tcp/queue/queue_pair.h"
 
@@ -72,11 +73,24 @@ bool QueuePair::form() {
 /// First executes the local requests that come next.
 QueuePair::NextRequest QueuePair::next_request() {
   carry_out_local();
-  if (sends_.all_started() || sends_.next().status != WcStatus::success || sends_.must_wait())
+  if (sends_.all_started() || sends_.next().status != WcStatus::success) return NextRequest::waits;
+  if (sends_.must_wait()) {
+    look_at_features();
     return NextRequest::waits;
+  }
   const SendSlot& slot = sends_.next();
   if (slot.begun) return NextRequest::under_way;
   return is_small(slot) ? NextRequest::small : NextRequest::bulk;
+}
+
+/// The next request waits. If it waits because the peer may not understand it, the peer is asked; a peer that
+/// has answered and does not understand it is never sent it.
+void QueuePair::look_at_features() {
+  if (sends_.needs_features()) acks_.question = asks_for_features_ = true;
+  if (!sends_.lacks_features()) return;
+  lacks_feature_ = true;
+  sends_.next().status = WcStatus::loc_qp_op_err;
+  carry_out_local();
 }
 
 /// Decides which frame is next, one frame at a time, since the choice depends on the frame before it: a local
@@ -105,6 +119,7 @@ bool QueuePair::add(FrameKind kind) {
       return true;
     case FrameKind::ack:
       acks_.owed = false;
+      if (std::exchange(acks_.features, false)) batch_.add_frame({.op = Op::features, .extra = kFeatureBits});
       batch_.add_frame({.op = Op::ack, .number = incoming_.handled()});
       return true;
     case FrameKind::question:
@@ -127,6 +142,11 @@ bool QueuePair::add(FrameKind kind) {
 /// Adds a WRITE of 0 bytes, sent for its ack.
 void QueuePair::add_question() {
   acks_.question = false;
+  if (std::exchange(asks_for_features_, false)) {
+    const std::uint32_t number = sends_.begin_features_question();
+    return batch_.add_frame(
+        {.op = Op::write, .flags = flag_ack, .number = number, .key = kFeaturesKey, .addr = kFeaturesAddr});
+  }
   if (sends_.is_unacked())
     batch_.add_frame({.op = Op::write, .flags = flag_ack, .number = sends_.begin_own()});
 }
@@ -136,6 +156,7 @@ void QueuePair::add_request() {
   SendSlot& slot = sends_.next();
   if (!slot.begun) sends_.begin();
   Header header{.number = slot.number};
+  if (is_atomic(slot.opcode)) return add_atomic(slot);
   if (slot.opcode == Opcode::rdma_read) {
     header.op = Op::read;
     header.flags = slot.signaled && slot.bytes == 0 ? flag_ack : 0;
@@ -157,6 +178,7 @@ void QueuePair::add_request() {
     header.op = Op::send;
     header.addr = slot.moved;
     if (slot.opcode == Opcode::send_with_inv) header.flags = flag_invalidate;
+    if (slot.opcode == Opcode::send_with_imm) header.flags = flag_immediate;
   }
   if (header.flags != 0) header.extra = slot.extra;
   if (last && (slot.signaled || acks_.asks())) header.flags |= flag_ack;
@@ -169,9 +191,35 @@ void QueuePair::add_request() {
   if (last) sends_.started();
 }
 
+void QueuePair::add_atomic(const SendSlot& slot) {
+  const AtomicOperands operands = slot.operands();
+  batch_.add_frame({.op = Op::atomic,
+                    .bytes = sizeof operands,
+                    .number = slot.number,
+                    .key = slot.key,
+                    .addr = slot.remote_addr,
+                    .total = sizeof operands,
+                    .extra = slot.opcode == Opcode::atomic_fetch_and_add ? kFetchAndAdd : kCompareAndSwap});
+  batch_.add_segment(&operands, sizeof operands);
+  sends_.started();
+}
+
+/// Carries out the atomic that is next, and adds its answer.
+void QueuePair::add_atomic_answer() {
+  const PeerReads::Answer answer = peer_reads_.oldest();
+  peer_reads_.oldest_is_done();
+  const SendWr::Atomic operands{answer.operands.compare_add, answer.operands.swap};
+  auto* const word = reinterpret_cast<std::uint64_t*>(answer.addr);
+  const std::uint64_t before = software::update(word, answer.atomic, operands);
+  batch_.add_frame({.op = Op::data, .bytes = answer.left, .number = answer.number, .total = answer.left});
+  batch_.add_segment(&before, sizeof before);
+}
+
 void QueuePair::add_answer() {
   PeerReads::Answer& answer = peer_reads_.oldest();
-  if (!device_.keys().remote_ok(answer.key, qp_num_, answer.addr, answer.left, access_remote_read)) {
+  const bool atomic = answer.op == Op::atomic;
+  if (!device_.keys().remote_ok(answer.key, qp_num_, answer.addr, answer.left,
+                                atomic ? access_remote_atomic : access_remote_read)) {
     peer_reads_.clear();
     refuse(answer.number, WcStatus::rem_access_err);
     return wants_turn();
@@ -184,6 +232,7 @@ void QueuePair::add_answer() {
                              .addr = answer.moved,
                              .total = answer.left});
   }
+  if (atomic) return add_atomic_answer();
   const std::uint32_t bytes = std::min(answer.left, kFrameBytesMax);
   batch_.add_frame(
       {.op = Op::data, .bytes = bytes, .number = answer.number, .addr = answer.moved, .total = answer.left},

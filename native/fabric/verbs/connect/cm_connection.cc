@@ -166,7 +166,7 @@ std::string CmConnection::move_to(ibv_qp_state state) {
     return "the queue pair that rdma_cm found is not the one of the handshake";
   attr.rq_psn = peer_.psn;
   attr.sq_psn = qp_.address().psn;
-  attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+  attr.qp_access_flags = qp_.remote_rights();
   const auto mtu = static_cast<ibv_mtu>(std::min(device.port().address.mtu, peer_.mtu));
   attr.path_mtu = std::min(attr.path_mtu, mtu);
   attr.max_dest_rd_atomic = parameters().responder_resources;

@@ -214,10 +214,11 @@ std::size_t CompletionQueue::poll_failed(std::span<Wc> out) {
   return count;
 }
 
-bool CompletionQueue::arm() {
+bool CompletionQueue::arm(bool solicited_only) {
   device_.watchdog().start();
   for (const auto& device_cq : device_cqs_) {
-    if (stash_cq_ != nullptr || ibv_req_notify_cq(device_cq->cq.get(), 0) != 0) return false;
+    if (stash_cq_ != nullptr || ibv_req_notify_cq(device_cq->cq.get(), solicited_only ? 1 : 0) != 0)
+      return false;
     if (ibv_poll_cq(device_cq->cq.get(), 1, &stash_) > 0) stash_cq_ = device_cq.get();
   }
   return stash_cq_ == nullptr &&

@@ -32,7 +32,8 @@ class CompletionQueue final : public fabric::CompletionQueue {
   bool open();
 
   std::size_t poll(std::span<Wc> out) override;
-  bool arm() override;
+  bool arm() override { return arm(false); }
+  bool arm_solicited() override { return arm(true); }
   void acknowledge() override;
   int fd() const override { return epoll_; }
 
@@ -52,6 +53,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   void forget(const QueuePair& qp);
 
  private:
+  bool arm(bool solicited_only);
   DeviceCq* add_device_cq(std::uint32_t entries);
   std::size_t poll(DeviceCq& device_cq, std::span<Wc> out);
   bool translate(const ibv_wc& from, Wc& to) const;

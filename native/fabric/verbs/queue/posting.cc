@@ -10,6 +10,8 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
+constexpr std::uint64_t kAtomicBytes = sizeof(std::uint64_t);
+
 std::uint64_t total(std::span<const Sge> sges) {
   std::uint64_t bytes = 0;
   for (const Sge& sge : sges) bytes += sge.length;
@@ -25,6 +27,16 @@ WcStatus QueuePair::check(const SendWr& wr, std::uint64_t bytes) const {
     case Opcode::send:
     case Opcode::rdma_write:
       break;
+    case Opcode::send_with_imm:
+      if (!can.send_immediate) return bad;
+      break;
+    // Not every driver refuses another length or address, or says which of them is wrong.
+    case Opcode::atomic_cmp_and_swp:
+    case Opcode::atomic_fetch_and_add:
+      return can.atomics && !wr.inline_data && wr.sges.size() == 1 && bytes == kAtomicBytes &&
+                     wr.remote_addr % kAtomicBytes == 0
+                 ? good
+                 : bad;
     case Opcode::rdma_read:
       return wr.inline_data || wr.sges.size() > can.max_sge_read ? bad : good;
     case Opcode::send_with_inv:
@@ -63,6 +75,7 @@ void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
   if (from.signaled) to.send_flags |= IBV_SEND_SIGNALED;
   if (from.inline_data) to.send_flags |= IBV_SEND_INLINE;
   if (from.fence) to.send_flags |= IBV_SEND_FENCE;
+  if (from.solicited) to.send_flags |= IBV_SEND_SOLICITED;
   to.sg_list = sges;
   for (const Sge& sge : from.sges) {
     // An empty entry would mean 2 GiB to InfiniBand, and crashes the kernel with soft-iWARP.
@@ -80,6 +93,16 @@ void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
       break;
     case Opcode::rdma_read:
       to.opcode = IBV_WR_RDMA_READ;
+      break;
+    case Opcode::send_with_imm:
+      to.opcode = IBV_WR_SEND_WITH_IMM;
+      to.imm_data = htonl(from.imm);
+      break;
+    case Opcode::atomic_cmp_and_swp:
+    case Opcode::atomic_fetch_and_add:
+      to.opcode =
+          from.opcode == Opcode::atomic_cmp_and_swp ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD;
+      to.wr.atomic = {from.remote_addr, from.atomic.compare_add, from.atomic.swap, from.rkey};
       break;
     case Opcode::send_with_inv:
       to.opcode = IBV_WR_SEND_WITH_INV;

@@ -10,7 +10,7 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-constexpr std::uint32_t kRemoteRights = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+constexpr unsigned kRemoteRights = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 
 }  // namespace
 
@@ -62,11 +62,15 @@ std::uint32_t QueuePair::device_sends(const QpOptions& options, const Device& de
                   device.capabilities().max_qp_wr);
 }
 
+unsigned QueuePair::remote_rights() const {
+  return kRemoteRights | (device_.capabilities().atomics ? unsigned{IBV_ACCESS_REMOTE_ATOMIC} : 0u);
+}
+
 bool QueuePair::move_to_init() {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = device_.port().number;
-  attr.qp_access_flags = kRemoteRights;
+  attr.qp_access_flags = remote_rights();
   return ibv_modify_qp(qp_.get(), &attr,
                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0;
 }
@@ -131,6 +135,23 @@ void QueuePair::to_error() {
   sends_.flush_held();
   if (workaround_ != nullptr) workaround_->failed();
   cq_.has_failed(*this);
+}
+
+std::string QueuePair::move_to(QpState state) {
+  const bool stops = state_ == QpState::rts && state == QpState::sqd;
+  const bool goes_on = state_ == QpState::sqd && state == QpState::rts;
+  const std::string& name = device_.capabilities().name;
+  if (state == QpState::reset) return device_.capabilities().why_not(Feature::reset);
+  if (!stops && !goes_on)
+    return name + ": a queue pair in " + to_string(state_) + " cannot be moved to " + to_string(state);
+  ibv_qp_attr attr{};
+  attr.qp_state = stops ? IBV_QPS_SQD : IBV_QPS_RTS;
+  attr.en_sqd_async_notify = 1;
+  const int error = ibv_modify_qp(qp_.get(), &attr, IBV_QP_STATE | (stops ? IBV_QP_EN_SQD_ASYNC_NOTIFY : 0));
+  if (error != 0)
+    return name + " does not move a queue pair to " + to_string(state) + ": " + std::strerror(error);
+  state_ = state;
+  return "";
 }
 
 void QueuePair::lose_device(const std::string& why) {

@@ -39,11 +39,14 @@ class QueuePair final : public fabric::QueuePair {
   bool may_hold_messages(std::uint64_t mark) const override { return !device_cq_.taken.has_passed(mark); }
   std::uint64_t message_mark() const override { return device_cq_.taken.mark(device_cq_.entries); }
   void to_error() override;
+  std::string move_to(QpState state) override;
 
   // For the connection, and for events of the device:
   ibv_qp* get() const { return qp_.get(); }
   const Address& address() const { return address_; }
   const std::optional<FirstWords>& first_words() const { return words_; }
+  /// What the peer may ever be given on it; keys decide about each request.
+  unsigned remote_rights() const;
   void connected() { state_ = QpState::rts; }
   /// Goes to ERR for a reason that no completion reports. The first reason is kept.
   void fail(const std::string& why);

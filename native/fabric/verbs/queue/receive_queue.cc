@@ -2,6 +2,8 @@
 #include "fabric/verbs/queue/receive_queue.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "fabric/verbs/queue/completion_queue.h"
 
@@ -18,12 +20,23 @@ ReceiveQueue::ReceiveQueue(Device& device, CompletionQueue& cq, SrqPtr srq, std:
   free_.reserve(capacity);
   for (std::uint32_t number = capacity; number-- > 0;) free_.give(number);
   cq_.share_receives(this);
+  device_.enter(*this);
   ++device_.counts().receive_queues;
 }
 
 ReceiveQueue::~ReceiveQueue() {
   cq_.share_receives(nullptr);
+  device_.leave(*this);
   --device_.counts().receive_queues;
+}
+
+std::string ReceiveQueue::arm_limit(std::uint32_t receives) {
+  ibv_srq_attr attr{};
+  attr.srq_limit = receives;
+  const int error = ibv_modify_srq(srq_.get(), &attr, IBV_SRQ_LIMIT);
+  return error == 0 ? ""
+                    : device_.capabilities().name + " takes no limit of " + std::to_string(receives) +
+                          " shared receives: " + std::strerror(error);
 }
 
 std::size_t ReceiveQueue::post(std::span<const RecvWr> requests) {

@@ -21,6 +21,7 @@ class ReceiveQueue final : public fabric::ReceiveQueue {
   ~ReceiveQueue() override;
 
   std::size_t post(std::span<const RecvWr> requests) override;
+  std::string arm_limit(std::uint32_t receives) override;
 
   const SrqPtr& srq() const { return srq_; }
   /// The id of a work request is formed as for queue pairs, with a slot that no queue pair has.

@@ -28,7 +28,7 @@ TEST(ShmHostile, ABadCellEndsTheQueuePairAndNothingElse) {
   using Kind = shm::CellKind;
   const Row rows[] = {
       {"no kind", {1, 8, Kind{0}, false}, {}, WcStatus::general_err},
-      {"unknown kind", {1, 8, Kind{4}, false}, {}, WcStatus::general_err},
+      {"unknown kind", {1, 8, Kind{5}, false}, {}, WcStatus::general_err},
       {"another unknown kind", {1, 8, Kind{127}, true}, {}, WcStatus::general_err},
       {"more than the cells of a message hold",
        {1, shm::kInlineMax + 1, Kind::send, false},

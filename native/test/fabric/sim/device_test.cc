@@ -129,8 +129,9 @@ TEST(SimDevice, ADeviceThatExposesOnlyItsOwnMemoryReportsIt) {
 TEST(SimDevice, QueuesOutsideTheLimitAreRefused) {
   SimPair pair;
   const std::uint32_t limit = pair.client.device->capabilities().max_qp_wr;
-  for (const QpOptions& options :
-       {QpOptions{0, 1}, QpOptions{1, 0}, QpOptions{limit + 1, 1}, QpOptions{1, limit + 1}}) {
+  using Depths = std::pair<std::uint32_t, std::uint32_t>;
+  for (const auto& [sends, receives] : {Depths{0, 1}, {1, 0}, {limit + 1, 1}, {1, limit + 1}}) {
+    const QpOptions options{.send_wr_max = sends, .recv_wr_max = receives};
     std::string error;
     EXPECT_EQ(pair.client.device->create_qp(*pair.client.cq, options, &error), nullptr);
     EXPECT_NE(error.find("max_qp_wr"), std::string::npos) << error;

@@ -19,7 +19,8 @@ SimOptions modest() {
   caps.max_sge = 6;
   caps.max_sge_read = 1;
   caps.max_rd_atomic = 1;
-  caps.immediate = false;
+  caps.immediate = caps.send_immediate = false;
+  caps.atomics = caps.uc = caps.ud = caps.multicast = false;
   caps.windows = false;
   caps.exposes_any_memory = false;
   caps.read_sink_needs_remote_write = true;

@@ -146,6 +146,11 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   bool refused_with(const Wc& wc, WcStatus status) const;
   /// Checks that both queue pairs have gone to ERR, and removes their flushed receives.
   void expect_both_dead();
+  // features.cc
+  WcStatus outcome(SendWr wr, std::uint32_t rights);
+  bool sleeps_through_a_message();
+  std::string attempt(Feature feature);
+
   std::size_t case_stride() const { return fabric_->case_stride(); }
   void settle_without_polling() { fabric_->pump(); }
   /// Executes everything that can be executed; completions stay in `completions`.

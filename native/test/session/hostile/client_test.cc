@@ -1,5 +1,5 @@
-// A hostile client against a server session: requests, gather entries and reply buffers that lie, and credits
-// that never come back.
+// A hostile client against a server session: false requests, gather entries and reply buffers, and credits
+// that are never returned.
 #include <gtest/gtest.h>
 
 #include "session/hostile/hostile.h"
@@ -16,7 +16,8 @@ FrameBytes bulk_request(std::uint32_t call, const std::vector<wire::GatherEntry>
   return frame;
 }
 
-/// CreditPool a reply buffer for the answer to call 0, and returns the key that this invalidates; 0: none.
+/// Grants a reply buffer for the response to call 0. Returns the key that the response invalidates, 0 for
+/// none.
 std::uint32_t key_of_answer(Scene& s, std::uint32_t bytes) {
   const std::uint32_t reply_buffer = s.peer.expose(4096, bytes, fabric::access_remote_write);
   s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0, wire::has_reply_buffer))
@@ -27,7 +28,7 @@ std::uint32_t key_of_answer(Scene& s, std::uint32_t bytes) {
   return response ? response->invalidated_rkey : 0;
 }
 
-/// What stands behind the frame's list: the bytes of the gather entries that it carries.
+/// The bytes of inline gather entries, which follow the gather list of the frame.
 FrameBytes carrying(const std::vector<wire::GatherEntry>& gather_entries, std::size_t bytes) {
   return bulk_request(0, gather_entries).pad(bytes);
 }
@@ -49,12 +50,12 @@ const Trick kClientTricks[] = {
        const auto ask = s.peer.receive(FrameType::reply_buffer_request);
        ASSERT_TRUE(ask.has_value());
        EXPECT_EQ(ask->frame.header.method, 3000u);
-       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0)));  // no memory here
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0)));  // the client has no memory
        s.run();
        const auto response = s.peer.receive(FrameType::response);
        ASSERT_TRUE(response.has_value());
        EXPECT_EQ(response->frame.header.method, 8u);
-       EXPECT_EQ(response->invalidated_rkey, 0u) << "a refusal names no key";
+       EXPECT_EQ(response->invalidated_rkey, 0u) << "a refusal invalidates no key";
      },
      true},
     {"AlignedOfTwoGatherEntries", "",
@@ -66,7 +67,7 @@ const Trick kClientTricks[] = {
        frame.bytes[1] |= std::byte{wire::aligned};
        s.peer.send(frame);
        s.run();
-       // as long an answer: the second is at 1024
+       // a response of the same length: the second buffer is at 1024
        const auto ask = s.peer.receive(FrameType::reply_buffer_request);
        ASSERT_TRUE(ask.has_value());
        EXPECT_EQ(ask->frame.header.method, 1024u + 2000u);
@@ -90,7 +91,7 @@ const Trick kClientTricks[] = {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(carrying({{0, 5, 0}, {s.peer.address(0), 3000, key}}, 5));
        s.run();
-       EXPECT_EQ(key_of_answer(s, 3005), key) << "of the first gather entry that has one";
+       EXPECT_EQ(key_of_answer(s, 3005), key) << "the key of the first gather entry that has one";
      },
      true},
     {"InlineEntriesLongerThanTheFrame", "do not add up to the frame",
@@ -107,7 +108,7 @@ const Trick kClientTricks[] = {
      [](Scene& s) {
        s.peer.send(carrying({{0, 100, 0}, {0, 50, 0}}, 150));
      }},
-    {"InlineEntryWithAnAddress", "address of a gather entry that the frame carries",
+    {"InlineEntryWithAnAddress", "inline gather entry with an address",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(carrying({{s.peer.address(0), 10, 0}, {s.peer.address(0), 3000, key}}, 10));
@@ -134,9 +135,9 @@ const Trick kClientTricks[] = {
      [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::cancel, wire::call_word(1, 9), 1))); }},
     {"ReplyBufferForNoCall", "",
      [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::reply_buffer, wire::call_word(1, 9), 0))); }},
-    {"ReplyBufferThatNobodyAskedFor", "not asked for",
+    {"ReplyBufferThatWasNotRequested", "not asked for",
      [](Scene& s) {
-       // Its READ hangs as long as the world stands still, so the call stays as it is.
+       // Its READ does not complete while the world is stopped, so the call stays in this state.
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        const memory::BlockId hog = s.victim.context->arena().alloc(8 << 20);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
@@ -145,7 +146,7 @@ const Trick kClientTricks[] = {
        s.run();
        s.victim.context->arena().release(hog);
      }},
-    {"ReplyBufferShorterThanAskedFor", "shorter than asked for",
+    {"ReplyBufferShorterThanRequested", "smaller than requested",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
@@ -167,7 +168,7 @@ const Trick kClientTricks[] = {
        const std::uint32_t reply_buffer = s.peer.expose(4096, 3000, fabric::access_remote_write);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
        s.run();
-       // The second one finds the call answered, as one that crossed the answer would.
+       // The second CANCEL finds the call answered, like one that has crossed the response.
        for (int i = 0; i < 2; ++i) {
          s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0, wire::has_reply_buffer))
                          .add(wire::ReplyBuffer{s.peer.address(4096), 3000, reply_buffer}));
@@ -214,7 +215,7 @@ const Trick kClientTricks[] = {
      }},
     {"FramesWithoutCredits", "frame beyond the credits",
      [](Scene& s) {
-       // It returns no credits, so that in the end none can be returned to it, and goes on all the same.
+       // The peer returns no credits, so in the end none can be returned to it, but it goes on sending.
        for (int i = 0; i < 2000 && s.peer.alive(); ++i) {
          s.peer.send(FrameBytes(header(FrameType::cancel, wire::call_word(1, 9), 1)));
          s.run();
@@ -226,7 +227,7 @@ const Trick kClientTricks[] = {
      [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::credit, 0, 0, 0, 0xffff))); }},
     {"FramesBeyondTheCredits", "send failed",
      [](Scene& s) {
-       // The victim does not turn meanwhile, so it posts no receive again.
+       // The victim has no turn in this time, so it reposts no receive.
        for (std::uint32_t i = 0; i <= kInflight + kControlReceives; ++i) {
          s.peer.send(FrameBytes(header(FrameType::cancel, 3, 1)));
        }
@@ -246,8 +247,8 @@ TEST_P(HostileClient, HurtsOnlyItsOwnSession) {
   play(GetParam(), false);
 }
 
-TEST(HostileClientStalls, AndTheLineOfItsAnswersHasAnEnd) {
-  // It never gives a credit back and reuses its slot at once, by cancelling what it has asked for.
+TEST(HostileClientStalls, AndTheQueueOfItsAnswersIsLimited) {
+  // The client never returns a credit, and reuses its slot at once by cancelling its requests.
   Scene scene(false);
   for (std::uint32_t i = 0; i < 400 && scene.peer.alive() && !scene.victim.is_down(scene.session); ++i) {
     scene.peer.request(wire::call_word(0, i));
@@ -260,7 +261,8 @@ TEST(HostileClientStalls, AndTheLineOfItsAnswersHasAnEnd) {
 }
 
 TEST(HostileClientStalls, AndHoldsSendSlotsOnlyForATime) {
-  // It asks until its answers wait for credits, which it never gives: the slots they wait in belong to all.
+  // The client sends requests until responses wait for credits, which it never returns. The waiting responses
+  // hold send slots that all sessions share.
   Scene scene(false);
   const std::uint32_t free = scene.victim.free_slots();
   for (std::uint32_t i = 0; i < kInflight + kControlReceives; ++i) {
@@ -271,9 +273,9 @@ TEST(HostileClientStalls, AndHoldsSendSlotsOnlyForATime) {
   }
   EXPECT_LT(scene.victim.free_slots(), free);
   let_pass(scene.pair.world, {&scene.victim}, kNoCreditNs - 1'000'000'000);
-  EXPECT_FALSE(scene.victim.is_down(scene.session)) << "that may be a thread that is stopped";
+  EXPECT_FALSE(scene.victim.is_down(scene.session)) << "the peer may only be stopped";
   let_pass(scene.pair.world, {&scene.victim}, 2'000'000'000);
-  scene.expect_dies("has returned no credits for 120 s");  // and audits the slots
+  scene.expect_dies("has returned no credits for 120 s");  // also checks the slots
 }
 
 TEST(HostileClientStalls, AndHoldsTheLastSendSlotForAShorterTime) {
@@ -284,7 +286,7 @@ TEST(HostileClientStalls, AndHoldsTheLastSendSlotForAShorterTime) {
     while (scene.peer.receive()) {
     }
   }
-  // The others are used, too.
+  // The other slots are used, too.
   std::int32_t& free = scene.victim.context->control()[boundary::ctl::free_slots];
   const std::int32_t others = std::exchange(free, 0);
   let_pass(scene.pair.world, {&scene.victim}, kNoCreditShortNs - 1'000'000'000);
@@ -294,12 +296,13 @@ TEST(HostileClientStalls, AndHoldsTheLastSendSlotForAShorterTime) {
   scene.expect_dies("has returned no credits for 30 s");
 }
 
-TEST(HostileClientStalls, AndItsCancelledRequestsDoNotFillTheLineForMemory) {
+TEST(HostileClientStalls, AndItsCancelledRequestsDoNotFillTheQueueForMemory) {
   Scene scene(false);
   const memory::BlockId hog = scene.victim.context->arena().alloc(8 << 20);
   const std::uint32_t key = scene.peer.expose(0, 3000, fabric::access_remote_read);
   for (std::uint32_t i = 0; i < 50; ++i) {
-    // The first waits for ever at the head of the line, the others come and go.
+    // The first request waits for ever at the head of the queue; the others are cancelled one after the
+    // other.
     scene.peer.send(bulk_request(wire::call_word(i == 0 ? 0 : 1, i), {{scene.peer.address(0), 3000, key}}));
     if (i != 0) scene.peer.send(FrameBytes(header(FrameType::cancel, wire::call_word(1, i), 1)));
     scene.run();

@@ -1,6 +1,6 @@
-// A peer that sends frames beyond its credits, for every way in which a session keeps what it has received:
-// in receives of its own or in those that sessions share, read in place or copied first, sealed or in the
-// clear. Frames are counted before anything is copied, so only that session ends.
+// A peer that sends frames beyond its credits, for every way in which a session stores received frames: in
+// own or shared receives, read in place or copied first, sealed or not. Frames are counted before anything is
+// copied, so only that session ends.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -22,7 +22,7 @@ constexpr ReceiveMode kReceives[] = {
     {"SharedSealed", true, false, true}, {"SharedCopiedSealed", true, true, true},
 };
 
-/// One session whose peer is scripted, beside an honest pair. The peer gives no credit back, and goes on.
+/// One session with a scripted peer, beside an honest pair. The peer returns no credit and goes on sending.
 struct Greedy {
   Greedy(const ReceiveMode& receives, bool victim_is_client)
       : scene(victim_is_client, options_of(receives), receives.shared, seal_of(receives)) {
@@ -77,8 +77,8 @@ INSTANTIATE_TEST_SUITE_P(Of, FrameBeyondTheCredits,
                                   std::get<0>(info.param).name;
                          });
 
-/// Each frame is read at once and its receive posted again. The credit for it cannot be returned in the end,
-/// since the peer returns none.
+/// Each frame is read at once, and its receive is reposted. In the end its credit cannot be returned, since
+/// the peer returns none either.
 TEST_P(FrameBeyondTheCredits, EndsTheSessionWhenFramesAreReadAtOnce) {
   Greedy greedy(receives(), victim_is_client());
   EXPECT_EQ(greedy.session().receives().shares(), receives().shared);
@@ -88,18 +88,19 @@ TEST_P(FrameBeyondTheCredits, EndsTheSessionWhenFramesAreReadAtOnce) {
     while (greedy.scene.peer.receive()) {
     }
   }
-  EXPECT_GT(sent, static_cast<int>(kInflight + kControlReceives)) << "those it has been granted are good";
+  EXPECT_GT(sent, static_cast<int>(kInflight + kControlReceives))
+      << "frames within the credits must be accepted";
   greedy.scene.expect_dies("frame beyond the credits");
 }
 
-/// Segments of a message stay in their receives until it is whole. With receives of its own the session has
-/// no more than the peer has credits for (FramesBeyondTheCredits), with shared ones the device has plenty.
+/// Segments stay in their receives until their message is complete. A session with own receives has no more
+/// of them than the peer has credits; with shared ones the device has many more.
 TEST_P(FrameBeyondTheCredits, EndsTheSessionWhenFramesAreKept) {
   if (!receives().shared) return;
   Greedy greedy(receives(), victim_is_client());
   ASSERT_TRUE(greedy.session().receives().shares());
   for (std::uint32_t i = 0; i < kInflight + kControlReceives; ++i) {
-    // Longer than what goes to the places for short messages: the receive of such a one is posted at once.
+    // Longer than a short message, whose receive would be reposted at once.
     greedy.send(FrameBytes(header(FrameType::segment, 0, 0)).pad(ShortMessages::kBytesMax));
     ASSERT_FALSE(greedy.is_down()) << i << ": " << greedy.scene.victim.why_down(greedy.scene.session);
   }
@@ -107,9 +108,9 @@ TEST_P(FrameBeyondTheCredits, EndsTheSessionWhenFramesAreKept) {
   greedy.scene.expect_dies("frame beyond the credits");
 }
 
-/// A receive that is given back twice must not be posted twice: two frames would land in it.
-TEST_P(FrameBeyondTheCredits, AndAReceiveThatNothingLiesInCannotBeGivenBack) {
-  if (!receives().copied && !receives().sealed) return;  // nothing is taken in exchange
+/// A receive that is released twice must not be posted twice, or two frames would be written to it.
+TEST_P(FrameBeyondTheCredits, AndAReceiveWithoutAFrameCannotBeReleased) {
+  if (!receives().copied && !receives().sealed) return;  // there is no copy that could be released twice
   Greedy greedy(receives(), victim_is_client());
   greedy.session().recycle(ReceiveSlot::copy(0));
   EXPECT_EQ(greedy.session().receives().kept(), 0u);

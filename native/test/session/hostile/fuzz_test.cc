@@ -1,4 +1,4 @@
-// A hostile peer that says anything at all, from a seed.
+// A hostile peer that sends random frames, from a seed.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -8,7 +8,7 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-/// Frames of a grammar that is half right, so that they get further than garbage would.
+/// Frames that are half right, so that they get further than random bytes.
 FrameBytes random_frame(std::mt19937_64& random, std::uint32_t key, std::uint64_t addr) {
   const auto any = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
   const std::uint32_t call = wire::call_word(any(kInflight + (any(20) == 0)), any(4));
@@ -35,7 +35,7 @@ FrameBytes random_frame(std::mt19937_64& random, std::uint32_t key, std::uint64_
   if (gather_entries) {
     const std::uint32_t count = 1 + any(3);
     frame.add(wire::GatherListHead{length * count + (any(10) == 0), count});
-    // One of them in the frame, often.
+    // One of the gather entries is often inline.
     const std::uint32_t inlined = any(2) == 0 ? any(count + 1) : count;
     for (std::uint32_t i = 0; i < count; ++i)
       frame.add(i == inlined ? wire::GatherEntry{any(20) == 0 ? addr : 0, length, 0}
@@ -84,7 +84,8 @@ TEST(HostileFuzz, ThousandsOfFramesHurtOnlyTheirSession) {
       pair.run();
       deaths += victim.is_down(session);
       for (const std::uint64_t id : ids) {
-        // What such a server claims is its own affair; that the call ended once is ours.
+        // The result may be anything, since such a server may claim anything. But the call must end exactly
+        // once.
         EXPECT_EQ(pair.call(id).last_events, 1);
         pair.call(id).processed = Processed::maybe;
       }

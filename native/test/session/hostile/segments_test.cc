@@ -1,4 +1,4 @@
-// Segments of a peer that breaks their rules, or ends no message: a client's, and a server's.
+// Segments from a peer that breaks their rules or never completes a message, as client and as server.
 #include <gtest/gtest.h>
 
 #include "session/hostile/hostile.h"
@@ -19,7 +19,7 @@ const Trick kClientTricks[] = {
        s.run();
        EXPECT_EQ(s.victim.reassembled_messages, 1);
        const auto ask =
-           s.peer.receive(FrameType::reply_buffer_request);  // this client has not said that it takes them
+           s.peer.receive(FrameType::reply_buffer_request);  // this client has not said that it supports them
        ASSERT_TRUE(ask.has_value());
        EXPECT_EQ(ask->frame.header.method, 2400u);
        s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0)));
@@ -30,7 +30,7 @@ const Trick kClientTricks[] = {
          s.peer.send(segment(0, 20));
          s.run();
        }
-       EXPECT_EQ(s.victim.session(s.session).receives().kept(), 15u) << "of its own credits";
+       EXPECT_EQ(s.victim.session(s.session).receives().kept(), 15u) << "the receives of its credits";
        s.peer.request(0, 20);
        s.run();
        EXPECT_EQ(s.victim.session(s.session).receives().kept(), 0u);
@@ -56,7 +56,7 @@ const Trick kClientTricks[] = {
        s.peer.send(segment(0, 100));
        s.peer.send(FrameBytes(header(FrameType::credit, 0, 0)));
      }},
-    {"SegmentsOfAMessageInGatherEntries", "segments of a message that is elsewhere",
+    {"SegmentsOfAMessageInGatherEntries", "segments before a frame whose message is not in it",
      [](Scene& s) {
        s.peer.send(segment(0, 100));
        s.peer.send(FrameBytes(header(FrameType::request, 0, 7, wire::has_gather_list))
@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Tries, SegmentsOfAServer, testing::ValuesIn(kServerTric
                          [](const auto& info) { return std::string(info.param.name); });
 TEST_P(SegmentsOfAServer, HurtOnlyItsOwnSession) { play(GetParam(), true); }
 
-// More than any number of credits could bring.
+// More segments than any number of credits allows.
 TEST(Segments, AreLimited) {
   const std::vector<std::byte> bytes(kSegmentedBytesMax);
   session::Segments many, long_ones;

@@ -1,5 +1,5 @@
-// A hostile server against a client session: answers that nobody waits for, keys and reply buffers that are
-// not its own.
+// A hostile server against a client session: responses to calls that do not wait, and keys and reply buffers
+// of other calls.
 #include <gtest/gtest.h>
 
 #include "session/hostile/hostile.h"
@@ -67,7 +67,7 @@ const Trick kServerTricks[] = {
        s.request({});
        s.peer.respond(first.frame.header.call);
        s.run();
-       s.peer.respond(first.frame.header.call);  // one cancelled call, one late answer
+       s.peer.respond(first.frame.header.call);  // the one late response of the cancelled call
      }},
     {"ResponseToAFutureCallAfterACancel", "waits for none",
      [](Scene& s) {
@@ -85,7 +85,7 @@ const Trick kServerTricks[] = {
        s.ran(s.id);
        s.peer.respond(first.frame.header.call, 0, key);
        s.run();
-       const auto second = s.request({.request_bytes = 2000});  // the same window, bound again
+       const auto second = s.request({.request_bytes = 2000});  // the same window, bound for another call
        s.peer.respond(second.frame.header.call, 0, key);
      },
      true},
@@ -104,7 +104,7 @@ const Trick kServerTricks[] = {
        s.run();
        honest.read(gather_entry.addr, gather_entry.length, gather_entry.rkey);
        s.run();
-       EXPECT_EQ(honest.outcome(), WcStatus::success) << "its window is as it was";
+       EXPECT_EQ(honest.outcome(), WcStatus::success) << "its window is unchanged";
        s.ran(id);
        honest.respond(request->frame.header.call, 0, gather_entry.rkey);
        s.run();
@@ -152,7 +152,7 @@ const Trick kServerTricks[] = {
      }},
     {"WrittenIntoAReplyBufferThatWasReplaced", "beyond its reply buffer",
      [](Scene& s) {
-       // The arena has no room for the second reply buffer, so the call waits with none.
+       // The arena has no room for the second reply buffer, so the call waits without one.
        const memory::BlockId hog = s.victim.context->arena().alloc(7 << 20);
        const auto request = s.request({.given_reply_buffer = 4096});
        s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, request.frame.header.call, 4 << 20)));
@@ -282,18 +282,18 @@ TEST_P(HostileServer, HurtsOnlyItsOwnSession) {
   play(GetParam(), true);
 }
 
-/// Further than the staging memory of a call so small can reach.
+/// Beyond the staging memory of such a small call.
 constexpr int kBeyond = static_cast<int>(kStagingChunkBytes);
 
-/// The memory that a call exposed, and what the peer may do to it: before the answer, and after.
+/// An access of the peer to memory that a call has exposed, before or after the response.
 struct Exposure {
   const char* name;
-  bool reply_buffer;  ///< of the reply buffer, else of a request gather entry
-  bool write;         ///< else READ
+  bool reply_buffer;  ///< access to the reply buffer, otherwise to a gather entry of the request
+  bool write;         ///< WRITE, otherwise READ
   int shift;          ///< bytes beyond the range at its start (< 0) or its end (> 0)
   bool after;         ///< after the call has settled
   WcStatus outcome;
-  WcStatus staged;  ///< without windows: all staging memory of the session is open, and nothing else
+  WcStatus staged;  ///< result without windows, where exactly the session's staging memory is accessible
 };
 
 class HostileAccess : public testing::TestWithParam<Exposure> {};
@@ -344,13 +344,13 @@ TEST_P(HostileAccess, ReachesWhatTheCallExposedAndNoMore) {
     scene.peer.read(target.addr, target.length, target.rkey);
   }
   scene.run();
-  // Whatever the peer has done to it, the ledger sees that no memory of the application has changed.
+  // The ledger checks that no memory of the application has changed.
   EXPECT_EQ(scene.peer.outcome(), has_windows() ? exposure.outcome : exposure.staged);
   scene.end();
 }
 
 TEST(HostileServerScheduled, AnswersACallWhoseRequestIsNotSentYet) {
-  RDMA_RPC_NEEDS_WINDOWS();  // so that requests wait for room to bind
+  RDMA_RPC_NEEDS_WINDOWS();  // requests must wait for room to bind
   for (const bool ask : {false, true}) {
     PairOptions options;
     options.context.send_slots = 64;
@@ -358,7 +358,8 @@ TEST(HostileServerScheduled, AnswersACallWhoseRequestIsNotSentYet) {
     const std::uint32_t session = pair.client.open({true, 32, 4 << 20, 4 << 20});
     ScriptedPeer peer(pair.world, 32, 1024);
     peer.connect(pair.client.session(session));
-    // Thirty windows each: the send queue is full of binds long before the last of these is sent.
+    // Each request binds thirty windows, so the send queue is full of binds long before the last request is
+    // sent.
     std::vector<std::uint64_t> ids;
     for (int i = 0; i < 24; ++i) {
       ids.push_back(pair.client.start(

@@ -11,8 +11,8 @@ void audit(Side& side, const std::string& name, const fabric::DeviceCounters& be
   expect("sessions", side.context->session_count(), 0);
   expect("free send slots", side.free_slots(), side.context->slots().count());
   expect("free long slots", side.context->slots().free_long(), side.context->slots().count_long());
-  expect("places for whole messages", side.context->reassembled_messages_free(), kReassembledMessages);
-  expect("places for short messages", side.context->short_messages_free(), kShortMessages);
+  expect("buffers of reassembled messages", side.context->reassembled_messages_free(), kReassembledMessages);
+  expect("buffers of short messages", side.context->short_messages_free(), kShortMessages);
   const memory::ArenaCounters arena = side.context->arena().counters();
   expect("leased blocks", arena.blocks_leased, 0);
   expect("stale block numbers", arena.stale, 0);

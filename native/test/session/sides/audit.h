@@ -1,4 +1,4 @@
-// The books at the end of a test: everything that a Side has taken has been given back. On the test's thread.
+// Checks at the end of a test that a Side has released everything that it has taken. On the test's thread.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace rdma_rpc::session::test {
 
-/// Ends the side's context. What is left of slots, blocks, pins, windows, regions, queue pairs and
-/// descriptors goes to the ledger as a violation. The device's own counters are compared with `before`, what
-/// else is open on it.
+/// Ends the side's context. Slots, blocks, pins, windows, regions, queue pairs and descriptors that are left
+/// become violations in the ledger. The device's own counters are compared with `before`, the objects that
+/// others have open on it.
 void audit(Side& side, const std::string& name, const fabric::DeviceCounters& before = {});
 
-/// While its sessions are up: when every call has ended, each receive is posted again. One that is not would
-/// be missed by nobody until the last is gone.
+/// Checks, while its sessions are up and all calls have ended, that each receive is posted again. Otherwise a
+/// lost receive would be noticed only when the last one is lost.
 void audit_receives(Side& side, std::uint32_t session, const std::string& name);
 
 }  // namespace rdma_rpc::session::test

@@ -14,21 +14,21 @@ namespace {
 constexpr std::byte kEnded{0xa5};
 constexpr std::size_t kRow = 256;
 
-/// Multiples of 7, twice round. As 7 is odd, every row of a pattern is a part of it.
+/// Multiples of 7 modulo 256, twice. Since 7 is odd, every row of a pattern is a part of this table.
 constexpr auto kSevens = [] {
   std::array<std::byte, 2 * kRow> sevens{};
   for (std::size_t i = 0; i < sevens.size(); ++i) sevens[i] = static_cast<std::byte>(i * 7);
   return sevens;
 }();
 
-/// Byte i of a pattern is seed * 131 + i * 7 + (i / 256) * 13 + 1. Here are 256 of them: in rows they cost a
-/// sanitized build little, and one by one a third of the tests' time.
+/// Byte i of a pattern is seed * 131 + i * 7 + (i / 256) * 13 + 1. A row is 256 bytes of it. Made in rows,
+/// patterns cost a sanitized build little; made byte by byte, they took a third of the tests' time.
 const std::byte* row_of(std::uint64_t seed, std::size_t row) {
-  constexpr std::size_t kInverse = 183;  // of 7, modulo 256
+  constexpr std::size_t kInverse = 183;  // inverse of 7 modulo 256
   return kSevens.data() + (seed * 131 + row * 13 + 1) * kInverse % kRow;
 }
 
-/// Calls `each` for the rows, with what it should hold; false as soon as that returns false.
+/// Calls `each` for each row with its expected bytes. Returns false as soon as `each` does.
 template <typename Bytes, typename Each>
 bool for_rows(std::span<Bytes> bytes, std::uint64_t seed, const Each& each) {
   for (std::size_t row = 0; row * kRow < bytes.size(); ++row) {
@@ -69,7 +69,7 @@ void Ledger::unwatch(const std::byte* data) {
       ++each;
       continue;
     }
-    // Each byte is as the one before it.
+    // All bytes are equal.
     const bool kept = each->bytes == 0 || (*each->data == kEnded &&
                                            std::memcmp(each->data, each->data + 1, each->bytes - 1) == 0);
     if (!kept) {

@@ -1,14 +1,14 @@
-// The oracle: what every call of a test was, what became of it, and the rules that must hold whatever went
-// wrong. Written by Side as calls go on, on the test's thread; shares no code with the session.
+// The oracle: records every call of a test and its result, and checks the rules that must hold after any
+// failure. Written by Side as calls proceed, on the test's thread; shares no code with the session.
 //
-//  - a submitted call gets exactly one last event, a bulk submission exactly one SENT event, before or with
-//  it;
-//  - processed: no  ⇒ the handler never ran; an answer ⇒ it ran once; otherwise at most once;
+//  - a submitted call gets exactly one last event, and a bulk submission exactly one SENT event before it or
+//    in the same batch;
+//  - `processed` is no: the handler never ran. A response: it ran once. Otherwise it ran at most once;
 //  - the bytes that arrive are the bytes that were sent;
-//  - after the last event no byte of the call's memory changes: it is filled with a pattern and looked at
-//  again at the end. A handler that gets that pattern has got bytes that its caller wrote after the end;
-//  - a call that is pending release (PendingRelease) gets exactly one RELEASED, its SENT before that, and its own reply buffer is
-//    taken away until then.
+//  - after the last event no byte of the call's memory changes: it is filled with a pattern and checked at
+//    the end. A handler that gets this pattern has got bytes that its caller wrote after the end;
+//  - a call that is pending release (PendingRelease) gets exactly one RELEASED, after its SENT. Until then
+//    the application does not get its own reply buffer back.
 #pragma once
 
 #include <cstdint>
@@ -29,32 +29,33 @@ enum class Answer : std::uint8_t {
   later,  ///< when the test says so, see Side::answer()
 };
 
-/// One call as the test wants it. A message is `bytes` bytes of the pattern of its id.
+/// A call that the test wants to make. A message consists of `bytes` bytes of the pattern of its id.
 struct CallSpec {
   std::size_t request_bytes = 32;
   std::size_t request_gather_entries = 1;  ///< of a bulk request
   bool request_in_arena = false;  ///< gather entries in arena blocks, else in buffers of the application
-  /// Of every other gather entry of the request, from the first on; 0: all have the same length.
+  /// Length of the first, third ... gather entry of the request; 0 when all have the same length.
   std::size_t short_gather_entry_bytes = 0;
-  bool in_scratch = false;  ///< the short ones
+  bool in_scratch = false;  ///< the short gather entries are in the scratch buffer
   std::size_t response_bytes = 32;
   std::size_t response_gather_entries = 1;
   bool response_in_arena = false;
   bool response_bulk = false;          ///< submitted as bulk, however small
-  std::size_t given_reply_buffer = 0;  ///< bytes of the caller's own block for the answer, 0: none
+  std::size_t given_reply_buffer = 0;  ///< size of the caller's own block for the response, 0 for none
   std::uint32_t status = 0;
   Answer answer = Answer::now;
   std::uint32_t method = 7;
   std::uint32_t timeout_us = 0;
   bool part = false;               ///< submitted as part of a stream
-  bool aligned = false;            ///< what goes as bulk goes as an aligned message, request and response
-  bool reply_buffer_only = false;  ///< what does not fit `given_reply_buffer` is refused
-  /// Of each gather entry in a buffer of the application, request and response: so many bytes, its last, lie
-  /// on another page than those before them. 0: wherever.
+  bool aligned = false;            ///< bulk requests and responses are aligned messages
+  bool reply_buffer_only = false;  ///< a response that does not fit `given_reply_buffer` is refused
+  /// Gather entries in buffers of the application: the number of last bytes that lie on the next page. 0 for
+  /// any place.
   std::uint8_t beyond_page = 0;
 };
 
-/// Where gather entry `index` of a message begins that is cut into `count`; the end of it for `count`.
+/// Returns where gather entry `index` begins in a message that is cut into `count` entries; for `count`
+/// itself, the end of the message.
 inline std::size_t gather_entry_begin(std::size_t bytes, std::size_t count, std::size_t index,
                                       std::size_t short_bytes = 0) {
   const std::size_t shorts = (count + 1) / 2, longs = count / 2;
@@ -63,7 +64,7 @@ inline std::size_t gather_entry_begin(std::size_t bytes, std::size_t count, std:
   return (index + 1) / 2 * short_bytes + (bytes - shorts * short_bytes) * (index / 2) / longs;
 }
 
-/// What the handler must know of a call: it travels as the request's metadata.
+/// What the handler must know about a call. It is sent as the request's metadata.
 struct Descriptor {
   std::uint64_t id;
   std::uint32_t request_bytes, response_bytes;
@@ -91,8 +92,8 @@ struct CallRecord {
   boundary::Processed processed{};
   std::uint32_t status = 0;
   std::size_t answer_bytes = 0;
-  /// what the answer took when the given reply buffer was too small for it
-  std::uint32_t beyond_reply_buffer = 0;
+  /// ev::refused_bytes of the response
+  std::uint32_t refused_bytes = 0;
   memory::BlockId answer_block = memory::kNoBlock, given_block = memory::kNoBlock;
   std::vector<Watched> memory;  ///< of the request and the given reply buffer
   bool ended() const { return last_events != 0; }
@@ -102,7 +103,7 @@ struct CallRecord {
 
 void fill_pattern(std::span<std::byte> bytes, std::uint64_t seed);
 bool is_pattern(std::span<const std::byte> bytes, std::uint64_t seed);
-/// The seed of a response's pattern.
+/// Returns the seed of a response's pattern.
 constexpr std::uint64_t answer_of(std::uint64_t id) { return id ^ 0x5bd1e995; }
 
 class Ledger {
@@ -116,12 +117,12 @@ class Ledger {
   std::size_t size() const { return calls_.size(); }
   std::size_t open() const;
 
-  /// The memory's call has ended: nobody may write there any more.
+  /// Called when the memory's call has ended: from now on it must not change.
   void watch(const Watched& memory);
   void unwatch(const std::byte* data);
   void violation(std::string text) { violations_.push_back(std::move(text)); }
 
-  /// Everything that broke a rule so far; with `final`, calls that have not ended count too.
+  /// Returns all violations so far; with `final`, calls that have not ended are violations, too.
   std::vector<std::string> violations(bool final = true);
 
  private:

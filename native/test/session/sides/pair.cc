@@ -13,7 +13,7 @@ namespace rdma_rpc::session::test {
 
 namespace {
 constexpr std::uint64_t kTickNs = 5'000'000;
-/// Twice the timeout of a cancelled call and some: what has not moved by then will not.
+/// More than twice the timeout of a cancelled call: after that, nothing will move any more.
 constexpr int kIdleTicks = 30;
 constexpr int kStepsMax = 2'000'000;
 }  // namespace
@@ -41,7 +41,7 @@ bool is_tested(std::string_view what) {
 fabric::Capabilities tested_device() {
   if (is_tested("iwarp")) return iwarp_device();
   fabric::Capabilities capabilities = fabric::sim_capabilities();
-  // A shallow device: both ends of some thousands of pairs make a queue so deep, which was most of the
+  // A shallow queue: both ends of some thousands of pairs allocate one, and deep ones took most of the
   // suite's time.
   if (is_tested("shared")) capabilities.max_srq_wr = 2048;
   return capabilities;
@@ -131,7 +131,8 @@ void Pair::run() {
 }
 
 void let_pass(fabric::SimWorld& world, std::vector<Side*> awake, std::uint64_t ns) {
-  // As the pump does: a tick every few milliseconds at first, then as often as held calls want one.
+  // Ticks like the pump: every few milliseconds at first, then as often as calls that are pending release
+  // need.
   for (std::uint64_t passed = 0; passed < ns;) {
     const std::uint64_t step = std::min(ns - passed, passed < kHoldCheckNs ? kTickNs : kHoldCheckNs);
     world.advance(step);
@@ -154,7 +155,7 @@ bool run_world(fabric::SimWorld& world, std::vector<Side*> sides, const std::fun
       if (side->context->wants_timer() || side->context->memory_waiters() != 0) wants_timer = true;
     }
     still = moved ? 0 : still + 1;
-    if (still < 2) continue;  // what a turn posted is an event of the world only in the next round
+    if (still < 2) continue;  // work posted in a turn becomes an event of the world only in the next round
     if (!wants_timer || ++idle_ticks > kIdleTicks) return true;
     world.advance(kTickNs);
   }
@@ -163,7 +164,7 @@ bool run_world(fabric::SimWorld& world, std::vector<Side*> sides, const std::fun
 
 std::vector<std::string> Pair::finish() {
   run();
-  // A side whose peer has ended between two frames of a message keeps the first until it ends, too.
+  // If the peer ended between two frames of a message, this side keeps the first frame until it ends, too.
   const auto cut_off = [](const Side& side, std::uint32_t session, const Side& other, std::uint32_t others) {
     const Session* open = side.context->find(session);
     return open != nullptr && open->has_segments() && other.is_down(others);

@@ -1,5 +1,5 @@
-// Two Sides of one simulated world with a session between them, the loop that drives them, and the audit at
-// the end. On the test's thread; time is the world's.
+// Two Sides of one simulated world with a session between them, the loop that runs them, and the audit at the
+// end. On the test's thread; time is simulated.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,12 @@
 
 namespace rdma_rpc::session::test {
 
-/// The device that all session tests run on: a capable NIC, or (RDMA_RPC_SIM=iwarp) one as iWARP has it: no
-/// windows, so sessions are in staging mode. CTest runs them on both, and on the NIC once more with sessions
-/// that share their receives (RDMA_RPC_SIM=shared).
+/// The device of all session tests: a capable NIC, or with RDMA_RPC_SIM=iwarp an iWARP device without
+/// windows, so that sessions are in staging mode. CTest runs the tests on both, and on the NIC once more with
+/// shared receives (RDMA_RPC_SIM=shared).
 fabric::Capabilities tested_device();
 bool tested_credit_pool();
-/// For what only makes sense with windows, or only without.
+/// For tests that only make sense with windows, or only without.
 fabric::Capabilities iwarp_device();
 inline bool has_windows() { return tested_device().windows; }
 #define RDMA_RPC_NEEDS_WINDOWS() \
@@ -37,13 +37,13 @@ struct PairOptions {
   std::size_t arena_max_bytes = 0;                           ///< of the server's session
   std::uint64_t timeout_default_us = 0, timeout_max_us = 0;  ///< of the server's session
   bool sealed = false;
-  /// What is no longer goes in segments; 0: nothing does.
+  /// Messages up to this size go in segments; 0 for none.
   std::uint32_t segmented_bytes = 0;
-  /// Short gather entries of a request go in its frame.
+  /// Short gather entries of a request are sent inline in its frame.
   bool inlined = false;
   bool credit_pool = tested_credit_pool();
   bool connect = true;
-  /// The server asks for the connection, and not the client.
+  /// The server is the active side of the connection, not the client.
   bool server_is_active = false;
 };
 
@@ -68,18 +68,19 @@ class Pair {
   Session& at_client() { return client.session(client_session); }
   Session& at_server() { return server.session(server_session); }
 
-  /// One event of the world, then one turn of each side. False: nothing is left to happen.
+  /// Runs one event of the world, then one turn of each side. Returns false when nothing is left to do.
   bool step();
-  /// Steps until nothing is left, moving the clock while timers are wanted. A violation when that never
-  /// comes.
+  /// Steps until nothing is left to do, and advances the clock while timers are wanted. Adds a violation when
+  /// this does not end.
   void run();
   void hold_client(bool hold) { hold_completions(client_qp_, hold); }
   void hold_server(bool hold) { hold_completions(server_qp_, hold); }
-  /// Of a side whose process was killed: its books need not balance, its context just goes.
+  /// Destroys a side whose process was killed; its resources need not have been released.
   void abandon_client() { client_abandoned_ = true; }
   void abandon_server() { server_abandoned_ = true; }
-  /// Closes both sessions, runs, gives every block back and returns what broke a rule: of the calls, and of
-  /// the books (slots, blocks, pins, windows, regions, queue pairs). The pair is over afterwards.
+  /// Closes both sessions, runs, releases every block, and returns all violations: of the rules for calls,
+  /// and resources that are left (slots, blocks, pins, windows, regions, queue pairs). The pair cannot be
+  /// used afterwards.
   std::vector<std::string> finish();
 
   Ledger ledger;
@@ -96,9 +97,9 @@ class Pair {
 /// Opens a client session on `client`, a server session on `server`, and connects them.
 void connect(Side& client, std::uint32_t& client_session, Side& server, std::uint32_t& server_session,
              const PairOptions& options);
-/// So much time in which these sides are awake, and others are not.
+/// Lets this much time pass, in which only these sides run.
 void let_pass(fabric::SimWorld& world, std::vector<Side*> awake, std::uint64_t ns);
-/// Drives any number of sides of one world until nothing is left to happen. False: that does not come.
+/// Runs any number of sides of one world until nothing is left to do. Returns false when this does not end.
 bool run_world(fabric::SimWorld& world, std::vector<Side*> sides, const std::function<void()>& between = {});
 
 }  // namespace rdma_rpc::session::test

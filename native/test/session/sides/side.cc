@@ -60,7 +60,7 @@ void Side::stage(SubOp op, std::uint32_t session, std::uint32_t call, std::uint3
   if (++staged == static_cast<std::int32_t>(kSubmissionsMax)) context->flush();
 }
 
-/// As a message in segments, where such a session sends them. False: it does not, or not now.
+/// Stages the message in segments. Returns false when the session sends no segments, or not now.
 bool Side::stage_long(SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method,
                       std::span<const std::byte> metadata, std::size_t message_bytes, std::uint64_t pattern,
                       std::uint32_t timeout_us) {
@@ -98,7 +98,7 @@ std::vector<GivenGatherEntry> Side::make_gather_entries(std::size_t bytes, std::
       blocks.push_back(block);
       gather_entry.data = context->arena().at(block).data;
     } else {
-      // Guard bytes around the gather entry: part of the buffer, not of the message.
+      // Guard bytes around the gather entry are part of the buffer, but not of the message.
       const std::size_t spare = beyond_page == 0 ? 32 : 32 + fabric::kPageBytes;
       Buffer& buffer = buffers_.emplace_back(std::vector<std::byte>(length + spare), next_key_++);
       gather_entry.data = buffer.bytes.data() + 16;
@@ -115,7 +115,7 @@ std::vector<GivenGatherEntry> Side::make_gather_entries(std::size_t bytes, std::
   return gather_entries;
 }
 
-/// Every other gather entry, as far as there is room.
+/// Moves every other gather entry to the scratch buffer, as far as there is room.
 void Side::move_to_scratch(std::vector<GivenGatherEntry>& gather_entries) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < gather_entries.size(); i += 2) {
@@ -199,7 +199,7 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
     tokens_[u32(call.token)] = id;
     return id;
   }
-  // Refused: slot and call are still ours.
+  // The submission was refused, so the slot and the call are still ours.
   context->free_slots()[context->control()[ctl::free_slots]++] = slot;
   *free = 0;
   call.last_events = 1;
@@ -237,7 +237,7 @@ bool Side::respond(const Pending& request) {
   const Descriptor& what = request.descriptor;
   std::byte* payload = context->slots().payload(static_cast<std::uint32_t>(slot));
   const std::size_t slot_bytes = context->slots().stride() - kSlotHeadroom - kSlotTail;
-  const auto give_up = [&](std::uint32_t status) {
+  const auto refuse = [&](std::uint32_t status) {
     stage(SubOp::response, request.session, request.call, status, static_cast<std::uint32_t>(slot), 0, 0, 0);
   };
   if (what.response_bulk == 0 && what.response_bytes + sizeof what.id <= slot_bytes) {
@@ -255,7 +255,7 @@ bool Side::respond(const Pending& request) {
   }
   Session* to = context->find(request.session);
   if (to == nullptr) {
-    give_up(14);
+    refuse(14);
     return true;
   }
   BulkSubmission submission;
@@ -275,7 +275,7 @@ bool Side::respond(const Pending& request) {
     replies_[u32(token)] = std::move(reply);
   } else {
     for (const memory::BlockId block : reply.blocks) context->arena().release(block);
-    give_up(8);
+    refuse(8);
   }
   return true;
 }

@@ -1,6 +1,6 @@
 // One end of a test: a device, a context on it, and the "JS" that reads its events and stages submissions
-// exactly as runtime/native/native.ts says. A Side can be client and server at once (one session of each kind
-// or many). On the test's thread.
+// exactly as runtime/native/native.ts says. A Side can be client and server at once, with any number of
+// sessions of each kind. On the test's thread.
 #pragma once
 
 #include <deque>
@@ -22,23 +22,23 @@ class Side {
   Side(Ledger& ledger, std::shared_ptr<fabric::Device> device, const ContextOptions& options);
   ~Side();
 
-  /// The session's number; 0, and the test has failed, when it is refused.
+  /// Returns the session's number. When it is refused, returns 0 and fails the test.
   std::uint32_t open(const SessionOptions& options);
   Session& session(std::uint32_t number) { return *context->find(number); }
 
-  /// Submits a call. 0: no free call slot or send slot; else its id in the ledger.
+  /// Submits a call. Returns its id in the ledger, or 0 when there is no free call slot or send slot.
   std::uint64_t start(std::uint32_t session, const CallSpec& spec);
   void cancel(std::uint64_t id, boundary::Reason reason = boundary::Reason::cancelled);
-  /// Answers a request that waits for it (Answer::later). False: there is none, or no send slot.
+  /// Answers a waiting request (Answer::later). Returns false when there is none, or no send slot.
   bool answer(std::size_t index = 0);
   std::size_t unanswered() const { return pending_.size(); }
   void flush() { context->flush(); }
 
-  /// One turn of the loop. True: something happened, or there is more to do.
+  /// Runs one iteration of the event loop. Returns true when something happened, or when there is more to do.
   bool turn(std::uint64_t now_ns);
-  /// Its process is gone: what it was doing no longer counts.
+  /// Called when its process has been killed: its calls under way no longer count.
   void forget();
-  /// Gives back every block that "JS" still holds.
+  /// Releases every block that "JS" still holds.
   void release_blocks();
   std::uint32_t free_slots() const { return context->slots().free(); }
   bool is_down(std::uint32_t session) const { return down_.contains(session); }
@@ -49,9 +49,10 @@ class Side {
   std::shared_ptr<fabric::Device> device;
   std::unique_ptr<Context> context;
   int cancelled_events = 0, slots_free_events = 0;
-  int reassembled_messages = 0;  ///< that came in segments
-  int short_messages = 0;        ///< that were read in a place of all sessions
-  /// Parts that wait until the application wants them: session and call. It does at once while it `reads`.
+  int reassembled_messages = 0;  ///< messages that came in segments
+  int short_messages = 0;        ///< messages read in the entries that all sessions share
+  /// Parts that wait until the application wants them, by session and call. While `reads` is true, it wants
+  /// them at once.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> held_back;
   bool reads = true;
   void want_parts() {
@@ -60,9 +61,9 @@ class Side {
     }
   }
 
-  /// While false, requests and responses are read but blocks that come with them stay with "JS".
+  /// While false, "JS" reads requests and responses but keeps their blocks.
   bool release_answers = true;
-  /// Responses in arena memory count for their session, as those that JS encodes there.
+  /// Responses in arena memory are charged to their session, like those that JS encodes there.
   bool owned_answers = false;
 
  private:

@@ -1,5 +1,5 @@
-// What a Side makes of its context's events, as "JS" does: requests go to handlers, the ends of calls into
-// the ledger. See side.h.
+// Handles the events of a Side's context like "JS": requests go to handlers, ends of calls to the ledger. See
+// side.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,9 +43,9 @@ std::span<const std::byte> Side::message_of(const std::int32_t* words) {
 }
 
 namespace {
-/// The message of an aligned message of `count` gather entries, each of which has to begin on 64 bytes of
-/// memory that does. Gather entries are cut as by make_gather_entries(). Empty: they do not, or it has
-/// another length.
+/// Returns the message in an aligned message of `count` gather entries, which are cut as by
+/// make_gather_entries(). Returns an empty one when an entry does not begin at a multiple of 64 bytes, or
+/// when the length is wrong.
 std::vector<std::byte> message_in(std::span<const std::byte> aligned, std::size_t bytes, std::size_t count,
                                   std::size_t short_bytes = 0) {
   std::vector<std::byte> message;
@@ -55,11 +55,11 @@ std::vector<std::byte> message_in(std::span<const std::byte> aligned, std::size_
     const std::size_t length = gather_entry_begin(bytes, count, i + 1, short_bytes) -
                                gather_entry_begin(bytes, count, i, short_bytes);
     if (length == 0) continue;
-    const std::uint64_t place = wire::aligned_offset(at);
-    if (place + length > aligned.size()) return {};
-    message.insert(message.end(), aligned.begin() + static_cast<std::ptrdiff_t>(place),
-                   aligned.begin() + static_cast<std::ptrdiff_t>(place + length));
-    at = place + length;
+    const std::uint64_t from = wire::aligned_offset(at);
+    if (from + length > aligned.size()) return {};
+    message.insert(message.end(), aligned.begin() + static_cast<std::ptrdiff_t>(from),
+                   aligned.begin() + static_cast<std::ptrdiff_t>(from + length));
+    at = from + length;
   }
   return at == aligned.size() ? message : std::vector<std::byte>{};
 }
@@ -95,7 +95,8 @@ void Side::on_event(const std::int32_t* words) {
         for (const memory::BlockId block : reply->second.blocks) context->arena().release(block);
         replies_.erase(reply);
       } else {
-        // Ahead of submit_bulk's return there is no such event in the batch: each token is known by now.
+        // A batch contains no SENT event of a submission that has not returned yet, so each token is known
+        // here.
         ledger.violation("SENT for an unknown token");
       }
       return;
@@ -132,7 +133,7 @@ void Side::on_request(const std::int32_t* words) {
   auto message = message_of(words);
   std::vector<std::byte> gathered;
   if (u32(words[ev::metadata_bytes]) != sizeof request.descriptor) {
-    request.descriptor = {};  // a stranger's (a scripted peer's): echoed by size alone
+    request.descriptor = {};  // of a scripted peer: only the size is echoed
     request.descriptor.response_bytes = static_cast<std::uint32_t>(message.size());
     request.descriptor.response_gather_entries = 1;
   } else {
@@ -187,9 +188,9 @@ void Side::on_last_event(const std::int32_t* words) {
       gathered = message_in(message, call.spec.response_bytes, call.spec.response_gather_entries);
       message = gathered;
     }
-    call.beyond_reply_buffer = u32(words[ev::beyond_reply_buffer]);
+    call.refused_bytes = u32(words[ev::refused_bytes]);
     call.answer_bytes = message.size();
-    // What the session's own refusals carry is text, and they have no metadata.
+    // Refusals of the session itself carry a text and no metadata.
     const bool ours = words[ev::metadata_bytes] != 0;
     if (ours && (message.size() != call.spec.response_bytes || !is_pattern(message, answer_of(id)))) {
       ledger.violation("answer " + std::to_string(id) + " arrived with other bytes");
@@ -197,7 +198,7 @@ void Side::on_last_event(const std::int32_t* words) {
     if (const std::int32_t region = words[ev::region]; region > 0) {
       call.answer_block = u32(region);
       if (u32(region) == call.given_block) {
-        context->arena().release(u32(region));  // the event's reference; our own stays
+        context->arena().release(u32(region));  // releases the event's reference; our own stays
       } else {
         const memory::Block& block = context->arena().at(u32(region));
         ledger.watch({block.data, block.capacity});
@@ -220,7 +221,7 @@ void Side::on_released(const std::int32_t* words) {
   if ((call.held & boundary::pending_reply_buffer) != 0) reclaim(id, false, true);
 }
 
-/// The application has this memory of a call again, and uses it.
+/// The application may use this memory of a call again, and does.
 void Side::reclaim(std::uint64_t id, bool request, bool reply_buffer) {
   const CallRecord& call = ledger.at(id);
   const bool given = call.given_block != memory::kNoBlock;

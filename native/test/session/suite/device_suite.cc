@@ -1,6 +1,6 @@
-// Sessions between two devices in real time, in every mode that these have: calls of every size and kind,
-// calls given up in each phase of their life, sessions that end under load. The oracle of the session tests
-// keeps the books.
+// Sessions between two devices in real time, in every mode that the devices support: calls of every size and
+// kind, calls cancelled in each phase, sessions that end under load. The oracle of the session tests checks
+// all rules.
 #include "session/suite/device_suite.h"
 
 namespace rdma_rpc::session::test {
@@ -9,7 +9,7 @@ namespace {
 using boundary::EvKind;
 using boundary::Reason;
 
-/// One of each tier and direction.
+/// One call of each size class and direction.
 const CallSpec kMixed[] = {
     {},
     {.request_bytes = 700, .response_bytes = 700},
@@ -69,7 +69,7 @@ TEST_P(DeviceSession, CarriesMessagesInSegments) {
 }
 
 namespace {
-/// Soft-iWARP copies what has up to 32 bytes in a way of its own.
+/// Soft-iWARP copies up to 32 bytes in a special way.
 constexpr std::size_t kShort[] = {2, 3, 16, 20, 31, 32, 33};
 }  // namespace
 
@@ -114,7 +114,7 @@ TEST_P(DeviceSession, CarriesManyAtOnce) {
 }
 
 namespace {
-const CallSpec kToGiveUp[] = {
+const CallSpec kToCancel[] = {
     {},
     {.request_bytes = 700, .answer = Answer::later},
     {.request_bytes = 200'000, .request_gather_entries = 3},
@@ -124,9 +124,9 @@ const CallSpec kToGiveUp[] = {
 };
 }  // namespace
 
-TEST_P(DeviceSession, OutlivesCallsGivenUpAfterEachStep) {
+TEST_P(DeviceSession, SurvivesCallsCancelledAfterEachStep) {
   const Link link = pair.connect();
-  for (const CallSpec& spec : kToGiveUp) {
+  for (const CallSpec& spec : kToCancel) {
     for (int steps = 0; steps < 12; ++steps) {
       SCOPED_TRACE(std::to_string(spec.request_bytes) + " bytes, after " + std::to_string(steps) + " steps");
       const std::uint64_t id = pair.start(link, spec);
@@ -151,7 +151,7 @@ TEST_P(DeviceSession, EndsEveryCallWhenItEndsAfterEachStep) {
     SCOPED_TRACE("after " + std::to_string(steps) + " steps");
     const Link link = pair.connect();
     std::vector<std::uint64_t> ids;
-    for (const CallSpec& spec : kToGiveUp) ids.push_back(pair.start(link, spec));
+    for (const CallSpec& spec : kToCancel) ids.push_back(pair.start(link, spec));
     for (int i = 0; i < steps; ++i) pair.step();
     (steps % 2 == 0 ? pair.client.session(link.client) : pair.server.session(link.server)).close("enough");
     pair.until([&] { return pair.client.is_down(link.client) && pair.server.is_down(link.server); },

@@ -1,5 +1,5 @@
-// The fixture of the session tests that run in real time on two devices of any fabric. device_suite.cc beside
-// it has the tests; a fabric runs them all by adding one file with
+// The fixture of the session tests that run in real time on two devices of any fabric. The tests are in
+// device_suite.cc; a fabric runs all of them by adding one file with
 //   INSTANTIATE_TEST_SUITE_P(Tcp, DeviceSession, testing::ValuesIn(in_every_mode(open)),
 //   device_session_name);
 #pragma once
@@ -17,7 +17,7 @@ namespace rdma_rpc::session::test {
 
 struct DevicesInMode {
   Exposure exposure;
-  /// Of the client's end (0) or the server's (1).
+  /// Opens the device of the client (0) or of the server (1).
   std::function<std::shared_ptr<fabric::Device>(std::size_t)> open;
 };
 

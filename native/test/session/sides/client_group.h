@@ -1,5 +1,5 @@
-// One server and any number of clients, each with a device of its own, so that each can be stopped as a
-// process is. Time is the world's. On the test's thread.
+// One server and any number of clients, each with its own device, so that each can be stopped like a process.
+// Time is simulated. On the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@
 
 namespace rdma_rpc::session::test {
 
-class Crowd {
+class ClientGroup {
  public:
-  explicit Crowd(std::size_t count, const PairOptions& options = large_messages())
+  explicit ClientGroup(std::size_t count, const PairOptions& options = large_messages())
       : world(options.sim),
         server(ledger, world.open_device("server"), options.context),
         at_client(count),

@@ -1,0 +1,76 @@
+/**
+ * Post and poll of a SEND of 32 bytes through `rdma-rpc/verbs`, beside the same loop in C++ on the fabrics
+ * (post_poll.cc), both ends in one thread. Prints a table: the median of the rounds, taken in turns.
+ *
+ *   cmake -B build/bench -DRDMA_RPC_BENCH=ON && cmake --build build/bench --target post_poll
+ *   node dist/bench/verbs/post-poll.js [PROGRAM]       default: build/bench/post_poll
+ */
+import { execFileSync } from 'node:child_process';
+import { Access, Completions, openDevice, RecvBatch, SendBatch, SendFlags, WcStatus } from 'rdma-rpc/verbs';
+
+const [program = 'build/bench/post_poll'] = process.argv.slice(2);
+const bytes = 32;
+const sendsOfRun = 400_000;
+const rounds = 5;
+
+function open(fabric: string, role: 'connect' | 'accept') {
+  const device = openDevice(fabric);
+  const pd = device.allocPd();
+  const cq = device.createCq();
+  const qp = pd.createQp({ type: 'rc', cq, role });
+  const mr = pd.regMr(pd.allocBuffer(4096), Access.localWrite);
+  return { device, pd, cq, qp, mr };
+}
+
+async function ours(fabric: string, batch: number): Promise<() => number> {
+  const a = open(fabric, 'connect');
+  const b = open(fabric, 'accept');
+  await Promise.all([a.qp.connect(b.qp.address), b.qp.accept(a.qp.address)]);
+  const sends = new SendBatch(batch);
+  const receives = new RecvBatch(batch);
+  for (let i = 0; i < batch; ++i) {
+    sends.send(i, SendFlags.signaled | SendFlags.inline).sge(a.mr, i * bytes, bytes);
+    receives.recv(i, b.mr, i * bytes, bytes);
+  }
+  const into = new Completions(32);
+  const take = (cq: typeof a.cq): void => {
+    for (let left = batch; left > 0; ) {
+      const got = cq.poll(into);
+      for (let i = 0; i < got; ++i)
+        if (into.status(i) !== WcStatus.success) throw new Error(`status ${into.status(i)}`);
+      left -= got;
+    }
+  };
+  return () => {
+    const begin = process.hrtime.bigint();
+    for (let done = 0; done < sendsOfRun; done += batch) {
+      b.qp.postRecv(receives);
+      a.qp.post(sends);
+      take(b.cq);
+      take(a.cq);
+    }
+    return Number(process.hrtime.bigint() - begin) / sendsOfRun;
+  };
+}
+
+const theirs = (fabric: string, batch: number): number =>
+  Number(execFileSync(program, [fabric, String(batch), String(sendsOfRun / batch)], { encoding: 'utf8' }));
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
+
+console.log('| device | requests in a post | C++ | rdma-rpc/verbs | / C++ |');
+console.log('|---|---:|---:|---:|---:|');
+for (const fabric of ['sim', 'shm']) {
+  for (const batch of [1, 16]) {
+    const run = await ours(fabric, batch);
+    run();
+    const both = Array.from({ length: rounds }, () => [theirs(fabric, batch), run()] as const);
+    const own = median(both.map(([, ns]) => ns));
+    const native = median(both.map(([ns]) => ns));
+    console.log(
+      `| ${fabric} | ${batch} | ${native.toFixed(0)} ns | ${own.toFixed(0)} ns | ${(own / native).toFixed(2)} × |`,
+    );
+  }
+}
+process.exit();

@@ -1,0 +1,19 @@
+/** Parses the address of a host whose port may be left out. Used by `rdma-rpc ping` and `perf`. */
+import { isIP } from 'node:net';
+import { parseAddress } from '../runtime/control/socket/address.ts';
+
+/**
+ * Parses `host`, `host:port`, `IPv6` or `[IPv6]:port`; without a port it is `port`. Returns undefined for
+ * anything else.
+ */
+export function hostPort(text: string, port: number): { host: string; port: number } | undefined {
+  const bracketed = /^\[(.+)\]$/.exec(text)?.[1];
+  const alone = bracketed ?? text;
+  if (isIP(alone) === 6 || (bracketed === undefined && /^[^:]+$/.test(text))) return { host: alone, port };
+  try {
+    const found = parseAddress(text);
+    return found.kind === 'tcp' && found.port > 0 ? { host: found.host, port: found.port } : undefined;
+  } catch {
+    return undefined;
+  }
+}

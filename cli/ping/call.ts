@@ -1,0 +1,33 @@
+/**
+ * The call that `rdma-rpc ping` makes over the fabric, of a method that no server has; and the queue of a
+ * session that makes one call at a time.
+ */
+import { type ClientMethod, clientMethod } from '../../runtime/client/call/client-method.ts';
+import type { CallQueue } from '../../runtime/client/queue/call-queue.ts';
+import { Empty } from '../../runtime/codec/google/protobuf/empty.rdma.ts';
+import { methodId } from '../../runtime/codec/service/method-id.ts';
+import type { MessageType } from '../../runtime/codec/types.ts';
+
+const path = 'rdma_rpc.Ping/Ping';
+export const pingMethod: ClientMethod = clientMethod(
+  {
+    name: 'Ping',
+    fullName: path,
+    id: methodId(path),
+    input: Empty as MessageType<unknown, unknown>,
+    requestStream: false,
+    output: Empty as MessageType<unknown, unknown>,
+    responseStream: false,
+    options: {},
+  },
+  -1,
+);
+
+/** No call waits in it. */
+export const noQueue: CallQueue = {
+  waiting: { size: 0 },
+  pump: () => undefined,
+  pumpAfter: () => undefined,
+  requeue: () => false,
+  awaitMemory: () => false,
+};

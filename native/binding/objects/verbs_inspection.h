@@ -1,0 +1,12 @@
+// The attributes and events of RDMA devices as objects of JS, which runtime/native/verbs-inspection.ts
+// describes. Called when the addon is loaded; its functions run on the JS thread.
+#pragma once
+
+#include <napi.h>
+
+namespace rdma_rpc::binding {
+
+/// Adds NativeModule.verbsDetails() and verbsWatch().
+void define_verbs_inspection(Napi::Env env, Napi::Object exports);
+
+}  // namespace rdma_rpc::binding

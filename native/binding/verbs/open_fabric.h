@@ -1,0 +1,44 @@
+// Opens the device that `rdma-rpc/verbs` asks for by name. On the JS thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "binding/verbs/owned_memory.h"
+#include "fabric/sim/sim.h"
+#include "fabric/verbs_loader.h"
+
+namespace rdma_rpc::binding {
+
+struct OpenOptions {
+  std::string fabric;  ///< sim, shm, tcp or verbs
+  // sim: its world. Chances of each packet of UC and UD in a million.
+  std::uint64_t seed = 1;
+  std::uint32_t loss_ppm = 0, duplicate_ppm = 0;
+  std::string host;  ///< tcp: where to accept connections
+  fabric::VerbsOptions verbs;
+};
+
+/// An open device, the memory that it has allocated and what it needs.
+class OpenFabric {
+ public:
+  /// Returns null, with the reason in `error`.
+  static std::shared_ptr<OpenFabric> open(const OpenOptions& options, std::string* error);
+  ~OpenFabric();
+
+  /// The device. What holds it keeps all of this object.
+  static std::shared_ptr<fabric::Device> device(const std::shared_ptr<OpenFabric>& open) {
+    return {open, open->device_.get()};
+  }
+  /// Returns null when the system refuses; the device's refusal() then says why.
+  std::shared_ptr<OwnedBlock> alloc(std::size_t bytes);
+
+ private:
+  std::shared_ptr<fabric::SimWorld> world_;  ///< null except for sim
+  std::unique_ptr<fabric::Device> device_;
+  std::vector<std::weak_ptr<OwnedBlock>> blocks_;
+};
+
+}  // namespace rdma_rpc::binding

@@ -1,0 +1,44 @@
+// Memory that `rdma-rpc/verbs` has allocated, and the ArrayBuffers that show it. The memory stays mapped as
+// long as a region or an ArrayBuffer uses it, whatever the application does with the buffer: transfer() and
+// structuredClone() move the memory to another ArrayBuffer, which nobody here knows, and Node calls the
+// finalizer when the last of them is gone. One list per JS thread, used by VerbsHost on that thread.
+//
+// The end of a thread runs all finalizers, although a transferred buffer may have gone to another thread, and
+// Node detaches the buffer that it knows first. So each buffer has sentinels, whose finalizers look at it
+// before that: memory whose buffer has been transferred then stays mapped for good.
+#pragma once
+
+#include <napi.h>
+
+#include <cstddef>
+#include <map>
+#include <memory>
+
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::binding {
+
+/// Allocated memory. `host` goes with its device, `pages` with the last user.
+struct OwnedBlock {
+  explicit OwnedBlock(std::unique_ptr<fabric::HostMemory> memory);
+  ~OwnedBlock();
+  OwnedBlock(const OwnedBlock&) = delete;
+  OwnedBlock& operator=(const OwnedBlock&) = delete;
+
+  // Destroyed in this order: the device forgets the memory before its pages may go.
+  std::byte* data;
+  std::size_t size;
+  std::shared_ptr<const void> pages;
+  std::unique_ptr<fabric::HostMemory> host;
+};
+
+/// Returns the allocated memory that contains these bytes, or null.
+std::shared_ptr<OwnedBlock> find_owned(const void* data, std::size_t bytes);
+
+/// Returns a new block, which find_owned() knows.
+std::shared_ptr<OwnedBlock> own(std::unique_ptr<fabric::HostMemory> memory);
+
+/// Returns an ArrayBuffer of the block; an empty value, with an exception pending, when the engine refuses.
+Napi::Value buffer_of(Napi::Env env, const std::shared_ptr<OwnedBlock>& block);
+
+}  // namespace rdma_rpc::binding

@@ -1,0 +1,43 @@
+// Waits for the next completion of one completion queue in the event loop, and calls a function of JS then.
+// Made by VerbsHost when JS waits for the first time; on the JS thread. Keeps no process alive: runtime/verbs
+// does that while somebody waits.
+#pragma once
+
+#include <napi.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "binding/event_loop/event_loop.h"
+#include "checked/completion_queue.h"
+
+namespace rdma_rpc::binding {
+
+class ReadyWatch final : public EventLoop::Listener {
+ public:
+  /// Returns null, with the reason in `error`.
+  static std::unique_ptr<ReadyWatch> open(LoopKind kind, Napi::Env env,
+                                          std::shared_ptr<checked::CompletionQueue> cq, std::string* error);
+
+  /// Calls `callback` once when a completion arrives. Returns false when one may be waiting already: poll
+  /// first.
+  /// `solicited`: only for messages that their sender has solicited, and for errors.
+  bool arm(const Napi::Function& callback, bool solicited);
+  /// Calls nothing from now on. `then` runs in a later iteration, when this object may go.
+  void close(std::function<void()> then);
+
+  void turn() override {}
+  void readable() override;
+  void tick() override {}
+
+ private:
+  ReadyWatch(Napi::Env env, std::shared_ptr<checked::CompletionQueue> cq) : env_(env), cq_(std::move(cq)) {}
+
+  Napi::Env env_;
+  std::shared_ptr<checked::CompletionQueue> cq_;
+  std::unique_ptr<EventLoop> loop_;
+  Napi::FunctionReference callback_;
+};
+
+}  // namespace rdma_rpc::binding

@@ -1,0 +1,378 @@
+// See verbs_device.h.
+#include "binding/verbs/verbs_device.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "binding/objects/engine_options.h"
+#include "binding/objects/given.h"
+#include "binding/objects/own_properties.h"
+#include "binding/objects/peer_address.h"
+#include "binding/objects/verbs_report.h"
+#include "binding/verbs/arguments.h"
+#include "binding/verbs/verbs_host.h"
+#include "binding/verbs/verbs_records.h"
+#include "checked/records.h"
+
+namespace rdma_rpc::binding {
+namespace {
+
+using checked::Cause;
+using checked::Refusal;
+
+class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
+ public:
+  static Napi::Function define(Napi::Env env) {
+    return DefineClass(env, "VerbsDevice",
+                       {
+                           InstanceMethod<&VerbsDevice::alloc_buffer>("allocBuffer"),
+                           InstanceMethod<&VerbsDevice::owns>("owns"),
+                           InstanceMethod<&VerbsDevice::reg_mr>("regMr"),
+                           InstanceMethod<&VerbsDevice::create_cq>("createCq"),
+                           InstanceMethod<&VerbsDevice::create_qp>("createQp"),
+                           InstanceMethod<&VerbsDevice::create_srq>("createSrq"),
+                           InstanceMethod<&VerbsDevice::create_ah>("createAh"),
+                           InstanceMethod<&VerbsDevice::close_srq>("closeSrq"),
+                           InstanceMethod<&VerbsDevice::close_ah>("closeAh"),
+                           InstanceMethod<&VerbsDevice::arm_limit>("armLimit"),
+                           InstanceMethod<&VerbsDevice::srq_room>("srqRoom"),
+                           InstanceMethod<&VerbsDevice::modify>("modify"),
+                           InstanceMethod<&VerbsDevice::multicast>("multicast"),
+                           InstanceMethod<&VerbsDevice::gid>("gid"),
+                           InstanceMethod<&VerbsDevice::events>("events"),
+                           InstanceMethod<&VerbsDevice::why_not>("whyNot"),
+                           InstanceMethod<&VerbsDevice::close_mr>("closeMr"),
+                           InstanceMethod<&VerbsDevice::close_cq>("closeCq"),
+                           InstanceMethod<&VerbsDevice::close_qp>("closeQp"),
+                           InstanceMethod<&VerbsDevice::address>("address"),
+                           InstanceMethod<&VerbsDevice::connect>("connect"),
+                           InstanceMethod<&VerbsDevice::state>("state"),
+                           InstanceMethod<&VerbsDevice::error>("error"),
+                           InstanceMethod<&VerbsDevice::to_error>("toError"),
+                           InstanceMethod<&VerbsDevice::room>("room"),
+                           InstanceMethod<&VerbsDevice::drive>("drive"),
+                           InstanceMethod<&VerbsDevice::arm>("arm"),
+                           InstanceMethod<&VerbsDevice::counters>("counters"),
+                           InstanceMethod<&VerbsDevice::is_gone>("isGone"),
+                           InstanceMethod<&VerbsDevice::close>("close"),
+                       });
+  }
+
+  explicit VerbsDevice(const Napi::CallbackInfo& info) : Napi::ObjectWrap<VerbsDevice>(info) {
+    const Napi::Env env = info.Env();
+    const auto given = info[0].As<Napi::Object>();
+    OpenOptions options;
+    options.fabric = given.Get("fabric").As<Napi::String>().Utf8Value();
+    if (given.Get("seed").IsNumber()) options.seed = u64(given, "seed");
+    if (given.Get("lossPpm").IsNumber()) options.loss_ppm = u32(given, "lossPpm");
+    if (given.Get("duplicatePpm").IsNumber()) options.duplicate_ppm = u32(given, "duplicatePpm");
+    if (given.Get("host").IsString()) options.host = given.Get("host").As<Napi::String>().Utf8Value();
+    options.verbs = read_verbs(given.Get("verbs"));
+    options.verbs.on_demand = given.Get("onDemand").ToBoolean();
+    const LoopKind loop = given.Get("loop").IsString() ? LoopKind::thread : LoopKind::libuv;
+    std::string error;
+    host_ = VerbsHost::open(env, loop, options, &error);
+    if (host_ == nullptr) {
+      Napi::Error::New(env, error).ThrowAsJavaScriptException();
+      return;
+    }
+    host_->set_owner(&host_);
+    const auto self = info.This().As<Napi::Object>();
+    give(self, "capabilities", capabilities_object(env, host_->device().capabilities()));
+    give_method<&VerbsDevice::post_send>(self, "postSend", this);
+    give_method<&VerbsDevice::post_recv>(self, "postRecv", this);
+    give_method<&VerbsDevice::post_shared>(self, "postShared", this);
+    give_method<&VerbsDevice::poll>(self, "poll", this);
+  }
+
+  ~VerbsDevice() override {
+    if (host_ != nullptr) host_->close();
+  }
+
+ private:
+  /// Null for a queue pair that was closed, or whose device was.
+  checked::QueuePair* qp(const Napi::CallbackInfo& info) {
+    return host_ == nullptr ? nullptr : host_->qps.find(number(info, 0)).get();
+  }
+  checked::CompletionQueue* cq(const Napi::CallbackInfo& info) {
+    return host_ == nullptr ? nullptr : host_->cqs.find(number(info, 0)).get();
+  }
+
+  Napi::Value alloc_buffer(const Napi::CallbackInfo& info) {
+    const Napi::Env env = info.Env();
+    if (host_ == nullptr) return told(env, closed());
+    const auto block =
+        host_->fabric().alloc(static_cast<std::size_t>(info[0].As<Napi::Number>().Int64Value()));
+    if (block == nullptr) return told(env, refuse(Cause::refused, host_->device().on_device()->refusal()));
+    return buffer_of(env, block);
+  }
+
+  Napi::Value owns(const Napi::CallbackInfo& info) {
+    const std::span<std::byte> bytes = bytes_of(info[0]);
+    return Napi::Boolean::New(info.Env(), find_owned(bytes.data(), bytes.size()) != nullptr);
+  }
+
+  /// regMr(bytes, access). The bytes lie in memory of allocBuffer() or in a SharedArrayBuffer, which nobody
+  /// can take away while it is referenced.
+  Napi::Value reg_mr(const Napi::CallbackInfo& info) {
+    const Napi::Env env = info.Env();
+    if (host_ == nullptr) return told(env, closed());
+    const std::span<std::byte> bytes = bytes_of(info[0]);
+    checked::Memory memory{bytes.data(), bytes.size(), find_owned(bytes.data(), bytes.size())};
+    if (memory.owner == nullptr) memory.owner = kept(info[0]);
+    std::shared_ptr<checked::Region> region;
+    const Refusal refusal = host_->device().reg_mr(std::move(memory), number(info, 1), &region);
+    if (!refusal.none()) return told(env, refusal);
+    auto result = Napi::Object::New(env);
+    result.Set("addr", static_cast<double>(region->on_device().addr()));
+    result.Set("lkey", region->on_device().lkey());
+    result.Set("rkey", region->on_device().rkey());
+    result.Set("number", host_->regions.add(std::move(region)));
+    return result;
+  }
+
+  Napi::Value create_cq(const Napi::CallbackInfo& info) {
+    if (host_ == nullptr) return told(info.Env(), closed());
+    std::shared_ptr<checked::CompletionQueue> cq;
+    const Refusal refusal = host_->device().create_cq(number(info, 0), &cq);
+    if (!refusal.none()) return told(info.Env(), refusal);
+    return Napi::Number::New(info.Env(), host_->cqs.add(std::move(cq)));
+  }
+
+  Napi::Value create_qp(const Napi::CallbackInfo& info) {
+    const Napi::Env env = info.Env();
+    if (host_ == nullptr) return told(env, closed());
+    const auto given = info[0].As<Napi::Object>();
+    const auto cq = host_->cqs.find(u32(given, "cq"));
+    if (cq == nullptr) return told(env, closed());
+    checked::QueuePairOptions options;
+    options.fabric.type = static_cast<fabric::QpType>(u32(given, "type"));
+    options.fabric.qkey = u32(given, "qkey");
+    if (given.Get("srq").IsNumber()) {
+      options.shared_receives = host_->srqs.find(u32(given, "srq"));
+      if (options.shared_receives == nullptr) return told(env, closed());
+      options.fabric.shared_receives = &options.shared_receives->on_device();
+    }
+    options.fabric.send_wr_max = u32(given, "sendWrMax");
+    options.fabric.recv_wr_max = u32(given, "recvWrMax");
+    options.fabric.active = given.Get("active").ToBoolean();
+    options.sge_max = u32(given, "sgeMax");
+    std::shared_ptr<checked::QueuePair> qp;
+    const Refusal refusal = host_->device().create_qp(cq, options, &qp);
+    if (!refusal.none()) return told(env, refusal);
+    auto result = Napi::Object::New(env);
+    result.Set("qpNum", qp->on_device().qp_num());
+    result.Set("number", host_->qps.add(std::move(qp)));
+    return result;
+  }
+
+  Napi::Value create_srq(const Napi::CallbackInfo& info) {
+    const Napi::Env env = info.Env();
+    const auto cq = host_ == nullptr ? nullptr : host_->cqs.find(number(info, 0));
+    if (cq == nullptr) return told(env, closed());
+    std::shared_ptr<checked::SharedReceives> srq;
+    const Refusal refusal = host_->device().create_srq(cq, number(info, 1), &srq);
+    if (!refusal.none()) return told(env, refusal);
+    return Napi::Number::New(env, host_->srqs.add(std::move(srq)));
+  }
+  /// createAh(gid of 16 bytes, lid, service level, traffic class, hop limit)
+  Napi::Value create_ah(const Napi::CallbackInfo& info) {
+    if (host_ == nullptr) return told(info.Env(), closed());
+    fabric::AhAttr attr;
+    attr.gid = gid_of(info[0]);
+    attr.lid = static_cast<std::uint16_t>(number(info, 1));
+    attr.service_level = static_cast<std::uint8_t>(number(info, 2));
+    attr.traffic_class = static_cast<std::uint8_t>(number(info, 3));
+    attr.hop_limit = static_cast<std::uint8_t>(number(info, 4));
+    std::uint32_t made = 0;
+    const Refusal refusal = host_->device().create_ah(attr, &made);
+    return refusal.none() ? Napi::Number::New(info.Env(), made) : told(info.Env(), refusal);
+  }
+  void close_srq(const Napi::CallbackInfo& info) {
+    if (host_ != nullptr) host_->srqs.remove(number(info, 0));
+  }
+  void close_ah(const Napi::CallbackInfo& info) {
+    if (host_ != nullptr) host_->device().close_ah(number(info, 0));
+  }
+  checked::SharedReceives* srq(const Napi::CallbackInfo& info) {
+    return host_ == nullptr ? nullptr : host_->srqs.find(number(info, 0)).get();
+  }
+  Napi::Value arm_limit(const Napi::CallbackInfo& info) {
+    checked::SharedReceives* found = srq(info);
+    if (found == nullptr) return told(info.Env(), closed());
+    std::string why = found->on_device().arm_limit(number(info, 1));
+    return told(info.Env(), why.empty() ? Refusal() : refuse(Cause::unsupported, std::move(why)));
+  }
+  Napi::Value srq_room(const Napi::CallbackInfo& info) {
+    checked::SharedReceives* found = srq(info);
+    return Napi::Number::New(info.Env(), found == nullptr ? 0 : found->room());
+  }
+
+  /// modify(queue pair, number of the state)
+  Napi::Value modify(const Napi::CallbackInfo& info) {
+    checked::QueuePair* found = qp(info);
+    if (found == nullptr) return told(info.Env(), closed());
+    return told(info.Env(), found->move_to(static_cast<fabric::QpState>(number(info, 1))));
+  }
+  /// multicast(queue pair, gid of the group, join or leave)
+  Napi::Value multicast(const Napi::CallbackInfo& info) {
+    checked::QueuePair* found = qp(info);
+    if (found == nullptr) return told(info.Env(), closed());
+    const fabric::Gid group = gid_of(info[1]);
+    std::string why = info[2].ToBoolean() ? found->on_device().attach_multicast(group)
+                                          : found->on_device().detach_multicast(group);
+    return told(info.Env(), why.empty() ? Refusal() : refuse(Cause::refused, std::move(why)));
+  }
+  Napi::Value gid(const Napi::CallbackInfo& info) {
+    if (host_ == nullptr) return told(info.Env(), closed());
+    const fabric::Gid gid = host_->device().on_device()->gid();
+    auto bytes = Napi::Uint8Array::New(info.Env(), gid.size());
+    std::memcpy(bytes.Data(), gid.data(), gid.size());
+    return bytes;
+  }
+  /// Pairs of the event's name and the number of its queue pair, one after the other.
+  Napi::Value events(const Napi::CallbackInfo& info) {
+    auto result = Napi::Array::New(info.Env());
+    if (host_ == nullptr) return result;
+    std::array<fabric::AsyncEvent, 16> events{};
+    const std::size_t count = host_->device().on_device()->poll_events(events);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      result.Set(2 * i, fabric::to_string(events[i].kind));
+      result.Set(2 * i + 1, events[i].qp_num);
+    }
+    return result;
+  }
+  /// whyNot(number of the feature): '' when the device has it.
+  Napi::Value why_not(const Napi::CallbackInfo& info) {
+    const auto feature = static_cast<fabric::Feature>(number(info, 0));
+    return Napi::String::New(info.Env(), host_ == nullptr ? std::string("the device is closed")
+                                                          : host_->device().capabilities().why_not(feature));
+  }
+
+  void close_mr(const Napi::CallbackInfo& info) {
+    if (host_ != nullptr) host_->close_region(number(info, 0));
+  }
+  void close_cq(const Napi::CallbackInfo& info) {
+    if (host_ != nullptr) host_->close_cq(number(info, 0));
+  }
+  void close_qp(const Napi::CallbackInfo& info) {
+    if (host_ != nullptr) host_->qps.remove(number(info, 0));
+  }
+
+  Napi::Value address(const Napi::CallbackInfo& info) {
+    checked::QueuePair* found = qp(info);
+    if (found == nullptr) return told(info.Env(), closed());
+    return own_address(info.Env(), found->on_device().local_address());
+  }
+  Napi::Value connect(const Napi::CallbackInfo& info) {
+    checked::QueuePair* found = qp(info);
+    if (found == nullptr) return told(info.Env(), closed());
+    const std::span<std::byte> blob = bytes_of(info[1]);
+    std::string why = found->on_device().connect(blob);
+    return told(info.Env(), why.empty() ? Refusal() : refuse(Cause::refused, std::move(why)));
+  }
+  /// The state by its number in QpState, or -1 for a closed queue pair.
+  Napi::Value state(const Napi::CallbackInfo& info) {
+    checked::QueuePair* found = qp(info);
+    const int state = found == nullptr ? -1 : static_cast<int>(found->on_device().state());
+    return Napi::Number::New(info.Env(), state);
+  }
+  Napi::Value error(const Napi::CallbackInfo& info) {
+    checked::QueuePair* found = qp(info);
+    return Napi::String::New(info.Env(), found == nullptr ? std::string() : found->on_device().error());
+  }
+  void to_error(const Napi::CallbackInfo& info) {
+    if (checked::QueuePair* found = qp(info)) found->on_device().to_error();
+  }
+  /// room(queue pair, of the receive queue?)
+  Napi::Value room(const Napi::CallbackInfo& info) {
+    checked::QueuePair* found = qp(info);
+    if (found == nullptr) return Napi::Number::New(info.Env(), 0);
+    return Napi::Number::New(info.Env(), info[1].ToBoolean() ? found->recv_room() : found->send_room());
+  }
+
+  Napi::Value post_send(const Napi::CallbackInfo& info) {
+    checked::QueuePair* found = qp(info);
+    if (found == nullptr) return told(info.Env(), closed());
+    const std::span<const double> rows = rows_of(info[1]);
+    const std::size_t count = number(info, 2), sges = number(info, 3);
+    const std::size_t columns = checked::send_record::header + sges * checked::sge_record::words;
+    if (count > rows.size() / columns)
+      return told(info.Env(), refuse(Cause::range, "the batch has fewer rows"));
+    return told(info.Env(), found->post_send(rows, count, sges));
+  }
+  Napi::Value post_recv(const Napi::CallbackInfo& info) {
+    checked::QueuePair* found = qp(info);
+    if (found == nullptr) return told(info.Env(), closed());
+    const std::span<const double> rows = rows_of(info[1]);
+    const std::size_t count = number(info, 2);
+    if (count > rows.size() / checked::recv_record::words)
+      return told(info.Env(), refuse(Cause::range, "the batch has fewer rows"));
+    return told(info.Env(), found->post_recv(rows, count));
+  }
+
+  Napi::Value post_shared(const Napi::CallbackInfo& info) {
+    checked::SharedReceives* found = srq(info);
+    if (found == nullptr) return told(info.Env(), closed());
+    const std::span<const double> rows = rows_of(info[1]);
+    const std::size_t count = number(info, 2);
+    if (count > rows.size() / checked::recv_record::words)
+      return told(info.Env(), refuse(Cause::range, "the batch has fewer rows"));
+    return told(info.Env(), found->post(rows, count));
+  }
+
+  /// poll(completion queue, rows): the number of completions, or -1 for a closed queue.
+  Napi::Value poll(const Napi::CallbackInfo& info) {
+    checked::CompletionQueue* found = cq(info);
+    if (found == nullptr) return Napi::Number::New(info.Env(), -1);
+    return Napi::Number::New(info.Env(), static_cast<double>(found->poll(rows_of(info[1]))));
+  }
+  Napi::Value drive(const Napi::CallbackInfo& info) {
+    checked::CompletionQueue* found = cq(info);
+    return Napi::Boolean::New(info.Env(), found != nullptr && found->drive());
+  }
+  /// arm(completion queue, callback, solicited?): true when the callback will be called, false when there may be
+  /// completions already, or the reason why nothing can wait here.
+  Napi::Value arm(const Napi::CallbackInfo& info) {
+    if (cq(info) == nullptr) return Napi::Boolean::New(info.Env(), false);
+    std::string error;
+    const bool armed = host_->arm(number(info, 0), info[1].As<Napi::Function>(), info[2].ToBoolean(), &error);
+    if (!error.empty()) return Napi::String::New(info.Env(), error);
+    return Napi::Boolean::New(info.Env(), armed);
+  }
+
+  Napi::Value counters(const Napi::CallbackInfo& info) {
+    auto result = Napi::Object::New(info.Env());
+    if (host_ == nullptr) return result;
+    const fabric::DeviceCounters counters = host_->device().on_device()->counters();
+    result.Set("queuePairs", static_cast<double>(counters.queue_pairs));
+    result.Set("memoryRegions", static_cast<double>(counters.memory_regions));
+    result.Set("memoryBytes", static_cast<double>(counters.memory_bytes));
+    return result;
+  }
+  Napi::Value is_gone(const Napi::CallbackInfo& info) {
+    return Napi::Boolean::New(info.Env(), host_ != nullptr && host_->device().on_device()->is_gone());
+  }
+  void close(const Napi::CallbackInfo&) {
+    if (VerbsHost* host = std::exchange(host_, nullptr)) host->close();
+  }
+
+  VerbsHost* host_ = nullptr;
+};
+
+}  // namespace
+
+void define_verbs_devices(Napi::Env env, Napi::Object exports) {
+  auto constructor = std::make_shared<Napi::FunctionReference>(Napi::Persistent(VerbsDevice::define(env)));
+  exports.Set("openVerbsDevice",
+              Napi::Function::New(env, [constructor](const Napi::CallbackInfo& info) -> Napi::Value {
+                return constructor->New({info[0]});
+              }));
+  exports.Set("verbsRecords", Napi::Function::New(env, verbs_records));
+}
+
+}  // namespace rdma_rpc::binding

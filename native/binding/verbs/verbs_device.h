@@ -1,0 +1,12 @@
+// The object that runtime/native/verbs-device.ts declares: a device of `rdma-rpc/verbs`. Arguments are read
+// and handed down, nothing else. On the JS thread.
+#pragma once
+
+#include <napi.h>
+
+namespace rdma_rpc::binding {
+
+/// Defines openVerbsDevice() and verbsRecords() on the module's exports.
+void define_verbs_devices(Napi::Env env, Napi::Object exports);
+
+}  // namespace rdma_rpc::binding

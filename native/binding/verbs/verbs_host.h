@@ -1,0 +1,82 @@
+// Everything native behind one device of `rdma-rpc/verbs`: the device, its objects by number, and what waits in
+// the event loop. Its own class because it must outlive the object of JS: the event loop lets go of a
+// completion queue only an iteration after it was closed. On the JS thread. Deletes itself.
+#pragma once
+
+#include <napi.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "binding/event_loop/event_loop.h"
+#include "binding/verbs/open_fabric.h"
+#include "binding/verbs/ready_watch.h"
+#include "checked/device.h"
+
+namespace rdma_rpc::binding {
+
+/// Objects of one kind by their numbers, which are never used again.
+template <class Object>
+class Numbered {
+ public:
+  std::uint32_t add(std::shared_ptr<Object> object) {
+    objects_.emplace(++last_, std::move(object));
+    return last_;
+  }
+  /// Returns null for an object that was closed.
+  const std::shared_ptr<Object>& find(std::uint32_t number) const {
+    static const std::shared_ptr<Object> none;
+    const auto found = objects_.find(number);
+    return found == objects_.end() ? none : found->second;
+  }
+  void remove(std::uint32_t number) { objects_.erase(number); }
+  void clear() { objects_.clear(); }
+  bool empty() const { return objects_.empty(); }
+
+ private:
+  std::uint32_t last_ = 0;
+  std::unordered_map<std::uint32_t, std::shared_ptr<Object>> objects_;
+};
+
+class VerbsHost {
+ public:
+  /// Returns null, with the reason in `error`.
+  static VerbsHost* open(Napi::Env env, LoopKind loop, const OpenOptions& options, std::string* error);
+  /// Closes everything. The host is gone afterwards.
+  void close();
+
+  checked::Device& device() { return *device_; }
+  OpenFabric& fabric() { return *fabric_; }
+  Numbered<checked::Region> regions;
+  Numbered<checked::CompletionQueue> cqs;
+  Numbered<checked::SharedReceives> srqs;
+  Numbered<checked::QueuePair> qps;
+
+  void close_region(std::uint32_t number);
+  void close_cq(std::uint32_t number);
+  /// See ReadyWatch::arm(). When the event loop refuses, the reason is in `error`.
+  bool arm(std::uint32_t cq, const Napi::Function& callback, bool solicited, std::string* error);
+
+  /// The pointer that its object of JS has to this host: null from close() on, which the end of the thread may
+  /// call first.
+  void set_owner(VerbsHost** owner) { owner_ = owner; }
+
+ private:
+  VerbsHost(Napi::Env env, LoopKind loop) : env_(env), loop_(loop) {}
+  ~VerbsHost();
+  void close_watch(std::unique_ptr<ReadyWatch> watch);
+
+  Napi::Env env_;
+  LoopKind loop_;
+  std::shared_ptr<OpenFabric> fabric_;
+  std::unique_ptr<checked::Device> device_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<ReadyWatch>> watches_;  ///< by the number of the queue
+  int closing_watches_ = 0;
+  bool closed_ = false;
+  VerbsHost** owner_ = nullptr;
+  napi_async_cleanup_hook_handle cleanup_ = nullptr;
+};
+
+}  // namespace rdma_rpc::binding

@@ -1,0 +1,12 @@
+// The columns of checked/records.h as objects of JS, so that a test can compare them with
+// runtime/native/verbs-device.ts. On the JS thread.
+#pragma once
+
+#include <napi.h>
+
+namespace rdma_rpc::binding {
+
+/// verbsRecords(): an object for each kind of row.
+Napi::Value verbs_records(const Napi::CallbackInfo& info);
+
+}  // namespace rdma_rpc::binding

@@ -1,0 +1,43 @@
+// The address handles of a device by their numbers: where datagrams go. A posted datagram keeps its handle.
+// Made by Device, used by UD queue pairs; on the JS thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::checked {
+
+class AddressHandle {
+ public:
+  AddressHandle(std::shared_ptr<fabric::Device> device, std::unique_ptr<fabric::AddressHandle> handle)
+      : device_(std::move(device)), handle_(std::move(handle)) {}
+  const fabric::AddressHandle& on_device() const { return *handle_; }
+
+ private:
+  std::shared_ptr<fabric::Device> device_;
+  std::unique_ptr<fabric::AddressHandle> handle_;
+};
+
+class AddressHandles {
+ public:
+  std::uint32_t add(std::shared_ptr<AddressHandle> handle) {
+    handles_.emplace(++last_, std::move(handle));
+    return last_;
+  }
+  void remove(std::uint32_t number) { handles_.erase(number); }
+  /// Returns null for a handle that was closed.
+  std::shared_ptr<AddressHandle> find(std::uint32_t number) const {
+    const auto found = handles_.find(number);
+    return found == handles_.end() ? nullptr : found->second;
+  }
+
+ private:
+  std::uint32_t last_ = 0;
+  std::unordered_map<std::uint32_t, std::shared_ptr<AddressHandle>> handles_;
+};
+
+}  // namespace rdma_rpc::checked

@@ -1,0 +1,65 @@
+// A completion queue whose completions become records of JS. It knows the queues that complete on it, turns
+// the sequence number of a completion back into the number of its request, and releases what the request kept.
+// Made by Device; on the JS thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "checked/outstanding.h"
+#include "checked/records.h"
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::checked {
+
+/// What requests of a source carry on the fabric, beside their sequence number.
+constexpr std::uint64_t source_bits(std::uint32_t source) { return std::uint64_t{source} << 32; }
+
+class CompletionQueue {
+ public:
+  CompletionQueue(std::shared_ptr<fabric::Device> device, std::unique_ptr<fabric::CompletionQueue> queue)
+      : device_(std::move(device)), queue_(std::move(queue)) {}
+
+  fabric::CompletionQueue& on_device() { return *queue_; }
+
+  /// Requests on the fabric carry `source << 32 | sequence number`; the completion says to whom it belongs by
+  /// that alone, since its other fields mean nothing after an error. Returns the number of the new source.
+  std::uint32_t add_source(Source& requests);
+  /// Its completions that have not been polled are dropped.
+  void remove_source(std::uint32_t source);
+  /// Drops the completions of that source that have arrived and were not polled.
+  void forget(std::uint32_t source);
+
+  /// Writes completions into rows of `out` (records.h) and returns their number.
+  std::size_t poll(std::span<double> out);
+  /// Lets connection attempts of its queue pairs go on, without giving out completions: those that come are
+  /// kept for the next poll(), up to a limit. Returns false at the limit, when nothing was done.
+  bool drive();
+
+ private:
+  struct Row {
+    std::uint32_t source;
+    std::array<double, completion_record::words> words;
+  };
+  static constexpr std::size_t kBatch = 32;
+  static constexpr std::size_t kKeptMax = 1024;
+
+  bool translate(const fabric::Wc& wc, double* out);
+  Source* requests_of(std::uint32_t source);
+  std::size_t take_kept(std::span<double> out);
+
+  std::shared_ptr<fabric::Device> device_;
+  std::unique_ptr<fabric::CompletionQueue> queue_;
+  std::unordered_map<std::uint32_t, Source*> sources_;
+  std::uint32_t last_source_ = 0, known_source_ = 0;
+  Source* known_ = nullptr;  ///< of known_source_
+  std::vector<Row> kept_;
+  std::array<fabric::Wc, kBatch> batch_{};
+};
+
+}  // namespace rdma_rpc::checked

@@ -1,0 +1,47 @@
+// An open device and what it makes: regions, completion queues and queue pairs whose users may make mistakes.
+// Everything keeps what it needs: a region its memory, a queue pair its completion queue, a posted request its
+// regions, and all of them the device, so that they can be released in any order. Used by the binding, on the
+// JS thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "checked/address_handles.h"
+#include "checked/completion_queue.h"
+#include "checked/queue_pair.h"
+#include "checked/refusal.h"
+#include "checked/region.h"
+#include "checked/shared_receives.h"
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::checked {
+
+class Device {
+ public:
+  explicit Device(std::shared_ptr<fabric::Device> device)
+      : device_(std::move(device)),
+        resources_{std::make_shared<Regions>(), std::make_shared<AddressHandles>()} {}
+
+  const fabric::Capabilities& capabilities() const { return device_->capabilities(); }
+  const std::shared_ptr<fabric::Device>& on_device() const { return device_; }
+
+  Refusal reg_mr(Memory memory, std::uint32_t access, std::shared_ptr<Region>* region);
+  /// From now on no request may name the region. It stays registered until the requests that have are done.
+  void close(const Region& region) { resources_.regions->remove(region); }
+  Refusal create_cq(std::uint32_t entries, std::shared_ptr<CompletionQueue>* cq);
+  /// The fabric has one shared receive queue for each completion queue.
+  Refusal create_srq(std::shared_ptr<CompletionQueue> cq, std::uint32_t receives,
+                     std::shared_ptr<SharedReceives>* srq);
+  Refusal create_ah(const fabric::AhAttr& attr, std::uint32_t* number);
+  void close_ah(std::uint32_t number) { resources_.handles->remove(number); }
+  Refusal create_qp(std::shared_ptr<CompletionQueue> cq, const QueuePairOptions& options,
+                    std::shared_ptr<QueuePair>* qp);
+
+ private:
+  std::shared_ptr<fabric::Device> device_;
+  Resources resources_;
+};
+
+}  // namespace rdma_rpc::checked

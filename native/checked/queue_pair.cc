@@ -1,0 +1,91 @@
+// See queue_pair.h.
+#include "checked/queue_pair.h"
+
+#include <algorithm>
+
+#include "checked/records.h"
+
+namespace rdma_rpc::checked {
+namespace {
+
+using fabric::Opcode;
+using fabric::QpState;
+
+}  // namespace
+
+QueuePair::QueuePair(std::shared_ptr<CompletionQueue> cq, const Resources& resources,
+                     const fabric::Capabilities& capabilities, const QueuePairOptions& options,
+                     std::unique_ptr<fabric::QueuePair> queue_pair)
+    : cq_(std::move(cq)),
+      shared_(options.shared_receives),
+      reader_(resources, capabilities, options.fabric.type, options.sge_max),
+      sends_(options.fabric.send_wr_max, options.sge_max + 1),  // and the address handle
+      receives_(std::max(options.fabric.recv_wr_max, 1u), 1),
+      send_source_(cq_->add_source(sends_)),
+      recv_source_(cq_->add_source(receives_)),
+      queue_pair_(std::move(queue_pair)) {}
+
+QueuePair::~QueuePair() {
+  queue_pair_.reset();  // its requests use what the members before it keep
+  cq_->remove_source(send_source_);
+  cq_->remove_source(recv_source_);
+}
+
+Refusal QueuePair::post_send(std::span<const double> rows, std::size_t count, std::size_t sges) {
+  const QpState state = queue_pair_->state();
+  if (state == QpState::reset || state == QpState::init || state == QpState::rtr) {
+    return refuse(Cause::state, std::string("the queue pair is in ") + fabric::to_string(state) +
+                                    ", and sends are posted in RTS: connect it first");
+  }
+  if (count > sends_.room()) return no_room("send", "sendWrMax", sends_.room(), sends_.depth(), count);
+  reader_.begin(count);
+  const std::size_t columns = send_record::header + sges * sge_record::words;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint64_t number = source_bits(send_source_) | sends_.next(i);
+    Refusal why = reader_.send(rows.subspan(i * columns, columns), i, number);
+    if (why.none()) continue;
+    reader_.end();
+    return why;
+  }
+  const std::size_t taken = queue_pair_->post_send(reader_.sends());
+  for (std::size_t i = 0; i < taken; ++i)
+    sends_.add({rows[i * columns + send_record::wr_id], reader_.sends()[i].opcode}, reader_.kept(i));
+  reader_.end();
+  return taken == count ? Refusal() : not_taken(taken, count);
+}
+
+Refusal QueuePair::post_recv(std::span<const double> rows, std::size_t count) {
+  if (shared_ != nullptr)
+    return refuse(Cause::state, "the queue pair takes its receives from a shared queue: post them there");
+  if (count > receives_.room())
+    return no_room("receive", "recvWrMax", receives_.room(), receives_.depth(), count);
+  if (queue_pair_->state() == QpState::reset)
+    return refuse(Cause::state, "the queue pair is in RESET, and receives are posted from INIT on");
+  reader_.begin(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint64_t number = source_bits(recv_source_) | receives_.next(i);
+    Refusal why = reader_.recv(rows.subspan(i * recv_record::words, recv_record::words), i, number);
+    if (why.none()) continue;
+    reader_.end();
+    return why;
+  }
+  const std::size_t taken = queue_pair_->post_recv(reader_.receives());
+  for (std::size_t i = 0; i < taken; ++i)
+    receives_.add({rows[i * recv_record::words], Opcode::recv}, reader_.kept(i));
+  reader_.end();
+  return taken == count ? Refusal() : not_taken(taken, count);
+}
+
+Refusal QueuePair::move_to(QpState state) {
+  if (std::string why = queue_pair_->move_to(state); !why.empty())
+    return refuse(Cause::refused, std::move(why));
+  if (state != QpState::reset) return {};
+  // The device has dropped both queues, and completions of before would name requests of later.
+  cq_->forget(send_source_);
+  cq_->forget(recv_source_);
+  sends_.drop();
+  receives_.drop();
+  return {};
+}
+
+}  // namespace rdma_rpc::checked

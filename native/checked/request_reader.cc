@@ -1,0 +1,201 @@
+// See request_reader.h.
+#include "checked/request_reader.h"
+
+#include <algorithm>
+
+#include "checked/records.h"
+
+namespace rdma_rpc::checked {
+namespace {
+
+using fabric::Feature;
+using fabric::Opcode;
+using fabric::QpType;
+
+constexpr std::uint32_t kAtomicBytes = 8;
+
+std::string request(std::uint32_t index) { return "request " + std::to_string(index) + " of the batch: "; }
+
+Refusal out_of_range(std::uint32_t index, const std::string& text) {
+  return refuse(Cause::range, request(index) + text);
+}
+
+bool is_atomic(Opcode opcode) {
+  return opcode == Opcode::atomic_cmp_and_swp || opcode == Opcode::atomic_fetch_and_add;
+}
+bool is_write(Opcode opcode) { return opcode == Opcode::rdma_write || opcode == Opcode::rdma_write_with_imm; }
+bool is_send(Opcode opcode) { return opcode == Opcode::send || opcode == Opcode::send_with_imm; }
+/// The entries of these are written.
+bool is_answered(Opcode opcode) { return opcode == Opcode::rdma_read || is_atomic(opcode); }
+
+/// The feature that a device must have for it; false for those that all have.
+bool needs(Opcode opcode, Feature* feature) {
+  if (opcode == Opcode::send_with_imm) *feature = Feature::send_with_imm;
+  if (opcode == Opcode::rdma_write_with_imm) *feature = Feature::write_with_imm;
+  if (is_atomic(opcode)) *feature = Feature::atomics;
+  return opcode == Opcode::send_with_imm || opcode == Opcode::rdma_write_with_imm || is_atomic(opcode);
+}
+
+bool word64(const double* high, const double* low, std::uint64_t* value) {
+  std::uint32_t upper = 0, lower = 0;
+  if (!whole32(*high, &upper) || !whole32(*low, &lower)) return false;
+  *value = std::uint64_t{upper} << 32 | lower;
+  return true;
+}
+
+}  // namespace
+
+void RequestReader::begin(std::size_t count) {
+  sends_.clear();
+  receives_.clear();
+  sges_.clear();
+  kept_.clear();
+  ends_.clear();
+  sges_.reserve(count * sge_max_);  // the requests point into it
+}
+
+Refusal RequestReader::entry(const double* columns, std::uint32_t access, std::uint32_t index,
+                             fabric::Sge& sge) {
+  if (!whole(columns[sge_record::addr], kExactMax, &sge.addr) ||
+      !whole32(columns[sge_record::length], &sge.length) || !whole32(columns[sge_record::lkey], &sge.lkey))
+    return out_of_range(index, "address, length or lkey is no whole number in range");
+  std::shared_ptr<Region> region = resources_.regions->find(sge.lkey);
+  const std::string key = std::to_string(sge.lkey);
+  if (region == nullptr)
+    return refuse(Cause::closed, request(index) + "no open memory region has the lkey " + key);
+  if (!region->contains(sge.addr, sge.length)) {
+    return out_of_range(index, std::to_string(sge.length) + " bytes at address " + std::to_string(sge.addr) +
+                                   " are not all in the memory region with lkey " + key);
+  }
+  if (!region->allows(access)) {
+    return out_of_range(index, "the memory region with lkey " + key +
+                                   " was registered without Access.localWrite, which memory to be written "
+                                   "needs");
+  }
+  kept_.push_back(std::move(region));
+  return {};
+}
+
+Refusal RequestReader::why_wrong(const fabric::SendWr& wr, std::uint64_t bytes, std::uint32_t index) const {
+  const auto too_long = [&](std::uint64_t most) {
+    return out_of_range(index, std::to_string(bytes) + " bytes are more than this message may have (" +
+                                   std::to_string(most) + ")");
+  };
+  if (wr.inline_data && is_answered(wr.opcode))
+    return out_of_range(index, "only SENDs and WRITEs can be inline");
+  if (wr.inline_data && bytes > capabilities_.max_inline)
+    return out_of_range(index, std::to_string(bytes) + " bytes are more than maxInline (" +
+                                   std::to_string(capabilities_.max_inline) + ")");
+  if (type_ == QpType::ud) {
+    return bytes > capabilities_.max_datagram_bytes ? too_long(capabilities_.max_datagram_bytes) : Refusal();
+  }
+  if (is_atomic(wr.opcode) && (bytes != kAtomicBytes || wr.sges.size() != 1))
+    return out_of_range(index, "an atomic has one entry of 8 bytes, for the value before");
+  if (is_atomic(wr.opcode) && wr.remote_addr % kAtomicBytes != 0)
+    return out_of_range(index, "the remote address of an atomic is a multiple of 8");
+  if (bytes > capabilities_.max_msg_bytes) return too_long(capabilities_.max_msg_bytes);
+  if (is_write(wr.opcode) && bytes > capabilities_.max_write_bytes)
+    return too_long(capabilities_.max_write_bytes);
+  return {};
+}
+
+Refusal RequestReader::entries(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr) {
+  std::uint32_t count = 0;
+  if (!whole32(row[send_record::sges], &count)) return out_of_range(index, "no number of entries");
+  const bool answered = is_answered(wr.opcode);
+  const std::size_t room = (row.size() - send_record::header) / sge_record::words;
+  const std::uint32_t device = answered ? capabilities_.max_sge_read : capabilities_.max_sge;
+  if (const auto most = std::min<std::size_t>({room, sge_max_, device}); count > most) {
+    return out_of_range(index, std::to_string(count) +
+                                   " scatter/gather entries; the batch, the queue pair (sgeMax) and the "
+                                   "device allow " +
+                                   std::to_string(most));
+  }
+  const std::size_t first = sges_.size();
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    fabric::Sge sge;
+    const double* columns = &row[send_record::header + i * sge_record::words];
+    Refusal why = entry(columns, answered ? fabric::access_local_write : 0u, index, sge);
+    if (!why.none()) return why;
+    bytes += sge.length;
+    sges_.push_back(sge);
+  }
+  wr.sges = {sges_.data() + first, count};
+  return why_wrong(wr, bytes, index);
+}
+
+/// What only some operations have.
+Refusal RequestReader::rest(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr) {
+  if (is_atomic(wr.opcode)) {
+    fabric::SendWr::Atomic atomic{};
+    if (!word64(&row[send_record::compare_high], &row[send_record::compare_low], &atomic.compare_add) ||
+        !word64(&row[send_record::swap_high], &row[send_record::swap_low], &atomic.swap))
+      return out_of_range(index, "an operand is no integer of 64 bits");
+    wr.atomic = atomic;
+    return {};
+  }
+  if (type_ != QpType::ud) return {};
+  std::uint32_t handle = 0;
+  fabric::SendWr::Datagram datagram{};
+  if (!whole32(row[send_record::ah], &handle) ||
+      !whole32(row[send_record::remote_qpn], &datagram.remote_qpn) ||
+      !whole32(row[send_record::remote_qkey], &datagram.remote_qkey))
+    return out_of_range(index, "address handle, remoteQpn or remoteQkey is no whole number in range");
+  auto found = resources_.handles->find(handle);
+  if (found == nullptr) {
+    return refuse(Cause::closed,
+                  request(index) + "a datagram needs an open address handle: begin it with to()");
+  }
+  datagram.ah = &found->on_device();
+  wr.ud = datagram;
+  kept_.push_back(std::move(found));
+  return {};
+}
+
+Refusal RequestReader::send(std::span<const double> row, std::uint32_t index, std::uint64_t number) {
+  std::uint32_t opcode = 0, flags = 0;
+  std::uint64_t wr_id = 0;
+  fabric::SendWr wr;
+  if (!whole(row[send_record::wr_id], kExactMax, &wr_id) || !whole32(row[send_record::flags], &flags))
+    return out_of_range(index, "wrId or flags is no whole number in range");
+  if (!whole32(row[send_record::opcode], &opcode) || !opcode_of(opcode, &wr.opcode))
+    return out_of_range(index, "unknown operation");
+  if ((flags & ~(send_fence | send_signaled | send_solicited | send_inline)) != 0)
+    return out_of_range(index, "unknown flags");
+  if (Feature feature; needs(wr.opcode, &feature) && !capabilities_.has(feature))
+    return refuse(Cause::unsupported, request(index) + capabilities_.why_not(feature));
+  const bool fits = type_ == QpType::rc || is_send(wr.opcode) || (type_ == QpType::uc && is_write(wr.opcode));
+  if (!fits) {
+    return refuse(Cause::unsupported, request(index) + "a queue pair of type " + fabric::to_string(type_) +
+                                          " has no such operation");
+  }
+  if (!whole(row[send_record::remote_addr], kExactMax, &wr.remote_addr) ||
+      !whole32(row[send_record::rkey], &wr.rkey) || !whole32(row[send_record::imm], &wr.imm))
+    return out_of_range(index, "remoteAddr, rkey or imm is no whole number in range");
+  wr.wr_id = number;
+  wr.signaled = (flags & send_signaled) != 0;
+  wr.solicited = (flags & send_solicited) != 0;
+  wr.inline_data = (flags & send_inline) != 0;
+  wr.fence = (flags & send_fence) != 0;
+  if (Refusal why = entries(row, index, wr); !why.none()) return why;
+  if (Refusal why = rest(row, index, wr); !why.none()) return why;
+  sends_.push_back(wr);
+  ends_.push_back(kept_.size());
+  return {};
+}
+
+Refusal RequestReader::recv(std::span<const double> row, std::uint32_t index, std::uint64_t number) {
+  std::uint64_t wr_id = 0;
+  fabric::RecvWr wr;
+  if (!whole(row[recv_record::wr_id], kExactMax, &wr_id))
+    return out_of_range(index, "wrId is no whole number in range");
+  if (Refusal why = entry(&row[recv_record::addr], fabric::access_local_write, index, wr.sge); !why.none())
+    return why;
+  wr.wr_id = number;
+  receives_.push_back(wr);
+  ends_.push_back(kept_.size());
+  return {};
+}
+
+}  // namespace rdma_rpc::checked

@@ -1,0 +1,66 @@
+// Reads rows of JS into work requests and checks them against the device's limits and the memory that is
+// registered. One batch at a time: nothing of it may be posted when one row is wrong. Owned by a queue, on the
+// JS thread. Allocates nothing after the first batches.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checked/address_handles.h"
+#include "checked/outstanding.h"
+#include "checked/refusal.h"
+#include "checked/region.h"
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::checked {
+
+/// What a queue posts to, beside its limits.
+struct Resources {
+  std::shared_ptr<Regions> regions;
+  std::shared_ptr<AddressHandles> handles;
+};
+
+class RequestReader {
+ public:
+  RequestReader(Resources resources, const fabric::Capabilities& capabilities, fabric::QpType type,
+                std::uint32_t sge_max)
+      : resources_(std::move(resources)), capabilities_(capabilities), type_(type), sge_max_(sge_max) {}
+
+  /// Begins a batch of `count` requests.
+  void begin(std::size_t count);
+  /// Reads one row, whose request gets this number on the fabric.
+  Refusal send(std::span<const double> row, std::uint32_t index, std::uint64_t number);
+  Refusal recv(std::span<const double> row, std::uint32_t index, std::uint64_t number);
+
+  std::span<const fabric::SendWr> sends() const { return sends_; }
+  std::span<const fabric::RecvWr> receives() const { return receives_; }
+  /// What request `index` keeps; one after the other, from 0.
+  std::span<const Kept> kept(std::size_t index) const {
+    const std::size_t first = index == 0 ? 0 : ends_[index - 1];
+    return std::span(kept_).subspan(first, ends_[index] - first);
+  }
+  /// Lets go of what the batch keeps.
+  void end() { kept_.clear(); }
+
+ private:
+  Refusal entries(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr);
+  Refusal why_wrong(const fabric::SendWr& wr, std::uint64_t bytes, std::uint32_t index) const;
+  Refusal rest(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr);
+  /// Reads an entry whose memory lies in an open region with these rights.
+  Refusal entry(const double* columns, std::uint32_t access, std::uint32_t index, fabric::Sge& sge);
+
+  const Resources resources_;
+  const fabric::Capabilities& capabilities_;
+  const fabric::QpType type_;
+  const std::uint32_t sge_max_;
+  std::vector<fabric::SendWr> sends_;
+  std::vector<fabric::RecvWr> receives_;
+  std::vector<fabric::Sge> sges_;
+  std::vector<Kept> kept_;
+  std::vector<std::size_t> ends_;
+};
+
+}  // namespace rdma_rpc::checked

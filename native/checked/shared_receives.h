@@ -1,0 +1,51 @@
+// A shared receive queue that checks what is posted to it. Its receives complete in any order, since they are
+// taken by queue pairs of their own order. Made by Device, used by the binding; on the JS thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "checked/completion_queue.h"
+#include "checked/outstanding.h"
+#include "checked/refusal.h"
+#include "checked/request_reader.h"
+#include "fabric/receive_queue.h"
+
+namespace rdma_rpc::checked {
+
+class SharedReceives {
+ public:
+  SharedReceives(std::shared_ptr<CompletionQueue> cq, const Resources& resources,
+                 const fabric::Capabilities& capabilities, std::unique_ptr<fabric::ReceiveQueue> queue);
+  ~SharedReceives();
+  SharedReceives(const SharedReceives&) = delete;
+  SharedReceives& operator=(const SharedReceives&) = delete;
+
+  fabric::ReceiveQueue& on_device() { return *queue_; }
+  const CompletionQueue* cq() const { return cq_.get(); }
+  std::uint32_t room() const { return static_cast<std::uint32_t>(slots_.free.size()); }
+  Refusal post(std::span<const double> rows, std::size_t count);
+
+ private:
+  struct Slots final : Source {
+    explicit Slots(std::uint32_t depth);
+    Request complete(std::uint32_t slot) override;
+
+    struct Slot {
+      Request request;
+      Kept kept;
+    };
+    std::vector<Slot> slots;
+    std::vector<std::uint32_t> free;
+  };
+
+  std::shared_ptr<CompletionQueue> cq_;
+  RequestReader reader_;
+  Slots slots_;
+  std::uint32_t source_;
+  std::unique_ptr<fabric::ReceiveQueue> queue_;
+};
+
+}  // namespace rdma_rpc::checked

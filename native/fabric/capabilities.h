@@ -1,0 +1,129 @@
+// What a device can do, and why it cannot do the rest. Part of fabric.h. Filled in when a device is opened;
+// its users ask it instead of the name of a fabric. Values, for any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace rdma_rpc::fabric {
+
+/// The smallest page size of any supported system; larger pages begin on a multiple of it.
+inline constexpr std::uint32_t kPageBytes = 4096;
+/// Returns how many of the `bytes` bytes at `addr` lie on the first page.
+constexpr std::uint32_t on_page(std::uint64_t addr, std::uint32_t bytes) {
+  const auto rest = static_cast<std::uint32_t>(kPageBytes - addr % kPageBytes);
+  return bytes < rest ? bytes : rest;
+}
+
+/// Parts of the verbs that a device may lack. Capabilities::why_not() says why.
+enum class Feature : std::uint8_t {
+  send_with_imm,
+  write_with_imm,
+  windows,          ///< type-2 memory windows, local_inv and send_with_inv
+  atomics,          ///< compare-and-swap and fetch-and-add
+  solicited,        ///< a receiver that sleeps until a solicited message comes
+  shared_receives,  ///< receive_queue.h
+  srq_limit,        ///< the event of a shared receive queue that runs low
+  uc,
+  ud,
+  multicast,
+  drain,  ///< the states SQD and SQE
+  reset,  ///< a queue pair in ERR goes back to INIT
+  xrc,    ///< no fabric has it yet
+};
+inline constexpr std::size_t kFeatures = 13;
+/// The name in texts for users, such as "atomics (compare-and-swap, fetch-and-add)".
+const char* to_string(Feature feature);
+
+/// What a device can do. Figures called `probed` are measured by trying, never taken from a table of device
+/// names.
+struct Capabilities {
+  std::string name;  ///< "shm", "sim" or a device such as "mlx5_0"; for display only, never for decisions
+  std::uint32_t port = 0;            ///< port of the device, 0 where devices have no ports; for display only
+  std::string path;                  ///< how its queue pairs are reached; for display only
+  std::uint32_t max_inline = 0;      ///< bytes; a longer send cannot carry the inline flag
+  std::uint32_t max_sge = 1;         ///< gather entries of a send or write
+  std::uint32_t max_sge_read = 1;    ///< scatter entries of a read
+  std::uint32_t max_qp_wr = 0;       ///< the deepest send or receive queue
+  std::uint32_t max_srq_wr = 0;      ///< the deepest shared receive queue; 0 when the device has none
+  std::uint32_t max_rd_atomic = 16;  ///< outstanding READs per queue pair that make progress at once
+  /// limit of simultaneous alloc_memory() blocks; 0 when only the system limits them
+  std::uint32_t max_memories = 0;
+  std::uint64_t max_msg_bytes = 0;            ///< limit of one SEND, READ or WRITE
+  std::uint32_t max_datagram_bytes = 0;       ///< limit of one SEND on a UD queue pair: the path's MTU
+  bool immediate = false;                     ///< rdma_write_with_imm
+  bool send_immediate = false;                ///< send_with_imm
+  bool atomics = false;                       ///< atomic_cmp_and_swp, atomic_fetch_and_add
+  bool solicited = false;                     ///< SendWr::solicited and CompletionQueue::arm_solicited()
+  bool uc = false;                            ///< QpType::uc
+  bool ud = false;                            ///< QpType::ud and Device::create_ah()
+  bool multicast = false;                     ///< QueuePair::attach_multicast()
+  bool srq_limit = false;                     ///< ReceiveQueue::arm_limit()
+  bool drains = false;                        ///< QueuePair::move_to(): SQD, and SQE back to RTS
+  bool resets = false;                        ///< QueuePair::move_to(): ERR to RESET to INIT
+  bool windows = false;                       ///< type-2 memory windows, local_inv and send_with_inv
+  bool read_sink_needs_remote_write = false;  ///< iWARP
+  bool active_side_sends_first = false;       ///< iWARP (MPA)
+  bool pins_memory = false;                   ///< registered memory counts against RLIMIT_MEMLOCK
+  /// memory that does not come from alloc_memory() may be exposed to the peer too
+  bool exposes_any_memory = false;
+  bool on_demand = false;  ///< access_on_demand for RC SEND, READ and WRITE (explicit ODP)
+  bool dmabuf = false;     ///< reg_dmabuf_mr()
+  /// The thread that posts a READ or WRITE copies its bytes inside post_send(), and does nothing else until
+  /// the copy is complete.
+  bool copies_when_posted = false;
+  /// The CPU of this process reads the bytes of a send some event-loop iterations after the post, and nothing
+  /// is pinned. Memory that its owner can take away meanwhile (Presence) must therefore be copied to memory
+  /// that stays. QueuePair::revoke() and abandon_reads() work on such fabrics.
+  bool reads_memory_late = false;
+  /// A request of up to this many bytes in application memory is cheaper to copy to memory of alloc_memory()
+  /// than to have the peer READ it in place. 0 when copying is never cheaper.
+  std::uint32_t copied_request_bytes = 0;
+  /// A message of at most this many bytes is cheaper as several SENDs, each copied twice, than as a READ or
+  /// WRITE of memory exposed for it. 0 when that is never cheaper, or has not been measured.
+  std::uint32_t segmented_bytes = 0;
+  /// On a network that loses packets, a longer WRITE fails too early.
+  std::uint64_t max_write_bytes = UINT64_MAX;
+  /// A READ of at most this many bytes must lie on one page of the peer's memory.
+  std::uint32_t one_page_read_max = 0;
+  /// A key gives access to exactly the range that its window was bound to, on its own queue pair. When false,
+  /// a key gives access to the whole region; a peer's SEND_WITH_INV can end the window of another queue pair,
+  /// its sender is not notified when it is refused, and it may crash the kernel when the window is not bound.
+  /// A device without it is fit for trusted peers only.
+  bool exact_windows = true;
+  /// When false, a peer that knows the key of a region may READ it whatever its rights are. A device without
+  /// it is fit for trusted peers only.
+  bool checks_read_rights = true;
+  /// An operation that the peer refuses ends at the sender with a status that says so. When false, a SEND
+  /// completes when the network has taken it, a refused access is flushed, and only the end of the connection
+  /// shows that something was refused.
+  bool names_refusals = true;
+  /// A peer that once had a right to memory of alloc_memory() may go on writing to it at any time.
+  bool peers_keep_access = false;
+
+  /// Why the device lacks a feature, for why_not(). A feature without an entry is refused by its name alone.
+  std::map<Feature, std::string> reasons = {};
+
+  bool has(Feature feature) const;
+  /// Returns "" when the device has the feature. Otherwise returns a sentence for the user that says which
+  /// device lacks it, and why.
+  std::string why_not(Feature feature) const;
+  /// Returns how many of the peer's `bytes` bytes at `addr` a single READ may fetch.
+  std::uint32_t read_bytes(std::uint64_t addr, std::uint32_t bytes) const;
+};
+
+inline std::uint32_t Capabilities::read_bytes(std::uint64_t addr, std::uint32_t bytes) const {
+  return bytes <= one_page_read_max ? on_page(addr, bytes) : bytes;
+}
+
+/// Returns why a device without Capabilities::on_demand refuses access_on_demand.
+std::string why_not_on_demand(const Capabilities& capabilities);
+
+/// Returns why no device with these capabilities registers that memory, or "" when it may. A device can have
+/// further reasons of its own.
+std::string why_not_register(const void* addr, std::size_t length, std::uint32_t access,
+                             const Capabilities& capabilities);
+
+}  // namespace rdma_rpc::fabric

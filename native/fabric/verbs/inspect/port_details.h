@@ -1,0 +1,13 @@
+// All attributes of a port, as ibv_devinfo -v shows them. Called by details.cc.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include "fabric/verbs_inspection.h"
+
+namespace rdma_rpc::fabric::verbs {
+
+/// Returns the port with no attributes when the device does not tell them.
+VerbsPortDetails describe_port(ibv_context* device, std::uint8_t number);
+
+}  // namespace rdma_rpc::fabric::verbs

@@ -1,0 +1,16 @@
+// Receives the asynchronous events of a device for `rdma-rpc events`, on a context of its own that has no
+// queue pairs: events of the device and of its ports come to every context, those of an object only to the
+// process that owns it. Called on the JS thread of the command.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "fabric/verbs_inspection.h"
+
+namespace rdma_rpc::fabric::verbs {
+
+/// Returns null, with the reason in `error`, when there is no such device or it cannot be opened.
+std::unique_ptr<VerbsWatch> watch_device(const std::string& device, std::string* error);
+
+}  // namespace rdma_rpc::fabric::verbs

@@ -1,0 +1,125 @@
+// What is posted to a queue pair, and what comes back: work requests and completions, named as in libibverbs.
+// Part of fabric.h, on the same thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "fabric/address_handle.h"
+#include "fabric/memory.h"
+
+namespace rdma_rpc::fabric {
+
+/// Completion status, with the names of `enum ibv_wc_status`.
+enum class WcStatus : std::uint8_t {
+  success,
+  loc_len_err,    ///< the message is longer than its receive, or the scatter list is too short
+  loc_qp_op_err,  ///< the queue pair cannot do this operation in its state
+  loc_prot_err,   ///< a local SGE is outside its memory region, or has a wrong lkey
+  wr_flush_err,   ///< the queue pair went to ERR before the request was carried out
+  mw_bind_err,    ///< the window may not be bound as requested
+  /// the peer could not accept the message (too long for its receive, unknown key to invalidate)
+  rem_inv_req_err,
+  rem_access_err,     ///< the peer refused the key, right, range or protection domain
+  retry_exc_err,      ///< the peer does not answer
+  rnr_retry_exc_err,  ///< the peer had no receive posted
+  rem_abort_err,      ///< the peer closed the connection
+  general_err,
+};
+const char* to_string(WcStatus status);
+
+enum class Opcode : std::uint8_t {
+  send,
+  send_with_imm,  ///< only if Capabilities::send_immediate
+  /// as send, and invalidates the peer's window `SendWr::invalidate_rkey` when the receive completes
+  send_with_inv,
+  rdma_write,
+  rdma_write_with_imm,  ///< only if Capabilities::immediate
+  rdma_read,
+  /// Only if Capabilities::atomics. Writes SendWr::atomic.swap to the 8 bytes at remote_addr if they are
+  /// equal to SendWr::atomic.compare_add. Its single entry of 8 bytes receives the value before, as
+  /// atomic_fetch_and_add.
+  atomic_cmp_and_swp,
+  atomic_fetch_and_add,  ///< adds SendWr::atomic.compare_add, modulo 2^64
+  bind_mw,               ///< binds SendWr::bind.window; a later SEND on this queue pair may carry its key
+  local_inv,             ///< invalidates SendWr::invalidate_rkey, a window bound on this queue pair
+  recv,                  ///< in completions only
+  recv_rdma_with_imm,    ///< in completions only
+};
+inline constexpr std::size_t kOpcodes = 12;
+/// One gather or scatter entry; `lkey` is the local key of the region that holds [addr, addr + length).
+struct Sge {
+  std::uint64_t addr = 0;
+  std::uint32_t length = 0;
+  std::uint32_t lkey = 0;
+};
+
+struct SendWr {
+  std::uint64_t wr_id = 0;
+  Opcode opcode = Opcode::send;
+  bool signaled = false;
+  bool inline_data = false;  ///< total length ≤ max_inline; lkeys are ignored
+  bool fence = false;        ///< waits for earlier READs and atomics of this queue pair
+  bool solicited = false;    ///< send*, rdma_write_with_imm: wakes a peer that called arm_solicited()
+  std::span<const Sge> sges;
+  std::uint64_t remote_addr = 0;      ///< rdma_*, atomic_* (there a multiple of 8)
+  std::uint32_t rkey = 0;             ///< rdma_*, atomic_*
+  std::uint32_t imm = 0;              ///< send_with_imm, rdma_write_with_imm
+  std::uint32_t invalidate_rkey = 0;  ///< send_with_inv, local_inv
+  struct Bind {  ///< for bind_mw: post_send gives the window its new rkey before it returns
+    MemoryWindow* window = nullptr;
+    const MemoryRegion* region = nullptr;  ///< must be registered with access_mw_bind
+    std::uint64_t addr = 0;
+    std::uint64_t length = 0;
+    std::uint32_t access = 0;  ///< any of access_remote_read, access_remote_write, access_remote_atomic
+  };
+  struct Atomic {  ///< for atomic_*, in the byte order of the hosts
+    std::uint64_t compare_add, swap;
+  };
+  struct Datagram {           ///< for send and send_with_imm on a UD queue pair
+    const AddressHandle* ah;  ///< must live until the request has completed
+    std::uint32_t remote_qpn;
+    /// must equal the receiver's QpOptions::qkey; with its top bit set, the sender's own is sent instead
+    std::uint32_t remote_qkey;
+  };
+  union {  ///< one of them, by opcode and type of the queue pair
+    Bind bind = {};
+    Atomic atomic;
+    Datagram ud;
+  };
+};
+
+struct RecvWr {
+  std::uint64_t wr_id = 0;
+  Sge sge;  ///< on a UD queue pair, the message lies kGrhBytes behind its beginning
+};
+
+/// A work completion. `opcode`, `bytes`, `imm`, `invalidated_rkey`, `src_qp` and `has_grh` mean something
+/// only with success. As in libibverbs, it does not say whether a message was solicited.
+struct Wc {
+  std::uint64_t wr_id = 0;
+  WcStatus status = WcStatus::success;
+  Opcode opcode = Opcode::send;
+  bool has_imm = false;  ///< recv of a send_with_imm, recv_rdma_with_imm
+  bool has_grh = false;  ///< UD recv: the first kGrhBytes of the receive hold a header
+  std::uint32_t qp_num = 0;
+  std::uint32_t tag = 0;  ///< QpOptions::tag, for a completion of a shared receive
+  /// Number of bytes received, read or written. The recv of a datagram counts kGrhBytes, too.
+  std::uint32_t bytes = 0;
+  std::uint32_t imm = 0;
+  std::uint32_t src_qp = 0;            ///< UD recv: the sender's queue pair
+  std::uint32_t invalidated_rkey = 0;  ///< for the recv of a send_with_inv; otherwise 0
+  /// rdma_read: the peer's memory no longer exists or was revoked, and the bytes read are meaningless. The
+  /// queue pair goes on. Only software fabrics can report this; on a device, registered memory is pinned and
+  /// cannot disappear.
+  bool memory_gone = false;
+  /// recv with QpOptions::short_apart: where the message lies until the next poll(). Null when it lies in the
+  /// buffer of its receive.
+  const std::byte* apart = nullptr;
+  /// recv that was flushed, with QpOptions::flush_together: number of receives that this completion stands
+  /// for; wr_id is that of the oldest one.
+  std::uint32_t receives = 1;
+};
+
+}  // namespace rdma_rpc::fabric

@@ -1,0 +1,45 @@
+/** Address handles: where datagrams go. */
+import type { NativeVerbsDevice } from '../native/verbs-device.ts';
+import { Resource } from './resource.ts';
+
+/** A port or a multicast group (`struct ibv_ah_attr`). */
+export interface AddressOptions {
+  /** `Device.gid` of the peer, or of a multicast group: 16 bytes. */
+  gid: Uint8Array;
+  /** InfiniBand: the LID of the peer's port. Default 0. */
+  lid?: number;
+  /** Default 0. */
+  serviceLevel?: number;
+  /** Default 0. */
+  trafficClass?: number;
+  /** Default 64. */
+  hopLimit?: number;
+}
+
+/** An address handle (`struct ibv_ah`). See ibv_create_ah(3). */
+export interface AddressHandle extends Disposable {
+  readonly name: string;
+  /** For `SendBatch.to`. */
+  readonly number: number;
+  readonly closed: boolean;
+  /** Closes it (ibv_destroy_ah(3)). Datagrams that are posted keep it until they have completed. */
+  close(): void;
+}
+
+export class OpenAddressHandle extends Resource implements AddressHandle {
+  readonly #native: NativeVerbsDevice;
+  readonly #number: number;
+
+  constructor(native: NativeVerbsDevice, device: string, number: number) {
+    super(`address handle ${number} of ${device}`);
+    this.#native = native;
+    this.#number = number;
+  }
+  get number(): number {
+    this.check();
+    return this.#number;
+  }
+  protected override release(): void {
+    this.#native.closeAh(this.#number);
+  }
+}

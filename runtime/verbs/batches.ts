@@ -1,0 +1,241 @@
+/** The records that requests are posted from. Made and filled by applications, read by native code. */
+
+import { RecvRow, SendRow, SgeRow } from '../native/verbs-device.ts';
+import type { AddressHandle } from './address-handle.ts';
+import { WrOpcode } from './constants.ts';
+import { checkedInteger } from './errors.ts';
+import type { MemoryRegion } from './memory-region.ts';
+
+const capacityMax = 16_384;
+const sgesMax = 64;
+
+/** The rows of a batch, for the queue pair. Throws for what is no batch. */
+export let sendRows: (batch: SendBatch) => Float64Array;
+export let recvRows: (batch: RecvBatch) => Float64Array;
+
+/** Checks the range of a memory region, and returns the address where it begins. */
+function addressIn(where: string, mr: MemoryRegion, offset: number, byteLength: number): number {
+  const { byteLength: whole } = mr;
+  if (!(Number.isInteger(offset) && Number.isInteger(byteLength) && offset >= 0 && byteLength >= 0)) {
+    throw new RangeError(`${where}: offset ${offset} and length ${byteLength} must be integers from 0 on`);
+  }
+  if (offset > whole || byteLength > whole - offset) {
+    throw new RangeError(
+      `${where}: ${byteLength} bytes at offset ${offset} do not lie in ${mr.name}, which has ${whole}`,
+    );
+  }
+  return mr.addr + offset;
+}
+
+/**
+ * Requests for a send queue (`struct ibv_send_wr`), to be posted by `QueuePair.post` as often as wanted: no
+ * object is made for a request. A request begins with the method of its operation, and `sge` adds to it the
+ * memory that it sends from or reads into:
+ *
+ *     batch.clear().write(wrId, remote.addr, remote.rkey, SendFlags.signaled).sge(mr, 0, 32);
+ *
+ * `wrId` is a number of the application, an integer from 0 to 2^53 - 1, that the completion gives back.
+ * `flags` are of `SendFlags`. Posting checks the values. See ibv_post_send(3).
+ */
+export class SendBatch {
+  /** The largest number of requests. */
+  readonly capacity: number;
+  /** The largest number of scatter/gather entries of a request. */
+  readonly sges: number;
+  readonly #rows: Float64Array;
+  readonly #columns: number;
+  #length = 0;
+
+  /** `capacity`: 1 to 16,384 requests; `sges`: 1 to 64 entries of each. */
+  constructor(capacity: number, sges = 1) {
+    this.capacity = checkedInteger('new SendBatch(capacity)', capacity, 1, capacityMax);
+    this.sges = checkedInteger('new SendBatch(capacity, sges)', sges, 1, sgesMax);
+    this.#columns = SendRow.header + sges * SgeRow.words;
+    this.#rows = new Float64Array(capacity * this.#columns);
+  }
+
+  /** Number of requests that the batch has. */
+  get length(): number {
+    return this.#length;
+  }
+  /** Removes all requests. */
+  clear(): this {
+    this.#length = 0;
+    return this;
+  }
+
+  /** Begins a SEND, which a receive of the peer takes (IBV_WR_SEND). */
+  send(wrId: number, flags = 0): this {
+    return this.#begin(WrOpcode.send, wrId, flags, 0, 0, 0);
+  }
+  /**
+   * Begins a SEND that brings the number `imm` of 32 bits, too (IBV_WR_SEND_WITH_IMM). Not on all devices.
+   */
+  sendWithImm(wrId: number, imm: number, flags = 0): this {
+    return this.#begin(WrOpcode.sendWithImm, wrId, flags, 0, 0, imm);
+  }
+  /**
+   * Begins a WRITE into the peer's memory (IBV_WR_RDMA_WRITE), to its `mr.addr` plus an offset and with its
+   * `mr.rkey`.
+   */
+  write(wrId: number, remoteAddr: number, rkey: number, flags = 0): this {
+    return this.#begin(WrOpcode.rdmaWrite, wrId, flags, remoteAddr, rkey, 0);
+  }
+  /**
+   * Begins a WRITE that also completes a receive of the peer, with the number `imm` of 32 bits
+   * (IBV_WR_RDMA_WRITE_WITH_IMM). Needs `capabilities.immediate`.
+   */
+  writeWithImm(wrId: number, remoteAddr: number, rkey: number, imm: number, flags = 0): this {
+    return this.#begin(WrOpcode.rdmaWriteWithImm, wrId, flags, remoteAddr, rkey, imm);
+  }
+  /** Begins a READ of the peer's memory (IBV_WR_RDMA_READ) into memory with `Access.localWrite`. */
+  read(wrId: number, remoteAddr: number, rkey: number, flags = 0): this {
+    return this.#begin(WrOpcode.rdmaRead, wrId, flags, remoteAddr, rkey, 0);
+  }
+
+  /**
+   * Begins an atomic addition to the 8 bytes at `remoteAddr`, a multiple of 8 (IBV_WR_ATOMIC_FETCH_AND_ADD).
+   * Its one entry of 8 bytes gets the value before. Needs `Access.remoteAtomic` there. Atomics are atomic
+   * against other remote atomics only, not against the peer's own CPU.
+   */
+  fetchAdd(wrId: number, remoteAddr: number, rkey: number, add: bigint, flags = 0): this {
+    this.#begin(WrOpcode.fetchAndAdd, wrId, flags, remoteAddr, rkey, 0);
+    return this.#operand(SendRow.compareHigh, SendRow.compareLow, add);
+  }
+  /**
+   * Begins an atomic swap: writes `swap` if the 8 bytes at `remoteAddr` are equal to `compare`
+   * (IBV_WR_ATOMIC_CMP_AND_SWP). Otherwise as `fetchAdd`.
+   */
+  compareSwap(
+    wrId: number,
+    remoteAddr: number,
+    rkey: number,
+    compare: bigint,
+    swap: bigint,
+    flags = 0,
+  ): this {
+    this.#begin(WrOpcode.compareAndSwap, wrId, flags, remoteAddr, rkey, 0);
+    this.#operand(SendRow.compareHigh, SendRow.compareLow, compare);
+    return this.#operand(SendRow.swapHigh, SendRow.swapLow, swap);
+  }
+
+  /** Says where the last request, a datagram, goes: to that queue pair of the port that `ah` names. */
+  to(ah: AddressHandle, remoteQpn: number, remoteQkey: number): this {
+    const row = this.#lastRow('SendBatch.to');
+    this.#rows[row + SendRow.ah] = ah.number;
+    this.#rows[row + SendRow.remoteQpn] = remoteQpn;
+    this.#rows[row + SendRow.remoteQkey] = remoteQkey;
+    return this;
+  }
+
+  /** Adds memory to the last request: `byteLength` bytes from `offset` on (`struct ibv_sge`). */
+  sge(mr: MemoryRegion, offset = 0, byteLength = mr.byteLength - offset): this {
+    const row = this.#lastRow('SendBatch.sge');
+    const sges = this.#rows[row + SendRow.sges]!;
+    if (sges === this.sges) {
+      throw new RangeError(
+        `SendBatch.sge: the request has ${sges} entries, and the batch has no room for more`,
+      );
+    }
+    const entry = row + SendRow.header + sges * SgeRow.words;
+    this.#rows[entry + SgeRow.addr] = addressIn('SendBatch.sge', mr, offset, byteLength);
+    this.#rows[entry + SgeRow.length] = byteLength;
+    this.#rows[entry + SgeRow.lkey] = mr.lkey;
+    this.#rows[row + SendRow.sges] = sges + 1;
+    return this;
+  }
+
+  #lastRow(where: string): number {
+    if (this.#length === 0) throw new RangeError(`${where}: the batch has no request yet`);
+    return (this.#length - 1) * this.#columns;
+  }
+
+  #operand(high: number, low: number, value: bigint): this {
+    if (typeof value !== 'bigint') throw new TypeError('SendBatch: an operand of an atomic is a bigint');
+    const row = this.#lastRow('SendBatch');
+    const bits = BigInt.asUintN(64, value);
+    this.#rows[row + high] = Number(bits >> 32n);
+    this.#rows[row + low] = Number(bits & 0xffff_ffffn);
+    return this;
+  }
+
+  #begin(opcode: number, wrId: number, flags: number, remoteAddr: number, rkey: number, imm: number): this {
+    if (this.#length === this.capacity) {
+      throw new RangeError(
+        `SendBatch: all ${this.capacity} requests are in use; post the batch and clear it`,
+      );
+    }
+    const row = this.#length * this.#columns;
+    const rows = this.#rows;
+    rows[row + SendRow.wrId] = wrId;
+    rows[row + SendRow.opcode] = opcode;
+    rows[row + SendRow.flags] = flags;
+    rows[row + SendRow.sges] = 0;
+    rows[row + SendRow.remoteAddr] = remoteAddr;
+    rows[row + SendRow.rkey] = rkey;
+    rows[row + SendRow.imm] = imm;
+    rows[row + SendRow.invalidateRkey] = 0;
+    rows[row + SendRow.ah] = 0;
+    ++this.#length;
+    return this;
+  }
+
+  static {
+    sendRows = (batch) => {
+      if (typeof batch !== 'object' || batch === null || !(#rows in batch))
+        throw new TypeError('post(batch): takes a SendBatch');
+      return batch.#rows;
+    };
+  }
+}
+
+/**
+ * Receives (`struct ibv_recv_wr`), to be posted by `postRecv` as often as wanted. Each has memory,
+ * registered with `Access.localWrite`, that is at least as long as the message it will take. See
+ * ibv_post_recv(3).
+ */
+export class RecvBatch {
+  /** The largest number of receives. */
+  readonly capacity: number;
+  readonly #rows: Float64Array;
+  #length = 0;
+
+  /** `capacity`: 1 to 16,384 receives. */
+  constructor(capacity: number) {
+    this.capacity = checkedInteger('new RecvBatch(capacity)', capacity, 1, capacityMax);
+    this.#rows = new Float64Array(capacity * RecvRow.words);
+  }
+
+  /** Number of receives that the batch has. */
+  get length(): number {
+    return this.#length;
+  }
+  /** Removes all receives. */
+  clear(): this {
+    this.#length = 0;
+    return this;
+  }
+  /** Adds a receive into `byteLength` bytes of the region from `offset` on. */
+  recv(wrId: number, mr: MemoryRegion, offset = 0, byteLength = mr.byteLength - offset): this {
+    if (this.#length === this.capacity) {
+      throw new RangeError(
+        `RecvBatch: all ${this.capacity} receives are in use; post the batch and clear it`,
+      );
+    }
+    const row = this.#length * RecvRow.words;
+    this.#rows[row + RecvRow.addr] = addressIn('RecvBatch.recv', mr, offset, byteLength);
+    this.#rows[row + RecvRow.wrId] = wrId;
+    this.#rows[row + RecvRow.length] = byteLength;
+    this.#rows[row + RecvRow.lkey] = mr.lkey;
+    ++this.#length;
+    return this;
+  }
+
+  static {
+    recvRows = (batch) => {
+      if (typeof batch !== 'object' || batch === null || !(#rows in batch))
+        throw new TypeError('postRecv(batch): takes a RecvBatch');
+      return batch.#rows;
+    };
+  }
+}

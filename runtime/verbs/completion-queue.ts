@@ -1,0 +1,133 @@
+/**
+ * Completion queues: polled into a record, or awaited in batches. Waiting arms the queue and sleeps on its
+ * descriptor in the event loop; nothing is polled meanwhile.
+ */
+import type { NativeVerbsDevice } from '../native/verbs-device.ts';
+import { Completions, rowsToFill, setFilled } from './completions.ts';
+import { VerbsError } from './errors.ts';
+import { Resource } from './resource.ts';
+
+/** A completion queue (`struct ibv_cq`). See ibv_create_cq(3). */
+export interface CompletionQueue extends Disposable, AsyncIterable<Completions> {
+  readonly name: string;
+  /**
+   * Moves completions into the record, at most its `capacity`, and returns their number. Never waits. See
+   * ibv_poll_cq(3).
+   */
+  poll(into: Completions): number;
+  /**
+   * Waits for completions and returns them in batches, for `for await`. Each batch is the same record, filled
+   * again (`batchMax`: its capacity, default 64). Waiting keeps the process alive. Ends when the queue is
+   * closed. One loop at a time. `solicitedOnly`: sleeps until the peer sends with `SendFlags.solicited`, or
+   * something fails. See ibv_req_notify_cq(3) and ibv_get_cq_event(3).
+   */
+  batches(batchMax?: number, solicitedOnly?: boolean): AsyncIterableIterator<Completions>;
+  /** Waits until a poll may give completions, or rejects when the queue is closed. */
+  ready(solicitedOnly?: boolean): Promise<void>;
+  readonly closed: boolean;
+  /**
+   * Closes the queue (ibv_destroy_cq(3)). Its queue pairs go on until they are closed, but nobody sees their
+   * completions any more.
+   */
+  close(): void;
+}
+
+const defaultBatch = 64;
+/** Any interval keeps the process alive; this is the longest one. */
+const longestMs = 2 ** 31 - 1;
+
+export class OpenCompletionQueue extends Resource implements CompletionQueue {
+  readonly #native: NativeVerbsDevice;
+  readonly number: number;
+  /** What waits for the next completion, and keeps the process alive. */
+  #waiting: Waiting | undefined;
+  #iterates = false;
+
+  constructor(native: NativeVerbsDevice, device: string, number: number) {
+    super(`completion queue ${number} of ${device}`);
+    this.#native = native;
+    this.number = number;
+  }
+
+  poll(into: Completions): number {
+    this.check();
+    const count = this.#native.poll(this.number, rowsToFill(into));
+    setFilled(into, count);
+    return count;
+  }
+
+  ready(solicitedOnly = false): Promise<void> {
+    if (this.closed) return Promise.reject(new VerbsError('closed', `${this.name} is closed`));
+    if (this.#waiting !== undefined) {
+      if (this.#waiting.solicitedOnly && !solicitedOnly) this.#arm(this.#waiting.end, false);
+      return this.#waiting.promise;
+    }
+    const { promise, resolve, reject } = withResolvers();
+    const alive = setInterval(() => undefined, longestMs);
+    const end = (error?: Error): void => {
+      this.#waiting = undefined;
+      clearInterval(alive);
+      if (error === undefined) resolve();
+      else reject(error);
+    };
+    this.#waiting = { promise, end, solicitedOnly };
+    this.#arm(end, solicitedOnly);
+    return promise;
+  }
+  #arm(end: (error?: Error) => void, solicitedOnly: boolean): void {
+    const armed = this.#native.arm(this.number, () => end(), solicitedOnly);
+    // A completion may be there already. The event loop goes round once, so that no caller keeps it busy.
+    if (armed === false) setImmediate(end);
+    else if (armed !== true) end(new VerbsError('refused', `${this.name}: ${armed}`));
+  }
+
+  async *batches(batchMax = defaultBatch, solicitedOnly = false): AsyncGenerator<Completions, void, void> {
+    const batch = new Completions(batchMax);
+    this.check();
+    if (this.#iterates) throw new VerbsError('state', `${this.name}: another loop waits for its completions`);
+    this.#iterates = true;
+    try {
+      while (!this.closed) {
+        if (this.poll(batch) > 0) yield batch;
+        else await this.ready(solicitedOnly);
+      }
+    } catch (error) {
+      if (!this.closed) throw error;
+    } finally {
+      this.#iterates = false;
+    }
+  }
+  [Symbol.asyncIterator](): AsyncIterableIterator<Completions> {
+    return this.batches();
+  }
+
+  isOf(native: NativeVerbsDevice): boolean {
+    return native === this.#native;
+  }
+
+  /** Lets connection attempts of its queue pairs go on. Returns false when it cannot now. */
+  drive(): boolean {
+    return this.#native.drive(this.number);
+  }
+
+  protected override release(): void {
+    this.#native.closeCq(this.number);
+    this.#waiting?.end(new VerbsError('closed', `${this.name} is closed`));
+  }
+}
+
+interface Waiting {
+  readonly promise: Promise<void>;
+  readonly end: (error?: Error) => void;
+  readonly solicitedOnly: boolean;
+}
+
+function withResolvers(): { promise: Promise<void>; resolve: () => void; reject: (error: Error) => void } {
+  let resolve!: () => void;
+  let reject!: (error: Error) => void;
+  const promise = new Promise<void>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { promise, resolve, reject };
+}

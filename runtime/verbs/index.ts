@@ -1,0 +1,31 @@
+/**
+ * `rdma-rpc/verbs`: RDMA devices themselves, without RPC. The objects and names are those of libibverbs:
+ * protection domains, memory regions, completion queues, queue pairs and work requests, on RDMA devices and
+ * on devices made of software (`sim`, `shm`, `tcp`), which behave alike. Unlike the C library it checks every
+ * call: a wrong one throws, and neither crashes nor corrupts memory.
+ */
+
+export type { VerbsCapabilities, VerbsGid, VerbsPort } from '../native/native.ts';
+export type { AddressHandle, AddressOptions } from './address-handle.ts';
+export { RecvBatch, SendBatch } from './batches.ts';
+export type { CompletionQueue } from './completion-queue.ts';
+export { Completions } from './completions.ts';
+export {
+  Access,
+  type Feature,
+  type QpState,
+  type QpType,
+  SendFlags,
+  statusName,
+  WcFlags,
+  WcOpcode,
+  WcStatus,
+} from './constants.ts';
+export { type Device, type OpenOptions, openDevice, type SoftwareDevice } from './device.ts';
+export { VerbsError, type VerbsErrorCode } from './errors.ts';
+export type { DeviceEvent } from './events.ts';
+export { type DeviceInfo, listDevices } from './list.ts';
+export type { MemoryRegion, Registrable } from './memory-region.ts';
+export type { ProtectionDomain, QueuePairOptions } from './protection-domain.ts';
+export type { QueuePair } from './queue-pair.ts';
+export type { SharedReceiveQueue } from './shared-receives.ts';

@@ -1,0 +1,199 @@
+/** Protection domains: what registers memory and makes queue pairs. */
+import { checkedOptions } from '../core/options.ts';
+import type { NativeVerbsDevice } from '../native/verbs-device.ts';
+import { type AddressHandle, type AddressOptions, OpenAddressHandle } from './address-handle.ts';
+import { type CompletionQueue, OpenCompletionQueue } from './completion-queue.ts';
+import { Access, type QpType, qpTypes } from './constants.ts';
+import { checkedGid, checkedInteger, granted } from './errors.ts';
+import { type MemoryRegion, type Registrable, register } from './memory-region.ts';
+import { OpenQueuePair, type QueuePair } from './queue-pair.ts';
+import { Resource } from './resource.ts';
+import { OpenSharedReceiveQueue, type SharedReceiveQueue } from './shared-receives.ts';
+
+/** What a queue pair is made of (`struct ibv_qp_init_attr`). */
+export interface QueuePairOptions {
+  /**
+   * `rc`: reliable and connected; `uc`: connected, messages may be lost; `ud`: datagrams to any queue pair.
+   * `Device.whyNot` tells whether the device has the last two.
+   */
+  type: QpType;
+  /** Where its completions go. */
+  cq: CompletionQueue;
+  /**
+   * `connect` (default) for the side that asks for the connection, `accept` for the other one. On iWARP the
+   * connecting side must send first.
+   */
+  role?: 'connect' | 'accept';
+  /** Requests that may be outstanding. Default 128; at most `capabilities.maxQpWr`. */
+  sendWrMax?: number;
+  /** A shared receive queue, made for the same completion queue, instead of receives of its own. */
+  srq?: SharedReceiveQueue;
+  /** UD: only datagrams with this number are received; below 2^31. Default 0. */
+  qkey?: number;
+  /** Receives that may be posted. Default 128; at most `capabilities.maxQpWr`. */
+  recvWrMax?: number;
+  /** Scatter/gather entries of a request. Default 1; at most `capabilities.maxSge`. */
+  sgeMax?: number;
+}
+
+/** A protection domain (`struct ibv_pd`). See ibv_alloc_pd(3). */
+export interface ProtectionDomain extends Disposable {
+  readonly name: string;
+  /**
+   * Allocates memory that suits the device, for `regMr`: zeroed, on its own pages, and at the fastest place
+   * on shared memory. Sends, receives and peers can use it once it is registered.
+   */
+  allocBuffer(byteLength: number): ArrayBuffer;
+  /**
+   * Registers memory with rights of `Access`; the result has the bytes and the keys. See ibv_reg_mr(3).
+   *
+   * Memory of `allocBuffer` and SharedArrayBuffers are registered where they are. Any other ArrayBuffer is
+   * moved: its bytes are copied into memory of this library, `bytes` of the result shows them at the same
+   * offset, and the buffer that was given is detached, as by a transfer list. Memory that others rely on (the
+   * pool of Node's small Buffers, a WebAssembly.Memory) throws a TypeError.
+   */
+  regMr(buffer: Registrable, access?: number): MemoryRegion;
+  /** Makes a queue pair in state INIT. See ibv_create_qp(3). */
+  createQp(options: QueuePairOptions): QueuePair;
+  /**
+   * Makes a shared receive queue; a completion queue can have one. `wrMax`: 1 to `capabilities.maxSrqWr`. See
+   * ibv_create_srq(3).
+   */
+  createSrq(options: { cq: CompletionQueue; wrMax: number }): SharedReceiveQueue;
+  /** Makes an address handle for datagrams. See ibv_create_ah(3). */
+  createAh(options: AddressOptions): AddressHandle;
+  readonly closed: boolean;
+  /** Closes it (ibv_dealloc_pd(3)). What it has made goes on until it is closed. */
+  close(): void;
+}
+
+const defaultDepth = 128;
+const depthMax = 1 << 20;
+const sgesMax = 64;
+const accessBits = Object.values(Access).reduce((all, bit) => all | bit, 0);
+
+const queuePairRules = {
+  type: { kind: 'choice', values: qpTypes, default: '' },
+  role: { kind: 'choice', values: ['connect', 'accept'], default: 'connect' },
+  sendWrMax: { kind: 'integer', range: { default: defaultDepth, min: 1, max: depthMax } },
+  recvWrMax: { kind: 'integer', range: { default: defaultDepth, min: 1, max: depthMax } },
+  sgeMax: { kind: 'integer', range: { default: 1, min: 1, max: sgesMax } },
+  qkey: { kind: 'integer', range: { default: 0, min: 0, max: 2 ** 31 - 1 } },
+  cq: { kind: 'source' },
+  srq: { kind: 'source' },
+} as const;
+
+const srqRules = {
+  cq: { kind: 'source' },
+  wrMax: { kind: 'integer', range: { default: defaultDepth, min: 1, max: depthMax } },
+} as const;
+
+const addressRules = {
+  lid: { kind: 'integer', range: { default: 0, min: 0, max: 0xffff } },
+  serviceLevel: { kind: 'integer', range: { default: 0, min: 0, max: 15 } },
+  trafficClass: { kind: 'integer', range: { default: 0, min: 0, max: 255 } },
+  hopLimit: { kind: 'integer', range: { default: 64, min: 0, max: 255 } },
+} as const;
+
+interface CheckedQueuePairOptions {
+  readonly type: '' | QpType;
+  readonly cq: unknown;
+  readonly srq: unknown;
+  readonly qkey: number;
+  readonly role: 'connect' | 'accept';
+  readonly sendWrMax: number;
+  readonly recvWrMax: number;
+  readonly sgeMax: number;
+}
+
+/** What the objects of a device share. */
+export interface DeviceParts {
+  readonly native: NativeVerbsDevice;
+  readonly name: string;
+  /** Throws when the device was closed. */
+  check(): void;
+  /** Counts an object of the device, which stays open behind the scenes until all of them are closed. */
+  track<Made extends Resource>(made: Made): Made;
+}
+
+export class OpenProtectionDomain extends Resource implements ProtectionDomain {
+  readonly #device: DeviceParts;
+
+  constructor(device: DeviceParts) {
+    super(`protection domain of ${device.name}`);
+    this.#device = device;
+  }
+
+  allocBuffer(byteLength: number): ArrayBuffer {
+    this.check();
+    checkedInteger('allocBuffer(byteLength)', byteLength, 1, Number.MAX_SAFE_INTEGER);
+    return granted('allocBuffer', this.#device.native.allocBuffer(byteLength));
+  }
+
+  regMr(buffer: Registrable, access: number = Access.localWrite): MemoryRegion {
+    this.check();
+    checkedInteger('regMr(buffer, access)', access, 0, accessBits);
+    return this.#device.track(register(this.#device.native, this.#device.name, buffer, access));
+  }
+
+  createQp(options: QueuePairOptions): QueuePair {
+    this.check();
+    const { cq, srq, type, role, ...numbers } = checkedOptions<CheckedQueuePairOptions>(
+      'createQp',
+      options,
+      queuePairRules,
+    );
+    if (type === '') throw new TypeError("createQp: option type is missing; give type: 'rc'");
+    const queue = this.#cq('createQp', cq);
+    const made = this.#device.native.createQp({
+      ...numbers,
+      type: qpTypes.indexOf(type),
+      cq: queue.number,
+      active: role === 'connect',
+      ...(srq === undefined ? {} : { srq: this.#srq(srq).number, recvWrMax: 0 }),
+    });
+    return this.#device.track(
+      new OpenQueuePair(this.#device.native, this.#device.name, granted('createQp', made), queue, role),
+    );
+  }
+
+  createSrq(options: { cq: CompletionQueue; wrMax: number }): SharedReceiveQueue {
+    this.check();
+    const { cq, wrMax } = checkedOptions<{ cq: unknown; wrMax: number }>('createSrq', options, srqRules);
+    const { native, name } = this.#device;
+    const number = granted('createSrq', native.createSrq(this.#cq('createSrq', cq).number, wrMax));
+    return this.#device.track(new OpenSharedReceiveQueue(native, name, number));
+  }
+
+  createAh({ gid, ...options }: AddressOptions): AddressHandle {
+    this.check();
+    checkedGid('createAh: gid', gid);
+    const { lid, serviceLevel, trafficClass, hopLimit } = checkedOptions<Required<AddressOptions>>(
+      'createAh',
+      options,
+      addressRules,
+    );
+    const { native, name } = this.#device;
+    const made = native.createAh(gid, lid, serviceLevel, trafficClass, hopLimit);
+    return this.#device.track(new OpenAddressHandle(native, name, granted('createAh', made)));
+  }
+
+  #cq(call: string, cq: unknown): OpenCompletionQueue {
+    if (!(cq instanceof OpenCompletionQueue))
+      throw new TypeError(`${call}: option cq is missing; give a completion queue of this device`);
+    cq.check();
+    if (!cq.isOf(this.#device.native))
+      throw new TypeError(`${call}: ${cq.name} belongs to another device than ${this.name}`);
+    return cq;
+  }
+  #srq(srq: unknown): OpenSharedReceiveQueue {
+    if (!(srq instanceof OpenSharedReceiveQueue))
+      throw new TypeError('createQp: option srq takes a shared receive queue');
+    srq.check();
+    if (!srq.isOf(this.#device.native))
+      throw new TypeError(`createQp: ${srq.name} belongs to another device than ${this.name}`);
+    return srq;
+  }
+
+  protected override release(): void {}
+}

@@ -1,0 +1,57 @@
+/** Shared receive queues: receives that several queue pairs have in common. */
+import type { NativeVerbsDevice } from '../native/verbs-device.ts';
+import { type RecvBatch, recvRows } from './batches.ts';
+import { checkedInteger, errorOf } from './errors.ts';
+import { Resource } from './resource.ts';
+
+/** A shared receive queue (`struct ibv_srq`). See ibv_create_srq(3). */
+export interface SharedReceiveQueue extends Disposable {
+  readonly name: string;
+  /** Posts all receives of the batch, or throws with nothing posted. See ibv_post_srq_recv(3). */
+  postRecv(batch: RecvBatch): void;
+  /** Number of receives that it has room for. */
+  readonly room: number;
+  /**
+   * Asks for one event `srq_limit_reached` of the device as soon as fewer receives are posted; 0 takes that
+   * back. Where the device can (`Device.whyNot('srqLimit')`). See ibv_modify_srq(3).
+   */
+  armLimit(receives: number): void;
+  readonly closed: boolean;
+  /** Closes it (ibv_destroy_srq(3)). Its queue pairs go on with the receives that are posted. */
+  close(): void;
+}
+
+const limitMax = 1 << 20;
+
+export class OpenSharedReceiveQueue extends Resource implements SharedReceiveQueue {
+  readonly number: number;
+  readonly #native: NativeVerbsDevice;
+
+  constructor(native: NativeVerbsDevice, device: string, number: number) {
+    super(`shared receive queue ${number} of ${device}`);
+    this.#native = native;
+    this.number = number;
+  }
+  postRecv(batch: RecvBatch): void {
+    const rows = recvRows(batch);
+    this.check();
+    const refusal = this.#native.postShared(this.number, rows, batch.length);
+    if (refusal !== undefined) throw errorOf(`postRecv to ${this.name}`, refusal);
+  }
+  get room(): number {
+    this.check();
+    return this.#native.srqRoom(this.number);
+  }
+  armLimit(receives: number): void {
+    this.check();
+    checkedInteger('armLimit(receives)', receives, 0, limitMax);
+    const refusal = this.#native.armLimit(this.number, receives);
+    if (refusal !== undefined) throw errorOf(`armLimit of ${this.name}`, refusal);
+  }
+  isOf(native: NativeVerbsDevice): boolean {
+    return native === this.#native;
+  }
+  protected override release(): void {
+    this.#native.closeSrq(this.number);
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * Messages of a long text and a value that is copied, many at once while garbage is collected. Their encoded
+ * parts lie in blocks that only the runtime knows, and only by number: none of these comes back before it is
+ * sent, so that no message shows bytes of another.
+ */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { createClient } from 'rdma-rpc';
+import { expect, test } from 'vitest';
+import { runs } from '../extent.ts';
+import { EchoDefinition, type EchoMessage } from './gen/echo.rdma.ts';
+import { openPair } from './pair.ts';
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
+const isFilled = (bytes: Uint8Array, value: number): boolean => bytes.every((byte) => byte === value);
+
+test.each(['shm', 'tcp'] as const)('over %s each call has its own bytes', async (way) => {
+  let wrong = 0;
+  const echo = async (request: EchoMessage): Promise<EchoMessage> => {
+    await new Promise((resolve) => setTimeout(resolve, 3));
+    if (!isFilled(request.payload, request.number & 255)) ++wrong;
+    return request;
+  };
+  const pair = await openPair(way, (server) => server.add(EchoDefinition, { echo }));
+  try {
+    const client = createClient(EchoDefinition, pair.channel);
+    let number = 0;
+    const calls = runs(300);
+    const worker = async (): Promise<void> => {
+      while (number < calls) {
+        const mine = ++number;
+        const text = '\u4e2d'.repeat(20_000 + ((mine * 7919) % 30_000));
+        const payload = new Uint8Array(16_384 + ((mine * 6_271) % 60_000)).fill(mine & 255);
+        const answer = client.echo({ text, payload, number: mine });
+        if (mine % 3 === 0) collect();
+        const { text: sameText, payload: samePayload } = await answer;
+        expect([sameText === text, samePayload.length]).toEqual([true, payload.length]);
+        if (!isFilled(samePayload, mine & 255)) ++wrong;
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, worker));
+    expect(wrong).toBe(0);
+  } finally {
+    await pair.close();
+  }
+});

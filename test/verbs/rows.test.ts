@@ -1,0 +1,8 @@
+/** The columns in which requests and completions cross the boundary: TypeScript has those of native code. */
+import { expect, test } from 'vitest';
+import { loadNative } from '../../runtime/native/native.ts';
+import * as rows from '../../runtime/native/verbs-device.ts';
+
+test('both sides have the same columns', () => {
+  expect(loadNative().verbsRecords()).toEqual({ ...rows });
+});
