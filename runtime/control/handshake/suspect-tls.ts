@@ -37,13 +37,14 @@ export class SuspectTls<T> {
   before(one: T, begin: () => Promise<void> | undefined): Promise<void> | undefined {
     const rank = this.#owner.rank(one);
     if (rank === 0) return begin();
-    if (this.#timer === undefined && clockMs() >= this.#nextMs) {
-      this.#nextMs = clockMs() + suspectTlsApartMs;
+    const nowMs = clockMs();
+    if (this.#timer === undefined && nowMs >= this.#nextMs) {
+      this.#nextMs = nowMs + suspectTlsApartMs;
       return begin();
     }
     const turn = new Promise<void>((resolve) => this.#waiting.add(one, rank, resolve));
     this.#trim();
-    this.#timer ??= setTimeout(() => this.#giveNext(), this.#nextMs - clockMs()).unref();
+    this.#timer ??= setTimeout(() => this.#giveNext(), Math.max(1, this.#nextMs - nowMs)).unref();
     return turn.then(begin);
   }
 
