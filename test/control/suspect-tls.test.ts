@@ -50,7 +50,7 @@ test('suspects begin one by one, also those that come after a pause', async () =
   expect(begun).toEqual([0, 1, 2, 3, 4]);
 });
 
-test('lower ranks begin first, but for every fourth; those that have left are passed over', async () => {
+test('lower ranks begin first, except every fourth time; those that have left are passed over', async () => {
   const { all, begun, arrive } = paced(8, (one) => (one < 4 ? 5 : 1));
   for (let one = 0; one < 9; ++one) arrive(one);
   all.leave(5);

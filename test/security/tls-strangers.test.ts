@@ -169,17 +169,17 @@ test.each<[string, (failed: () => void) => Promise<number>]>([
     const hello = await clientHello();
     const answered: Socket[] = [];
     /** Sends one ClientHello. The answer begins with the server's signature, and nothing follows it. */
-    const stranger = (): Socket => {
+    const failing = (): Socket => {
       const socket = dial(port, '127.1.0.1');
       socket.write(hello);
       return socket.once('data', () => answered.push(socket));
     };
-    const first = stranger();
+    const first = failing();
     await until(() => answered.length === 1);
     first.destroy();
     await until(() => failed === 1);
     await turn();
-    for (let i = 0; i < 20; ++i) stranger();
+    for (let i = 0; i < 20; ++i) failing();
     await until(() => answered.length === 2);
     const client = secureConnect({ port, host: '127.0.0.1', ca: authority.ca });
     sockets.push(client);
