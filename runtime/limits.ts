@@ -95,6 +95,11 @@ export const handshakeYieldMs = 250;
 export const suspectMs = 60_000;
 export const suspectsMax = 32_768;
 /**
+ * Milliseconds between two TLS handshakes that a server begins with such addresses. Each one costs it a
+ * signature, up to 1 ms, so they take at most a tenth of its thread.
+ */
+export const suspectTlsApartMs = 10;
+/**
  * So many times `handshakesMax` may be silent within that time, may wait for their turn, and may go on
  * without a place.
  */

@@ -200,7 +200,7 @@ export class RpcServer implements Server, ServerSessionListener {
     const from = peerAddress(duplex);
     const link: Link = new Link(
       duplex,
-      handoffOf(duplex, this.#tls, () => this.#handshakes.enter(link)),
+      handoffOf(duplex, this.#tls, () => this.#handshakes.enterTls(link)),
     );
     const attempt = new ConnectionAttempt(address, this.#options.onSession);
     if (this.#shutdown !== undefined) {

@@ -40,7 +40,7 @@ export const controlBugs = [
   {
     name: 'a handshake that leaves the line still gets a place, which nobody gives back',
     file: 'handshake-limiter.ts',
-    from: '    for (const queue of this.#waiting) queue.delete(one);\n',
+    from: '    this.#waiting.delete(one);\n',
     to: '',
     caughtBy: ['test/control/handshake-limiter.test.ts', 'are given in order, as they come free'],
   },
@@ -57,11 +57,41 @@ export const controlBugs = [
   {
     name: 'a new client waits behind strangers who come again and again',
     file: 'handshakes.ts',
-    from: "      rank: (link) => this.#suspects.rank(this.#open.get(link)?.address ?? ''),\n",
-    to: '',
+    from: 'new HandshakeLimiter(handshakesMax, { ...owner, rank })',
+    to: 'new HandshakeLimiter(handshakesMax, owner)',
     caughtBy: [
       'test/tcp/far.test.ts',
       'unauthenticated peers that retry from many addresses, up to an attach, keep out no new client',
+    ],
+  },
+  {
+    name: 'a server signs for a suspect address as often as it connects',
+    file: 'handshakes.ts',
+    from: 'return this.#suspectTls.before(link, () => this.enter(link));',
+    to: 'return this.enter(link);',
+    caughtBy: [
+      'test/security/tls-strangers.test.ts',
+      'an address whose TLS handshakes fail gets few signatures of a server, and keeps out no other address',
+    ],
+  },
+  {
+    name: 'a worker group signs for a suspect address as often as it connects',
+    file: 'unidentified-sockets.ts',
+    from: 'return this.#suspectTls.before(link, begin);',
+    to: 'return begin();',
+    caughtBy: [
+      'test/security/tls-strangers.test.ts',
+      'an address whose TLS handshakes fail gets few signatures of a worker group, and keeps out no other address',
+    ],
+  },
+  {
+    name: 'a worker group takes every client that completes TLS for one that is let in',
+    file: 'unidentified-sockets.ts',
+    from: 'if (verdictOf(duplex)?.refused !== undefined) this.#suspects.failed(address);\n        else if',
+    to: 'if',
+    caughtBy: [
+      'test/security/tls-strangers.test.ts',
+      'a client without a trusted certificate counts as failed at a worker group, too',
     ],
   },
   {

@@ -6,11 +6,12 @@ import { connect, type Server as Listener, createServer as listen, type Socket }
 import { duplexPair } from 'node:stream';
 import { connect as secureConnect, type TLSSocket } from 'node:tls';
 import { createServer, type Server } from 'rdma-rpc';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
+import { replaceClock } from '../../runtime/clock.ts';
 import { UnidentifiedSockets } from '../../runtime/control/handshake/unidentified-sockets.ts';
 import { TlsAcceptor } from '../../runtime/control/tls/tls-server.ts';
-import { handshakeQueueFactor, handshakes } from '../../runtime/limits.ts';
-import { until } from '../outcomes.ts';
+import { handshakeQueueFactor, handshakes, suspectTlsApartMs } from '../../runtime/limits.ts';
+import { turn, until } from '../outcomes.ts';
 import { Authority } from './certificates.ts';
 
 const authority = new Authority();
@@ -20,15 +21,19 @@ const tls = { cert, key };
 const sockets: Socket[] = [];
 let server: Server | undefined;
 let listener: Listener | undefined;
+let unidentified: UnidentifiedSockets | undefined;
 afterEach(async () => {
+  replaceClock(undefined);
+  vi.useRealTimers();
   for (const socket of sockets.splice(0)) socket.destroy();
   await server?.shutdown({ graceMs: 0 });
+  unidentified?.close();
   await new Promise((resolve) => (listener ? listener.close(resolve) : resolve(undefined)));
-  server = listener = undefined;
+  server = listener = unidentified = undefined;
 });
 
-function dial(port: number): Socket {
-  const socket = connect(port, '127.0.0.1');
+function dial(port: number, localAddress = '127.0.0.1'): Socket {
+  const socket = connect({ port, host: '127.0.0.1', localAddress });
   socket.on('error', () => undefined);
   socket.resume();
   sockets.push(socket);
@@ -94,28 +99,117 @@ test.each<[string, (port: number) => void]>([
   },
 );
 
-test('of a worker group', async () => {
-  const taken: Socket[] = [];
-  const unidentified = new UnidentifiedSockets(
-    (socket) => taken.push(socket),
-    new TlsAcceptor('test', tls, () => undefined),
-  );
-  let most = 0;
+/** Listens as a worker group does, and returns the port. */
+async function listenAsGroup(group: UnidentifiedSockets, added?: () => void): Promise<number> {
+  unidentified = group;
   listener = listen((socket) => {
-    unidentified.add(socket, 'a client');
-    most = Math.max(most, unidentified.count);
+    group.add(socket, 'a client');
+    added?.();
   });
   const { port } = await new Promise<{ port: number }>((resolve) => {
     listener!.listen(0, '127.0.0.1', () => resolve(listener!.address() as { port: number }));
   });
+  return port;
+}
+
+test('of a worker group', async () => {
+  const taken: Socket[] = [];
+  const group = new UnidentifiedSockets(
+    (socket) => taken.push(socket),
+    new TlsAcceptor('test', tls, () => undefined),
+  );
+  let most = 0;
+  const port = await listenAsGroup(group, () => {
+    most = Math.max(most, group.count);
+  });
   const client = await halfway(port);
   const max = handshakes.default;
   await silent(port, 4 * max, 3 * max);
-  await until(() => unidentified.count === max + 1);
+  await until(() => group.count === max + 1);
   client.goOn();
   await until(() => taken.length > 0);
   expect(most).toBeLessThanOrEqual(max * handshakeQueueFactor);
   taken[0]?.destroy();
-  unidentified.close();
-  await until(() => unidentified.count === 0);
+  group.close();
+  await until(() => group.count === 0);
+});
+
+/** The first bytes of a TLS client. */
+async function clientHello(): Promise<Buffer> {
+  const [near, far] = duplexPair();
+  const secured = secureConnect({ socket: near, host: '127.0.0.1' });
+  secured.on('error', () => undefined);
+  const bytes = await new Promise<Buffer>((resolve) => far.once('data', resolve));
+  secured.destroy();
+  return bytes;
+}
+
+test.each<[string, (failed: () => void) => Promise<number>]>([
+  [
+    'a server',
+    async (failed) => {
+      server = createServer({ tls, log: failed });
+      return Number((await server.listen('127.0.0.1:0')).split(':')[1]);
+    },
+  ],
+  [
+    'a worker group',
+    async (failed) => {
+      const acceptor = new TlsAcceptor('test', tls, () => undefined);
+      return await listenAsGroup(new UnidentifiedSockets((socket) => socket.destroy(), acceptor, failed));
+    },
+  ],
+])(
+  'an address whose TLS handshakes fail gets few signatures of %s, and keeps out no other address',
+  async (_, serve) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    replaceClock(() => performance.now());
+    let failed = 0;
+    const port = await serve(() => void ++failed);
+    const hello = await clientHello();
+    const answered: Socket[] = [];
+    /** Sends one ClientHello. The answer begins with the server's signature, and nothing follows it. */
+    const failing = (): Socket => {
+      const socket = dial(port, '127.1.0.1');
+      socket.write(hello);
+      return socket.once('data', () => answered.push(socket));
+    };
+    const first = failing();
+    await until(() => answered.length === 1);
+    first.destroy();
+    await until(() => failed === 1);
+    await turn();
+    for (let i = 0; i < 20; ++i) failing();
+    await until(() => answered.length === 2);
+    const client = secureConnect({ port, host: '127.0.0.1', ca: authority.ca });
+    sockets.push(client);
+    await new Promise((resolve, reject) => client.on('secureConnect', resolve).on('error', reject));
+    expect(answered).toHaveLength(2);
+    for (let expected = 3; expected <= 5; ++expected) {
+      vi.advanceTimersByTime(suspectTlsApartMs - 1);
+      await turn();
+      expect(answered).toHaveLength(expected - 1);
+      vi.advanceTimersByTime(1);
+      await until(() => answered.length === expected);
+    }
+  },
+);
+
+test('a client without a trusted certificate counts as failed at a worker group, too', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  replaceClock(() => performance.now());
+  let passedOn = 0;
+  const acceptor = new TlsAcceptor('test', { ...tls, ca: authority.ca }, () => undefined);
+  const port = await listenAsGroup(new UnidentifiedSockets(() => void ++passedOn, acceptor));
+  const come = (localAddress: string): void => {
+    sockets.push(secureConnect({ socket: dial(port, localAddress), ca: authority.ca, host: '127.0.0.1' }));
+  };
+  come('127.1.0.1');
+  await until(() => passedOn === 1);
+  for (let i = 0; i < 3; ++i) come('127.1.0.1');
+  await until(() => passedOn >= 2);
+  come('127.0.0.1');
+  await until(() => passedOn >= 3);
+  await turn();
+  expect([passedOn, unidentified?.count]).toEqual([3, 2]);
 });

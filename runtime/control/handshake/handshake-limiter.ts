@@ -18,6 +18,7 @@ import {
   handshakeYieldMs,
   retryAfterMsMax,
 } from '../../limits.ts';
+import { RankedQueue } from './ranked-queue.ts';
 import { suspectRanks } from './suspects.ts';
 
 /**
@@ -42,12 +43,6 @@ export interface HandshakeLimiterOwner<T> {
   /** Closes a handshake for which others wait. It must call `leave`. */
   evict(one: T): void;
 }
-
-/**
- * Every fourth slot goes to the highest waiting rank, since a client may share its address with
- * unauthenticated peers.
- */
-const lastRankEvery = 4;
 
 /** Measures the rate at which slots become free while handshakes wait. */
 class Pace {
@@ -90,13 +85,11 @@ export class HandshakeLimiter<T> {
   readonly #served = new Map<T, number>();
   /** Handshakes that have yielded their slot and go on without one, with the time at which they got it. */
   readonly #yielded = new Map<T, number>();
-  /** The handshakes that wait for a slot, by the rank of their address. */
-  readonly #waiting = Array.from({ length: suspectRanks }, () => new Map<T, Waiter>());
+  /** The handshakes that wait for a slot. */
+  readonly #waiting = new RankedQueue<T, Waiter>();
   readonly #pace = new Pace();
   #timer: NodeJS.Timeout | undefined;
   #reading = false;
-  /** Number of slots given to handshakes that had waited. */
-  #given = 0;
   /** The last retry-after time of each rank. */
   readonly #retryAtMs = Array.from({ length: suspectRanks }, () => 0);
 
@@ -106,14 +99,7 @@ export class HandshakeLimiter<T> {
   }
 
   get size(): number {
-    return this.#served.size + this.#yielded.size + this.#waits();
-  }
-
-  /** Returns how many handshakes wait, up to this rank. */
-  #waits(rank = suspectRanks): number {
-    let waits = 0;
-    for (const queue of this.#waiting.slice(0, rank + 1)) waits += queue.size;
-    return waits;
+    return this.#served.size + this.#yielded.size + this.#waiting.size();
   }
 
   /**
@@ -127,10 +113,10 @@ export class HandshakeLimiter<T> {
       return undefined;
     }
     const rank = this.#owner.rank(one);
-    const before = this.#waits(rank);
+    const before = this.#waiting.size(rank);
     if (this.#isOverload(before)) throw this.#retryAfter(before, rank);
     return new Promise((resolve, reject) => {
-      this.#waiting[rank]!.set(one, { resolve, reject });
+      this.#waiting.add(one, rank, { resolve, reject });
       this.#trimLast();
       // There may be room for this handshake earlier than the timer fires.
       if (rank === 0) clearTimeout(this.#timer);
@@ -149,7 +135,7 @@ export class HandshakeLimiter<T> {
 
   /** Removes a handshake that has ended. */
   leave(one: T): void {
-    for (const queue of this.#waiting) queue.delete(one);
+    this.#waiting.delete(one);
     this.#yielded.delete(one);
     if (this.#served.delete(one)) this.#giveNext();
   }
@@ -173,15 +159,11 @@ export class HandshakeLimiter<T> {
 
   /** Gives a free slot to the next handshake. */
   #giveNext(): void {
-    const waits = this.#waits() > 0;
-    this.#pace.freed(waits);
-    if (!waits) return;
-    const queues = this.#waiting.filter((queue) => queue.size > 0);
-    const queue = ++this.#given % lastRankEvery === 0 ? queues.at(-1)! : queues[0]!;
-    const [[next, { resolve }]] = queue as unknown as [[T, Waiter]];
-    queue.delete(next);
-    this.#served.set(next, clockMs());
-    resolve();
+    const next = this.#waiting.next();
+    this.#pace.freed(next !== undefined);
+    if (next === undefined) return;
+    this.#served.set(next.one, clockMs());
+    next.waiter.resolve();
   }
 
   #isOverload(before: number): boolean {
@@ -190,13 +172,10 @@ export class HandshakeLimiter<T> {
 
   /** When too many wait, refuses those of the highest rank. */
   #trimLast(): void {
-    const waits = this.#waits();
+    const waits = this.#waiting.size();
     if (waits <= this.#max * handshakeQueueFactor) return;
-    const rank = this.#waiting.findLastIndex((queue) => queue.size > 0);
-    const queue = this.#waiting[rank]!;
-    const [[last, { reject }]] = queue as unknown as [[T, Waiter]];
-    queue.delete(last);
-    reject(this.#retryAfter(waits, rank));
+    const { waiter, rank } = this.#waiting.drop()!;
+    waiter.reject(this.#retryAfter(waits, rank));
   }
 
   /** Milliseconds between two retry-after times. */
@@ -223,10 +202,10 @@ export class HandshakeLimiter<T> {
   /** `read` tells that everything which has arrived by now has been read. */
   #makeRoom(read: boolean): void {
     this.#timer = undefined;
-    while (this.#waits() > 0) {
+    while (this.#waiting.size() > 0) {
       // Wait longer before making room for suspects: most of their handshakes fail, and each one takes time
       // from the others.
-      const yieldMs = this.#waits(0) > 0 ? handshakeYieldMs : handshakeStallMs;
+      const yieldMs = this.#waiting.size(0) > 0 ? handshakeYieldMs : handshakeStallMs;
       const quiet = this.#silent([this.#served]);
       const ripe = quiet.filter(({ ms }) => ms >= yieldMs);
       if (ripe.length > 0 && !read) {
@@ -252,7 +231,10 @@ export class HandshakeLimiter<T> {
    * handshakes without a slot, in how many milliseconds there may be.
    */
   #yield(ripe: Silent<T>[]): number {
-    const needed = Math.min(ripe.length, this.#waits(0) > 0 ? this.#waits(0) : this.#waits());
+    const needed = Math.min(
+      ripe.length,
+      this.#waiting.size(0) > 0 ? this.#waiting.size(0) : this.#waiting.size(),
+    );
     const room = this.#max * handshakeQueueFactor - this.#yielded.size;
     const evicted = room < needed ? this.#evict(needed - room) : [];
     ripe.sort((a, b) => b.ms - a.ms);

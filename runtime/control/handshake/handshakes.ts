@@ -1,17 +1,19 @@
 /**
  * The connections of a server whose handshake is in progress. Each has a time limit. The number of
  * connections that have sent nothing yet is limited (silent.ts), and so is the number of handshakes that are
- * being served (handshake-limiter.ts). While `authenticate` decides about a connection, the connection
- * occupies no slot of the limiter. After that it uses a second limiter, to which unauthenticated peers have
- * no access: so slow decisions about unauthenticated peers delay nobody else. Used by a server.
+ * being served (handshake-limiter.ts). TLS with suspect addresses also begins at a limited rate
+ * (suspect-tls.ts). While `authenticate` decides about a connection, the connection occupies no slot of the
+ * limiter. After that it uses a second limiter, to which unauthenticated peers have no access: so slow
+ * decisions about unauthenticated peers delay nobody else. Used by a server.
  */
 import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
-import { handshakeGraceMs, handshakeStallMs, handshakeWaitMs } from '../../limits.ts';
+import { handshakeGraceMs, handshakeQueueFactor, handshakeStallMs, handshakeWaitMs } from '../../limits.ts';
 import type { Link } from '../link.ts';
 import { HandshakeLimiter, type HandshakeLimiterOwner } from './handshake-limiter.ts';
 import { Silent } from './silent.ts';
+import { SuspectTls } from './suspect-tls.ts';
 import { Suspects } from './suspects.ts';
 import { Unadmitted } from './unadmitted.ts';
 
@@ -41,6 +43,7 @@ export class Handshakes {
   /** Limiter for connections that `authenticate` has admitted. */
   readonly #admittedLimiter: HandshakeLimiter<Link>;
   readonly #suspects = new Suspects();
+  readonly #suspectTls: SuspectTls<Link>;
 
   /**
    * `inUse` returns whether the session of the link has had a request, which counts as the `ready` that may
@@ -75,9 +78,11 @@ export class Handshakes {
           `nothing was received for ${handshakeStallMs} ms while other handshakes wait ${option}`,
         ),
     };
-    this.#limiter = new HandshakeLimiter(handshakesMax, {
-      ...owner,
-      rank: (link) => this.#suspects.rank(this.#open.get(link)?.address ?? ''),
+    const rank = (link: Link): number => this.#suspects.rank(this.#open.get(link)?.address ?? '');
+    this.#limiter = new HandshakeLimiter(handshakesMax, { ...owner, rank });
+    this.#suspectTls = new SuspectTls(handshakesMax * handshakeQueueFactor, {
+      rank,
+      evict: (link) => refuseOverload(link, `too many connections wait for TLS ${option}`),
     });
     this.#admittedLimiter = new HandshakeLimiter(handshakesMax, owner);
   }
@@ -100,6 +105,13 @@ export class Handshakes {
     this.#open.set(link, { timer, address, wasServed: false });
     this.#silent.add(link);
     this.#unadmitted.begin(address, link);
+  }
+
+  /** As `enter`, but called when the client has begun TLS, which costs the server a signature. */
+  enterTls(link: Link): Promise<void> | undefined {
+    this.#silent.delete(link);
+    link.awaits = 'no turn for TLS behind other addresses';
+    return this.#suspectTls.before(link, () => this.enter(link));
   }
 
   /**
@@ -154,6 +166,7 @@ export class Handshakes {
     this.#unadmitted.leave(handshake.address, link);
     this.#silent.delete(link);
     this.#asked.delete(link);
+    this.#suspectTls.leave(link);
     this.#limiter.leave(link);
     this.#admittedLimiter.leave(link);
   }

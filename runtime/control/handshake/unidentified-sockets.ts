@@ -3,23 +3,41 @@
  * threads. A link reads each one, as in a server, until its first bytes show what it is: a connection of a
  * session is handed over to native code, one that begins with TLS completes the TLS handshake here, and one
  * that begins with a frame is passed on unread. Each has a time limit. The number of silent connections is
- * limited (silent.ts), and so is the number in a TLS handshake (handshake-limiter.ts). Used on the main
- * thread of a worker group.
+ * limited (silent.ts), and so is the number in a TLS handshake (handshake-limiter.ts). TLS with addresses
+ * whose TLS handshakes have failed begins at a limited rate (suspect-tls.ts). Used on the main thread of a
+ * worker group.
  */
 import type { Socket } from 'node:net';
 import { Status } from '../../core/errors/status.ts';
-import { handshakeGraceMs, handshakeStallMs, handshakes, handshakeTimeoutMs } from '../../limits.ts';
+import {
+  handshakeGraceMs,
+  handshakeQueueFactor,
+  handshakeStallMs,
+  handshakes,
+  handshakeTimeoutMs,
+} from '../../limits.ts';
 import { Link } from '../link.ts';
+import { verdictOf } from '../tls/certificate.ts';
 import { handoffOf, type TlsAcceptor } from '../tls/tls-server.ts';
 import { HandshakeLimiter } from './handshake-limiter.ts';
 import { handshakeFailed } from './refusal.ts';
 import { Silent } from './silent.ts';
+import { SuspectTls } from './suspect-tls.ts';
+import { Suspects } from './suspects.ts';
+
+interface Unidentified {
+  readonly timer: NodeJS.Timeout;
+  /** Network address of the client; '' for a unix socket. */
+  readonly address: string;
+  /** True when its TLS handshake has begun. */
+  secures: boolean;
+}
 
 export class UnidentifiedSockets {
   readonly #then: (socket: Socket, peer: string) => void;
   readonly #tls: TlsAcceptor | undefined;
   readonly #log: (line: string, from: string, refused: boolean) => void;
-  readonly #open = new Map<Link, NodeJS.Timeout>();
+  readonly #open = new Map<Link, Unidentified>();
   readonly #silent = new Silent<Link>(handshakes.default, (link) =>
     refuse(link, `more than ${handshakes.default} connections have sent nothing yet`, handshakeGraceMs),
   );
@@ -27,8 +45,13 @@ export class UnidentifiedSockets {
   readonly #securing = new HandshakeLimiter<Link>(handshakes.default, {
     awaitedMs: (link) => link.awaitedMs,
     steps: (link) => link.steps,
-    rank: () => 0,
+    rank: (link) => this.#rank(link),
     evict: (link) => link.close(`nothing was received for ${handshakeStallMs} ms while others wait for TLS`),
+  });
+  readonly #suspects = new Suspects();
+  readonly #suspectTls = new SuspectTls<Link>(handshakes.default * handshakeQueueFactor, {
+    rank: (link) => this.#rank(link),
+    evict: (link) => link.close('too many connections wait for TLS'),
   });
 
   /**
@@ -54,27 +77,36 @@ export class UnidentifiedSockets {
   /** Adds a connection. `peer` names its origin, for logs. */
   add(socket: Socket, peer: string): void {
     // Read the address now: a closed socket no longer has it.
-    const { remoteAddress = '' } = socket;
+    const { remoteAddress: address = '' } = socket;
+    const begin = async (): Promise<void> => {
+      await this.#securing.enter(link);
+      one.secures = true;
+    };
     const turn = (): Promise<void> | undefined => {
       this.#silent.delete(link);
-      return this.#securing.enter(link);
+      return this.#suspectTls.before(link, begin);
     };
     const link: Link = new Link(socket, {
       ...handoffOf(socket, this.#tls, turn),
       passOn: (duplex) => {
+        // The worker will refuse a client without a trusted certificate.
+        if (verdictOf(duplex)?.refused !== undefined) this.#suspects.failed(address);
+        else if (one.secures) this.#suspects.succeeded(address);
         this.#leave(link);
         this.#then(duplex as Socket, peer);
       },
     });
     const lateMs = handshakeTimeoutMs.default;
     const late = (): void => refuse(link, `no handshake within ${lateMs} ms`);
-    this.#open.set(link, setTimeout(late, lateMs).unref());
+    const one: Unidentified = { timer: setTimeout(late, lateMs).unref(), address, secures: false };
+    this.#open.set(link, one);
     this.#silent.add(link);
     link.onEnd = (reason) => {
       this.#leave(link);
+      if (one.secures) this.#suspects.failed(address);
       if (!link.handedOver) {
         const refused = link.refusalCode !== undefined;
-        this.#log(handshakeFailed(peer, reason), remoteAddress, refused);
+        this.#log(handshakeFailed(peer, reason), address, refused);
       }
     };
   }
@@ -88,10 +120,15 @@ export class UnidentifiedSockets {
     }
   }
 
+  #rank(link: Link): number {
+    return this.#suspects.rank(this.#open.get(link)?.address ?? '');
+  }
+
   #leave(link: Link): void {
-    clearTimeout(this.#open.get(link));
+    clearTimeout(this.#open.get(link)?.timer);
     this.#open.delete(link);
     this.#silent.delete(link);
+    this.#suspectTls.leave(link);
     this.#securing.leave(link);
   }
 }

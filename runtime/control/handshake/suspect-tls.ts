@@ -1,0 +1,71 @@
+/**
+ * Lets TLS with suspect addresses (suspects.ts) begin at a limited rate. A TLS handshake costs the server a
+ * signature as soon as it begins, even when its peer never answers, so slots of the limiter cannot protect
+ * the server's thread: an address that connects again and again would use all of it, and clients of other
+ * addresses would not even be accepted. Other addresses never wait here. Used by servers and worker groups.
+ */
+import { clockMs } from '../../clock.ts';
+import { suspectTlsApartMs } from '../../limits.ts';
+import { RankedQueue } from './ranked-queue.ts';
+
+export interface SuspectTlsOwner<T> {
+  /** Returns the rank of its address, 0 for one that is not suspect. Higher ranks wait behind lower ones. */
+  rank(one: T): number;
+  /** Closes a connection, which has already been removed. */
+  evict(one: T): void;
+}
+
+export class SuspectTls<T> {
+  readonly #max: number;
+  readonly #owner: SuspectTlsOwner<T>;
+  /** Waiting connections, each with the function that lets it begin. */
+  readonly #waiting = new RankedQueue<T, () => void>();
+  #timer: NodeJS.Timeout | undefined;
+  /** The earliest time at which the next one may begin. */
+  #nextMs = 0;
+
+  /** At most `max` connections wait. */
+  constructor(max: number, owner: SuspectTlsOwner<T>) {
+    this.#max = max;
+    this.#owner = owner;
+  }
+
+  /**
+   * Calls `begin` when TLS may begin, and returns its result: at once for an address that is not suspect. The
+   * promise never settles when the connection leaves before. Throws or rejects as `begin` does.
+   */
+  before(one: T, begin: () => Promise<void> | undefined): Promise<void> | undefined {
+    const rank = this.#owner.rank(one);
+    if (rank === 0) return begin();
+    const nowMs = clockMs();
+    if (this.#timer === undefined && nowMs >= this.#nextMs) {
+      this.#nextMs = nowMs + suspectTlsApartMs;
+      return begin();
+    }
+    const turn = new Promise<void>((resolve) => this.#waiting.add(one, rank, resolve));
+    this.#trim();
+    this.#timer ??= setTimeout(() => this.#giveNext(), Math.max(1, this.#nextMs - nowMs)).unref();
+    return turn.then(begin);
+  }
+
+  /** Removes a connection that has ended. */
+  leave(one: T): void {
+    this.#waiting.delete(one);
+  }
+
+  #giveNext(): void {
+    this.#timer = undefined;
+    const next = this.#waiting.next();
+    if (next === undefined) return;
+    // Counted from now: a busy thread must not make up for turns that it has missed.
+    this.#nextMs = clockMs() + suspectTlsApartMs;
+    this.#timer = setTimeout(() => this.#giveNext(), suspectTlsApartMs).unref();
+    next.waiter();
+  }
+
+  /** When too many wait, closes the oldest of the highest rank. */
+  #trim(): void {
+    const dropped = this.#waiting.size() > this.#max ? this.#waiting.drop() : undefined;
+    if (dropped !== undefined) this.#owner.evict(dropped.one);
+  }
+}
