@@ -3,8 +3,10 @@
  * nor `onSession`. The first refusal is shown at once. Later ones are counted and shown once a minute, since
  * unauthenticated peers may cause thousands a second. Used by servers and worker groups on their JS thread.
  */
+
 import { refusalSumMs } from '../limits.ts';
 import { oneLine } from './log.ts';
+import { stopInterval } from './stop-timer.ts';
 import { processWarning, type Warn } from './warnings.ts';
 
 export class RefusalWarnings {
@@ -36,7 +38,7 @@ export class RefusalWarnings {
    */
   sum(): void {
     if (this.#count === 0) {
-      clearInterval(this.#timer);
+      stopInterval(this.#timer);
       this.#timer = undefined;
       return;
     }

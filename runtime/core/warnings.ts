@@ -6,6 +6,7 @@
 import { inspect } from 'node:util';
 import { handlerErrorKinds, handlerErrorSumMs, handlerErrorText } from '../limits.ts';
 import { guardedInRoot, textOf } from './foreign.ts';
+import { stopInterval } from './stop-timer.ts';
 
 /** `detail` has further lines, such as a stack. */
 export type Warn = (text: string, detail?: string) => void;
@@ -125,7 +126,7 @@ export class HandlerErrors {
       if (errors.again.size === 0) this.#methods.delete(method);
     }
     if (this.#methods.size > 0) return;
-    clearInterval(this.#timer);
+    stopInterval(this.#timer);
     this.#timer = undefined;
   }
 

@@ -3,11 +3,13 @@
  * reasons to end it: age, idleness, shutdown. Created by a server when the queue pair is connected to a
  * client's.
  */
+
 import { byeOfSession, controlText, type Frame, type Serve, type Unserve } from '../control/frames.ts';
 import type { SecondSession } from '../control/handshake/second-session.ts';
 import type { Prepared } from '../control/handshake/session-setup.ts';
 import type { Link } from '../control/link.ts';
 import { Status } from '../core/errors/status.ts';
+import { stopInterval } from '../core/stop-timer.ts';
 import { connectionAgeJitter, goawayNoticeMs } from '../limits.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 import type { ServerSession } from './server-session.ts';
@@ -163,7 +165,7 @@ export class ServerConnection {
       requests = this.session.requests;
       quiet = idle ? quiet + 1 : 0;
       if (quiet < looksPerLimit) return;
-      clearInterval(timer);
+      stopInterval(timer);
       this.#retire(`no call in ${idleMs} ms`, graceMs);
     }, idleMs / looksPerLimit);
     this.#timers.push(timer.unref());

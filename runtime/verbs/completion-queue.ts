@@ -2,6 +2,7 @@
  * Completion queues: polled into a record, or awaited in batches. Waiting arms the queue and sleeps on its
  * descriptor in the event loop; nothing is polled meanwhile.
  */
+import { stopInterval } from '../core/stop-timer.ts';
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
 import { Completions, rowsToFill, setFilled } from './completions.ts';
 import { VerbsError } from './errors.ts';
@@ -66,7 +67,7 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
     const alive = setInterval(() => undefined, longestMs);
     const end = (error?: Error): void => {
       this.#waiting = undefined;
-      clearInterval(alive);
+      stopInterval(alive);
       if (error === undefined) resolve();
       else reject(error);
     };

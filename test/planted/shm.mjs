@@ -8,7 +8,7 @@ export const shmBugs = [
   {
     name: 'a lost wake-up: the rings are looked at before the sleeper says that it sleeps',
     file: 'fabric/shm/queue/completion_queue.cc',
-    from: `  poller_.sleeping.store(sleeps_, std::memory_order_seq_cst);
+    from: `  poller_.sleeping.store(sleeps_ | (solicited_only ? kSolicitedOnly : 0u), std::memory_order_seq_cst);
   device_.collect_announced(std::memory_order_seq_cst);
   bool idle = std::all_of(watched_.begin(), watched_.end(), [](const QueuePair* qp) { return qp->idle(); });
   for (const QueuePair* qp = first_; qp != nullptr && idle; qp = qp->turns.next) idle = qp->idle();
@@ -21,7 +21,7 @@ export const shmBugs = [
   bool idle = std::all_of(watched_.begin(), watched_.end(), [](const QueuePair* qp) { return qp->idle(); });
   for (const QueuePair* qp = first_; qp != nullptr && idle; qp = qp->turns.next) idle = qp->idle();
   if (!idle) return false;
-  poller_.sleeping.store(sleeps_, std::memory_order_seq_cst);
+  poller_.sleeping.store(sleeps_ | (solicited_only ? kSolicitedOnly : 0u), std::memory_order_seq_cst);
 `,
     program,
     caughtBy: 'ShmModelWake.AMessageWakesASleeper/LooksByItself',
@@ -73,15 +73,15 @@ export const shmBugs = [
   {
     name: 'each sleep has the same number, so a peer that has rung once never rings again',
     file: 'fabric/shm/queue/completion_queue.cc',
-    from: '  if (++sleeps_ == 0) ++sleeps_;',
-    to: '  sleeps_ = 1;',
+    from: '  sleeps_ += 2;\n  if (sleeps_ == 0) sleeps_ += 2;',
+    to: '  sleeps_ = 2;',
     program,
     caughtBy: 'ShmModelWake.ASleeperIsWokenEachTime/LooksByItself',
   },
   {
     name: 'who fails does not ring',
     file: 'fabric/shm/queue/queue_pair.cc',
-    from: '  if (peer_ != nullptr) ring_doorbell();\n',
+    from: '  if (peer_ != nullptr) ring_doorbell({}, true);\n',
     to: '',
     program,
     caughtBy: 'ShmModelWake.AFaultWakesASleeper/LooksByItself',

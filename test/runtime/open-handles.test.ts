@@ -3,8 +3,9 @@
  * servers. They ask each resource, and take one that does not answer for something that was left open.
  */
 import { createHook } from 'node:async_hooks';
+import { mock } from 'node:test';
 import { createChannel, createServer } from 'rdma-rpc';
-import { expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { clients, drain } from './context-sites.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
@@ -35,4 +36,24 @@ test('every resource that calls, streams and handlers make says that it keeps no
   }
   expect(made.length).toBeGreaterThan(3);
   expect(new Set(made.map((each) => each.hasRef?.()))).toEqual(new Set([false]));
+});
+
+afterEach(() => mock.timers.reset());
+
+/** Only the timers of Node: a fake one keeps nothing alive. */
+const timers = (): number => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length;
+
+test('a channel that is closed under fake timers leaves no timer of Node behind', async () => {
+  const server = createServer().add(EchoDefinition, { echo: (request) => request });
+  const address = await server.listen(`unix:${socketPath()}`);
+  const before = timers();
+  const channel = createChannel(address);
+  const { echo } = clients(channel);
+  await echo.echo({});
+  expect(timers()).toBeGreaterThan(before);
+  mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
+  await channel.close();
+  mock.timers.reset();
+  expect(timers()).toBe(before);
+  await server.shutdown({ graceMs: 0 });
 });

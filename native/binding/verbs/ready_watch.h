@@ -1,6 +1,6 @@
 // Waits for the next completion of one completion queue in the event loop, and calls a function of JS then.
 // Made by VerbsHost when JS waits for the first time; on the JS thread. Keeps no process alive: runtime/verbs
-// does that while somebody waits.
+// does that while an application waits.
 #pragma once
 
 #include <napi.h>

@@ -55,12 +55,14 @@ inline constexpr std::uint32_t kKeysMax = 1u << (32 - kKeyGenerationBits);
 /// its address through the kernel.
 inline constexpr std::uint32_t kNoMemory = ~0u;
 
-/// The state of a completion queue's thread.
+/// Bit of Poller::sleeping: only solicited messages and failures shall ring. Builds that know nothing of it
+/// ring always.
 inline constexpr std::uint32_t kSolicitedOnly = 1;
+
+/// The state of a completion queue's thread.
 struct alignas(kCacheLine) Poller {
-  /// 0 while awake, else the number of this sleep: a peer that has rung for it need not ring again. Its
-  /// lowest bit is 1 while only solicited messages and failures shall ring; builds that know nothing of it
-  /// ring always.
+  /// 0 while awake, else the number of this sleep, an even one, and perhaps kSolicitedOnly: a peer that has
+  /// rung for it need not ring again.
   Word sleeping;
   Word cpu;  ///< the CPU on which it last ran
 };
@@ -209,9 +211,15 @@ enum class SharedState : std::uint32_t {
   fault = 4,   ///< one side broke the rules (an invalid key or cell): the peer goes to ERR too
 };
 
-/// Bits of QpSegment::features. Each stands for something that is written only to owners that announce it.
-enum SharedFeature : std::uint32_t { feature_send_with_imm = 1u << 0 };
-inline constexpr std::uint32_t kSharedFeatures = feature_send_with_imm;
+/// Bits of QpSegment::features. Each stands for something that is written only to owners that announce it, or
+/// that only they write.
+enum SharedFeature : std::uint32_t {
+  feature_send_with_imm = 1u << 0,
+  /// The lowest bit of Poller::sleeping is kSolicitedOnly. Older builds count their sleeps one by one, so that
+  /// the bit says nothing.
+  feature_solicited_only = 1u << 1,
+};
+inline constexpr std::uint32_t kSharedFeatures = feature_send_with_imm | feature_solicited_only;
 
 /// Value of QpSegment::in_use, besides keys: the peer is copying a message into a posted receive.
 inline constexpr std::uint32_t kInUseReceive = 1;

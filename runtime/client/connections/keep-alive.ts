@@ -6,6 +6,7 @@
 
 import { clockMs } from '../../clock.ts';
 import { inRoot } from '../../core/scopes.ts';
+import { stopInterval } from '../../core/stop-timer.ts';
 import { keepAliveCheckMs } from './limits.ts';
 
 export class KeepAlive {
@@ -32,7 +33,7 @@ export class KeepAlive {
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    stopInterval(this.#timer);
     this.#timer = undefined;
     this.#silentSinceMs = clockMs();
   }

@@ -245,9 +245,9 @@ void QueuePair::ring_doorbell(std::span<const SendWr> requests, bool failed) {
   const std::uint32_t sleeping = peer_poller_->sleeping.load(std::memory_order_relaxed);
   if (sleeping == 0 || sleeping == last_rung_) return;
   const auto solicited = [](const SendWr& wr) { return wr.solicited; };
-  if ((sleeping & kSolicitedOnly) != 0 && !failed &&
-      std::none_of(requests.begin(), requests.end(), solicited))
-    return;
+  const bool solicited_only =
+      (sleeping & kSolicitedOnly) != 0 && (peer_features_ & feature_solicited_only) != 0;
+  if (solicited_only && !failed && std::none_of(requests.begin(), requests.end(), solicited)) return;
   last_rung_ = sleeping;
   if (control_ != nullptr) return control_->ring();
   const char byte = 0;

@@ -1,4 +1,7 @@
-// A peer whose build does not know a kind of message: it is never sent one.
+// A peer of an older build: it is never sent a kind of message that it does not know, and no bit of what it
+// writes is taken for one that newer builds have there.
+#include <poll.h>
+
 #include "fabric/shm/hostile.h"
 #include "fabric/suite/fabric_suite.h"
 
@@ -18,6 +21,25 @@ TEST(ShmOlderPeer, IsNotSentAnImmediateWithAMessage) {
   EXPECT_EQ(wc.wr_id, 5u);
   EXPECT_EQ(wc.status, WcStatus::loc_qp_op_err);
   EXPECT_EQ(RawSegment(*older.qp).cell(0).header.load(), 0u) << "nothing was published";
+}
+
+/// Older builds number their sleeps one by one, so that every other number has the bit.
+TEST(ShmOlderPeer, IsRungWhateverTheNumberOfItsSleep) {
+  for (const bool is_older : {false, true}) {
+    SCOPED_TRACE(is_older ? "older" : "newer");
+    ShmEnd sender, sleeper;
+    if (is_older) RawSegment(*sleeper.qp).header().features.store(0);
+    ASSERT_EQ(sender.qp->connect(sleeper.qp->local_address()), "");
+    ASSERT_EQ(sleeper.qp->connect(sender.qp->local_address()), "");
+    sleeper.post_recv(0);
+    ASSERT_TRUE(sleeper.cq->arm_solicited());
+    const Sge sge = sender.sge(0, 32);
+    SendWr wr;
+    wr.sges = {&sge, 1};
+    ASSERT_EQ(sender.qp->post_send({&wr, 1}), 1u);
+    pollfd bell{sleeper.cq->fd(), POLLIN, 0};
+    EXPECT_EQ(::poll(&bell, 1, 0), is_older ? 1 : 0);
+  }
 }
 
 }  // namespace
