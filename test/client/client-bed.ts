@@ -44,8 +44,8 @@ export class ClientBed {
   words: Promise<string | undefined> | undefined;
   lost = 0;
   reports = 0;
-  /** The silences that were reported, in milliseconds. */
-  readonly silences: number[] = [];
+  /** How often a silence was reported. */
+  silences = 0;
   /** Whether calls that no handler has seen are taken back, and those that were. */
   requeues = false;
   readonly requeued: Unsent[] = [];
@@ -84,7 +84,7 @@ export class ClientBed {
       onSessionDown: (reason) => this.down.push(reason),
       lastWords: () => this.words,
       onConsecutiveErrors: () => void ++this.reports,
-      onSilence: (silentMs) => void this.silences.push(silentMs),
+      onSilence: () => void ++this.silences,
       onRejected: () => undefined,
     });
   }

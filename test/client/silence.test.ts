@@ -2,8 +2,11 @@
 import { createClient, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ClientLink } from '../../runtime/client/connections/client-link.ts';
+import { Endpoint } from '../../runtime/client/connections/endpoint.ts';
+import { verifyTimeoutMs } from '../../runtime/client/connections/limits.ts';
 import { Silence } from '../../runtime/client/session/silence.ts';
 import { type ClockMs, replaceClock } from '../../runtime/clock.ts';
+import { Link } from '../../runtime/control/link.ts';
 import { EvKind, PendingRelease, Reason } from '../../runtime/native/native.ts';
 import { Bed, caught, until } from '../channel/bed.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
@@ -21,7 +24,7 @@ describe('a silence', () => {
   /** Ends one call at its deadline at each of these times, `null` for a sign of the server. */
   function silences(times: readonly (number | null)[]): number[] {
     const found: number[] = [];
-    const silence = new Silence((silentMs) => found.push(silentMs));
+    const silence = new Silence(() => found.push(nowMs - 1000));
     silence.limitMs = 5000;
     for (const time of times) {
       if (time === null) silence.heard();
@@ -44,47 +47,77 @@ describe('a silence', () => {
     expect(silences(times)).toEqual(expected);
   });
 
-  test('counts calls that the server has not released', () => {
+  test('counts calls that the server may have run, of a session that brings nothing', () => {
     const bed = new ClientBed();
     bed.session.silence.limitMs = 5000;
-    const end = (call: number, held: number) =>
-      bed.native.deliver({ kind: EvKind.failed, call, reason: Reason.deadline, processed: 1, held });
-    for (let call = 0; call < 4; ++call) bed.call({});
-    for (const [call, held] of [PendingRelease.slot, 0, PendingRelease.slot, PendingRelease.slot].entries()) {
+    // Each as the event has it: 0 for no, 1 for maybe.
+    const processed = [1, 0, 1, 1];
+    for (const _ of processed) bed.call({});
+    for (const [call, known] of processed.entries()) {
       nowMs += 3000;
-      end(call, held);
+      const held = PendingRelease.slot;
+      bed.native.deliver({ kind: EvKind.failed, call, reason: Reason.deadline, processed: known, held });
     }
-    // The second call is released at once, so it counts for nothing.
-    expect(bed.silences).toEqual([9000]);
+    expect([bed.session.silence.calls, bed.silences]).toEqual([3, 1]);
     bed.native.deliver({ kind: EvKind.released, call: 0 });
     expect(bed.session.silence.calls).toBe(0);
   });
 });
 
-test('new calls use another connection; a call that is under way stays on the silent one', async () => {
-  const bed = new Bed();
+describe('a silent connection', () => {
+  let bed: Bed;
   let link: ClientLink | undefined;
-  const { onCallDone } = ClientLink.prototype;
-  vi.spyOn(ClientLink.prototype, 'onCallDone').mockImplementation(function (this: ClientLink) {
-    link = this;
-    onCallDone.call(this);
+  beforeEach(() => {
+    bed = new Bed();
+    const { onCallDone } = ClientLink.prototype;
+    vi.spyOn(ClientLink.prototype, 'onCallDone').mockImplementation(function (this: ClientLink) {
+      link = this;
+      onCallDone.call(this);
+    });
+    bed.start('a:1');
   });
-  bed.start('a:1');
-  const channel = bed.channel(['a:1']);
-  const client = createClient(EchoDefinition, channel);
-  await client.fetch({});
-  const signal = new AbortController();
-  const slow = caught(client.behave({ text: 'hang' }, { signal: signal.signal }));
-  await until(() => bed.at('a:1').log.started > 0);
-  const first = link!;
-  first.onSilence(6000);
-  first.onSilence(7000);
-  expect(await client.fetch({})).toMatchObject({ text: 'a:1' });
-  expect(bed.dialled).toEqual(['a:1', 'a:1']);
-  expect(first.ended).toBeUndefined();
-  signal.abort();
-  expect(await slow).toMatchObject({ code: Status.CANCELLED });
-  await until(() => first.ended === 'drained');
-  vi.restoreAllMocks();
-  await bed.close();
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    vi.useRealTimers();
+    await bed.close();
+  });
+
+  test('is kept when its server answers a ping', async () => {
+    const client = createClient(EchoDefinition, bed.channel(['a:1']));
+    await client.fetch({});
+    const first = link!;
+    const pong = vi.spyOn(Endpoint.prototype, 'onPong');
+    first.onSilence();
+    await until(() => pong.mock.calls.length > 0);
+    await client.fetch({});
+    expect([bed.dialled.length, first.draining]).toEqual([1, false]);
+  });
+
+  test('is left when it does not; a call that is under way stays on it', async () => {
+    const client = createClient(EchoDefinition, bed.channel(['a:1']));
+    await client.fetch({});
+    const first = link!;
+    const hurry = new AbortController();
+    const slow = caught(client.behave({ text: 'hang' }, { signal: hurry.signal }));
+    await until(() => bed.at('a:1').log.started > 0);
+    const { send } = Link.prototype;
+    const pings = vi.spyOn(Link.prototype, 'send').mockImplementation(function (this: Link, frame) {
+      if (frame.type !== 'ping') send.call(this, frame);
+    });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    first.onSilence();
+    first.onSilence();
+    expect(pings).toHaveBeenCalledTimes(1);
+    vi.advanceTimersByTime(verifyTimeoutMs - 1);
+    expect(first.draining).toBe(false);
+    vi.advanceTimersByTime(1);
+    vi.useRealTimers();
+    expect(first.draining).toBe(true);
+    await client.fetch({});
+    expect(bed.dialled).toEqual(['a:1', 'a:1']);
+    expect(first.ended).toBeUndefined();
+    hurry.abort();
+    expect(await slow).toMatchObject({ code: Status.CANCELLED });
+    await until(() => first.ended === 'drained');
+  });
 });

@@ -28,8 +28,8 @@ export interface ClientLinkOwner {
   onPong(link: ClientLink): void;
   /** The configured number of consecutive errors has been reached. */
   onConsecutiveErrors(link: ClientLink): void;
-  /** Calls end at their deadlines, and the server has been silent for that long. May be called again. */
-  onSilence(link: ClientLink, silentMs: number): void;
+  /** Calls end at their deadlines, and nothing comes from the server. May be called again and again. */
+  onSilence(link: ClientLink): void;
 }
 
 /** The functions of the sideband that a connection needs, implemented by a link or in reverse/. */
@@ -121,9 +121,10 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     return this.connection.pings;
   }
 
-  /** Sends a ping. The answer is reported to `onPong`; without an answer the connection ends. */
-  ping(timeoutMs: number): void {
-    this.#pongTimer = setTimeout(() => this.close(`no answer to a ping within ${timeoutMs} ms`), timeoutMs);
+  /** Sends a ping. The answer is reported to `onPong`; without an answer `onNone` is called. */
+  ping(timeoutMs: number, onNone: () => void): void {
+    clearTimeout(this.#pongTimer);
+    this.#pongTimer = setTimeout(onNone, timeoutMs);
     this.#link.send({ type: 'ping' });
   }
 
@@ -244,8 +245,8 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#owner.onConsecutiveErrors(this);
   }
 
-  onSilence(silentMs: number): void {
-    this.#owner.onSilence(this, silentMs);
+  onSilence(): void {
+    this.#owner.onSilence(this);
   }
 
   onRejected(): void {

@@ -76,6 +76,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
   readonly #backoff: Backoff;
   readonly #ejection: Backoff;
   readonly #silence = new Backoff(silenceMs, silenceMaxMs);
+  /** The connection whose server has been asked for a sign of life. */
+  #silent: ClientLink | undefined;
   /** When the last connection was left because of its silence. */
   #silentAtMs = Number.NEGATIVE_INFINITY;
   readonly #upgrade: FabricUpgrade;
@@ -161,7 +163,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     const { link } = this;
     if (link === undefined || this.state !== 'ready' || !link.pings) return;
     this.#set('verifying');
-    link.ping(verifyTimeoutMs);
+    link.ping(verifyTimeoutMs, () => link.close(`no answer to a ping within ${verifyTimeoutMs} ms`));
   }
 
   /** The address is no longer one of the channel's; calls in flight finish. */
@@ -183,6 +185,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
   }
 
   onPong(link: ClientLink): void {
+    link.session.silence.heard();
+    this.#silent = undefined;
     if (this.link === link && this.state === 'verifying') this.#set('ready');
   }
 
@@ -214,16 +218,20 @@ export class Endpoint implements ClientLinkOwner, Watched {
   }
 
   /**
-   * The next calls use a new connection, and those that are under way stay on this one: the server may only
-   * have been busy. A connection without pings is a client that serves, which only the client can replace.
+   * Asks the server for a sign of life: its handlers may only be slow. Without an answer the next calls use a
+   * new connection, and those that are under way stay on this one, since the server may only have been busy. A
+   * connection without pings is a client that serves, which only the client can replace.
    */
-  onSilence(link: ClientLink, silentMs: number): void {
-    if (this.link !== link || !link.pings) return;
-    const seconds = Math.round(silentMs / 1000);
-    const text = `nothing came from ${this.address} for ${seconds} s while calls reached their deadlines`;
-    this.error = unavailable(text);
-    this.#silentAtMs = clockMs();
-    link.drain();
+  onSilence(link: ClientLink): void {
+    if (this.link !== link || this.state !== 'ready' || !link.pings || this.#silent === link) return;
+    this.#silent = link;
+    link.ping(verifyTimeoutMs, () => {
+      if (this.link !== link) return;
+      const text = `calls to ${this.address} reached their deadlines, and it answers no ping`;
+      this.error = unavailable(text);
+      this.#silentAtMs = clockMs();
+      link.drain();
+    });
   }
 
   takeTally(): Tally {

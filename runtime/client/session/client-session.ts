@@ -73,7 +73,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     this.#listener = listener;
     this.#lastWords = new LastWords(context.native, target.session, listener, target.peer);
     this.tally = new AnswerTally(() => listener.onConsecutiveErrors());
-    this.silence = new Silence((silentMs) => listener.onSilence(silentMs));
+    this.silence = new Silence(() => listener.onSilence());
     this.#submission = new Submission(SubOp.request, target);
     this.#events = context.native.events;
     this.#incoming = new Incoming(context, target.session, context.answerMemory);
@@ -228,7 +228,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   }
 
   #failed(call: number, reason: number, known: number, held: number): void {
-    if (reason === Reason.deadline && (held & PendingRelease.slot) !== 0) this.silence.deadline();
+    if (reason === Reason.deadline && known !== 0) this.silence.deadline();
     const row = this.#rows[call];
     const resolve = row?.resolve;
     const method = row?.method;

@@ -13,8 +13,8 @@ export interface ClientSessionListener {
   lastWords(): Promise<string | undefined> | undefined;
   /** `consecutiveErrorsMax` consecutive errors have been received. */
   onConsecutiveErrors(): void;
-  /** Calls end at their deadlines, and the server has been silent for that long. May be called again. */
-  onSilence(silentMs: number): void;
+  /** Calls end at their deadlines, and nothing comes from the server. May be called again and again. */
+  onSilence(): void;
   /**
    * The server takes no more calls on this session, while earlier ones are in flight. May be called more than
    * once.
