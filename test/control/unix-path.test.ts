@@ -148,7 +148,7 @@ describe('one server has the address', () => {
     expect(await both('127.0.0.1:0')).toEqual(['listens', 'listens']);
     const [one, other] = await both(`unix:${path}`);
     expect(one).toMatch(
-      /EADDRINUSE: process \d+ listens there .+ Workers of node:cluster \(PM2\) cannot share a unix path: listen on host:port/,
+      /EADDRINUSE: process \d+ listens at this path .+ Workers of node:cluster \(PM2\) cannot share a unix path: listen on host:port/,
     );
     expect(other).toBe('listens');
   });

@@ -182,7 +182,7 @@ describe('of a client', () => {
     lines = [];
   });
   const log = (line: string): void => {
-    if (line.includes('request')) lines.push(line);
+    if (line.includes('in the request')) lines.push(line);
   };
   const server = {
     echo: () => ({}),

@@ -123,7 +123,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
       code: Status.UNIMPLEMENTED,
       processed: 'no',
       message: expect.stringMatching(
-        /test\.ledger\.Ledger\/\w+ is called with messages in MessagePack.*preferred_codec/,
+        /test\.ledger\.Ledger\/\w+ was called with MessagePack messages.*preferred_codec/,
       ),
     };
     await expect(client.echo(entry)).rejects.toMatchObject(refused);
@@ -164,7 +164,9 @@ test('a service without a schema is called with the same bytes', async () => {
   expect(await createClient(LedgerDefinition, channel).echo({ id: 'a' })).toEqual(Entry.create({ id: 'a!' }));
   await expect(createClient(older(LedgerDefinition), channel).echo({ id: 'a' })).rejects.toMatchObject({
     code: Status.UNIMPLEMENTED,
-    message: expect.stringMatching(/in protobuf, which this server does not take/),
+    message: expect.stringMatching(
+      /was called with protobuf messages, but its definition on this server has another preferred_codec/,
+    ),
   });
 });
 

@@ -145,7 +145,7 @@ describe('buffers', () => {
     native.gatherEntries.set([block ?? own, offset!, bytes!, 0]);
     expect(() =>
       native.submitBulk(SubOp.request, client, 0, 300, -1, 0, 0, 1, own, 0, Use.request, 0),
-    ).toThrow('in no block');
+    ).toThrow('not in a block');
     expect(native.stats().arenaLeasedBlocks).toBe(1);
   });
 

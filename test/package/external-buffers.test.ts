@@ -33,7 +33,9 @@ test.skipIf(why !== '')(`is refused when the addon is loaded${why}`, () => {
     timeout: 60_000,
   });
   expect(status).toBe(1);
-  expect(stderr).toContain('rdma-rpc: this JS runtime forbids ArrayBuffers of memory that is not its own');
+  expect(stderr).toContain(
+    'rdma-rpc: this JS runtime (such as Electron) forbids ArrayBuffers in memory that it has not allocated',
+  );
   expect(stderr).toContain("as a process of Node, for example by child_process.spawn('node', ...)");
 });
 

@@ -29,9 +29,9 @@ const tested: Readonly<Record<string, readonly [tests: string, name: string]>> =
   log: [table, 'log of a server'],
   attributes: [table, 'telemetry of a client'],
   statusOf: [table, 'what a probe of health asks'],
-  checkServerIdentity: [shared, 'what TLS asks'],
-  checkClientIdentity: [shared, 'what TLS asks'],
-  TlsSource: [shared, 'what TLS asks'],
+  checkServerIdentity: [shared, 'functions called by TLS'],
+  checkClientIdentity: [shared, 'functions called by TLS'],
+  TlsSource: [shared, 'functions called by TLS'],
   // Of peersOf().
   on: [shared, 'functions around calls of a server to its clients'],
   once: [shared, 'functions around calls of a server to its clients'],

@@ -176,7 +176,7 @@ describe('a client is refused, and no queue pair stays, that', () => {
     expect(await link.receive()).toMatchObject({ type: 'refusal', code: Status.UNAUTHENTICATED });
     expect(server.sessionCount).toBe(0);
     await until(() => stats().queuePairs === 0);
-    expect(lines.join()).toMatch(/not proved to come from|both sides prove/);
+    expect(lines.join()).toMatch(/not proved to come from|both sides must prove/);
   });
 });
 
@@ -242,7 +242,7 @@ describe('a client refuses a server that', () => {
       reach(address, { tls: { ca }, fabric: 'shm', inflightMax: 4 }).client.echo({}),
     );
     expect([error.code, error.processed]).toEqual([Status.UNAUTHENTICATED, 'no']);
-    expect(error.message).toMatch(/not proved to come from the peer|both sides prove/);
+    expect(error.message).toMatch(/not proved to come from the peer|both sides must prove/);
     await until(() => stats().queuePairs === 0);
   });
 });

@@ -57,7 +57,7 @@ describe('credentials of a session', () => {
     [
       'forgets `metadata`',
       () => ({ token: 'abc' }) as never,
-      /as \{ metadata, expiresAtMs \}, and metadata is missing/,
+      /metadata is missing; return \{ metadata, expiresAtMs \}/,
     ],
     [
       'gives the token alone',

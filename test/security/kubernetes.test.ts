@@ -132,7 +132,7 @@ describe('a file that has no token is an error, without its text:', () => {
     expect(issuerOf(`a.${part(`{"iss":"${issuer}"}`)}.c`)).toBe(issuer);
     for (const iss of ['', 5, null])
       expect(() => issuerOf(`a.${part(JSON.stringify({ iss }))}.c`)).toThrow(
-        /give serviceAccounts its option issuer/,
+        /give serviceAccounts the option issuer/,
       );
   });
 });
@@ -202,8 +202,8 @@ describe('keys from an address', () => {
 
 test.each<[object, RegExp]>([
   [{}, /serviceAccounts: audience is missing: give the audience of the tokens/],
-  [{ audience: [] }, /audience: what tokens/],
-  [{ audience: '' }, /audience: what tokens/],
+  [{ audience: [] }, /audience is missing: give the audience/],
+  [{ audience: '' }, /audience is missing: give the audience/],
   [{ audience, jwks: new URL('http://a/b') }, /jwks: http:\/\/a\/b is not https/],
   [{ audience, keys: 1 }, /there is no option keys/],
 ])('options that cannot be used: %j', (options, reason) => {

@@ -42,7 +42,7 @@ describe('a server', () => {
       await until(() => warned.length > 0);
       expect(warned).toEqual([expect.stringMatching(/^a client was refused: handshake with unix:/)]);
       expect(warned[0]).toMatch(says);
-      expect(warned[0]).toMatch(/\(option log gets a line of each\)$/);
+      expect(warned[0]).toMatch(/\(option log gets a line for each\)$/);
       await ends.servers.pop()?.shutdown({ graceMs: 0 });
       expect(warned.slice(1)).toEqual([
         expect.stringMatching(/^1 more client was refused; the last: handshake/),

@@ -144,7 +144,7 @@ describe('a client refuses a server, before it says anything, that', () => {
       'has the identity, which is asked for with a prefix too many',
       pems(authority.issue({ uris: ['spiffe://example.org/web'], addresses: ['127.0.0.1'] })),
       { ca, identity: 'uri:spiffe://example.org/web' },
-      /not asked for; 'uri:spiffe:\/\/example.org\/web' has uri: before it, and URIs go without/,
+      /not in the option identity; 'uri:spiffe:\/\/example.org\/web' has uri: before it, and URIs go without/,
     ],
     [
       'is another identity',
@@ -194,7 +194,7 @@ describe('a client refuses a server, before it says anything, that', () => {
     const error = await caught(reach(address, { tls }).client.echo({}));
     expect([error.code, error.processed]).toEqual([Status.UNAUTHENTICATED, 'no']);
     expect(error.message).toMatch(told);
-    const why = serverTls === undefined ? /this server has none at this address/ : /TLS/;
+    const why = serverTls === undefined ? /this server has no TLS at this address/ : /TLS/;
     await until(() => lines.some((line) => why.test(line)));
     expect([server.sessionCount, stats().queuePairs]).toEqual([0, queuePairs]);
   });

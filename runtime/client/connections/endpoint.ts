@@ -218,9 +218,9 @@ export class Endpoint implements ClientLinkOwner, Watched {
   }
 
   /**
-   * Asks the server for a sign of life: its handlers may only be slow. Without an answer the next calls use a
-   * new connection, and those that are under way stay on this one, since the server may only have been busy. A
-   * connection without pings is a client that serves, which only the client can replace.
+   * Asks the server for a sign of life: its handlers may only be slow. Without an answer the next calls use
+   * a new connection, and those that are under way stay on this one, since the server may only have been
+   * busy. A connection without pings is a client that serves, which only the client can replace.
    */
   onSilence(link: ClientLink): void {
     if (this.link !== link || this.state !== 'ready' || !link.pings || this.#silent === link) return;

@@ -36,9 +36,10 @@ ScriptedPeer::ScriptedPeer(std::shared_ptr<fabric::Device> device, bool active, 
       &error);
   slab_ = device_->alloc_memory(std::size_t{receives_ + 2} * stride_, "scripted");
   slab_region_ = device_->reg_mr(slab_->data(), slab_->size(), fabric::access_local_write, &error);
-  qp_ = device_->create_qp(
-      *cq_, {std::min(4096u, device_->capabilities().max_qp_wr), inflight_max + kControlReceives, active},
-      &error);
+  const fabric::QpOptions queues{.send_wr_max = std::min(4096u, device_->capabilities().max_qp_wr),
+                                 .recv_wr_max = inflight_max + kControlReceives,
+                                 .active = active};
+  qp_ = device_->create_qp(*cq_, queues, &error);
   for (std::uint32_t i = 0; i < receives_; ++i) post_receive(i);
 }
 
