@@ -38,7 +38,7 @@ export interface Target {
   readonly lookup: (host: string) => Promise<readonly string[]>;
 }
 
-/** By the system's rules: the hosts file, then DNS. */
+/** Returns the addresses of a host by the system's rules: the hosts file first, then DNS. */
 export async function lookupAll(host: string): Promise<readonly string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address);
 }

@@ -8,7 +8,7 @@ export type VerbsAttributes = Readonly<Record<string, string>>;
 
 export interface VerbsPortDetails {
   readonly number: number;
-  /** Empty when the device does not tell them. */
+  /** Attributes of the port; empty when the device does not report them. */
   readonly attributes: VerbsAttributes;
   /** The P_Keys by their index, without empty entries. */
   readonly pkeys: VerbsAttributes;

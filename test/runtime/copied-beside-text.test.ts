@@ -19,6 +19,7 @@ const isFilled = (bytes: Uint8Array, value: number): boolean => bytes.every((byt
 test.each(['shm', 'tcp'] as const)('over %s each call has its own bytes', async (way) => {
   let wrong = 0;
   const echo = async (request: EchoMessage): Promise<EchoMessage> => {
+    // Not a time that is measured: while the handler waits, other calls take and give back blocks.
     await new Promise((resolve) => setTimeout(resolve, 3));
     if (!isFilled(request.payload, request.number & 255)) ++wrong;
     return request;

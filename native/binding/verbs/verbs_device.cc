@@ -94,7 +94,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
   }
 
  private:
-  /// Null for a queue pair that was closed, or whose device was.
+  /// Returns null when the queue pair or its device was closed.
   checked::QueuePair* qp(const Napi::CallbackInfo& info) {
     return host_ == nullptr ? nullptr : host_->qps.find(number(info, 0)).get();
   }

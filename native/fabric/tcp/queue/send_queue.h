@@ -54,7 +54,7 @@ struct SendSlot {
     software::BindRequest bind;
   };
 
-  /// Of an atomic, which has a single entry: they lie where its second one would.
+  /// The operands of an atomic. It has a single gather entry, so they are stored in place of a second one.
   AtomicOperands operands() const;
   void set_operands(const AtomicOperands& operands);
   /// Writes the segments of [offset, offset + bytes) of its local memory to `to`, which has room for kMaxSge.

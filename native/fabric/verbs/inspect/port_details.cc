@@ -35,7 +35,7 @@ const char* width_text(std::uint8_t width) {
   }
 }
 
-/// Of one lane.
+/// Returns the speed of one physical lane of the link.
 const char* speed_text(std::uint8_t speed) {
   switch (speed) {
     case 1:
