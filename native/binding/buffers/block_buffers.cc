@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "binding/thread_end.h"
+
 namespace rdma_rpc::binding {
 
 BlockBuffers::BlockBuffers(Napi::Env env, memory::Arena& arena, Collected collected)
@@ -71,6 +73,9 @@ Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
     return Napi::Value();
   }
   if (!of_memory) napi_add_finalizer(env_, value, nullptr, &BlockBuffers::finalize, link.get(), nullptr);
+  // At the end of the thread Node detaches the buffer that was made here, and no other. The application gets
+  // another one, so that collected() can tell whether the application has transferred it.
+  if (napi_value moved = move(value); moved != nullptr) value = moved;
   entry.weak = !entry.by_number;
   napi_create_reference(env_, value, entry.weak ? 0 : 1, &entry.buffer);
   if (link->counted != 0) count(counted_.made(link->counted));
@@ -103,16 +108,23 @@ void BlockBuffers::take(memory::BlockId block) {
 /// Empties the views of the application. The next lease of the block gets another buffer of the same memory.
 void BlockBuffers::renew(memory::BlockId block, Entry& entry, napi_value value) {
   if (entry.weak) give_back(block, entry);
-  napi_value moved = nullptr;
-  if (transfer_.IsEmpty() ||
-      napi_call_function(env_, value, transfer_.Value(), 0, nullptr, &moved) != napi_ok) {
-    napi_value error = nullptr;  // the stack may be exhausted, or the thread be ending
-    napi_get_and_clear_last_exception(env_, &error);
+  const napi_value moved = move(value);
+  if (moved == nullptr) {
     drop(entry);
     return;
   }
   napi_delete_reference(env_, entry.buffer);
   napi_create_reference(env_, moved, 1, &entry.buffer);
+}
+
+/// Moves the memory of a buffer to a new one and detaches the old one. Null when this is not possible.
+napi_value BlockBuffers::move(napi_value buffer) const {
+  napi_value moved = nullptr;
+  if (transfer_.IsEmpty()) return nullptr;
+  if (napi_call_function(env_, buffer, transfer_.Value(), 0, nullptr, &moved) == napi_ok) return moved;
+  napi_value error = nullptr;  // the stack may be exhausted, or the thread be ending
+  napi_get_and_clear_last_exception(env_, &error);
+  return nullptr;
 }
 
 /// JS has the buffer no more.
@@ -155,6 +167,17 @@ bool BlockBuffers::is_transferred(napi_value value) const {
   return value != nullptr && napi_is_detached_arraybuffer(env_, value, &detached) == napi_ok && detached;
 }
 
+/// Called by finalizers. Returns whether another thread may read the memory: the thread ends, which runs all
+/// finalizers even of memory that another thread has, and its buffer is no longer where it was.
+bool BlockBuffers::outlives_thread(const Entry& entry) const {
+  // Without transfer() all buffers are detached by now (make()), and none can be sent to another thread.
+  if (transfer_.IsEmpty()) return false;
+  const Napi::HandleScope scope(env_);
+  if (!thread_ends(env_)) return false;
+  const napi_value value = value_of(entry);
+  return value == nullptr || is_transferred(value);
+}
+
 bool BlockBuffers::transferred(const Entry& entry) const {
   if (entry.buffer == nullptr) return false;
   const Napi::HandleScope scope(env_);
@@ -174,6 +197,12 @@ BlockBuffers::Link* BlockBuffers::make_stray(Entry& entry) {
 /// Keeps the memory of the stray mapped when its block is freed.
 void BlockBuffers::keep_pages(Link& stray) { stray.pages = arena_.keep_mapped(stray.block); }
 
+/// Keeps the memory mapped for the life of the process: nothing will say when the other thread has done.
+void BlockBuffers::keep_for_ever(Link& stray) {
+  if (stray.pages == nullptr) keep_pages(stray);
+  new std::shared_ptr<const void>(stray.pages);
+}
+
 void BlockBuffers::finalize(napi_env, void*, void* hint) {
   const std::unique_ptr<Link> link(static_cast<Link*>(hint));
   if (const auto owner = link->owner.lock()) (*owner)->collected(*link);
@@ -184,6 +213,7 @@ void BlockBuffers::collected(Link& link) {
   if (strays_.erase(&link) != 0) {
     // With finalizers of objects only, the memory may live on in the buffer that it was transferred to.
     if (finalizer_of_ == Collected::object) return;
+    if (const Napi::HandleScope scope(env_); thread_ends(env_)) return keep_for_ever(link);
     for (std::uint32_t i = 0; i < link.references; ++i) arena_.release(link.block);
     if (on_collected_) on_collected_();
     return;
@@ -191,6 +221,12 @@ void BlockBuffers::collected(Link& link) {
   const auto found = entries_.find(link.block);
   if (found == entries_.end() || found->second.link != &link) return;
   Entry& entry = found->second;
+  if (entry.js_references != 0 && outlives_thread(entry)) {
+    keep_for_ever(*make_stray(entry));
+    strays_.erase(&link);
+    entries_.erase(found);
+    return;
+  }
   entry.link = nullptr;
   if (entry.buffer != nullptr) napi_delete_reference(env_, entry.buffer);
   forget_weak(link.block, entry);
@@ -256,10 +292,12 @@ void BlockBuffers::close(bool thread_ends) {
   }
   entries_.clear();
   for (Link* stray : strays_) {
-    if (stray->pages == nullptr) keep_pages(*stray);
-    // The end of a thread runs all finalizers, although another thread may still use the memory. So the
-    // memory is never unmapped.
-    if (thread_ends || finalizer_of_ == Collected::object) new std::shared_ptr<const void>(stray->pages);
+    // The end of a thread runs all finalizers, although another thread may still use the memory.
+    if (thread_ends || finalizer_of_ == Collected::object) {
+      keep_for_ever(*stray);
+    } else if (stray->pages == nullptr) {
+      keep_pages(*stray);
+    }
   }
   strays_.clear();
   // V8's count does not matter when the environment ends.

@@ -98,8 +98,11 @@ class BlockBuffers {
   napi_value value_of(const Entry& entry) const;
   bool is_transferred(napi_value value) const;
   bool transferred(const Entry& entry) const;
+  bool outlives_thread(const Entry& entry) const;
+  napi_value move(napi_value buffer) const;
   Link* make_stray(Entry& entry);
   void keep_pages(Link& stray);
+  void keep_for_ever(Link& stray);
   void collected(Link& link);
   void drop(Entry& entry);
   void renew(memory::BlockId block, Entry& entry, napi_value value);
