@@ -3,6 +3,7 @@
  * a copy.
  */
 
+import { isArrayBuffer, isUint8Array } from 'node:util/types';
 import { peekContext } from '../boundary/contexts.ts';
 import type { FabricContext } from '../boundary/fabric-context.ts';
 import type { Lease } from '../core/lease.ts';
@@ -36,9 +37,8 @@ export function allocBuffer(bytes: number, channel?: Channel): Lease {
  * of the limit.
  */
 export function registerBuffer(buffer: ArrayBuffer | Uint8Array, channel?: Channel): void {
-  const memory = buffer instanceof Uint8Array ? buffer.buffer : buffer;
-  if (!(memory instanceof ArrayBuffer))
-    throw new TypeError('registerBuffer: takes an ArrayBuffer or a view of one');
+  const memory = isUint8Array(buffer) ? buffer.buffer : buffer;
+  if (!isArrayBuffer(memory)) throw new TypeError('registerBuffer: takes an ArrayBuffer or a view of one');
   if ((memory as { resizable?: boolean }).resizable === true)
     throw new TypeError(
       'registerBuffer: this memory can be resized, so it is copied in each call; take one of fixed size',

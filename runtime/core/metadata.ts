@@ -5,6 +5,7 @@
 
 import { Buffer } from 'node:buffer';
 import { inspect } from 'node:util';
+import { isUint8Array } from 'node:util/types';
 import { disown } from '../codec/disown.ts';
 import { metadataEntries } from '../limits.ts';
 import { isKey, isSameKey, keyOf, type MetadataKey } from './metadata-keys.ts';
@@ -22,8 +23,7 @@ const none: never[] = [];
 /** Throws a TypeError for a value of the wrong kind. */
 function checkValue({ name, binary }: MetadataKey, value: MetadataValue): void {
   if (binary) {
-    if (!(disown(value) instanceof Uint8Array))
-      throw new TypeError(`metadata ${name}: a -bin key takes a Uint8Array`);
+    if (!isUint8Array(disown(value))) throw new TypeError(`metadata ${name}: a -bin key takes a Uint8Array`);
   } else if (typeof value !== 'string') {
     disown(value);
     throw new TypeError(`metadata ${name}: takes a string (bytes go under a key that ends in -bin)`);
@@ -211,7 +211,7 @@ export function receivedMetadata(entries: Iterable<readonly [string, MetadataVal
   for (const [name, value] of entries) {
     if (!isKey(name)) continue;
     const key = keyOf(name);
-    if (key.binary ? !(value instanceof Uint8Array) : typeof value !== 'string') continue;
+    if (key.binary ? !isUint8Array(value) : typeof value !== 'string') continue;
     keys.push(key);
     values.push(value);
   }

@@ -3,6 +3,7 @@
  * Used when a server, channel or context is made.
  */
 
+import { isUint8Array } from 'node:util/types';
 import { disown } from '../codec/disown.ts';
 import { callSlots, slotsPerStream } from '../limits.ts';
 import { meantInstead } from './nearest.ts';
@@ -89,7 +90,7 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
       if (typeof value !== 'boolean') throw new TypeError(`${where}: neither true nor false`);
       return value;
     case 'pem':
-      if (typeof value !== 'string' && !(value instanceof Uint8Array))
+      if (typeof value !== 'string' && !isUint8Array(value))
         throw new TypeError(`${where}: takes PEM, as a text or bytes`);
       return value;
     case 'pems':

@@ -1,8 +1,9 @@
 /** Metadata as users see it, and its wire form: the refused entries, and the reasons. */
 import { inspect } from 'node:util';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Metadata } from '../../runtime/core/metadata.ts';
+import { Metadata, receivedMetadata } from '../../runtime/core/metadata.ts';
 import {
   decodeMetadata,
   decodeResponseMetadata,
@@ -64,6 +65,17 @@ describe('Metadata', () => {
   ])('refuses %s', (_, key, value, message) => {
     expect(() => new Metadata().set(key, value)).toThrow(message);
     expect(() => new Metadata().append(key, value)).toThrow(message);
+  });
+
+  test('takes bytes of another realm, as tests that run in a vm context have', () => {
+    const foreign = runInNewContext('Uint8Array.of(1, 2)') as Uint8Array;
+    expect(encodeMetadata(new Metadata({ 'k-bin': foreign }))).toEqual(bytes(5, 'k-bin', 2, 0, 1, 2));
+    expect(receivedMetadata([['k-bin', foreign]]).size).toBe(1);
+  });
+
+  test('refuses what only has the prototype of bytes', () => {
+    const disguised = Object.create(Uint8Array.prototype) as Uint8Array;
+    expect(() => new Metadata({ 'k-bin': disguised })).toThrow(/takes a Uint8Array/);
   });
 
   test('refuses entry 65', () => {

@@ -3,8 +3,10 @@
  * key exchange, so that a key that leaks later does not reveal earlier traffic. Used by both sides of TLS. No
  * error text contains a key.
  */
+
 import { randomBytes } from 'node:crypto';
 import type { ConnectionOptions, TLSSocket, TlsOptions } from 'node:tls';
+import { isUint8Array } from 'node:util/types';
 import { quoted } from '../../core/log.ts';
 import type { Verified } from '../../core/peer.ts';
 
@@ -26,7 +28,7 @@ type Keys = ReadonlyMap<string, Uint8Array>;
 function keyOf(name: string, given: unknown): Uint8Array {
   const isHex = typeof given === 'string' && /^([0-9a-f]{2})+$/i.test(given);
   const key = isHex ? Buffer.from(given, 'hex') : given;
-  if (!(key instanceof Uint8Array) || key.byteLength < bytesMin || key.byteLength > bytesMax) {
+  if (!isUint8Array(key) || key.byteLength < bytesMin || key.byteLength > bytesMax) {
     throw new TypeError(
       `psk: the key of ${JSON.stringify(name)} is no ${bytesMin} to ${bytesMax} random bytes, nor a text with them in hex (openssl rand -hex 32)`,
     );
