@@ -1,5 +1,5 @@
 /** Tests run on the sources; only tests that start processes or pack the package use dist. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { configDefaults, defineConfig } from 'vitest/config';
 
@@ -28,14 +28,38 @@ const alias = Object.entries(exports).flatMap(([entry, conditions]) => {
 const exclude = [...configDefaults.exclude, 'test/rdma/**', 'test/quickstart/**'];
 
 /**
- * Folders whose files test functions, or processes that they start, and leave nothing behind in their own.
- * They share a process, so that the sources are loaded once and not for each file, which takes a second of a
- * CPU. The others have a process each: what a thread has once (contexts, warnings that are given once) is
- * what they test.
+ * Folders whose files share a process, so that the sources are loaded once and not for each file, which takes
+ * a second of a CPU. Their files test functions, or processes that they start, or connections that they close
+ * again, and leave nothing behind in their process. The others have a process each: what a thread has once
+ * (contexts, metrics, warnings that are given once) is what they test.
  */
-const together = ['bench', 'cli', 'codec', 'codegen', 'docs', 'house', 'msgpack', 'scripts'].map(
-  (folder) => `test/${folder}/**/*.test.ts`,
-);
+const sharedFolders = [
+  'bench',
+  'channel',
+  'cli',
+  'client',
+  'codec',
+  'codegen',
+  'core',
+  'docs',
+  'house',
+  'loopback',
+  'msgpack',
+  'scripts',
+  'services',
+  'stream',
+];
+
+/** Files that replace a module, a timer or the clock of their process. The files after them would see it. */
+const replaces = /\bvi\.(mock|useFakeTimers)\(|\bdeadlines\.run\(/;
+
+const together = sharedFolders
+  .flatMap((folder) =>
+    readdirSync(source(`test/${folder}`), { recursive: true, encoding: 'utf8' }).map(
+      (name) => `test/${folder}/${name}`,
+    ),
+  )
+  .filter((file) => file.endsWith('.test.ts') && !replaces.test(readFileSync(source(file), 'utf8')));
 
 /**
  * What takes a second and more for each of its tests: installing the package, containers, stopped processes,
