@@ -7,6 +7,8 @@ const MiB = 1024 * 1024;
  * these hide a round trip.
  */
 export const segmentBytes = 1 * MiB;
+/** Bytes that a socket gets at a time, as from the system with Node: programs count on being able to stop. */
+export const readBytes = 64 * 1024;
 /**
  * Sockets of one session: what `streamsMax` of a channel and a server may be at most. Further sockets to the
  * same address open another session.

@@ -17,7 +17,7 @@
  * | both have sent fin                      | ends the stream                                             |
  */
 import { leaseOf } from '../core/lease.ts';
-import { finLingerMs, resetLingerMs } from './limits.ts';
+import { finLingerMs, readBytes, resetLingerMs } from './limits.ts';
 import { Outlet } from './outlet.ts';
 import { OutgoingSegment, type Segment } from './segment.ts';
 
@@ -194,7 +194,9 @@ export class Line {
   /** Gives the socket what it wants, and asks for more. */
   #deliver(): void {
     while (this.#reading && this.#unread.length !== 0) {
-      const bytes = this.#unread.shift()!;
+      const first = this.#unread.shift()!;
+      const bytes = first.byteLength > readBytes ? first.subarray(0, readBytes) : first;
+      this.putBack(first.subarray(bytes.byteLength));
       // The socket may destroy itself in there.
       if (this.user?.onData(bytes) === false) this.#reading = false;
     }
@@ -219,9 +221,9 @@ export class Line {
   /** The peer has reset the connection: end the stream, which has nothing more to say. */
   #onReset(): void {
     this.#gone = true;
-    this.outlet.close();
     this.#lost = { cause: undefined };
     this.#deliver();
+    this.#closeOutlet();
     this.#ask();
   }
 
@@ -232,15 +234,24 @@ export class Line {
     this.#gone = true;
     clearTimeout(this.#timer);
     this.#lost ??= { cause: error };
-    this.outlet.close();
     if (this.#open) this.#deliver();
     else this.user?.onLost(error);
+    this.#closeOutlet();
     this.#owner.onOver();
   }
 
   /** The stream takes nothing more, but may still bring segments that arrived before its end. */
   #onGone(): void {
     this.#gone = true;
+    this.#closeOutlet();
+  }
+
+  /**
+   * Fails the writes that wait, but not at once: a socket that reads has its `end` or its error first, as in
+   * Node, where a failed write is another event of the system.
+   */
+  #closeOutlet(): void {
+    setImmediate(() => this.outlet.close());
   }
 
   get #code(): 'ECONNRESET' | 'EPIPE' {

@@ -50,11 +50,12 @@ export class Outlet implements AsyncIterableIterator<OutgoingSegment> {
     });
   }
 
-  /** The stream has ended. */
+  /** The stream has ended. The owner closes this object when the socket has had time to learn why. */
   return(): Promise<IteratorResult<OutgoingSegment>> {
-    const closed = this.#closed;
-    this.close();
-    if (!closed) this.#onGone();
+    if (!this.#closed) {
+      this.#closed = true;
+      this.#onGone();
+    }
     return Promise.resolve(done);
   }
 
