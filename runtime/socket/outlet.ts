@@ -85,12 +85,15 @@ export class Outlet implements AsyncIterableIterator<OutgoingSegment> {
     if (this.#queue.length === 0) this.#finish();
   }
 
-  /** Drops everything: the stream takes nothing more. */
+  /**
+   * Drops what the stream has not got: it takes nothing more. The segment that it got last counts as taken, as
+   * bytes count as written when the system has them.
+   */
   close(): void {
     this.#closed = true;
     const onTaken = this.#onTaken;
     this.#onTaken = undefined;
-    onTaken?.(false);
+    onTaken?.(true);
     this.clear();
     this.#finish();
   }
