@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
 import { type ServerTls, tlsFiles } from '../../runtime/control/tls/tls-options.ts';
-import { type FabricName, fabricNames } from '../../runtime/fabrics.ts';
+import { type Fabric, fabricNames } from '../../runtime/fabrics.ts';
 import type { ServerOptions } from '../../runtime/server/server-options.ts';
 import { securityOf, type TlsFlags, withTlsFlags } from '../server/tls-flags.ts';
 
@@ -11,7 +11,7 @@ export interface TunnelFlags extends TlsFlags {
   readonly serve?: string;
   readonly to: string;
   readonly allow: readonly string[];
-  readonly fabric: readonly FabricName[];
+  readonly fabric: readonly Fabric[];
   readonly metrics?: string;
   readonly grace: number;
 }
@@ -76,7 +76,7 @@ export function checkFlags({
   if (credential.length > 0) throw new TypeError('--credential is for --listen');
 }
 
-const fabricOf = ({ fabric }: TunnelFlags): { fabric?: FabricName[] } =>
+const fabricOf = ({ fabric }: TunnelFlags): { fabric?: Fabric[] } =>
   fabric.length === 0 ? {} : { fabric: [...fabric] };
 
 /** Options of the channel of a listening end. Throws a TypeError for files that cannot be used. */
