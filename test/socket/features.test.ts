@@ -21,6 +21,7 @@ test('for await, strings, and counts', async () => {
 
 test('bytesWritten counts what waits, also before the connection is made', async () => {
   const sockets = await listening();
+  sockets.on('connection', (socket) => socket.resume());
   const client = connect(sockets.where!);
   client.write('abc');
   client.write('defg');
@@ -189,7 +190,7 @@ test('maxConnections closes further ones, and close() waits for the open ones', 
 
 test('connections leave nothing behind', async () => {
   const sockets = await listening();
-  sockets.on('connection', (socket) => socket.end('bye'));
+  sockets.on('connection', (socket) => socket.resume().end('bye'));
   const channel = createChannel(sockets.where!);
   const one = async (): Promise<void> => {
     const socket = connect(channel);
@@ -203,8 +204,9 @@ test('connections leave nothing behind', async () => {
   await batch(500);
   const before = stats('shm').arenaLeasedBytes;
   await batch(2_000);
-  expect(sockets.connections).toBe(0);
-  expect(channel.session?.callsInFlight).toBe(0);
+  // The other side of the last ones closes a moment later.
+  while (sockets.connections > 0 || channel.session?.callsInFlight !== 0)
+    await new Promise((resolve) => setImmediate(resolve));
   expect(stats('shm').arenaLeasedBytes).toBe(before);
   await channel.close();
   await sockets[Symbol.asyncDispose]();

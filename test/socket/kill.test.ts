@@ -9,7 +9,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer as createNetServer, type Socket as NetSocket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { createServer, type Socket } from 'rdma-rpc/socket';
-import { onTestFinished, expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 
 const program = fileURLToPath(new URL('../../dist/test/socket/kill-process.js', import.meta.url));
 const pattern = Buffer.alloc(100_000, 'kill');
@@ -30,7 +30,8 @@ function watch(socket: NetSocket | Socket, seen: Seen): Promise<void> {
     for (let from = 0; from < bytes.length; ) {
       const count = Math.min(bytes.length - from, pattern.length - (at % pattern.length));
       const start = at % pattern.length;
-      if (!bytes.subarray(from, from + count).equals(pattern.subarray(start, start + count))) ++seen.wrongBytes;
+      if (!bytes.subarray(from, from + count).equals(pattern.subarray(start, start + count)))
+        ++seen.wrongBytes;
       from += count;
       at += count;
     }
@@ -49,43 +50,49 @@ function watch(socket: NetSocket | Socket, seen: Seen): Promise<void> {
   });
 }
 
-test.each(['node:net', 'ours'] as const)('each connection ends once, with right bytes before: %s', async (library) => {
-  const seen: Seen = { events: [], wrongBytes: 0 };
-  let closed: Promise<void>[] = [];
-  let onConnection: () => void = () => undefined;
-  const serve = (socket: NetSocket | Socket): void => {
-    closed.push(watch(socket, seen));
-    onConnection();
-  };
-  const server = library === 'ours' ? createServer(serve) : createNetServer(serve);
-  await new Promise<void>((resolve) =>
-    library === 'ours'
-      ? void (server as ReturnType<typeof createServer>).listen('127.0.0.1:0', resolve)
-      : void (server as ReturnType<typeof createNetServer>).listen(0, '127.0.0.1', resolve),
-  );
-  const { port } = server.address() as AddressInfo;
-  for (let round = 0; round < rounds; round++) {
-    closed = [];
-    const all = new Promise<void>((resolve) => {
-      onConnection = () => {
-        if (closed.length === connections) resolve();
-      };
-    });
-    const child: ChildProcess = spawn(
-      process.execPath,
-      [program, library, `127.0.0.1:${port}`, String(connections)],
-      { stdio: 'inherit' },
+test.each(['node:net', 'ours'] as const)(
+  'each connection ends once, with right bytes before: %s',
+  async (library) => {
+    const seen: Seen = { events: [], wrongBytes: 0 };
+    let closed: Promise<void>[] = [];
+    let onConnection: () => void = () => undefined;
+    const serve = (socket: NetSocket | Socket): void => {
+      closed.push(watch(socket, seen));
+      onConnection();
+    };
+    const server = library === 'ours' ? createServer(serve) : createNetServer(serve);
+    await new Promise<void>((resolve) =>
+      library === 'ours'
+        ? void (server as ReturnType<typeof createServer>).listen('127.0.0.1:0', resolve)
+        : void (server as ReturnType<typeof createNetServer>).listen(0, '127.0.0.1', resolve),
     );
-    onTestFinished(() => void child.kill('SIGKILL'));
-    await all;
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-    await Promise.all(closed);
-  }
-  expect(seen.wrongBytes).toBe(0);
-  expect(seen.events).toHaveLength(rounds * connections);
-  const gone = library === 'ours' ? /^error (ECONNRESET|EPIPE), close$/ : /^(end|(end, )?error \w+|end), close$|^end, close$/;
-  expect(seen.events.map((each) => each.join(', ')).filter((each) => !gone.test(each))).toEqual([]);
-  server.close();
-  await once(server, 'close');
-});
+    const { port } = server.address() as AddressInfo;
+    for (let round = 0; round < rounds; round++) {
+      closed = [];
+      const all = new Promise<void>((resolve) => {
+        onConnection = () => {
+          if (closed.length === connections) resolve();
+        };
+      });
+      const child: ChildProcess = spawn(
+        process.execPath,
+        [program, library, `127.0.0.1:${port}`, String(connections)],
+        { stdio: 'inherit' },
+      );
+      onTestFinished(() => void child.kill('SIGKILL'));
+      await all;
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+      await Promise.all(closed);
+    }
+    expect(seen.wrongBytes).toBe(0);
+    expect(seen.events).toHaveLength(rounds * connections);
+    const gone =
+      library === 'ours'
+        ? /^error (ECONNRESET|EPIPE), close$/
+        : /^(end|(end, )?error \w+|end), close$|^end, close$/;
+    expect(seen.events.map((each) => each.join(', ')).filter((each) => !gone.test(each))).toEqual([]);
+    server.close();
+    await once(server, 'close');
+  },
+);

@@ -7,15 +7,13 @@ import { buffer, text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { dialTo, program, tunnelTo } from './ends.ts';
 
-/** Resolves with the code of the socket's error, or `end` when it ends without one. */
-async function endOf(socket: Socket): Promise<string> {
-  let code = 'end';
-  socket.on('error', (error: NodeJS.ErrnoException) => {
-    code = error.code ?? error.message;
+/** Resolves with the code of the socket's error, or `end` when it closes without one. */
+function endOf(socket: Socket): Promise<string> {
+  return new Promise((resolve) => {
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    socket.once('close', () => resolve('end'));
+    socket.resume();
   });
-  socket.resume();
-  if (!socket.closed) await once(socket, 'close');
-  return code;
 }
 
 test('bytes go both ways, and half-close reaches each side', async () => {
