@@ -13,8 +13,8 @@ import { expect, onTestFinished, test } from 'vitest';
 
 const program = fileURLToPath(new URL('../../dist/test/socket/kill-process.js', import.meta.url));
 const pattern = Buffer.alloc(100_000, 'kill');
-const connections = 20;
-const rounds = 10;
+const connections = 10;
+const rounds = 6;
 
 interface Seen {
   /** Events of each connection, `end`, `error CODE` and `close`. */
