@@ -25,12 +25,13 @@ export async function run(): Promise<Record<string, unknown>> {
   agent.createConnection = () => connect(address) as never;
   async function ask(options: http.RequestOptions, body = ''): Promise<string> {
     const request = http.request({ agent, ...options });
+    const answered = once(request, 'response') as Promise<[http.IncomingMessage]>;
     if (options.headers !== undefined && 'expect' in options.headers) {
       request.flushHeaders();
       await once(request, 'continue');
     }
     request.end(body);
-    const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+    const [response] = await answered;
     return await text(response);
   }
   const first = await ask({ path: '/first' });
