@@ -13,8 +13,8 @@ export interface SocketChannel {
   readonly channel: Channel;
   /** Another socket uses it. */
   enter(): void;
-  /** A socket is gone. `failed` says that it was never connected. */
-  leave(failed: boolean): void;
+  /** A socket is gone. `refused` says that the server could not be reached, or has not accepted it. */
+  leave(refused: boolean): void;
   /** One of its sockets keeps the process alive, or does so no more. */
   hold(more: 1 | -1): void;
 }
@@ -33,7 +33,6 @@ class SharedChannel implements SocketChannel {
   #timer: NodeJS.Timeout | undefined;
 
   constructor(address: string, options: ChannelOptions | undefined, onUnused: () => void) {
-    // An attempt for each socket: no pause after a failed one, since the channel is not used again.
     const given = { streamsMax: socketsPerSession, ...options };
     this.channel = clientChannel('connect', createChannel(address, given));
     this.channel.keepsAlive = () => this.#holds > 0;
@@ -50,9 +49,9 @@ class SharedChannel implements SocketChannel {
     clearTimeout(this.#timer);
   }
 
-  leave(failed: boolean): void {
+  leave(refused: boolean): void {
     --this.#sockets;
-    if (failed) {
+    if (refused) {
       this.#failed = true;
       this.#onUnused();
     }

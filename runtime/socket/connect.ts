@@ -43,7 +43,6 @@ const optionNames: readonly (keyof ConnectOptions)[] = [
 class Use implements LineOwner, SocketOwner {
   readonly cancels = true;
   readonly #channel: SocketChannel;
-  #connected = false;
   #holds = true;
   #over = false;
 
@@ -51,10 +50,6 @@ class Use implements LineOwner, SocketOwner {
     this.#channel = channel;
     channel.enter();
     channel.hold(1);
-  }
-
-  onConnected(): void {
-    this.#connected = true;
   }
 
   onRef(isReferenced: boolean): void {
@@ -68,11 +63,11 @@ class Use implements LineOwner, SocketOwner {
     setTimeout(() => this.onRef(false), closeHoldMs).unref();
   }
 
-  onOver(): void {
+  onOver(refused: boolean): void {
     if (this.#over) return;
     this.onRef(false);
     this.#over = true;
-    this.#channel.leave(!this.#connected);
+    this.#channel.leave(refused);
   }
 }
 
@@ -107,7 +102,6 @@ export function connect(
   if (listener !== undefined) socket.once('connect', listener);
   const connected = (): void => {
     clearTimeout(timer);
-    use.onConnected();
     line.onOpen();
     const peer = clientChannel('connect', shared.channel).connection?.server;
     socket.onConnect({
@@ -126,7 +120,7 @@ export function connect(
   // Later, so that the caller can add listeners before any event.
   process.nextTick(() => {
     if (socket.destroyed) {
-      use.onOver();
+      use.onOver(false);
       return;
     }
     const segments = client.connect(line.outlet, { onHeader: connected });

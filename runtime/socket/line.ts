@@ -37,8 +37,8 @@ export interface LineOwner {
   readonly cancels: boolean;
   /** The socket was destroyed; the connection goes on without it. */
   onOrphaned?(): void;
-  /** Nothing is left of the connection. */
-  onOver(): void;
+  /** Nothing is left of the connection. `refused` says that the peer has not accepted it. */
+  onOver(refused: boolean): void;
 }
 
 /** Result of a write: '' for success, otherwise the code of the error. */
@@ -234,10 +234,11 @@ export class Line {
     this.#gone = true;
     clearTimeout(this.#timer);
     this.#lost ??= { cause: error };
+    const refused = !this.#open && this.user !== undefined;
     if (this.#open) this.#deliver();
     else this.user?.onLost(error);
     this.#closeOutlet();
-    this.#owner.onOver();
+    this.#owner.onOver(refused);
   }
 
   /** The stream takes nothing more, but may still bring segments that arrived before its end. */

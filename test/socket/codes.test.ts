@@ -42,9 +42,8 @@ test('ETIMEDOUT: a server that does not answer', async () => {
   const silent = createNetServer(() => undefined).listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const { port } = silent.address() as { port: number };
-  expect(await errorOf(connect({ host: '127.0.0.1', port }, { connectTimeoutMs: 50 }))).toBe(
-    'ETIMEDOUT connect',
-  );
+  for (const options of [{ connectTimeoutMs: 50 }, { channel: { connectTimeoutMs: 50 } }])
+    expect(await errorOf(connect({ host: '127.0.0.1', port }, options))).toBe('ETIMEDOUT connect');
   silent.close();
 });
 
