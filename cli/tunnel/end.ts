@@ -8,7 +8,7 @@ import type { ServerOptions } from '../../runtime/server/server-options.ts';
 import { connect } from '../../runtime/socket/connect.ts';
 import { createServer } from '../../runtime/socket/server.ts';
 import type { Socket } from '../../runtime/socket/socket.ts';
-import { connectTo, listenOn } from './program-side.ts';
+import { connectTo, highWaterMark, listenOn } from './program-side.ts';
 import { type RelayCounts, relay } from './relay.ts';
 
 export interface TunnelEnd {
@@ -21,6 +21,9 @@ export interface TunnelEnd {
 }
 
 export type Report = (error: NodeJS.ErrnoException, wasConnecting: boolean) => void;
+
+/** Nobody changes what the relay has read, so that it need not be copied. */
+const ofTunnel = { allowHalfOpen: true, writesStay: true, highWaterMark } as const;
 
 /** The connections of an end. */
 class Pairs {
@@ -54,7 +57,7 @@ export async function listeningEnd(
 ): Promise<TunnelEnd> {
   const pairs = new Pairs(counts, report);
   const { server, bound } = await listenOn(listen, (program) => {
-    pairs.add(program, connect(to, { allowHalfOpen: true, writesStay: true, channel }));
+    pairs.add(program, connect(to, { ...ofTunnel, channel }));
   });
   const closed = new Promise<void>((resolve) => server.once('close', resolve));
   return {
@@ -76,7 +79,7 @@ export async function servingEnd(
   report: Report,
 ): Promise<TunnelEnd> {
   const pairs = new Pairs(counts, report);
-  const server = createServer({ allowHalfOpen: true, writesStay: true, server: options }, (tunnel) => {
+  const server = createServer({ ...ofTunnel, server: options }, (tunnel) => {
     pairs.add(connectTo(to), tunnel);
   });
   await new Promise<void>((resolve, reject) => {

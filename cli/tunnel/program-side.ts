@@ -2,7 +2,13 @@
 import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
 import { boundAddress, parseAddress } from '../../runtime/control/socket/address.ts';
 
-const options = { allowHalfOpen: true, noDelay: true, keepAlive: true } as const;
+/**
+ * Bytes that each socket of the tunnel buffers: while one hop is busy, the next one gets what has come meanwhile in
+ * one piece. Four times this for each connection whose readers have all stopped.
+ */
+export const highWaterMark = 512 * 1024;
+
+const options = { allowHalfOpen: true, noDelay: true, keepAlive: true, highWaterMark } as const;
 
 /** Connects to a program at `host:port` or `unix:/path`. Throws a TypeError for anything else. */
 export function connectTo(address: string): Socket {
