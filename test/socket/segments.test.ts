@@ -19,7 +19,7 @@ test('cutting keeps all bytes in order, fills segments, and copies nothing', () 
         const sizes = segments.map((each) => each.reduce((sum, { byteLength }) => sum + byteLength, 0));
         expect(sizes.slice(0, -1).every((size) => size === limit)).toBe(true);
         expect(sizes.every((size) => size > 0 && size <= limit)).toBe(true);
-        const memory = new Set(chunks.map(({ buffer }) => buffer));
+        const memory = new Set<ArrayBufferLike>(chunks.map(({ buffer }) => buffer));
         expect(segments.flat().every(({ buffer }) => memory.has(buffer))).toBe(true);
       },
     ),
