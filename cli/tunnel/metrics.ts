@@ -21,7 +21,9 @@ export function metricsText(counts: Readonly<RelayCounts>): string {
     .join('');
 }
 
-/** Serves `/metrics` on `host:port`. Resolves with the server and its address; rejects when it cannot listen. */
+/**
+ * Serves `/metrics` on `host:port`. Resolves with the server and its address; rejects when it cannot listen.
+ */
 export function serveMetrics(
   address: string,
   counts: Readonly<RelayCounts>,

@@ -3,8 +3,8 @@ import { connect, createServer, type NetConnectOpts, type Server, type Socket } 
 import { boundAddress, parseAddress } from '../../runtime/control/socket/address.ts';
 
 /**
- * Bytes that each socket of the tunnel buffers: while one hop is busy, the next one gets what has come meanwhile in
- * one piece. Four times this for each connection whose readers have all stopped.
+ * Bytes that each socket of the tunnel buffers: while one hop is busy, the next one gets what has come
+ * meanwhile in one piece. Four times this for each connection whose readers have all stopped.
  */
 export const highWaterMark = 512 * 1024;
 

@@ -1,6 +1,6 @@
 /**
- * Joins a connection of a program with one of the tunnel: what each of them brings and how it ends goes to the
- * other. Used by both ends of `rdma-rpc tunnel`.
+ * Joins a connection of a program with one of the tunnel: what each of them brings and how it ends goes to
+ * the other. Used by both ends of `rdma-rpc tunnel`.
  */
 import type { Socket as NetSocket } from 'node:net';
 import type { Socket } from '../../runtime/socket/socket.ts';
@@ -50,8 +50,8 @@ function join(from: Either, to: Either, onBytes: (bytes: number) => void): void 
 }
 
 /**
- * Joins `program` with `tunnel`, which may both still be connecting. `onError` gets the first error of the two.
- * Both must allow half-open connections.
+ * Joins `program` with `tunnel`, which may both still be connecting. `onError` gets the first error of the
+ * two. Both must allow half-open connections.
  */
 export function relay(
   program: NetSocket,

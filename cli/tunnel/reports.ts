@@ -1,4 +1,7 @@
-/** Errors of connections for the log of a tunnel: one line a second at most, with the number of others like it. */
+/**
+ * Errors of connections for the log of a tunnel: one line a second at most, with the number of others like
+ * it.
+ */
 import { clockMs } from '../../runtime/clock.ts';
 import { printableLine } from '../output.ts';
 

@@ -4,7 +4,9 @@ import { connect } from 'rdma-rpc/socket';
 import { scriptedPostgres } from './scripted-postgres.ts';
 import { alone, serve, stop } from './serve.ts';
 
-/** A socket as pg wants it: it calls `connect(port, host)` itself, when the connection is being made already. */
+/**
+ * A socket as pg wants it: it calls `connect(port, host)` itself, when the connection is being made already.
+ */
 export function streamTo(address: string): () => never {
   return () => Object.assign(connect(address), { connect: () => undefined }) as never;
 }

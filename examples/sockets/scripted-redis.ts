@@ -1,7 +1,10 @@
 /** As much of a Redis server as the example needs: SET, GET and PING of RESP, without a database. */
 import type { Socket } from 'rdma-rpc/socket';
 
-/** Reads one command, an array of bulk strings. Returns its words and what follows; undefined if more must come. */
+/**
+ * Reads one command, an array of bulk strings. Returns its words and what follows; undefined if more must
+ * come.
+ */
 function command(text: string): { words: string[]; rest: string } | undefined {
   const head = /^\*(\d+)\r\n/.exec(text);
   if (head === null) return undefined;

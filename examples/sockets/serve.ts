@@ -1,4 +1,7 @@
-/** What all examples of this folder share: a server of sockets on a free address, and how one is run by itself. */
+/**
+ * What all examples of this folder share: a server of sockets on a free address, and how one is run by
+ * itself.
+ */
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { createServer, type Socket, type SocketServer } from 'rdma-rpc/socket';

@@ -1,7 +1,8 @@
 /**
- * The channels of sockets that were made by their address: one session to each address, for as many sockets as
- * it can have, and another one for more. A channel is closed when its last socket is gone, and is not used again
- * after a failed attempt, so that each connect() is an attempt of its own. One table for each JS thread.
+ * The channels of sockets that were made by their address: one session to each address, for as many sockets
+ * as it can have, and another one for more. A channel is closed when its last socket is gone, and is not used
+ * again after a failed attempt, so that each connect() is an attempt of its own. One table for each JS
+ * thread.
  */
 import { type ClientChannel, clientChannel, createChannel } from '../client/channel.ts';
 import type { ChannelOptions } from '../client/channel-options.ts';

@@ -16,8 +16,8 @@ import { Socket, type SocketOptions, type SocketOwner } from './socket.ts';
 /** Options of connect(). */
 export interface ConnectOptions extends SocketOptions {
   /**
-   * Options of the channel that all sockets share that are given the same object and address: TLS, credentials,
-   * fabrics and so on. Not for a given channel.
+   * Options of the channel that all sockets share that are given the same object and address: TLS,
+   * credentials, fabrics and so on. Not for a given channel.
    */
   channel?: ChannelOptions;
   /** Milliseconds after which an attempt fails with ETIMEDOUT. Default: `connectTimeoutMs` of the channel. */
@@ -79,8 +79,8 @@ function placeOf(address: string): Place {
 /**
  * Connects to a server of sockets and returns the socket at once; `connect` is emitted when the server has
  * accepted it. Sockets to the same address share a session. `address` is `host:port`, `unix:/path`, `{ host,
- * port }`, `{ path }` or a channel, which may serve calls as well. `listener` is added for `connect`. Throws for
- * invalid addresses and options; all other errors are events.
+ * port }`, `{ path }` or a channel, which may serve calls as well. `listener` is added for `connect`. Throws
+ * for invalid addresses and options; all other errors are events.
  */
 export function connect(
   address: SocketAddress | Channel,

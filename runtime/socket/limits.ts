@@ -4,8 +4,9 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 
 /**
- * Bytes of one segment; a longer write travels as several. Almost 1 MiB, so that a copy of it with what is around
- * it fits a block of the arena of that size. A stream has 8 MiB in flight, so eight of these hide a round trip.
+ * Bytes of one segment; a longer write travels as several. Almost 1 MiB, so that a copy of it with what is
+ * around it fits a block of the arena of that size. A stream has 8 MiB in flight, so eight of these hide a
+ * round trip.
  */
 export const segmentBytes = 1 * MiB - 4 * KiB;
 /** Bytes that a socket gets at a time, as from the system with Node: programs count on being able to stop. */

@@ -1,7 +1,7 @@
 /**
  * One end of a connection: what the kernel is to a socket of `node:net`. It stands between a stream, which
- * brings and takes segments, and a socket, which an application uses, and goes on without the socket until both
- * sides have learned of the end. On the JS thread.
+ * brings and takes segments, and a socket, which an application uses, and goes on without the socket until
+ * both sides have learned of the end. On the JS thread.
  *
  * A stream ends as a whole, a connection one direction at a time. So both iterables of the stream stay open
  * until each side has sent `fin`, and a direction ends with that segment.

@@ -1,7 +1,7 @@
 /**
  * What one end of a socket sends: an async iterator from which its stream takes segments. The stream asks for
- * the next segment when it has encoded the last one and has room, which is when the callback of a write is due.
- * Owned by a Line, on the JS thread.
+ * the next segment when it has encoded the last one and has room, which is when the callback of a write is
+ * due. Owned by a Line, on the JS thread.
  */
 import type { OutgoingSegment } from './segment.ts';
 
@@ -86,8 +86,8 @@ export class Outlet implements AsyncIterableIterator<OutgoingSegment> {
   }
 
   /**
-   * Drops what the stream has not got: it takes nothing more. The segment that it got last counts as taken, as
-   * bytes count as written when the system has them.
+   * Drops what the stream has not got: it takes nothing more. The segment that it got last counts as taken,
+   * as bytes count as written when the system has them.
    */
   close(): void {
     this.#closed = true;

@@ -1,10 +1,10 @@
 /**
- * The messages of a socket's stream (proto/rdma_rpc/socket.proto): how buffers become a segment. Sockets write
- * segments, and the stream encodes them, on the JS thread.
+ * The messages of a socket's stream (proto/rdma_rpc/socket.proto): how buffers become a segment. Sockets
+ * write segments, and the stream encodes them, on the JS thread.
  *
- * A program may change a buffer as soon as the callback of its write was called, so by default the buffers of a
- * segment are copied, once, into the memory from which they are sent. Buffers that stay are sent from where they
- * are, if they are large.
+ * A program may change a buffer as soon as the callback of its write was called, so by default the buffers of
+ * a segment are copied, once, into the memory from which they are sent. Buffers that stay are sent from where
+ * they are, if they are large.
  */
 import { noRoom, type Writer } from '../codec/memory/writer.ts';
 import { messageType } from '../codec/message.ts';

@@ -76,8 +76,8 @@ export class SocketServer extends EventEmitter<SocketServerEvents> {
   }
 
   /**
-   * Listens on `host:port`, `unix:/path`, `{ host, port }` (default host `::`) or `{ path }`. Emits `listening`,
-   * or `error`. Only for servers of createServer().
+   * Listens on `host:port`, `unix:/path`, `{ host, port }` (default host `::`) or `{ path }`. Emits
+   * `listening`, or `error`. Only for servers of createServer().
    */
   listen(address: SocketAddress | number, callback?: () => void): this {
     if (!this.#owns) throw new Error('listen: call listen() of the server to which the sockets were added');
@@ -187,9 +187,9 @@ export class SocketServer extends EventEmitter<SocketServerEvents> {
 }
 
 /**
- * Accepts sockets on all addresses of `server`, beside its services. `listener` is added for `connection`. The
- * options of the server apply: `authorize` knows the method as `rdma_rpc.Sockets/Connect`. Throws when the server
- * has sockets already.
+ * Accepts sockets on all addresses of `server`, beside its services. `listener` is added for `connection`.
+ * The options of the server apply: `authorize` knows the method as `rdma_rpc.Sockets/Connect`. Throws when
+ * the server has sockets already.
  */
 export function addSockets(
   server: Server,
@@ -203,8 +203,8 @@ export function addSockets(
 }
 
 /**
- * Creates a server of sockets with addresses of its own. `listener` is added for `connection`. Call `listen()`.
- * Throws for unknown options and invalid values.
+ * Creates a server of sockets with addresses of its own. `listener` is added for `connection`. Call
+ * `listen()`. Throws for unknown options and invalid values.
  */
 export function createServer(
   options: CreateServerOptions | ((socket: Socket) => void) = {},

@@ -1,6 +1,6 @@
 /**
- * A socket: the Duplex that an application uses, with the events and errors of `node:net`. Made by connect() and
- * by servers; a Line (line.ts) is what it reads and writes.
+ * A socket: the Duplex that an application uses, with the events and errors of `node:net`. Made by connect()
+ * and by servers; a Line (line.ts) is what it reads and writes.
  */
 import type { AddressInfo } from 'node:net';
 import { Duplex, type DuplexOptions } from 'node:stream';
@@ -25,8 +25,8 @@ export interface SocketOptions {
   /** Reads into a buffer of the application instead of emitting `data`. */
   onread?: OnRead;
   /**
-   * Large buffers that are written stay unchanged for good, so they need not be copied. Default false: a buffer
-   * may be reused when the callback of its write was called.
+   * Large buffers that are written stay unchanged for good, so they need not be copied. Default false: a
+   * buffer may be reused when the callback of its write was called.
    */
   writesStay?: boolean;
 }
@@ -88,8 +88,8 @@ export class Socket extends Duplex implements LineUser {
   #hadReset = false;
 
   /**
-   * Made by connect() and by servers. `place` is where it is about to connect to, undefined when the connection
-   * is made already.
+   * Made by connect() and by servers. `place` is where it is about to connect to, undefined when the
+   * connection is made already.
    */
   constructor(line: Line, owner: SocketOwner, place: Place | undefined, options: SocketOptions = {}) {
     const { allowHalfOpen = false, onread, writesStay = false, ...others } = options;
@@ -297,8 +297,8 @@ export class Socket extends Duplex implements LineUser {
   }
 
   /**
-   * Emits `timeout` after `ms` milliseconds without activity; 0 for never. The socket stays as it is. Throws for
-   * negative times.
+   * Emits `timeout` after `ms` milliseconds without activity; 0 for never. The socket stays as it is. Throws
+   * for negative times.
    */
   setTimeout(ms: number, callback?: () => void): this {
     if (this.destroyed) return this;

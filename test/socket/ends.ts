@@ -1,6 +1,6 @@
 /**
- * Runs one conversation of two sockets, of `node:net` or of rdma-rpc/socket, and writes down what each side saw.
- * Both sides send bytes; one of them, the actor, does something before, during or after that.
+ * Runs one conversation of two sockets, of `node:net` or of rdma-rpc/socket, and writes down what each side
+ * saw. Both sides send bytes; one of them, the actor, does something before, during or after that.
  */
 import * as net from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -21,7 +21,10 @@ export interface Case {
   readonly size: number;
 }
 
-/** All combinations; only a client can act while it connects. */
+/**
+ * All combinations. Only a client can act while it connects; `autoDestroy: false`, which changes nothing,
+ * runs with one size.
+ */
 export function allCases(): Case[] {
   return actions.flatMap((action) =>
     moments.flatMap((moment) =>
@@ -29,7 +32,7 @@ export function allCases(): Case[] {
         [false, true].flatMap((allowHalfOpen) =>
           [false, true].flatMap((autoDestroy) =>
             sizes.flatMap((size) =>
-              moment === 'connecting' && actor === 'server'
+              (moment === 'connecting' && actor === 'server') || (!autoDestroy && size !== 100_000)
                 ? []
                 : [{ action, moment, actor, allowHalfOpen, autoDestroy, size }],
             ),
@@ -177,9 +180,10 @@ async function probe(socket: Any): Promise<void> {
 /**
  * Returns the events in a normal form. The two directions of a connection are independent, so `finish` stands
  * apart from what was read; the error and `close` come last. How much data has come before a connection was
- * destroyed or reset depends on how much the system holds, so `all` stands only where nobody does that. Whether a
- * socket first reads the end or first notices the reset depends on timing too, and so does the code of its error
- * then, ECONNRESET for reading and EPIPE for writing (codes.test.ts has the cases that are certain).
+ * destroyed or reset depends on how much the system holds, so `all` stands only where nobody does that.
+ * Whether a socket first reads the end or first notices the reset depends on timing too, and so does the code
+ * of its error then, ECONNRESET for reading and EPIPE for writing (codes.test.ts has the cases that are
+ * certain).
  */
 function normal(one: Case, { events }: Side): string {
   const whole = one.action === 'end' || one.action === 'pause' || one.moment === 'after';

@@ -1,8 +1,8 @@
 /**
- * A peer that is killed with SIGKILL in the middle of transfers. What `node:net` shows depends on the kernel: it
- * sends a reset if the dead process had not read everything, otherwise an orderly end, with which half a message
- * looks like a whole one. Ours is always a reset. So the normal form of the event is `gone`, and what came before
- * it must be right.
+ * A peer that is killed with SIGKILL in the middle of transfers. What `node:net` shows depends on the kernel:
+ * it sends a reset if the dead process had not read everything, otherwise an orderly end, with which half a
+ * message looks like a whole one. Ours is always a reset. So the normal form of the event is `gone`, and what
+ * came before it must be right.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,8 +1,8 @@
 /**
- * Sockets behave as those of `node:net`: every case of a generated matrix runs on both, and the events are the
- * same. What `node:net` shows depends on timing and on how much the system holds, so it runs with several delays
- * and all sizes, and ours must show, for each side, what `node:net` has shown for that action, moment and side at
- * some size. The normal form of the events is described in ends.ts.
+ * Sockets behave as those of `node:net`: every case of a generated matrix runs on both, and the events are
+ * the same. What `node:net` shows depends on timing and on how much the system holds, so it runs with several
+ * delays and all sizes, and ours must show, for each side, what `node:net` has shown for that action, moment
+ * and side at some size. The normal form of the events is described in ends.ts.
  */
 import { beforeAll, expect, test } from 'vitest';
 import {
@@ -76,7 +76,7 @@ beforeAll(async () => {
 });
 
 test('the matrix has hundreds of cases, and node:net ends all of them', () => {
-  expect(cases.length).toBeGreaterThan(400);
+  expect(cases.length).toBeGreaterThan(250);
   const all = [...known.values()].flatMap(({ client, server }) => [...client, ...server]);
   expect(all.filter((each) => /does not end|WRONG/.test(each))).toEqual([]);
 });
