@@ -52,7 +52,7 @@ test('a slow reader stops the writer', async () => {
   await using two = await pair();
   const block = Buffer.alloc(1 << 20, 'x');
   let sent = 0;
-  const total = 64;
+  const total = 32;
   const writing = (async () => {
     for (; sent < total; sent++)
       await new Promise<void>((resolve) => two.client.write(block, () => resolve()));
