@@ -167,7 +167,22 @@ export class Line {
       return;
     }
     const segment = result.value;
-    if (segment.reset) {
+    if (this.#lost !== undefined) {
+      // Nothing counts behind a reset.
+      leaseOf(segment)?.release();
+      this.#ask();
+      return;
+    }
+    if (!this.#open) {
+      // A server that has not accepted the connection has nothing to say.
+      leaseOf(segment)?.release();
+      this.#cancel();
+      return;
+    }
+    // Data behind the end is a mistake of the peer.
+    const isReset = segment.reset || (this.#finArrived && segment.data.length !== 0);
+    if (isReset) {
+      leaseOf(segment)?.release();
       this.#onReset();
       return;
     }
