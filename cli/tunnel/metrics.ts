@@ -12,7 +12,7 @@ const rows: readonly (readonly [keyof RelayCounts, string, 'counter' | 'gauge', 
   ['receivedBytes', 'received_bytes_total', 'counter', 'Bytes from the tunnel to programs of this side'],
 ];
 
-export function metricsText(counts: Readonly<RelayCounts>): string {
+function metricsText(counts: Readonly<RelayCounts>): string {
   return rows
     .map(([key, name, type, help]) => {
       const full = `rdma_rpc_tunnel_${name}`;

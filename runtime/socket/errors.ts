@@ -25,7 +25,7 @@ function systemError(syscall: string, code: string, where: string, cause: unknow
 }
 
 /** Returns the code of the system error among the causes of `error`. */
-export function systemCode(error: unknown): string | undefined {
+function systemCode(error: unknown): string | undefined {
   let each = error;
   for (let i = 0; i < causesMax && each instanceof Error; i++) {
     const { code } = each as { code?: unknown };

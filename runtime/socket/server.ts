@@ -40,7 +40,7 @@ const socketNames: readonly (keyof SocketServerOptions)[] = [
 ];
 
 /** Metadata with which a server accepts a connection. */
-export const acceptKey = 'rdma-rpc-socket';
+const acceptKey = 'rdma-rpc-socket';
 
 export interface SocketServerEvents {
   connection: [Socket];
