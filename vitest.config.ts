@@ -78,6 +78,7 @@ const long = [
   'cli/perf/*',
   'cli/top/live',
   'cli/trace/live',
+  'cli/tunnel/*',
   'codec/shared-memory',
   'codegen/{cli,file-names,globals,huge,scaffold,typecheck}',
   'containers/*',
@@ -89,6 +90,7 @@ const long = [
   'scripts/{stages,whole-programs}',
   'security/crowd',
   'slow/*',
+  'socket/kill',
   'stream/pressure',
   'tcp/stopped',
 ].map((name) => `test/${name}.test.ts`);

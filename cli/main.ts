@@ -23,6 +23,7 @@ import { addHealthCommand } from './server/health.ts';
 import { addDescribeCommand, addListCommand } from './server/schema-commands.ts';
 import { addTopCommand } from './top/top.ts';
 import { addTraceCommand } from './trace/trace.ts';
+import { addTunnelCommand } from './tunnel/tunnel.ts';
 import { version } from './version.ts';
 
 const program = new Command('rdma-rpc')
@@ -50,6 +51,7 @@ addPerfCommand(program);
 addPingCommand(program);
 addTopCommand(program);
 addTraceCommand(program);
+addTunnelCommand(program);
 
 for (const command of program.commands) {
   command.showHelpAfterError(`(rdma-rpc ${command.name()} --help lists its options)`);

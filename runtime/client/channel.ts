@@ -9,6 +9,7 @@ import type { FabricContext } from '../boundary/fabric-context.ts';
 import { turnNow } from '../boundary/time/deadlines.ts';
 import { clockMs } from '../clock.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
+import type { Connection } from '../control/handshake/client-handshake.ts';
 import { choiceOf, isAlone, type LocalSide } from '../control/handshake/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
 import { parseAddress } from '../control/socket/address.ts';
@@ -73,6 +74,8 @@ export class ClientChannel
 {
   readonly address: string;
   readonly settings: CheckedChannelOptions;
+  /** Returns false when its calls in flight do not keep the process alive. */
+  keepsAlive: () => boolean = () => true;
   /** The queue in which calls wait, and from which streams start. */
   readonly queue: ChannelQueue = new ChannelQueue(this);
 
@@ -116,11 +119,16 @@ export class ClientChannel
   }
 
   get fabric(): FabricName | undefined {
-    return this.#connections.current?.connection.fabric;
+    return this.connection?.fabric;
+  }
+
+  /** The connection of the next call, if there is one. */
+  get connection(): Connection | undefined {
+    return this.#connections.current?.connection;
   }
 
   get session(): SessionSummary | undefined {
-    const connection = this.#connections.current?.connection;
+    const { connection } = this;
     return connection === undefined
       ? undefined
       : summaryOf(connection, connection.server, connection.server.claims);
@@ -337,7 +345,8 @@ export class ClientChannel
   }
 
   #busy(): boolean {
-    return this.#serving !== undefined || this.queue.size > 0 || this.#connections.busy;
+    if (this.#serving !== undefined) return true;
+    return this.keepsAlive() && (this.queue.size > 0 || this.#connections.busy);
   }
 
   async #end(reason: string): Promise<void> {

@@ -38,6 +38,8 @@ const classes = {
     './verbs RecvBatch',
     './verbs SendBatch',
   ],
+  // As in node:net, where programs ask for `instanceof`.
+  sockets: ['./socket Socket', './socket SocketServer'],
   caught: [
     './codec CodecError',
     './codegen GenerateError',

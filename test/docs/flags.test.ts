@@ -23,6 +23,7 @@ test.each([
   'ping',
   'top',
   'trace',
+  'tunnel',
 ])('rdma-rpc %s', async (command) => {
   const { code, out } = await run(command, '--help');
   expect(code).toBe(0);

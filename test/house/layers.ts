@@ -53,6 +53,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('workers', 'server control core', 'clock limits'),
   // Both sides at once: nothing else is built on these.
   part('adapters/grpc', 'client server core codec', ''),
+  part('socket', 'client server control core codec', 'limits'),
   part('identity/spiffe', 'adapters/grpc client control core codec', 'clock'),
   part('identity/kubernetes', 'client server core', ''),
   part('reverse', 'client server control boundary core codec', 'limits'),

@@ -73,6 +73,7 @@ test('limits stand in one file, or beside the feature that has them; each says i
     'runtime/limits.ts',
     'runtime/reverse/limits.ts',
     'runtime/services/limits.ts',
+    'runtime/socket/limits.ts',
     'runtime/workers/limits.ts',
   ]);
   const names = places.flatMap((file) =>

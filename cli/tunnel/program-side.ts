@@ -1,0 +1,40 @@
+/** The sockets between the tunnel and programs: TCP or unix sockets of `node:net`. Used by both ends. */
+import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
+import { boundAddress, parseAddress } from '../../runtime/control/socket/address.ts';
+
+/**
+ * Bytes that each socket of the tunnel buffers: while one hop is busy, the next one gets what has come
+ * meanwhile in one piece. Four times this for each connection whose readers have all stopped.
+ */
+export const highWaterMark = 512 * 1024;
+
+const options = { allowHalfOpen: true, noDelay: true, keepAlive: true, highWaterMark } as const;
+
+/** Connects to a program at `host:port` or `unix:/path`. Throws a TypeError for anything else. */
+export function connectTo(address: string): Socket {
+  const parsed = parseAddress(address);
+  const to: NetConnectOpts =
+    parsed.kind === 'unix' ? { path: parsed.path } : { host: parsed.host, port: parsed.port };
+  return connect({ ...options, ...to });
+}
+
+/** Listens for programs. Resolves with the server and the bound address. Rejects when it cannot listen. */
+export function listenOn(
+  address: string,
+  onConnection: (socket: Socket) => void,
+): Promise<{ readonly server: Server; readonly bound: string }> {
+  const parsed = parseAddress(address);
+  const server = createServer(options, onConnection);
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(
+      parsed.kind === 'unix'
+        ? { path: parsed.path }
+        : { host: parsed.host, port: parsed.port, backlog: 1024 },
+      () => {
+        server.off('error', reject);
+        resolve({ server, bound: boundAddress(server.address()) });
+      },
+    );
+  });
+}

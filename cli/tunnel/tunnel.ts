@@ -1,0 +1,85 @@
+/**
+ * `rdma-rpc tunnel`: programs that know only TCP or unix sockets talk over a session of this package. One end
+ * runs beside the clients (`--listen`), the other beside the server (`--serve`). Runs until SIGTERM or
+ * SIGINT.
+ */
+import type { Command } from '#commander';
+import pc from '#picocolors';
+import { printableLine } from '../output.ts';
+import { withFlagsNamed } from '../server/tls-flags.ts';
+import type { TunnelEnd } from './end.ts';
+import { channelOf, checkFlags, serverOf, type TunnelFlags, withTunnelFlags } from './flags.ts';
+import { newCounts } from './relay.ts';
+import { Reports } from './reports.ts';
+
+export function addTunnelCommand(program: Command): void {
+  withTunnelFlags(
+    program
+      .command('tunnel')
+      .description('carry TCP or unix-socket connections of any program over one session'),
+  ).action(run);
+}
+
+function fail(error: unknown, exitCode: number): void {
+  console.error(pc.red(`error: ${printableLine(withFlagsNamed((error as Error).message))}`));
+  process.exitCode = exitCode;
+}
+
+async function run(flags: TunnelFlags): Promise<void> {
+  const counts = newCounts();
+  const reports = new Reports((line) => console.error(line));
+  const report = reports.add.bind(reports);
+  let start: () => Promise<TunnelEnd>;
+  try {
+    checkFlags(flags);
+    const { listeningEnd, servingEnd } = await import('./end.ts');
+    const { listen, serve, to } = flags;
+    if (listen !== undefined) {
+      const channel = channelOf(flags);
+      start = () => listeningEnd(listen, to, channel, counts, report);
+    } else {
+      const options = serverOf(flags);
+      start = () => servingEnd(serve!, to, options, counts, report);
+    }
+  } catch (error) {
+    fail(error, 2);
+    return;
+  }
+  let end: TunnelEnd;
+  try {
+    end = await start();
+    if (flags.metrics !== undefined) {
+      const { serveMetrics } = await import('./metrics.ts');
+      const { bound } = await serveMetrics(flags.metrics, counts);
+      console.error(`metrics on http://${bound}/metrics`);
+    }
+  } catch (error) {
+    fail(error, 1);
+    process.exit();
+  }
+  console.error(`${flags.listen === undefined ? 'serving' : 'listening'} on ${end.bound}, to ${flags.to}`);
+  await drained(end, flags.grace, () => counts.open);
+  reports.flush();
+  process.exit(0);
+}
+
+/** Resolves when a signal has ended the tunnel: the first one drains it, the second one ends it at once. */
+function drained(end: TunnelEnd, graceMs: number, open: () => number): Promise<void> {
+  return new Promise((resolve) => {
+    let draining = false;
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (draining) {
+        end.destroy();
+        return;
+      }
+      draining = true;
+      console.error(`${signal}: taking no more connections; ${open()} open`);
+      const late = setTimeout(() => end.destroy(), graceMs);
+      void end.drain().then(() => {
+        clearTimeout(late);
+        resolve();
+      });
+    };
+    process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  });
+}

@@ -1,0 +1,28 @@
+/**
+ * What all examples of this folder share: a server of sockets on a free address, and how one is run by
+ * itself.
+ */
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { createServer, type Socket, type SocketServer } from 'rdma-rpc/socket';
+
+/** Listens on a free port. Resolves with the server and its address, which only the handshake uses. */
+export async function serve(
+  onConnection: (socket: Socket) => void,
+): Promise<{ readonly server: SocketServer; readonly address: string }> {
+  const server = createServer(onConnection);
+  server.listen('127.0.0.1:0');
+  await once(server, 'listening');
+  return { server, address: server.where! };
+}
+
+/** Ends all connections of a server, and the server. */
+export async function stop(server: SocketServer): Promise<void> {
+  server.destroyConnections();
+  await server[Symbol.asyncDispose]();
+}
+
+/** Prints what `run` returns when `url` is the program that Node was started with. */
+export async function alone(url: string, run: () => Promise<unknown>): Promise<void> {
+  if (process.argv[1] === fileURLToPath(url)) console.log(await run());
+}

@@ -1,0 +1,88 @@
+/**
+ * The errors of sockets: those of `node:net`, with Node's codes. The error of the stream behind the socket is
+ * their cause. Made by sockets and servers, on the JS thread.
+ */
+import { constants } from 'node:os';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
+
+/** An error of a system call, as `node:net` makes it. */
+export interface SystemError extends Error {
+  code: string;
+  errno: number;
+  syscall: string;
+  address?: string;
+  port?: number;
+}
+
+const causesMax = 16;
+
+function systemError(syscall: string, code: string, where: string, cause: unknown): SystemError {
+  const known = (constants.errno as Readonly<Record<string, number>>)[code];
+  const why = cause instanceof Error ? `: ${cause.message}` : '';
+  const error = new Error(`${syscall} ${code}${where}${why}`, cause === undefined ? undefined : { cause });
+  return Object.assign(error, { code, errno: known === undefined ? -1 : -known, syscall });
+}
+
+/** Returns the code of the system error among the causes of `error`. */
+function systemCode(error: unknown): string | undefined {
+  let each = error;
+  for (let i = 0; i < causesMax && each instanceof Error; i++) {
+    const { code } = each as { code?: unknown };
+    if (typeof code === 'string' && /^E[A-Z0-9_]+$/.test(code) && !code.startsWith('ERR_')) return code;
+    each = each instanceof AggregateError ? each.errors[0] : each.cause;
+  }
+  return undefined;
+}
+
+/** Where a socket was to connect to, as `node:net` shows it in errors. */
+export interface Place {
+  readonly address: string;
+  readonly port: number | undefined;
+}
+
+/** Returns the error of a connection that was not made. */
+export function connectError(place: Place, cause: unknown, code?: string): SystemError {
+  const { address, port } = place;
+  const known = code ?? systemCode(cause) ?? codeOf(cause);
+  const error = systemError(
+    'connect',
+    known,
+    ` ${port === undefined ? address : `${address}:${port}`}`,
+    cause,
+  );
+  error.address = address;
+  if (port !== undefined) error.port = port;
+  return error;
+}
+
+function codeOf(cause: unknown): string {
+  if (!(cause instanceof RpcError)) return 'ECONNREFUSED';
+  switch (cause.code) {
+    case Status.DEADLINE_EXCEEDED:
+      return 'ETIMEDOUT';
+    case Status.PERMISSION_DENIED:
+    case Status.UNAUTHENTICATED:
+      return 'EACCES';
+    default:
+      return /timed? ?out|no answer within/i.test(cause.message) ? 'ETIMEDOUT' : 'ECONNREFUSED';
+  }
+}
+
+/** Returns the error of a connection that was lost while it was read. `cause` is undefined for a reset. */
+export function readError(cause: unknown): SystemError {
+  return systemError('read', 'ECONNRESET', '', cause);
+}
+
+export function writeError(code: string): SystemError {
+  return systemError('write', code, '', undefined);
+}
+
+export function listenError(address: string, cause: unknown): SystemError {
+  return systemError('listen', systemCode(cause) ?? 'EINVAL', ` ${address}`, cause);
+}
+
+/** An error of Node's own kind, such as ERR_SOCKET_CLOSED. */
+export function nodeError(code: string, message: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(message), { code });
+}

@@ -1,0 +1,112 @@
+/**
+ * The messages of a socket's stream (proto/rdma_rpc/socket.proto): how buffers become a segment. Sockets
+ * write segments, and the stream encodes them, on the JS thread.
+ *
+ * A program may change a buffer as soon as the callback of its write was called, so by default the buffers of
+ * a segment are copied, once, into the memory from which they are sent. Buffers that stay are sent from where
+ * they are, if they are large.
+ */
+import { noRoom, type Writer } from '../codec/memory/writer.ts';
+import { messageType } from '../codec/message.ts';
+import { Method } from '../codec/service/method.ts';
+import type { MessageType } from '../codec/types.ts';
+import { gatherBytes } from '../limits.ts';
+import { Segment as Generated, type SegmentInit, SocketsDefinition } from './gen/socket.rdma.ts';
+
+export type Segment = Generated;
+
+/** A segment to send. */
+export class OutgoingSegment implements SegmentInit {
+  readonly data: Uint8Array[];
+  readonly fin: boolean;
+  readonly reset: boolean;
+  readonly #inPlace: boolean;
+
+  /** `stays` says that nobody changes the buffers any more, so that large ones need not be copied. */
+  constructor(data: Uint8Array[], stays = false, fin = false, reset = false) {
+    this.data = data;
+    this.fin = fin;
+    this.reset = reset;
+    this.#inPlace = stays && data.some(({ byteLength }) => byteLength >= gatherBytes);
+  }
+
+  get inPlace(): boolean {
+    return this.#inPlace;
+  }
+
+  get byteLength(): number {
+    let bytes = 0;
+    for (const each of this.data) bytes += each.byteLength;
+    return bytes;
+  }
+}
+
+const dataTag = 0x0a;
+const finTag = 0x10;
+const resetTag = 0x18;
+/** Bytes of a tag and a length. */
+const headBytesMax = 6;
+
+/** Writes a length as a varint. Returns the position behind it. */
+function writeLength(bytes: Uint8Array, at: number, length: number): number {
+  let left = length;
+  let to = at;
+  for (; left > 0x7f; left >>>= 7) bytes[to++] = (left & 0x7f) | 0x80;
+  bytes[to++] = left;
+  return to;
+}
+
+function copiedBound({ byteLength, fin, reset }: OutgoingSegment): number {
+  return (byteLength === 0 ? 0 : headBytesMax + byteLength) + (fin ? 2 : 0) + (reset ? 2 : 0);
+}
+
+/** Encodes all buffers as one value. */
+function encodeCopied(segment: OutgoingSegment, writer: Writer, start: number, limit: number): number {
+  if (start + copiedBound(segment) > limit) return noRoom(writer, start);
+  const { bytes } = writer;
+  const { byteLength, data, fin, reset } = segment;
+  let at = start;
+  if (byteLength !== 0) {
+    bytes[at++] = dataTag;
+    at = writeLength(bytes, at, byteLength);
+    for (const each of data) {
+      bytes.set(each, at);
+      at += each.byteLength;
+    }
+  }
+  if (fin) {
+    bytes[at++] = finTag;
+    bytes[at++] = 1;
+  }
+  if (reset) {
+    bytes[at++] = resetTag;
+    bytes[at++] = 1;
+  }
+  return at;
+}
+
+const segmentType: MessageType<Generated, OutgoingSegment> = messageType<Generated, OutgoingSegment>({
+  typeName: Generated.typeName,
+  create: (init) => Generated.create(init),
+  bound: (segment, writer) => (segment.inPlace ? Generated.bound(segment, writer) : copiedBound(segment)),
+  encodeTo: (segment, writer, at, limit = writer.bytes.length) =>
+    segment.inPlace
+      ? Generated.encodeTo(segment, writer, at, limit)
+      : encodeCopied(segment, writer, at, limit),
+  decodeFrom: (source, at, end) => Generated.decodeFrom(source, at, end),
+  fields: () => Generated.fields(),
+});
+
+const { fullName, id } = SocketsDefinition.methods.connect;
+const connect = new Method({
+  fullName,
+  id,
+  input: segmentType,
+  requestStream: true,
+  output: segmentType,
+  responseStream: true,
+  options: {},
+});
+
+/** The service, with the messages of this file. */
+export const socketService = { ...SocketsDefinition, methods: { connect } };

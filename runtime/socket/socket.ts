@@ -1,0 +1,389 @@
+/**
+ * A socket: the Duplex that an application uses, with the events and errors of `node:net`. Made by connect()
+ * and by servers; a Line (line.ts) is what it reads and writes.
+ */
+import type { AddressInfo } from 'node:net';
+import { Duplex, type DuplexOptions } from 'node:stream';
+import type { PeerInfo } from '../core/peer.ts';
+import { connectError, nodeError, type Place, readError, writeError } from './errors.ts';
+import { IdleTimer } from './idle-timer.ts';
+import type { Line, LineUser } from './line.ts';
+import { type OnRead, UserBuffer } from './on-read.ts';
+import { type Endpoint, noEndpoint } from './place.ts';
+import { segmentsOf } from './segments.ts';
+
+/** Options of a socket, as in `node:net`. */
+export interface SocketOptions {
+  /** Keeps the writable side open after the peer has ended its own. Default false. */
+  allowHalfOpen?: boolean;
+  /** Bytes that are buffered in both directions before `write()` returns false or reading stops. */
+  highWaterMark?: number;
+  readableHighWaterMark?: number;
+  writableHighWaterMark?: number;
+  /** Destroys the socket with an AbortError. */
+  signal?: AbortSignal;
+  /** Reads into a buffer of the application instead of emitting `data`. */
+  onread?: OnRead;
+  /**
+   * Large buffers that are written stay unchanged for good, so they need not be copied. Default false: a
+   * buffer may be reused when the callback of its write was called.
+   */
+  writesStay?: boolean;
+}
+
+/** What the creator of a socket knows of its connection. */
+export interface SocketEnds {
+  readonly remote: Endpoint;
+  readonly local: Endpoint;
+  readonly peer: PeerInfo | undefined;
+}
+
+const noEnds: SocketEnds = { remote: noEndpoint, local: noEndpoint, peer: undefined };
+
+/** The creator of a socket. */
+export interface SocketOwner {
+  /** The socket was destroyed. */
+  onDestroyed?(socket: Socket): void;
+  /** `ref()` or `unref()` was called. */
+  onRef?(isReferenced: boolean): void;
+}
+
+type WriteCallback = (error?: Error | null) => void;
+type Waiting = { readonly chunks: readonly Uint8Array[]; readonly callback: WriteCallback };
+
+function bytesOf(chunk: unknown, encoding: BufferEncoding): Uint8Array {
+  return typeof chunk === 'string' ? Buffer.from(chunk, encoding) : (chunk as Uint8Array);
+}
+
+/** See writeAfterEnd. */
+function endedByPeer(this: Socket, ...args: unknown[]): boolean {
+  if (!this.writableEnded) return Duplex.prototype.write.apply(this, args as [unknown, BufferEncoding]);
+  const callback = args.find((each) => typeof each === 'function') as WriteCallback | undefined;
+  const error = nodeError('EPIPE', 'This socket has been ended by the other party');
+  if (callback !== undefined) process.nextTick(callback, error);
+  this.destroy(error);
+  return false;
+}
+
+export class Socket extends Duplex implements LineUser {
+  /** True until the connection is made. */
+  connecting: boolean;
+  /** Milliseconds of `setTimeout()`; undefined before it is called. */
+  timeout: number | undefined;
+  /** Bytes received. */
+  bytesRead = 0;
+
+  readonly #owner: SocketOwner;
+  readonly #stays: boolean;
+  readonly #userBuffer: UserBuffer | undefined;
+  readonly #idle = new IdleTimer(() => this.emit('timeout'));
+  readonly #place: Place | undefined;
+  #line: Line | undefined;
+  #ends: SocketEnds = noEnds;
+  /** Bytes of all writes that the Duplex has passed on, and of the one that is under way. */
+  #dispatched = 0;
+  #underWay = 0;
+  /** A write of before the connection was made. */
+  #waiting: Waiting | undefined;
+  #hadReset = false;
+
+  /**
+   * Made by connect() and by servers. `place` is where it is about to connect to, undefined when the
+   * connection is made already.
+   */
+  constructor(line: Line, owner: SocketOwner, place: Place | undefined, options: SocketOptions = {}) {
+    const { allowHalfOpen = false, onread, writesStay = false, ...others } = options;
+    const { highWaterMark, readableHighWaterMark, writableHighWaterMark, signal } = others;
+    const duplex: DuplexOptions = {
+      allowHalfOpen,
+      emitClose: false,
+      autoDestroy: true,
+      decodeStrings: false,
+    };
+    if (highWaterMark !== undefined) duplex.highWaterMark = highWaterMark;
+    if (readableHighWaterMark !== undefined) duplex.readableHighWaterMark = readableHighWaterMark;
+    if (writableHighWaterMark !== undefined) duplex.writableHighWaterMark = writableHighWaterMark;
+    if (signal !== undefined) duplex.signal = signal;
+    super(duplex);
+    this.connecting = place !== undefined;
+    this.#place = place;
+    this.#line = line;
+    this.#owner = owner;
+    this.#stays = writesStay;
+    if (onread !== undefined) this.#userBuffer = new UserBuffer(onread);
+    line.user = this;
+    this.on('end', this.#onReadableEnd);
+  }
+
+  /** Begins to read, unless `paused`. For servers. */
+  begin(ends: SocketEnds, paused: boolean): void {
+    this.#ends = ends;
+    if (paused) this.pause();
+    else this.read(0);
+  }
+
+  /** The connection is made. For connect(). */
+  onConnect(ends: SocketEnds): void {
+    if (this.destroyed || !this.connecting) return;
+    this.connecting = false;
+    this.#ends = ends;
+    this.#idle.touch();
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    this.emit('connect');
+    this.emit('ready');
+    if (waiting !== undefined) this.#send(waiting.chunks, waiting.callback);
+    if (!this.isPaused()) this.read(0);
+  }
+
+  // --- the line
+
+  onData(bytes: Uint8Array): boolean {
+    if (this.destroyed) return false;
+    this.#idle.touch();
+    this.bytesRead += bytes.byteLength;
+    if (this.#userBuffer !== undefined) return this.#fill(this.#userBuffer, bytes);
+    return this.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  }
+
+  #fill(buffer: UserBuffer, bytes: Uint8Array): boolean {
+    let rest = bytes;
+    while (rest.byteLength !== 0 && !this.destroyed) {
+      const filled = buffer.fill(rest);
+      rest = filled.rest;
+      if (!filled.more) {
+        this.#line?.putBack(rest);
+        return false;
+      }
+    }
+    return true;
+  }
+
+  onEnd(): void {
+    this.#idle.touch();
+    if (this.readableEnded) return;
+    this.push(null);
+    this.read(0);
+  }
+
+  onLost(cause: unknown): void {
+    if (this.destroyed) return;
+    if (this.connecting && this.#place !== undefined) this.destroy(connectError(this.#place, cause));
+    else this.destroy(readError(cause));
+  }
+
+  // --- Duplex
+
+  override _read(): void {
+    if (this.connecting) this.once('connect', () => this._read());
+    else this.#line?.readStart();
+  }
+
+  override _write(chunk: unknown, encoding: BufferEncoding, callback: WriteCallback): void {
+    this.#write([bytesOf(chunk, encoding)], callback);
+  }
+
+  override _writev(
+    chunks: readonly { readonly chunk: unknown; readonly encoding: BufferEncoding }[],
+    callback: WriteCallback,
+  ): void {
+    this.#write(
+      chunks.map(({ chunk, encoding }) => bytesOf(chunk, encoding)),
+      callback,
+    );
+  }
+
+  override _final(callback: WriteCallback): void {
+    if (this.connecting) this.once('connect', () => this._final(callback));
+    else if (this.#line === undefined) callback();
+    else this.#line.shutdown(() => callback());
+  }
+
+  override _destroy(error: Error | null, callback: WriteCallback): void {
+    const wasConnecting = this.connecting;
+    this.connecting = false;
+    this.#idle.stop();
+    const line = this.#line;
+    this.#line = undefined;
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    if (wasConnecting) line?.abandon();
+    else line?.destroy(this.#hadReset);
+    // After the events of the streams, as when the system has closed a socket.
+    setImmediate(() => this.emit('close', error !== null));
+    callback(error);
+    const text = 'Socket closed before the connection was established';
+    waiting?.callback(nodeError('ERR_SOCKET_CLOSED_BEFORE_CONNECTION', text));
+    this.#owner.onDestroyed?.(this);
+  }
+
+  override pause(): this {
+    if (this.#userBuffer !== undefined) this.#line?.readStop();
+    return super.pause();
+  }
+
+  override resume(): this {
+    this.#readOn();
+    return super.resume();
+  }
+
+  override read(size?: number): unknown {
+    this.#readOn();
+    return super.read(size);
+  }
+
+  /** With a buffer of the application, the Duplex does not know that reading has stopped. */
+  #readOn(): void {
+    if (this.#userBuffer !== undefined && !this.connecting) this.#line?.readStart();
+  }
+
+  #write(chunks: readonly Uint8Array[], callback: WriteCallback): void {
+    const bytes = chunks.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    this.#dispatched += bytes;
+    this.#underWay = bytes;
+    const written: WriteCallback = (error) => {
+      this.#underWay = 0;
+      callback(error);
+    };
+    if (this.connecting) this.#waiting = { chunks, callback: written };
+    else this.#send(chunks, written);
+  }
+
+  #send(chunks: readonly Uint8Array[], callback: WriteCallback): void {
+    const line = this.#line;
+    if (line === undefined) {
+      callback(nodeError('ERR_SOCKET_CLOSED', 'Socket is closed'));
+      return;
+    }
+    this.#idle.touch();
+    const segments = segmentsOf(chunks);
+    let left = segments.length;
+    if (left === 0) callback();
+    for (const data of segments) {
+      line.write(data, this.#stays, (code) => {
+        this.#idle.touch();
+        if (left <= 0) return;
+        left = code === '' ? left - 1 : 0;
+        if (left === 0) callback(code === '' || this.destroyed ? null : writeError(code));
+      });
+    }
+  }
+
+  readonly #onReadableEnd = (): void => {
+    // `write()` then explains that the peer has ended the socket.
+    if (!this.allowHalfOpen) this.write = endedByPeer;
+  };
+
+  // --- as in node:net
+
+  /** Ends the writable side, and destroys the socket when everything was sent. */
+  destroySoon(): void {
+    if (this.writable) this.end();
+    if (this.writableFinished) this.destroy();
+    else this.once('finish', () => this.destroy());
+  }
+
+  /** Destroys the socket, and resets the connection: the peer gets ECONNRESET. */
+  resetAndDestroy(): this {
+    if (this.#line === undefined) this.destroy(nodeError('ERR_SOCKET_CLOSED', 'Socket is closed'));
+    else if (this.connecting) this.once('connect', () => this.#reset());
+    else this.#reset();
+    return this;
+  }
+
+  #reset(): void {
+    this.#hadReset = true;
+    this.destroy();
+  }
+
+  /**
+   * Emits `timeout` after `ms` milliseconds without activity; 0 for never. The socket stays as it is. Throws
+   * for negative times.
+   */
+  setTimeout(ms: number, callback?: () => void): this {
+    if (this.destroyed) return this;
+    this.#idle.set(ms);
+    this.timeout = ms;
+    if (callback !== undefined) {
+      if (ms === 0) this.off('timeout', callback);
+      else this.once('timeout', callback);
+    }
+    return this;
+  }
+
+  /** No effect: every session notices when its peer is gone, and has pings of its own. */
+  setKeepAlive(_enable?: boolean, _initialDelayMs?: number): this {
+    return this;
+  }
+
+  /** No effect: what is written in one turn travels together, and nothing waits for longer. */
+  setNoDelay(_noDelay?: boolean): this {
+    return this;
+  }
+
+  /** Keeps the process alive, as long as the connection is open. The default. No effect in servers. */
+  ref(): this {
+    this.#owner.onRef?.(true);
+    return this;
+  }
+
+  /** Does not keep the process alive. No effect in servers, whose sessions keep it alive. */
+  unref(): this {
+    this.#owner.onRef?.(false);
+    return this;
+  }
+
+  /** Bytes that were written, including those that wait. */
+  get bytesWritten(): number {
+    return this.#dispatched + Math.max(0, this.writableLength - this.#underWay);
+  }
+
+  get pending(): boolean {
+    return this.#line === undefined || this.connecting;
+  }
+
+  get bufferSize(): number {
+    return this.writableLength;
+  }
+
+  get readyState(): 'opening' | 'open' | 'readOnly' | 'writeOnly' | 'closed' {
+    if (this.connecting) return 'opening';
+    if (this.readable) return this.writable ? 'open' : 'readOnly';
+    return this.writable ? 'writeOnly' : 'closed';
+  }
+
+  /** The other side: its verified identity, and what it claims. Undefined before the connection is made. */
+  get peer(): PeerInfo | undefined {
+    return this.#ends.peer;
+  }
+
+  get remoteAddress(): string | undefined {
+    return this.#ends.remote.address;
+  }
+
+  get remotePort(): number | undefined {
+    return this.#ends.remote.port;
+  }
+
+  get remoteFamily(): string | undefined {
+    return this.#ends.remote.family;
+  }
+
+  get localAddress(): string | undefined {
+    return this.#ends.local.address;
+  }
+
+  get localPort(): number | undefined {
+    return this.#ends.local.port;
+  }
+
+  get localFamily(): string | undefined {
+    return this.#ends.local.family;
+  }
+
+  /** Address of this side; empty when the connection has none, as with unix sockets. */
+  address(): AddressInfo | Record<string, never> {
+    const { address, port, family } = this.#ends.local;
+    return address === undefined || port === undefined ? {} : { address, port, family: family ?? '' };
+  }
+}

@@ -1,0 +1,100 @@
+/** `rdma-rpc tunnel` as processes: flags, metrics, signals, a killed and a restarted far end. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { expect, onTestFinished, test } from 'vitest';
+import { main, run } from '../command.ts';
+import { dialTo, program } from './ends.ts';
+
+interface Running {
+  readonly child: ChildProcess;
+  readonly bound: string;
+  readonly lines: string[];
+  readonly exit: Promise<number | null>;
+}
+
+/** Starts an end, and resolves when it is ready. */
+async function start(...args: string[]): Promise<Running> {
+  const child = spawn(process.execPath, [main, 'tunnel', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const exit = once(child, 'exit').then(([code]) => code as number | null);
+  const lines: string[] = [];
+  const bound = await new Promise<string>((resolve, reject) => {
+    createInterface(child.stderr!).on('line', (line) => {
+      lines.push(line);
+      const found = /^(?:serving|listening) on (\S+),/.exec(line);
+      if (found !== null) resolve(found[1]!);
+    });
+    void exit.then(() => reject(new Error(lines.join('\n'))));
+  });
+  return { child, bound, lines, exit };
+}
+
+const lost = (socket: Socket): Promise<string> =>
+  new Promise((resolve) => {
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''));
+    socket.once('end', () => resolve('end'));
+  });
+
+test('wrong flags are explained', async () => {
+  for (const [args, why] of [
+    [[], /required option '--to <address>'/],
+    [['--to', 'a:1'], /either --listen.* or --serve/],
+    [['--to', 'a:1', '--listen', 'b:1', '--serve', 'c:1'], /either --listen.* or --serve/],
+    [['--to', 'a:1', '--listen', 'b:1', '--allow', 'x'], /--allow is for --serve/],
+    [['--to', 'a:1', '--serve', 'b:1', '--tls'], /--tls is for --listen/],
+    [['--to', 'a:1', '--serve', 'b:1', '--cert', 'x'], /--cert needs --key/],
+  ] as const) {
+    const { code, errors } = await run('tunnel', ...args);
+    expect(errors).toMatch(why);
+    expect(code).toBe(2);
+  }
+});
+
+test('SIGTERM drains, and metrics count', async () => {
+  const echo = await program((socket) => socket.pipe(socket));
+  const far = await start('--serve', '127.0.0.1:0', '--to', echo.address);
+  const near = await start('--listen', '127.0.0.1:0', '--to', far.bound, '--metrics', '127.0.0.1:0');
+  const socket = dialTo(near.bound);
+  socket.write('one');
+  await once(socket, 'data');
+  const url = /http:\S+/.exec(near.lines.join('\n'))![0];
+  const metrics = await text((await fetch(url)).body!);
+  expect(metrics).toMatch(/^rdma_rpc_tunnel_connections_open 1$/m);
+  expect(metrics).toMatch(/^rdma_rpc_tunnel_sent_bytes_total 3$/m);
+  for (const each of [near, far]) each.child.kill('SIGTERM');
+  while (!near.lines.some((line) => line.startsWith('SIGTERM'))) await once(near.child.stderr!, 'data');
+  // No new connection, but the open one goes on.
+  expect(await lost(dialTo(near.bound))).toBe('ECONNREFUSED');
+  socket.write('two');
+  expect(String(((await once(socket, 'data')) as [Buffer])[0])).toBe('two');
+  socket.end();
+  expect(await near.exit).toBe(0);
+  expect(await far.exit).toBe(0);
+  await echo.close();
+});
+
+test('a killed far end is a reset, and a restarted one serves again', async () => {
+  const echo = await program((socket) => {
+    socket.on('error', () => undefined);
+    socket.pipe(socket);
+  });
+  const far = await start('--serve', '127.0.0.1:0', '--to', echo.address);
+  const near = await start('--listen', '127.0.0.1:0', '--to', far.bound);
+  const socket = dialTo(near.bound);
+  socket.write('one');
+  await once(socket, 'data');
+  far.child.kill('SIGKILL');
+  expect(await lost(socket)).toBe('ECONNRESET');
+  expect(await lost(dialTo(near.bound).on('connect', () => undefined))).toBe('ECONNRESET');
+  const again = await start('--serve', far.bound, '--to', echo.address);
+  const second = dialTo(near.bound);
+  second.write('two');
+  expect(String(((await once(second, 'data')) as [Buffer])[0])).toBe('two');
+  second.destroy();
+  for (const each of [near, again]) each.child.kill('SIGTERM');
+  expect([await near.exit, await again.exit]).toEqual([0, 0]);
+  await echo.close();
+});
