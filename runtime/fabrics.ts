@@ -24,6 +24,8 @@ export interface FabricRow {
   readonly hasDevice: boolean;
   /** Native code carries it. */
   readonly needsAddon: boolean;
+  /** The device of `openVerbsDevice` on which remote memory has its queue pair; undefined without one. */
+  readonly device: 'sim' | 'shm' | 'shm-fd' | 'tcp' | 'verbs' | undefined;
   /**
    * Whose default size of a slot it has: that of shared memory, or that of what has to be registered
    * (limits.ts).
@@ -54,6 +56,7 @@ export const fabrics = {
     dials: 'nothing',
     hasDevice: false,
     needsAddon: true,
+    device: 'shm',
     slots: 'shared',
     isAlone: false,
     creditPool: false,
@@ -65,6 +68,7 @@ export const fabrics = {
     dials: 'path',
     hasDevice: false,
     needsAddon: true,
+    device: 'shm-fd',
     slots: 'shared',
     isAlone: true,
     creditPool: false,
@@ -76,6 +80,7 @@ export const fabrics = {
     dials: 'nothing',
     hasDevice: true,
     needsAddon: true,
+    device: 'verbs',
     slots: 'registered',
     isAlone: false,
     creditPool: true,
@@ -87,6 +92,7 @@ export const fabrics = {
     dials: 'hostPort',
     hasDevice: false,
     needsAddon: true,
+    device: 'tcp',
     slots: 'registered',
     isAlone: false,
     creditPool: false,
@@ -99,6 +105,7 @@ export const fabrics = {
     dials: 'nothing',
     hasDevice: false,
     needsAddon: true,
+    device: 'sim',
     slots: 'registered',
     isAlone: false,
     creditPool: false,
@@ -111,6 +118,7 @@ export const fabrics = {
     dials: 'nothing',
     hasDevice: false,
     needsAddon: false,
+    device: undefined,
     slots: 'registered',
     isAlone: false,
     creditPool: false,

@@ -178,6 +178,11 @@ export function openDevice(name: SoftwareDevice | (string & {}), options: OpenOp
     own === undefined
       ? { fabric: 'verbs', onDemand, verbs: { ...verbs, device: name } }
       : { fabric: own, seed, lossPpm, duplicatePpm, host };
+  return openDeviceOf(name, given);
+}
+
+/** Opens the device that native code knows by these options. `name` is for its texts. */
+export function openDeviceOf(name: string, given: NativeOpenOptions): Device {
   try {
     return new OpenDevice(name, loadNative().openVerbsDevice(given));
   } catch (cause) {
