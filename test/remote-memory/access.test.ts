@@ -8,9 +8,8 @@ import { Link } from '../../runtime/control/link.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { openPair } from '../runtime/pair.ts';
 import { socketPath } from '../runtime/world.ts';
-import { caught } from '../stream/stream-world.ts';
 import { Hostile } from './hostile.ts';
-import { lend, memoryWays, openMarket, openMemory } from './memory-bed.ts';
+import { caught, lend, memoryWays, openMarket, openMemory } from './memory-bed.ts';
 
 let closing: (() => unknown)[] = [];
 afterEach(async () => {

@@ -3,9 +3,8 @@ import { Status } from 'rdma-rpc';
 import { connectMemory } from 'rdma-rpc/memory';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { Kind } from '../../runtime/memory/wire.ts';
-import { caught } from '../stream/stream-world.ts';
 import { Hostile } from './hostile.ts';
-import { type BedOptions, directions, lend, memoryWays, openMarket, openMemory } from './memory-bed.ts';
+import { caught, type BedOptions, directions, lend, memoryWays, openMarket, openMemory } from './memory-bed.ts';
 
 let closing: (() => unknown)[] = [];
 afterEach(async () => {

@@ -1,5 +1,12 @@
 /** A server and a client with remote memory between them, over each way that one process has. */
-import { type Channel, type ChannelOptions, createClient, type HandlerContext, type ServerOptions } from 'rdma-rpc';
+import {
+  type Channel,
+  type ChannelOptions,
+  createClient,
+  type HandlerContext,
+  type RpcError,
+  type ServerOptions,
+} from 'rdma-rpc';
 import {
   connectMemory,
   type ExposeOptions,
@@ -101,4 +108,14 @@ export async function lend(
     return { memory: exposure.handle };
   });
   return { exposure: exposure!, remote: await bed.client.open(memory!) };
+}
+
+/** The error of a promise that must reject. */
+export async function caught(promise: Promise<unknown>): Promise<RpcError> {
+  try {
+    await promise;
+  } catch (error) {
+    return error as RpcError;
+  }
+  throw new Error('it ended well');
 }

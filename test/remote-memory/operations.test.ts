@@ -2,8 +2,7 @@
 import { RpcError, Status } from 'rdma-rpc';
 import type { ExposeOptions, Remote, Written } from 'rdma-rpc/memory';
 import { afterEach, describe, expect, test } from 'vitest';
-import { caught } from '../stream/stream-world.ts';
-import { directions, lend, type MemoryBed, memoryWays, openMemory } from './memory-bed.ts';
+import { caught, directions, lend, type MemoryBed, memoryWays, openMemory } from './memory-bed.ts';
 
 let beds: MemoryBed[] = [];
 afterEach(async () => {
