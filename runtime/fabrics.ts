@@ -24,8 +24,11 @@ export interface FabricRow {
   readonly hasDevice: boolean;
   /** Native code carries it. */
   readonly needsAddon: boolean;
-  /** The device of `openVerbsDevice` on which remote memory has its queue pair; undefined without one. */
-  readonly device: 'sim' | 'shm' | 'shm-fd' | 'tcp' | 'verbs' | undefined;
+  /**
+   * The device of `openVerbsDevice` on which remote memory has its queue pair. Undefined for none: peers of
+   * `shm-fd` are not trusted and keep what they have mapped, so rights could not end.
+   */
+  readonly device: 'sim' | 'shm' | 'tcp' | 'verbs' | undefined;
   /**
    * Whose default size of a slot it has: that of shared memory, or that of what has to be registered
    * (limits.ts).
@@ -68,7 +71,7 @@ export const fabrics = {
     dials: 'path',
     hasDevice: false,
     needsAddon: true,
-    device: 'shm-fd',
+    device: undefined,
     slots: 'shared',
     isAlone: true,
     creditPool: false,

@@ -53,7 +53,11 @@ class Connecting implements ConnectionMemory {
         this.#link.close(controlText(textOf(error)));
         return;
       }
-      memory.join(this.#terms.joining(this.#number, memory.address, frame.address), frame.address, frame.exposer);
+      memory.join(
+        this.#terms.joining(this.#number, memory.address, frame.address),
+        frame.address,
+        frame.exposer,
+      );
     } else {
       const { code, reason } = frame;
       if (code !== undefined) this.#refused = refusal(errorCode(code), `connectMemory: ${reason}`);
@@ -103,7 +107,8 @@ export async function connectMemory(channel: Channel, options: MemoryOptions = {
   const own = clientChannel('connectMemory', channel);
   await own.ready();
   if (own.addresses.length > 1) {
-    const text = 'connectMemory: this channel has several servers, and memory belongs to one; create a channel for each';
+    const text =
+      'connectMemory: this channel has several servers, and memory belongs to one; create a channel for each';
     throw refusal(Status.FAILED_PRECONDITION, text);
   }
   const link = own.connection;
@@ -124,4 +129,3 @@ export async function connectMemory(channel: Channel, options: MemoryOptions = {
   // In the root context: it serves all callers, not only this one.
   return inRoot(() => begun.connect(checked));
 }
-

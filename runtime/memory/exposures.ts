@@ -5,14 +5,16 @@
  * completed; then the region is closed. A peer that does not answer in time loses the memory all the same.
  * Owned by a link, on its JS thread.
  */
-import { checkedOptions, type OptionRules } from '../core/options.ts';
+
 import { Status } from '../core/errors/status.ts';
 import { guardedInRoot } from '../core/foreign.ts';
+import { checkedOptions, type OptionRules } from '../core/options.ts';
 import { Access } from '../verbs/constants.ts';
 import type { MemoryRegion, Registrable } from '../verbs/memory-region.ts';
 import { refusal } from './failures.ts';
 import type { RemoteMemory } from './gen/remote_memory.rdma.ts';
 import { expiresMs as expiresRange } from './limits.ts';
+import type { Local } from './local.ts';
 import type { ExposeOptions, Exposure, Written } from './memory-type.ts';
 import type { MemoryQueue } from './queue.ts';
 import { Kind, type Message, Right } from './wire.ts';
@@ -94,6 +96,7 @@ class OpenExposure implements Exposure {
 
 export class Exposures {
   readonly #queue: MemoryQueue;
+  readonly #local: Local;
   readonly #exposer: Uint8Array;
   readonly #options: ExposuresOptions;
   readonly #quota: ExposedBytes | undefined;
@@ -103,11 +106,13 @@ export class Exposures {
   /** `exposer` stands for this side in handles. */
   constructor(
     queue: MemoryQueue,
+    local: Local,
     exposer: Uint8Array,
     options: ExposuresOptions,
     quota: ExposedBytes | undefined,
   ) {
     this.#queue = queue;
+    this.#local = local;
     this.#exposer = exposer;
     this.#options = options;
     this.#quota = quota;
@@ -191,10 +196,26 @@ export class Exposures {
       (read ? Access.remoteRead : 0) |
       (write ? Access.remoteWrite | Access.localWrite : 0) |
       (atomic ? Access.remoteAtomic | Access.localWrite : 0);
+    if ((access & Access.localWrite) !== 0) this.#checkPages(buffer);
     const region = this.#queue.pd.regMr(buffer, access);
+    if (!(region.bytes.buffer instanceof SharedArrayBuffer)) this.#local.owns(region.bytes.buffer);
     if (!atomic || region.addr % atomicBytes === 0) return region;
     region.close();
     throw new RangeError(`expose: memory for atomics must begin at a multiple of ${atomicBytes} bytes`);
+  }
+
+  /**
+   * On shared memory the CPU of the peer writes. A peer that is stopped in the middle of that, and does not end it
+   * in time, writes on when it continues, unless the pages were replaced. That works for memory of the device.
+   */
+  #checkPages(buffer: Registrable): void {
+    const memory = ArrayBuffer.isView(buffer) ? buffer.buffer : buffer;
+    const { device } = this.#queue;
+    if (!device.capabilities.peersKeepAccess || this.#local.isOwn(memory)) return;
+    if (!(memory instanceof SharedArrayBuffer) && !this.#queue.isAllocated(memory)) return; // it will be moved
+    const text =
+      'expose: over shared memory, memory that the peer may write must be of alloc() of the same PeerMemory, or an ArrayBuffer that can be moved: no other memory can be taken from a peer that is stopped while it writes';
+    throw refusal(Status.FAILED_PRECONDITION, text);
   }
 
   /** The peer is asked so early that it can answer, and the rights end at the limit in any case. */
@@ -222,7 +243,9 @@ export class Exposures {
       return 'says that it has written beyond the end of the memory';
     const { onWritten } = exposure;
     if (onWritten !== undefined)
-      guardedInRoot('the function `onWritten`', () => onWritten({ offset: position, byteLength, immediate: value }));
+      guardedInRoot('the function `onWritten`', () =>
+        onWritten({ offset: position, byteLength, immediate: value }),
+      );
     return undefined;
   }
 

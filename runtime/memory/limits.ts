@@ -19,6 +19,8 @@ export const chunkBytes = 1 * MiB;
  * this is for how long calls have to wait.
  */
 export const iterationBytes = 4 * MiB;
+/** A request counts as this number of bytes at least, so that small ones leave room for calls, too. */
+export const requestBytesMin = 4 * KiB;
 /** Registered memory through which other memory is read and written, in slots; 1 MiB for each peer that needs it. */
 export const stagingSlots = { count: 16, bytes: 64 * KiB } as const;
 /** Operations that wait; past it the caller is told, rather than memory growing. */

@@ -54,7 +54,7 @@ export class MemoryLink implements PeerMemory, QueueOwner {
     this.#role = options.role;
     this.#queue = new MemoryQueue(terms.device, options.role === 'client' ? 'connect' : 'accept', this);
     this.#local = new Local(this.#queue);
-    this.#exposures = new Exposures(this.#queue, this.exposer, options, options.quota);
+    this.#exposures = new Exposures(this.#queue, this.#local, this.exposer, options, options.quota);
     this.#remotes = new Remotes(this.#queue, this.#local);
     this.ended = new Promise((resolve) => {
       this.#end = resolve;

@@ -17,6 +17,7 @@ export interface Place {
 export class Local {
   readonly #queue: MemoryQueue;
   readonly #regions = new Map<ArrayBufferLike, MemoryRegion>();
+  readonly #own = new WeakSet<ArrayBufferLike>();
   #staging: MemoryRegion | undefined;
   readonly #free: number[] = [];
 
@@ -29,11 +30,20 @@ export class Local {
     const region = pd.regMr(pd.allocBuffer(byteLength), Access.localWrite);
     const { buffer } = region.bytes;
     this.#regions.set(buffer, region);
+    this.owns(buffer);
     const close = (): void => {
       this.#regions.delete(buffer);
       region.close();
     };
     return { bytes: region.bytes, close, [Symbol.dispose]: close };
+  }
+
+  /** Notes memory that was allocated on the device of this queue pair. */
+  owns(buffer: ArrayBufferLike): void {
+    this.#own.add(buffer);
+  }
+  isOwn(buffer: ArrayBufferLike): boolean {
+    return this.#own.has(buffer);
   }
 
   /** Returns where these bytes are registered; undefined when they have to be copied. */

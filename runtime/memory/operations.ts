@@ -94,13 +94,21 @@ export class Transfer extends Base<void> {
   add(batch: SendBatch, wrId: number, flags: number, slot: number): Posted | undefined {
     const { kind, bytes, offset, immediate: value = 0 } = this.#given;
     if (bytes.byteLength !== this.#length) {
-      this.fail(refusal(Status.FAILED_PRECONDITION, `${kind}: the buffer was transferred or resized meanwhile`));
+      this.fail(
+        refusal(Status.FAILED_PRECONDITION, `${kind}: the buffer was transferred or resized meanwhile`),
+      );
       return undefined;
     }
     if (this.#posted === this.#length) {
       if (!this.queue.hasCredit) return undefined;
       this.#saysWritten = false;
-      const message = { kind: Kind.written, id: this.target.id, position: offset, byteLength: this.#length, value };
+      const message = {
+        kind: Kind.written,
+        id: this.target.id,
+        position: offset,
+        byteLength: this.#length,
+        value,
+      };
       this.queue.addMessage(batch, wrId, flags, slot, message);
       return this.#count('message', 0, () => undefined);
     }

@@ -8,11 +8,18 @@ import { RecvBatch, SendBatch } from '../verbs/batches.ts';
 import type { OpenCompletionQueue } from '../verbs/completion-queue.ts';
 import { Completions } from '../verbs/completions.ts';
 import { Access, SendFlags, statusName, WcStatus } from '../verbs/constants.ts';
-import { type Device, openDeviceOf } from '../verbs/device.ts';
+import { type Device, isAllocated, openDeviceOf } from '../verbs/device.ts';
 import type { MemoryRegion } from '../verbs/memory-region.ts';
 import type { ProtectionDomain } from '../verbs/protection-domain.ts';
 import type { OpenQueuePair, Way } from '../verbs/queue-pair.ts';
-import { iterationBytes, memoryReceives, memorySends, operationsMax, reservedCredits } from './limits.ts';
+import {
+  iterationBytes,
+  memoryReceives,
+  memorySends,
+  operationsMax,
+  requestBytesMin,
+  reservedCredits,
+} from './limits.ts';
 import { Kind, type Message, memoryMessageBytes, readMessage, writeMessage } from './wire.ts';
 
 /**
@@ -110,6 +117,10 @@ export class MemoryQueue {
 
   get address(): Uint8Array {
     return this.#qp.address;
+  }
+  /** Returns whether this library has allocated that memory, for any device. */
+  isAllocated(memory: ArrayBuffer): boolean {
+    return isAllocated(this.device, memory);
   }
   get busy(): boolean {
     return this.#operations.size > 0;
@@ -257,14 +268,13 @@ export class MemoryQueue {
 
   /** Counts bytes of this iteration of the event loop, and goes on in the next one. */
   #spend(bytes: number): void {
-    if (bytes === 0) return;
     if (this.#budget === iterationBytes) {
       setImmediate(() => {
         this.#budget = iterationBytes;
         this.#flush();
       });
     }
-    this.#budget -= bytes;
+    this.#budget -= Math.max(bytes, requestBytesMin);
   }
 
   #flags(order: Order): number {

@@ -95,10 +95,14 @@ class OpenRemote implements Remote, Target {
   }
 
   #check(call: string, right: keyof Remote['rights'], offset: number, byteLength: number): void {
-    if (this.#queue.ended !== undefined) throw refusal(Status.UNAVAILABLE, `remote memory: ${this.#queue.ended}`);
+    if (this.#queue.ended !== undefined)
+      throw refusal(Status.UNAVAILABLE, `remote memory: ${this.#queue.ended}`);
     if (this.isClosed) throw takenBack(false);
     if (!this.rights[right])
-      throw refusal(Status.PERMISSION_DENIED, `${call}: the peer has exposed this memory without the right to ${right}`);
+      throw refusal(
+        Status.PERMISSION_DENIED,
+        `${call}: the peer has exposed this memory without the right to ${right}`,
+      );
     if (!Number.isInteger(offset) || offset < 0)
       throw new RangeError(`${call}(offset): ${String(offset)} is no integer from 0 on`);
     if (offset > this.byteLength || byteLength > this.byteLength - offset) {
@@ -114,7 +118,8 @@ class OpenRemote implements Remote, Target {
 }
 
 function bytesOf(where: string, view: ArrayBufferView): Uint8Array {
-  if (!ArrayBuffer.isView(view)) throw new TypeError(`${where}: takes a view of memory, such as a Uint8Array`);
+  if (!ArrayBuffer.isView(view))
+    throw new TypeError(`${where}: takes a view of memory, such as a Uint8Array`);
   return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
 }
 function checkBigint(where: string, value: bigint): void {
@@ -183,4 +188,3 @@ export class Remotes {
     this.#open.clear();
   }
 }
-

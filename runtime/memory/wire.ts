@@ -57,7 +57,8 @@ export function readMessage(
   const position = Number(from.getBigUint64(at + 8, true));
   const byteLength = Number(from.getBigUint64(at + 16, true));
   if (kind < Kind.hello || kind > lastKind) return `a message of the unknown kind ${kind}`;
-  if (rights > (Right.read | Right.write | Right.atomic)) return `a message with the unknown rights ${rights}`;
+  if (rights > (Right.read | Right.write | Right.atomic))
+    return `a message with the unknown rights ${rights}`;
   if (position + byteLength > Number.MAX_SAFE_INTEGER) return 'a message with a range beyond 2^53';
   return {
     message: {

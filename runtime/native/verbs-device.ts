@@ -13,7 +13,7 @@ export interface NativeRefusal {
 }
 
 export interface NativeOpenOptions {
-  readonly fabric: 'sim' | 'shm' | 'shm-fd' | 'tcp' | 'verbs';
+  readonly fabric: 'sim' | 'shm' | 'tcp' | 'verbs';
   readonly seed?: number;
   readonly lossPpm?: number;
   readonly duplicatePpm?: number;

@@ -10,8 +10,8 @@ import type { ServiceDefinition } from '../codec/types.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
 import { controlText, type Hello } from '../control/frames.ts';
 import { Handshakes } from '../control/handshake/handshakes.ts';
-import { handshakeFailed, refusalOf } from '../control/handshake/refusal.ts';
 import type { MemoryTerms } from '../control/handshake/memory-terms.ts';
+import { handshakeFailed, refusalOf } from '../control/handshake/refusal.ts';
 import type { SecondSession } from '../control/handshake/second-session.ts';
 import {
   type Attach,

@@ -181,6 +181,11 @@ export function openDevice(name: SoftwareDevice | (string & {}), options: OpenOp
   return openDeviceOf(name, given);
 }
 
+/** Returns whether the memory was allocated by a device of this thread. */
+export function isAllocated(device: Device, memory: ArrayBuffer): boolean {
+  return (device as OpenDevice).native.owns(new Uint8Array(memory));
+}
+
 /** Opens the device that native code knows by these options. `name` is for its texts. */
 export function openDeviceOf(name: string, given: NativeOpenOptions): Device {
   try {

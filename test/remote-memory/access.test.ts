@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { clientChannel } from '../../runtime/client/channel.ts';
 import { type Frame, feature, ownFeatures } from '../../runtime/control/frames.ts';
 import { Link } from '../../runtime/control/link.ts';
-import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { MemoryDefinition } from '../../runtime/memory/gen/memory.rdma.ts';
 import { openPair } from '../runtime/pair.ts';
 import { socketPath } from '../runtime/world.ts';
 import { Hostile } from './hostile.ts';
@@ -107,9 +107,11 @@ test('a sealed session refuses it by name', async () => {
   expect(frames.filter(isMemory)).toEqual([]);
 });
 
-test('loopback has none', async () => {
-  const market = later(await openMarket('loopback'));
-  expect(String(await caught(connectMemory(market.channel)))).toMatch(/fabric loopback/);
+test.each(['loopback', 'shm-fd'] as const)('%s has none, and says which fabrics have it', async (way) => {
+  const market = later(await openMarket(way));
+  const error = await caught(connectMemory(market.channel));
+  expect(error).toMatchObject({ code: Status.FAILED_PRECONDITION });
+  expect(error.message).toContain(`the fabric ${way} has no remote memory; shm, tcp and verbs have it`);
 });
 
 test('a channel with several servers has none', async () => {
@@ -138,6 +140,7 @@ describe('limits', () => {
     await first.close();
     second();
     bed.server.close();
+    await bed.client.ended;
     const client = await connectMemory(bed.channel);
     const { exposure } = await lend({ ...bed, client }, 'from server', new ArrayBuffer(100), { read: true });
     expect(exposure.bytes.byteLength).toBe(100);
@@ -164,10 +167,13 @@ describe('what an application gives', () => {
     expect(() => bed.client.expose(new ArrayBuffer(8), options)).toThrow(text);
   });
 
-  test.each([[undefined], [8], ['text'], [{ byteLength: 8 }], [new Uint8Array(0)]])('%s as a buffer', async (given) => {
-    const bed = later(await openMemory('sim'));
-    expect(() => bed.client.expose(given as ArrayBuffer, { read: true })).toThrow(/expose|regMr/);
-  });
+  test.each([[undefined], [8], ['text'], [{ byteLength: 8 }], [new Uint8Array(0)]])(
+    '%s as a buffer',
+    async (given) => {
+      const bed = later(await openMemory('sim'));
+      expect(() => bed.client.expose(given as ArrayBuffer, { read: true })).toThrow(/expose|regMr/);
+    },
+  );
 
   test('memory for atomics must be aligned', async () => {
     const bed = later(await openMemory('sim'));
@@ -236,6 +242,7 @@ describe('the sideband', () => {
 
 test('the method that authorize is asked for is no way to connect', async () => {
   const market = later(await openMarket('shm'));
-  const client = createClient(EchoDefinition, market.channel);
-  expect(await caught(client.echo({}))).toMatchObject({ code: Status.UNIMPLEMENTED });
+  const error = await caught(createClient(MemoryDefinition, market.channel).connect({}));
+  expect(error).toMatchObject({ code: Status.UNIMPLEMENTED });
+  expect(error.message).toMatch(/use connectMemory\(channel\)/);
 });

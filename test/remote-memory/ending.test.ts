@@ -4,7 +4,15 @@ import { connectMemory } from 'rdma-rpc/memory';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { Kind } from '../../runtime/memory/wire.ts';
 import { Hostile } from './hostile.ts';
-import { caught, type BedOptions, directions, lend, memoryWays, openMarket, openMemory } from './memory-bed.ts';
+import {
+  type BedOptions,
+  caught,
+  directions,
+  lend,
+  memoryWays,
+  openMarket,
+  openMemory,
+} from './memory-bed.ts';
 
 let closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -72,7 +80,10 @@ describe.each(cells)('%s, %s', (way, direction) => {
   test('the time limit ends the rights', async () => {
     const bed = await opened(way, { memory: { revokeMs: 1000 } });
     ownTime();
-    const { exposure, remote } = await lend(bed, direction, new ArrayBuffer(64), { ...rights, expiresMs: 10_000 });
+    const { exposure, remote } = await lend(bed, direction, new ArrayBuffer(64), {
+      ...rights,
+      expiresMs: 10_000,
+    });
     vi.advanceTimersByTime(8999);
     await remote.write(word);
     vi.advanceTimersByTime(1);
@@ -95,7 +106,10 @@ describe.each(cells)('%s, %s', (way, direction) => {
   test('the end of the session ends everything', async () => {
     const bed = await opened(way);
     const { exposure, remote } = await lend(bed, direction, new ArrayBuffer(1 << 20), rights);
-    const waiting = caught(remote.write(new Uint8Array(1 << 20)).then(() => remote.read(new Uint8Array(1 << 20))));
+    const endless = async (): Promise<never> => {
+      for (;;) await remote.read(new Uint8Array(1 << 20));
+    };
+    const waiting = caught(endless());
     await bed.channel.close();
     await exposure.ended;
     await Promise.all([bed.client.ended, bed.server.ended]);

@@ -13,7 +13,7 @@ import { openMarket } from './memory-bed.ts';
 
 /** How many WRITEs come late in each of the tests: a million of them were run once. */
 const lateWrites = Number(process.env.RDMA_RPC_LATE_WRITES ?? 2000);
-const ways = ['sim', 'shm', 'shm-fd', 'tcp'] as const;
+const ways = ['sim', 'shm', 'tcp'] as const;
 const memoryBytes = 4096;
 
 let closing: (() => unknown)[] = [];

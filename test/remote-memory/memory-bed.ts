@@ -20,8 +20,7 @@ import {
 import { openPair, type PairWay } from '../runtime/pair.ts';
 import { type Goods, type GoodsInit, TraderDefinition } from './gen/trade.rdma.ts';
 
-/** loopback has no queue pairs. */
-export const memoryWays: readonly PairWay[] = ['sim', 'shm', 'shm-fd', 'tcp'];
+export const memoryWays: readonly PairWay[] = ['sim', 'shm', 'tcp'];
 
 export type OnTrade = (goods: Goods, memory: PeerMemory | undefined) => GoodsInit | Promise<GoodsInit>;
 

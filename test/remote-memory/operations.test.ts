@@ -19,7 +19,10 @@ const cells = memoryWays.flatMap((way) => directions.map((direction) => [way, di
 const everything = { read: true, write: true, atomic: true } as const;
 const word = new Uint8Array(8);
 
-const operations: Record<string, { right: 'read' | 'write' | 'atomic'; run: (remote: Remote, at?: number) => Promise<unknown> }> = {
+const operations: Record<
+  string,
+  { right: 'read' | 'write' | 'atomic'; run: (remote: Remote, at?: number) => Promise<unknown> }
+> = {
   read: { right: 'read', run: (remote, at = 0) => remote.read(word, at) },
   write: { right: 'write', run: (remote, at = 0) => remote.write(word, at) },
   writeWithImmediate: { right: 'write', run: (remote, at = 0) => remote.writeWithImmediate(word, at, 1) },
@@ -151,13 +154,20 @@ describe.each(cells)('%s, %s', (way, direction) => {
     // More than there are credits.
     const count = 300;
     await Promise.all(
-      Array.from({ length: count }, (_, i) => remote.writeWithImmediate(Uint8Array.of(i % 256), i, 2 ** 32 - 1 - i)),
+      Array.from({ length: count }, (_, i) =>
+        remote.writeWithImmediate(Uint8Array.of(i % 256), i, 2 ** 32 - 1 - i),
+      ),
     );
     await remote.writeWithImmediate(new Uint8Array(150_000).fill(9), 1000, 0);
     await remote.writeWithImmediate(new Uint8Array(0), 5, 77);
     await expect.poll(() => seen.length).toBe(count + 2);
     expect(seen.slice(0, count)).toEqual(
-      Array.from({ length: count }, (_, i) => ({ offset: i, byteLength: 1, immediate: 2 ** 32 - 1 - i, found: i % 256 })),
+      Array.from({ length: count }, (_, i) => ({
+        offset: i,
+        byteLength: 1,
+        immediate: 2 ** 32 - 1 - i,
+        found: i % 256,
+      })),
     );
     expect(seen.slice(count)).toEqual([
       { offset: 1000, byteLength: 150_000, immediate: 0, found: 9 },
@@ -197,6 +207,23 @@ describe('memory', () => {
     expect(plain.byteLength).toBe(0);
     expect(moved.bytes).toEqual(new Uint8Array(64).fill(3));
   });
+
+  test.each([{ write: true }, { atomic: true }])(
+    'that a peer of shm could write after a stop in the middle is refused: %j',
+    async (rights) => {
+      const [bed, other, tcp] = [await opened('shm'), await opened('shm'), await opened('tcp')];
+      const foreign = [new SharedArrayBuffer(64), other.client.alloc(64).bytes];
+      for (const memory of foreign) {
+        expect(() => bed.client.expose(memory, rights)).toThrow(
+          /must be of alloc\(\) of the same PeerMemory/,
+        );
+        expect(bed.client.expose(memory, { read: true }).closed).toBe(false);
+        expect(tcp.client.expose(memory, rights).closed).toBe(false);
+      }
+      const moved = bed.client.expose(new ArrayBuffer(64), rights);
+      expect(bed.client.expose(moved.bytes, rights).bytes.buffer).toBe(moved.bytes.buffer);
+    },
+  );
 
   test('that is transferred while an operation waits fails that operation only', async () => {
     const bed = await opened('tcp');

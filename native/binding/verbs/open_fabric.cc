@@ -34,10 +34,8 @@ std::shared_ptr<OpenFabric> OpenFabric::open(const OpenOptions& options, std::st
   if (options.fabric == "sim") {
     open->world_ = world_of_thread(options);
     open->device_ = open->world_->open_device();
-  } else if (options.fabric == "shm" || options.fabric == "shm-fd") {
-    fabric::ShmOptions shm;
-    shm.by_descriptors = options.fabric == "shm-fd";
-    open->device_ = fabric::open_shm_device(shm, error);
+  } else if (options.fabric == "shm") {
+    open->device_ = fabric::open_shm_device({}, error);
   } else if (options.fabric == "tcp") {
     fabric::TcpOptions tcp;
     if (!options.host.empty() || options.handed_over) tcp.host = options.host;

@@ -14,7 +14,7 @@
 namespace rdma_rpc::binding {
 
 struct OpenOptions {
-  std::string fabric;  ///< sim, shm, shm-fd, tcp or verbs
+  std::string fabric;  ///< sim, shm, tcp or verbs
   // sim: its world. Chances of each packet of UC and UD in a million.
   std::uint64_t seed = 1;
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0;

@@ -45,7 +45,7 @@ export class MemoryTerms {
     if (cipher !== undefined)
       return `this session is sealed (${cipher}), and remote memory is not: its peers READ and WRITE without this side's CPU, so nothing could encrypt what they transfer`;
     if (fabrics[fabric].device === undefined)
-      return `the fabric ${fabric} has no queue pairs for remote memory`;
+      return `the fabric ${fabric} has no remote memory; shm, tcp and verbs have it (option fabric)`;
     return '';
   }
 

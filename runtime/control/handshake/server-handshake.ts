@@ -42,8 +42,8 @@ import {
   commonCipher,
 } from './binding.ts';
 import { FabricReasons } from './fabric-reasons.ts';
-import { common, withoutFor } from './offered-fabrics.ts';
 import { MemoryTerms } from './memory-terms.ts';
+import { common, withoutFor } from './offered-fabrics.ts';
 import { SecondSession } from './second-session.ts';
 import {
   discardSession,
@@ -305,12 +305,7 @@ export class ServerHandshake {
     }
     // Attach the owner first: the client may send its first request with or before `ready`.
     try {
-      this.#owner.attach(
-        prepared,
-        agreed.hello,
-        this.#second(agreed, fabric),
-        this.#memory(agreed, fabric),
-      );
+      this.#owner.attach(prepared, agreed.hello, this.#second(agreed, fabric), this.#memory(agreed, fabric));
     } catch (error) {
       discardSession(prepared, message(error));
       throw error;
