@@ -112,8 +112,9 @@ class Accepting implements ConnectionMemory {
     });
     const { address, exposer } = memory;
     const proof = terms.accepted(number, frame.address, address);
-    memory.join(terms.joining(number, frame.address, address), frame.address, frame.exposer);
-    if (!memory.closed) sideband.send({ type: 'memoryAccepted', number, address, exposer, ...proof });
+    const joining = terms.joining(number, frame.address, address);
+    if (memory.join(joining, frame.address, frame.exposer))
+      sideband.send({ type: 'memoryAccepted', number, address, exposer, ...proof });
   }
 
   #refuse(number: number, code: number, reason: string): void {

@@ -80,8 +80,11 @@ export class MemoryLink implements PeerMemory, QueueOwner {
     return this.#exposures.size > 0 || this.#queue.busy;
   }
 
-  /** Connects the queue pair to that of the peer, which handles call `exposer`. */
-  join({ through, words }: Joining, address: Uint8Array, exposer: Uint8Array): void {
+  /**
+   * Begins to connect the queue pair to that of the peer, which handles call `exposer`. Returns whether that was
+   * possible.
+   */
+  join({ through, words }: Joining, address: Uint8Array, exposer: Uint8Array): boolean {
     this.#peer = exposer;
     const late = setTimeout(
       () => this.end(`the queue pairs have not connected in ${memoryConnectMs} ms`),
@@ -95,8 +98,15 @@ export class MemoryLink implements PeerMemory, QueueOwner {
         // On iWARP, the side that has connected must send first.
         if (this.#role === 'client') this.#queue.say({ kind: Kind.hello, id: 0 });
       },
-      (error: unknown) => this.end((error as Error).message),
+      // The reason concerns files and processes of this machine, which the client has named.
+      (error: unknown) =>
+        this.end(
+          this.#role === 'server'
+            ? 'the server cannot connect its queue pair to that of this client'
+            : (error as Error).message,
+        ),
     );
+    return !this.#queue.isRefused;
   }
 
   expose(buffer: Registrable, options: ExposeOptions): Exposure {

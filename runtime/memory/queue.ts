@@ -125,6 +125,10 @@ export class MemoryQueue {
   get busy(): boolean {
     return this.#operations.size > 0;
   }
+  /** The device has refused to connect it. */
+  get isRefused(): boolean {
+    return this.ended !== undefined || this.#qp.state === 'ERR';
+  }
   get hasCredit(): boolean {
     return this.#credits > reservedCredits;
   }
