@@ -38,6 +38,8 @@ class Accepting implements ConnectionMemory {
   /** Number of the last memory frame. */
   #number = -1;
   #asked: Memory | undefined;
+  /** Number of the last queue pair that the client has ended, which need not be told. */
+  #endedThere = -1;
   #link: MemoryLink | undefined;
   #over: string | undefined;
 
@@ -58,6 +60,7 @@ class Accepting implements ConnectionMemory {
     if (frame.type === 'memory') this.#ask(frame);
     else if (frame.number === this.#number) {
       this.#asked = undefined;
+      this.#endedThere = frame.number;
       this.#link?.end(frame.reason);
     }
   }
@@ -108,7 +111,8 @@ class Accepting implements ConnectionMemory {
     this.#asked = undefined;
     this.#link = memory;
     void memory.ended.then((reason) => {
-      if (this.#over === undefined) sideband.send({ type: 'memoryEnd', number, reason });
+      if (this.#over === undefined && this.#endedThere !== number)
+        sideband.send({ type: 'memoryEnd', number, reason });
     });
     const { address, exposer } = memory;
     const proof = terms.accepted(number, frame.address, address);

@@ -24,6 +24,8 @@ class Connecting implements ConnectionMemory {
   readonly #terms: MemoryTerms;
   #number = -1;
   #memory: MemoryLink | undefined;
+  /** Number of the last queue pair that the server has ended, which need not be told. */
+  #endedThere = -1;
   /** How the server has refused the last queue pair. */
   #refused: RpcError | undefined;
 
@@ -60,6 +62,7 @@ class Connecting implements ConnectionMemory {
       );
     } else {
       const { code, reason } = frame;
+      this.#endedThere = frame.number;
       if (code !== undefined) this.#refused = refusal(errorCode(code), `connectMemory: ${reason}`);
       memory.end(reason);
     }
@@ -87,7 +90,8 @@ class Connecting implements ConnectionMemory {
     const { address, exposer } = memory;
     this.#link.send({ type: 'memory', number, address, exposer, ...this.#terms.offered(number, address) });
     void memory.ended.then((reason) => {
-      if (this.#link.ended === undefined) this.#link.send({ type: 'memoryEnd', number, reason });
+      if (this.#link.ended === undefined && this.#endedThere !== number)
+        this.#link.send({ type: 'memoryEnd', number, reason });
     });
     return memory;
   }
