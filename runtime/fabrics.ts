@@ -25,6 +25,11 @@ export interface FabricRow {
   /** Native code carries it. */
   readonly needsAddon: boolean;
   /**
+   * The device of `openVerbsDevice` on which remote memory has its queue pair. Undefined for none: peers of
+   * `shm-fd` are not trusted and keep what they have mapped, so rights could not end.
+   */
+  readonly device: 'sim' | 'shm' | 'tcp' | 'verbs' | undefined;
+  /**
    * Whose default size of a slot it has: that of shared memory, or that of what has to be registered
    * (limits.ts).
    */
@@ -54,6 +59,7 @@ export const fabrics = {
     dials: 'nothing',
     hasDevice: false,
     needsAddon: true,
+    device: 'shm',
     slots: 'shared',
     isAlone: false,
     creditPool: false,
@@ -65,6 +71,7 @@ export const fabrics = {
     dials: 'path',
     hasDevice: false,
     needsAddon: true,
+    device: undefined,
     slots: 'shared',
     isAlone: true,
     creditPool: false,
@@ -76,6 +83,7 @@ export const fabrics = {
     dials: 'nothing',
     hasDevice: true,
     needsAddon: true,
+    device: 'verbs',
     slots: 'registered',
     isAlone: false,
     creditPool: true,
@@ -87,6 +95,7 @@ export const fabrics = {
     dials: 'hostPort',
     hasDevice: false,
     needsAddon: true,
+    device: 'tcp',
     slots: 'registered',
     isAlone: false,
     creditPool: false,
@@ -99,6 +108,7 @@ export const fabrics = {
     dials: 'nothing',
     hasDevice: false,
     needsAddon: true,
+    device: 'sim',
     slots: 'registered',
     isAlone: false,
     creditPool: false,
@@ -111,6 +121,7 @@ export const fabrics = {
     dials: 'nothing',
     hasDevice: false,
     needsAddon: false,
+    device: undefined,
     slots: 'registered',
     isAlone: false,
     creditPool: false,

@@ -142,6 +142,8 @@ export const quotaCallsPerSecond = { default: undefined, min: 1, max: 1_000_000_
 export const quotaBytesPerSecond = { default: undefined, min: 1, max: 1024 * GiB } as const;
 /** Of the arena, for large requests of one session: the smallest blocks have 4 KiB. */
 export const quotaArenaBytes = { default: undefined, min: 64 * KiB, max: 1024 * GiB } as const;
+/** Of memory that is exposed to an identity, over all of its sessions. */
+export const quotaExposedBytes = { default: undefined, min: 1, max: 1024 * GiB } as const;
 /** Identities without a session whose accounts are kept: coming back brings no new second's worth. */
 export const quotaAccountsClosed = 1_024;
 /**
@@ -183,6 +185,8 @@ export const fabricAddressBytes = 512;
 /** Of the proof that a queue pair is its sender's, and of what each side brings to its key without TLS. */
 export const bindingProofBytes = 32;
 export const bindingSecretBytes = 32;
+/** Names a side in handles of remote memory: random, so that a handle of another connection is noticed. */
+export const exposerBytes = 8;
 /** Fabrics named in a hello. */
 export const fabricsMax = 16;
 

@@ -134,6 +134,11 @@ export class ClientChannel
       : summaryOf(connection, connection.server, connection.server.claims);
   }
 
+  /** The connection that calls use now. */
+  get connection(): ClientLink | undefined {
+    return this.#connections.current;
+  }
+
   get addresses(): readonly AddressSummary[] {
     return this.#connections.summary;
   }

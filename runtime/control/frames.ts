@@ -9,6 +9,7 @@ import {
   bindingProofBytes,
   bindingSecretBytes,
   controlTextBytes,
+  exposerBytes,
   fabricAddressBytes,
   fabricsMax,
   inflight,
@@ -45,6 +46,8 @@ export const feature = {
   inlineEntries: 64,
   /** Can have a second session on the connection, in which the server makes the calls. */
   reverse: 128,
+  /** Knows the frames by which a client asks for a queue pair for remote memory. */
+  memory: 256,
 } as const;
 /** The features that this side has on every connection. */
 export const ownFeatures =
@@ -54,7 +57,8 @@ export const ownFeatures =
   feature.segments |
   feature.creditPool |
   feature.inlineEntries |
-  feature.reverse;
+  feature.reverse |
+  feature.memory;
 
 export interface PeerLimits {
   readonly inflightMax: number;
@@ -182,6 +186,29 @@ export type Unserve = {
   readonly code?: number;
   readonly now?: boolean;
 };
+/**
+ * Client: it asks for a queue pair for remote memory, and has the address of its own. `number` counts these
+ * frames of the connection; `exposer` stands for the client in handles of memory that it exposes.
+ */
+export type Memory = {
+  readonly type: 'memory';
+  readonly number: number;
+  readonly address: Uint8Array;
+  readonly proof?: Uint8Array;
+  readonly exposer: Uint8Array;
+};
+/** Server: is connecting to that queue pair; has the address of its own. */
+export type MemoryAccepted = Omit<Memory, 'type'> & { readonly type: 'memoryAccepted' };
+/**
+ * Either side: the queue pair for remote memory has ended, and with it the rights to all memory that was
+ * exposed through it. A server also refuses one in this way, with a status.
+ */
+export type MemoryEnd = {
+  readonly type: 'memoryEnd';
+  readonly number: number;
+  readonly reason: string;
+  readonly code?: number;
+};
 /** Either side: the session ends now. */
 export type Bye = { readonly type: 'bye'; readonly reason: string };
 /** Either side, to one with that feature, which answers with a pong at once. */
@@ -202,6 +229,9 @@ export type Frame =
   | Serving
   | Served
   | Unserve
+  | Memory
+  | MemoryAccepted
+  | MemoryEnd
   | Bye
   | Ping
   | Pong;
@@ -271,6 +301,13 @@ const limits = record({
   streamsMax: optional(integer(streams.min, streams.max)),
 });
 
+const memory = record({
+  number: count,
+  address: blob,
+  proof: optional(bytes(bindingProofBytes)),
+  exposer: bytes(exposerBytes),
+});
+
 const checks: Readonly<Record<FrameType, Check>> = {
   hello: record({
     magic: exactly(magic),
@@ -306,6 +343,9 @@ const checks: Readonly<Record<FrameType, Check>> = {
   serving: record({ number: count, address: blob, proof: optional(bytes(bindingProofBytes)) }),
   served: record({ number: count }),
   unserve: record({ number: count, reason: text, code: optional(integer(1, 16)), now: optional(flag) }),
+  memory,
+  memoryAccepted: memory,
+  memoryEnd: record({ number: count, reason: text, code: optional(integer(1, 16)) }),
   bye: record({ reason: text }),
   ping: record({}),
   pong: record({}),

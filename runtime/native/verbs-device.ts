@@ -18,6 +18,8 @@ export interface NativeOpenOptions {
   readonly lossPpm?: number;
   readonly duplicatePpm?: number;
   readonly host?: string;
+  /** tcp: the listener of a server accepts connections and hands them over, in place of a listener here. */
+  readonly handedOver?: boolean;
   readonly verbs?: VerbsOptions;
   readonly onDemand?: boolean;
 }
@@ -76,7 +78,17 @@ export interface NativeVerbsDevice {
   closeCq(cq: number): void;
   closeQp(qp: number): void;
   address(qp: number): Uint8Array | NativeRefusal;
-  connect(qp: number, blob: Uint8Array): NativeRefusal | undefined;
+  /**
+   * Begins to connect. `host` and `port` (or a path, without a port) replace what the address says about
+   * where to dial; `words` are those of NativeContext.connectSession.
+   */
+  connect(
+    qp: number,
+    address: Uint8Array,
+    host?: string,
+    port?: number,
+    words?: Uint8Array,
+  ): NativeRefusal | undefined;
   /** Returns the position in `states` (runtime/verbs/constants.ts), or -1. */
   state(qp: number): number;
   /** Returns why the queue pair went to ERR by itself; '' when nothing is known. */

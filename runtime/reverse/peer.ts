@@ -40,6 +40,7 @@ export class RpcPeer implements Peer {
       pings: false,
       answersGoaway: false,
       second: undefined,
+      memory: undefined,
     };
     this.channel = new ClientChannel(
       {

@@ -45,7 +45,7 @@ class RpcPeers extends EventEmitter<PeerEvents> implements Peers, CallingOwner {
   constructor(server: RpcServer) {
     super({ captureRejections: true });
     this.#server = server;
-    server.makeCallsBy((connection) => new Calling(connection, this));
+    server.features.calls = (connection) => new Calling(connection, this);
   }
 
   get all(): readonly RpcPeer[] {

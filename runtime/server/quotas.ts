@@ -36,6 +36,8 @@ export interface Quotas {
    * them; a larger response is sent alone.
    */
   arenaBytesMax?: number;
+  /** Bytes that may be exposed to it at a time, over all its sessions (`rdma-rpc/memory`). */
+  exposedBytesMax?: number;
 }
 
 /** Called for each connection when its identity is known. Returns undefined for no limits. */
@@ -46,6 +48,7 @@ const quotaRules: OptionRules = {
   callsPerSecondMax: { kind: 'integer', range: limits.quotaCallsPerSecond },
   bytesPerSecondMax: { kind: 'integer', range: limits.quotaBytesPerSecond },
   arenaBytesMax: { kind: 'integer', range: limits.quotaArenaBytes },
+  exposedBytesMax: { kind: 'integer', range: limits.quotaExposedBytes },
 };
 
 const named = (option: keyof Quotas): string => `(option quotas: ${option} of the server)`;
@@ -54,6 +57,7 @@ const named = (option: keyof Quotas): string => `(option quotas: ${option} of th
 export class Account {
   sessions = 0;
   limits: Quotas = {};
+  #exposedBytes = 0;
   #calls: TokenBucket | undefined;
   #bytes: TokenBucket | undefined;
 
@@ -82,6 +86,21 @@ export class Account {
     const bytes = this.#bytes;
     if (bytes === undefined || bytes.has(nowMs)) return undefined;
     return `this client has used up its ${bytes.perSecond} bytes a second ${named('bytesPerSecondMax')}`;
+  }
+
+  /** Counts memory that is exposed to it. Throws, and counts nothing, beyond its limit. */
+  expose(bytes: number): void {
+    const { exposedBytesMax = Infinity } = this.limits;
+    if (this.#exposedBytes + bytes > exposedBytesMax) {
+      const text = `${bytes} more bytes would be exposed to this client, which has ${this.#exposedBytes} of ${exposedBytesMax} ${named('exposedBytesMax')}`;
+      throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'no' });
+    }
+    this.#exposedBytes += bytes;
+  }
+
+  /** That memory is exposed no more. */
+  unexpose(bytes: number): void {
+    this.#exposedBytes -= bytes;
   }
 
   /** Counts sent or received bytes. */

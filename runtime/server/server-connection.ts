@@ -4,7 +4,16 @@
  * client's.
  */
 
-import { byeOfSession, controlText, type Frame, type Serve, type Unserve } from '../control/frames.ts';
+import {
+  byeOfSession,
+  controlText,
+  type Frame,
+  type Memory,
+  type MemoryEnd,
+  type Serve,
+  type Unserve,
+} from '../control/frames.ts';
+import type { MemoryTerms } from '../control/handshake/memory-terms.ts';
 import type { SecondSession } from '../control/handshake/second-session.ts';
 import type { Prepared } from '../control/handshake/session-setup.ts';
 import type { Link } from '../control/link.ts';
@@ -31,11 +40,32 @@ export interface ConnectionCalls {
   readonly open: boolean;
 }
 
-/** Status and text for a client that offers to serve in vain. */
+/** The queue pair for remote memory of a connection (memory/). */
+export interface ConnectionMemory {
+  /** The client asks for the queue pair, or ends it. */
+  onFrame(frame: Memory | MemoryEnd): void;
+  /** The connection has ended. */
+  end(reason: string): void;
+  /** True while memory is exposed, or operations are under way. */
+  readonly busy: boolean;
+}
+
+/** What the connections of a server have beside calls, created when a client asks for it. Set by reverse/ and memory/. */
+export interface ConnectionFeatures {
+  calls?: (connection: ServerConnection) => ConnectionCalls;
+  memory?: (connection: ServerConnection) => ConnectionMemory;
+}
+
+/** Status and text for a client that asks for one of them in vain. */
 const going = [Status.UNAVAILABLE, 'the connection is about to end'] as const;
 const noCalls = [
   Status.UNIMPLEMENTED,
   'this server makes no calls to its clients; it must call peersOf(server) first',
+] as const;
+
+const noMemory = [
+  Status.UNIMPLEMENTED,
+  'this server has no remote memory for its clients; it must call memoryOf(server) first',
 ] as const;
 
 /** How often idleness is checked within its time limit; that is cheaper than recording each call. */
@@ -54,9 +84,11 @@ export class ServerConnection {
    * For a second session, in which this side makes the calls; undefined when the client does not support it.
    */
   readonly second: SecondSession | undefined;
-  /** Creates the calls of the other direction when the client offers to serve for the first time. */
-  readonly #makeCalls: (connection: ServerConnection) => ConnectionCalls | undefined;
+  /** For remote memory; undefined when the client does not support it. */
+  readonly terms: MemoryTerms | undefined;
+  readonly #features: ConnectionFeatures;
   #calls: ConnectionCalls | undefined;
+  #memory: ConnectionMemory | undefined;
   #leaving = false;
   #onLeaving: ((calls: number) => void) | undefined;
   #notice: NodeJS.Timeout | undefined;
@@ -67,24 +99,37 @@ export class ServerConnection {
     link: Link,
     prepared: Prepared,
     second?: SecondSession,
-    makeCalls: (connection: ServerConnection) => ConnectionCalls | undefined = () => undefined,
+    terms?: MemoryTerms,
+    features: ConnectionFeatures = {},
   ) {
     this.session = session;
     this.link = link;
     this.prepared = prepared;
     this.second = second;
-    this.#makeCalls = makeCalls;
+    this.terms = terms;
+    this.#features = features;
   }
 
   /** Handles a frame after the handshake. Returns false when this frame is not allowed now. */
   take(frame: Frame): boolean {
     if (frame.type === 'leaving') return this.leaving(frame.calls);
+    if (frame.type === 'memory' || frame.type === 'memoryEnd') return this.#takeMemory(frame);
     if (frame.type !== 'serve' && frame.type !== 'unserve') return false;
-    if (frame.type === 'serve' && !this.#leaving) this.#calls ??= this.#makeCalls(this);
+    if (frame.type === 'serve' && !this.#leaving) this.#calls ??= this.#features.calls?.(this);
     if (this.#calls !== undefined) this.#calls.onFrame(frame);
     else if (frame.type === 'serve') {
       const [code, reason] = this.#leaving ? going : noCalls;
       this.link.send({ type: 'unserve', number: frame.number, reason, code });
+    }
+    return true;
+  }
+
+  #takeMemory(frame: Memory | MemoryEnd): boolean {
+    if (frame.type === 'memory' && !this.#leaving) this.#memory ??= this.#features.memory?.(this);
+    if (this.#memory !== undefined) this.#memory.onFrame(frame);
+    else if (frame.type === 'memory') {
+      const [code, reason] = this.#leaving ? going : noMemory;
+      this.link.send({ type: 'memoryEnd', number: frame.number, reason, code });
     }
     return true;
   }
@@ -148,6 +193,7 @@ export class ServerConnection {
   ended(reason: string): void {
     this.#stopTimers();
     this.#calls?.end(reason);
+    this.#memory?.end(reason);
     if (this.ready || this.used) this.link.close(reason, byeOfSession('server', reason));
   }
 
@@ -160,7 +206,7 @@ export class ServerConnection {
     let { requests } = this.session;
     let quiet = 0;
     const timer = setInterval(() => {
-      const busy = this.session.busy || this.#calls?.open === true;
+      const busy = this.session.busy || this.#calls?.open === true || this.#memory?.busy === true;
       const idle = requests === this.session.requests && !busy;
       requests = this.session.requests;
       quiet = idle ? quiet + 1 : 0;

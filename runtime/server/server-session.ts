@@ -60,6 +60,8 @@ export interface ServerSessionListener {
 export class ServerSession implements SessionOwner, CallOwner {
   readonly target: Target;
   readonly peer: KnownPeer;
+  /** What the client's identity has used of its quotas; undefined without quotas. */
+  readonly account: ConnectionAttempt['account'];
   /**
    * Creates the stream table when the first stream arrives, since most sessions have no streams. Undefined
    * when the session may have none.
@@ -107,6 +109,7 @@ export class ServerSession implements SessionOwner, CallOwner {
   ) {
     this.target = target;
     this.peer = peer;
+    this.account = account;
     this.#context = context;
     this.#handlers = handlers;
     this.#load = load;

@@ -10,6 +10,7 @@ import type { ServiceDefinition } from '../codec/types.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
 import { controlText, type Hello } from '../control/frames.ts';
 import { Handshakes } from '../control/handshake/handshakes.ts';
+import type { MemoryTerms } from '../control/handshake/memory-terms.ts';
 import { handshakeFailed, refusalOf } from '../control/handshake/refusal.ts';
 import type { SecondSession } from '../control/handshake/second-session.ts';
 import {
@@ -49,7 +50,7 @@ import { KeptContexts } from './kept-contexts.ts';
 import { Load } from './load.ts';
 import { whyNoClient } from './no-client.ts';
 import { PeerCounts } from './peer-counts.ts';
-import { type ConnectionCalls, ServerConnection } from './server-connection.ts';
+import { type ConnectionFeatures, ServerConnection } from './server-connection.ts';
 import { type ResolvedServerOptions, type ServerOptions, serverRules } from './server-options.ts';
 import { ServerSession, type ServerSessionListener } from './server-session.ts';
 import type { Server, ServiceScope } from './server-type.ts';
@@ -81,8 +82,7 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #contexts: KeptContexts;
   readonly #services: ServiceDefinition[] = [];
   readonly #authorization: Authorization | undefined;
-  /** Creates the calls to the client of a connection (reverse/). */
-  #makeCalls: ((connection: ServerConnection) => ConnectionCalls) | undefined;
+  readonly features: ConnectionFeatures = {};
   readonly #shutdownListeners: (() => void)[] = [];
   #shutdown: Promise<void> | undefined;
   #onLastSession: (() => void) | undefined;
@@ -238,11 +238,6 @@ export class RpcServer implements Server, ServerSessionListener {
       .finally(() => this.#handshakes.end(link));
   }
 
-  /** `make` creates the calls to the client of a connection when that client serves them. */
-  makeCallsBy(make: (connection: ServerConnection) => ConnectionCalls): void {
-    this.#makeCalls = make;
-  }
-
   /**
    * Throws or rejects when the peer may not call the method (option `authorize`). Returns undefined when it
    * may.
@@ -295,6 +290,7 @@ export class RpcServer implements Server, ServerSessionListener {
     prepared: Prepared,
     attempt: ConnectionAttempt,
     second: SecondSession | undefined,
+    memory: MemoryTerms | undefined,
   ): void {
     // Check again: other sessions may have been created during this handshake.
     this.#checkRoom();
@@ -303,9 +299,7 @@ export class RpcServer implements Server, ServerSessionListener {
     session.leasesEnd = this.#options.requestMemory === 'call';
     if (prepared.streamsMax > 0)
       session.makeParts = () => new ServerStreams(session.shared, prepared.streamsMax);
-    const connection = new ServerConnection(session, link, prepared, second, (each) =>
-      this.#makeCalls?.(each),
-    );
+    const connection = new ServerConnection(session, link, prepared, second, memory, this.features);
     attempt.connection = connection;
     this.#sessions.set(session, connection);
     this.#newest.set(link, connection);
@@ -343,7 +337,7 @@ export class RpcServer implements Server, ServerSessionListener {
       const turn = this.#handshakes.enter(link);
       return turn === undefined ? admitted() : turn.then(admitted);
     };
-    const attach: Attach = (prepared, _, second) => this.#attach(link, prepared, attempt, second);
+    const attach: Attach = (prepared, _, ...more) => this.#attach(link, prepared, attempt, ...more);
     const isOnly = (): boolean => this.#handshakes.size === 1;
     await new ServerHandshake(link, side, { admit, attach, isOnly }).run(attempt.address);
     this.#handshakes.succeed(link);

@@ -58,6 +58,10 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
   }
 
   ready(solicitedOnly = false): Promise<void> {
+    return this.wait(solicitedOnly, true);
+  }
+  /** As ready(). Keeps the process alive only with `keepsAlive`. */
+  wait(solicitedOnly: boolean, keepsAlive: boolean): Promise<void> {
     if (this.closed) return Promise.reject(new VerbsError('closed', `${this.name} is closed`));
     if (this.#waiting !== undefined) {
       if (this.#waiting.solicitedOnly && !solicitedOnly) this.#arm(this.#waiting.end, false);
@@ -65,6 +69,7 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
     }
     const { promise, resolve, reject } = withResolvers();
     const alive = setInterval(() => undefined, longestMs);
+    if (!keepsAlive) alive.unref();
     const end = (error?: Error): void => {
       this.#waiting = undefined;
       stopInterval(alive);

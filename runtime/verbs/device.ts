@@ -178,6 +178,16 @@ export function openDevice(name: SoftwareDevice | (string & {}), options: OpenOp
     own === undefined
       ? { fabric: 'verbs', onDemand, verbs: { ...verbs, device: name } }
       : { fabric: own, seed, lossPpm, duplicatePpm, host };
+  return openDeviceOf(name, given);
+}
+
+/** Returns whether the memory was allocated by a device of this thread. */
+export function isAllocated(device: Device, memory: ArrayBuffer): boolean {
+  return (device as OpenDevice).native.owns(new Uint8Array(memory));
+}
+
+/** Opens the device that native code knows by these options. `name` is for its texts. */
+export function openDeviceOf(name: string, given: NativeOpenOptions): Device {
   try {
     return new OpenDevice(name, loadNative().openVerbsDevice(given));
   } catch (cause) {

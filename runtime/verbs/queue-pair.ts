@@ -60,6 +60,14 @@ export interface QueuePair extends Disposable {
   close(): void;
 }
 
+/** Where to dial, when the address does not say it, and the words with which both sides begin. */
+export interface Way {
+  /** A host, with its port; or the path of a unix socket. */
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+  readonly words?: Uint8Array | undefined;
+}
+
 /**
  * How long a connection attempt waits where the completion queue is full of completions that nobody polls.
  */
@@ -108,10 +116,14 @@ export class OpenQueuePair extends Resource implements QueuePair {
   }
 
   connect(address: Uint8Array): Promise<void> {
-    return this.#join('connect', address);
+    return this.#join('connect', address, {});
   }
   accept(address: Uint8Array): Promise<void> {
-    return this.#join('accept', address);
+    return this.#join('accept', address, {});
+  }
+  /** Does `connect` or `accept`, whichever its role is, in a way that the sideband of a session knows. */
+  joinBy(way: Way, address: Uint8Array): Promise<void> {
+    return this.#join(this.#role, address, way);
   }
 
   post(batch: SendBatch): void {
@@ -162,7 +174,7 @@ export class OpenQueuePair extends Resource implements QueuePair {
     if (refusal !== undefined) throw errorOf(`${call} of ${this.name}`, refusal);
   }
 
-  async #join(call: 'connect' | 'accept', address: Uint8Array): Promise<void> {
+  async #join(call: 'connect' | 'accept', address: Uint8Array, way: Way): Promise<void> {
     if (!(address instanceof Uint8Array))
       throw new TypeError(`${call}(address): takes the peer's Uint8Array`);
     this.check();
@@ -174,7 +186,8 @@ export class OpenQueuePair extends Resource implements QueuePair {
     }
     if (this.state !== 'INIT')
       throw new VerbsError('state', `${call} of ${this.name}: it is in ${this.state}, and not in INIT`);
-    const refusal = this.#native.connect(this.#number, address);
+    const { host, port, words } = way;
+    const refusal = this.#native.connect(this.#number, address, host, port, words);
     if (refusal !== undefined) throw errorOf(`${call} of ${this.name}`, refusal);
     while (this.#stateNow() === 'RTR') {
       if (!this.#cq.drive()) await new Promise((resolve) => setTimeout(resolve, fullQueueMs));

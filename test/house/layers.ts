@@ -36,7 +36,11 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('core', 'codec', 'clock limits native/native'),
   part('loopback', 'core', 'clock limits native/native'),
   part('boundary', 'loopback core codec', 'clock native/event-row fabrics limits native/native'),
-  part('control', 'boundary core codec', 'clock fabrics limits native/native security-levels'),
+  part(
+    'control',
+    'boundary core codec',
+    'clock fabrics limits native/native native/verbs-device security-levels',
+  ),
   part('stream', 'boundary core codec', 'limits native/native'),
   part('client', 'stream control boundary core codec', 'clock fabrics limits native/native'),
   part('server', 'stream control boundary core codec', 'clock fabrics limits native/native'),
@@ -57,6 +61,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('identity/spiffe', 'adapters/grpc client control core codec', 'clock'),
   part('identity/kubernetes', 'client server core', ''),
   part('reverse', 'client server control boundary core codec', 'limits'),
+  part('memory', 'client server control verbs core codec', 'limits native/verbs-device'),
   {
     files: /^runtime\/(index|in-process)\.ts$/,
     mayUse: /^runtime\/((client|server|control|core|codec)\/|(fabrics|native\/native|in-process)\.ts$)/,

@@ -71,6 +71,7 @@ test('limits stand in one file, or beside the feature that has them; each says i
     'runtime/codec/limits.ts',
     'runtime/control/verbs-limits.ts',
     'runtime/limits.ts',
+    'runtime/memory/limits.ts',
     'runtime/reverse/limits.ts',
     'runtime/services/limits.ts',
     'runtime/socket/limits.ts',

@@ -36,6 +36,7 @@ const REWRITTEN = [
   'runtime/details',
   'runtime/identity',
   'runtime/loopback',
+  'runtime/memory',
   'runtime/msgpack',
   'runtime/native',
   'runtime/reverse',

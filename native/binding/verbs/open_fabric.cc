@@ -38,7 +38,7 @@ std::shared_ptr<OpenFabric> OpenFabric::open(const OpenOptions& options, std::st
     open->device_ = fabric::open_shm_device({}, error);
   } else if (options.fabric == "tcp") {
     fabric::TcpOptions tcp;
-    if (!options.host.empty()) tcp.host = options.host;
+    if (!options.host.empty() || options.handed_over) tcp.host = options.host;
     open->device_ = fabric::open_tcp_device(tcp, error);
   } else {
     open->device_ = fabric::open_verbs_device(options.verbs, error);

@@ -1,4 +1,5 @@
-// Opens the device that `rdma-rpc/verbs` asks for by name. On the JS thread.
+// Opens the device that `rdma-rpc/verbs` asks for by name, or that remote memory of a session needs. On the JS
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,8 @@ struct OpenOptions {
   std::uint64_t seed = 1;
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0;
   std::string host;  ///< tcp: where to accept connections
+  /// tcp: another part of the process accepts them and hands them over (fabric/acceptor.h).
+  bool handed_over = false;
   fabric::VerbsOptions verbs;
 };
 

@@ -5,8 +5,10 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "binding/objects/engine_options.h"
 #include "binding/objects/given.h"
@@ -71,6 +73,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     if (given.Get("lossPpm").IsNumber()) options.loss_ppm = u32(given, "lossPpm");
     if (given.Get("duplicatePpm").IsNumber()) options.duplicate_ppm = u32(given, "duplicatePpm");
     if (given.Get("host").IsString()) options.host = given.Get("host").As<Napi::String>().Utf8Value();
+    options.handed_over = given.Get("handedOver").ToBoolean();
     options.verbs = read_verbs(given.Get("verbs"));
     options.verbs.on_demand = given.Get("onDemand").ToBoolean();
     const LoopKind loop = given.Get("loop").IsString() ? LoopKind::thread : LoopKind::libuv;
@@ -268,11 +271,18 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     if (found == nullptr) return told(info.Env(), closed());
     return own_address(info.Env(), found->on_device().local_address());
   }
+  /// connect(queue pair, address of the peer, host or path, port, first words): the last three as for
+  /// connectSession().
   Napi::Value connect(const Napi::CallbackInfo& info) {
     checked::QueuePair* found = qp(info);
     if (found == nullptr) return told(info.Env(), closed());
-    const std::span<std::byte> blob = bytes_of(info[1]);
-    std::string why = found->on_device().connect(blob);
+    std::string why;
+    const std::vector<std::byte> address = read_peer_address(info, &why);
+    const std::optional<fabric::FirstWords> words = read_first_words(info, &why);
+    if (why.empty()) {
+      if (words) found->on_device().set_first_words(*words);
+      why = found->on_device().connect(address);
+    }
     return told(info.Env(), why.empty() ? Refusal() : refuse(Cause::refused, std::move(why)));
   }
   /// The state by its number in QpState, or -1 for a closed queue pair.

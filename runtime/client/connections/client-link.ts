@@ -8,6 +8,8 @@ import {
   byeOfSession,
   controlText,
   type Frame,
+  type MemoryAccepted,
+  type MemoryEnd,
   type Served,
   type Serving,
   type Unserve,
@@ -44,6 +46,13 @@ export interface ConnectionServing {
   end(reason: string): void;
 }
 
+/** The queue pair for remote memory of a connection (memory/). */
+export interface ConnectionMemory {
+  onFrame(frame: MemoryAccepted | MemoryEnd): void;
+  /** The connection has ended. */
+  end(reason: string): void;
+}
+
 /** Returns the reason for a frame other than bye that ends the connection. */
 function ending(frame: Frame): string {
   return frame.type === 'refusal' ? frame.message : `the server sent an unexpected ${frame.type}`;
@@ -58,6 +67,8 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   readonly #waiting: { readonly size: number };
   /** Undefined when this side serves no calls on the connection. */
   #serving: ConnectionServing | undefined;
+  /** The queue pair for remote memory; undefined without one. */
+  memory: ConnectionMemory | undefined;
   #streams: ClientStreams | undefined;
   #draining = false;
   #down = false;
@@ -87,6 +98,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.session.tally.consecutiveErrorsMax = consecutiveErrorsMax;
     link.onEnd = (reason) => {
       this.#serving?.end(reason);
+      this.memory?.end(reason);
       if (this.#down) return;
       this.lost();
       connection.context.sessions.close(connection.target.session, reason);
@@ -167,7 +179,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#closeDrained();
   }
 
-  /** Frames of the second session are passed to it. */
+  /** Sends a frame of the second session, or of remote memory. */
   send(frame: Frame): void {
     this.#link.send(frame);
   }
@@ -263,6 +275,9 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     } else if (frame.type === 'serving' || frame.type === 'served' || frame.type === 'unserve') {
       // The frame has crossed the end of the second session and is dropped.
       this.#serving?.onFrame(frame);
+    } else if (frame.type === 'memoryAccepted' || frame.type === 'memoryEnd') {
+      // Without an owner, the frame has crossed the end of the queue pair and is dropped.
+      this.memory?.onFrame(frame);
     } else if (frame.type === 'bye') {
       // A peer that sent `bye` no longer reads.
       this.#said = frame.reason;

@@ -176,6 +176,11 @@ export class Binding {
     return this.#attempt('reverse', number, fabric);
   }
 
+  /** Returns the keys of a queue pair for remote memory. `number` counts the memory frames from 0. */
+  memory(number: number, fabric: string): BoundAttempt {
+    return this.#attempt('memory', number, fabric);
+  }
+
   #attempt(kind: string, number: number, fabric: string): BoundAttempt {
     return new BoundAttempt(hkdf(this.#key, '', joined([kind, String(number), fabric])));
   }

@@ -42,6 +42,7 @@ import { type Dial, dialledPath } from '../socket/dial.ts';
 import { onlyUnix } from '../socket/handoff.ts';
 import { type Binding, type BoundAttempt, bindingOf, bindingOffer, checkProof } from './binding.ts';
 import { FabricReasons } from './fabric-reasons.ts';
+import { MemoryTerms } from './memory-terms.ts';
 import { SecondSession } from './second-session.ts';
 import {
   discardSession,
@@ -62,6 +63,8 @@ export interface Connection extends Prepared {
    * For a second session in which the server makes the calls; undefined when the server does not support it.
    */
   readonly second: SecondSession | undefined;
+  /** For remote memory; undefined when the server does not support it. */
+  readonly memory: MemoryTerms | undefined;
 }
 
 /** The results of hello and welcome. */
@@ -217,6 +220,7 @@ export class ClientHandshake {
         cipher,
         binding,
       }),
+      memory: MemoryTerms.of({ side, fabric, features, cipher, binding }),
     };
   }
 

@@ -42,6 +42,7 @@ import {
   commonCipher,
 } from './binding.ts';
 import { FabricReasons } from './fabric-reasons.ts';
+import { MemoryTerms } from './memory-terms.ts';
 import { common, withoutFor } from './offered-fabrics.ts';
 import { SecondSession } from './second-session.ts';
 import {
@@ -61,10 +62,15 @@ export type Admit = (hello: Hello) => Promise<void> | undefined;
 
 /**
  * Attaches the session to its owner, before the first request can arrive. Throws to refuse the client.
- * `second` is for a session in which this side makes the calls; undefined when the client does not support
- * it.
+ * `second` is for a session in which this side makes the calls, `memory` for remote memory; each is undefined
+ * when the client does not support it.
  */
-export type Attach = (prepared: Prepared, hello: Hello, second: SecondSession | undefined) => void;
+export type Attach = (
+  prepared: Prepared,
+  hello: Hello,
+  second: SecondSession | undefined,
+  memory: MemoryTerms | undefined,
+) => void;
 
 function message(error: unknown): string {
   return controlText(textOf(error));
@@ -253,6 +259,10 @@ export class ServerHandshake {
     });
   }
 
+  #memory({ hello, cipher, binding }: Agreed, fabric: FabricName): MemoryTerms | undefined {
+    return MemoryTerms.of({ side: this.#side, fabric, features: hello.features, cipher, binding });
+  }
+
   /** Creates the session that the client will probably ask for first. */
   #prepareAhead(agreed: Agreed): void {
     const { hello, fabrics, binding } = agreed;
@@ -295,7 +305,7 @@ export class ServerHandshake {
     }
     // Attach the owner first: the client may send its first request with or before `ready`.
     try {
-      this.#owner.attach(prepared, agreed.hello, this.#second(agreed, fabric));
+      this.#owner.attach(prepared, agreed.hello, this.#second(agreed, fabric), this.#memory(agreed, fabric));
     } catch (error) {
       discardSession(prepared, message(error));
       throw error;

@@ -1,0 +1,127 @@
+/**
+ * A client that keeps no rule of remote memory: it answers nothing, and posts what it likes with keys that it has
+ * learned, checked by nobody on its own side.
+ */
+import type { Channel } from 'rdma-rpc';
+import type { Exposure } from 'rdma-rpc/memory';
+import { clientChannel } from '../../runtime/client/channel.ts';
+import type { Frame } from '../../runtime/control/frames.ts';
+import { MemoryQueue, type Operation, type Posted } from '../../runtime/memory/queue.ts';
+import { Kind, type Message } from '../../runtime/memory/wire.ts';
+import type { SendBatch } from '../../runtime/verbs/batches.ts';
+import { Access } from '../../runtime/verbs/constants.ts';
+import type { MemoryRegion } from '../../runtime/verbs/memory-region.ts';
+
+/** Adds a request to the batch. */
+type Add = (batch: SendBatch, wrId: number, flags: number) => void;
+
+export class Hostile {
+  /** Messages that have arrived. */
+  readonly messages: Required<Message>[] = [];
+  readonly ended: Promise<string>;
+  /** Requests that have completed with success. */
+  completed = 0;
+  readonly local: MemoryRegion;
+  readonly queue: MemoryQueue;
+  #heard: (() => void)[] = [];
+
+  private constructor(queue: (owner: Hostile, end: (reason: string) => void) => MemoryQueue) {
+    let end!: (reason: string) => void;
+    this.ended = new Promise((resolve) => {
+      end = resolve;
+    });
+    this.queue = queue(this, end);
+    const { pd } = this.queue;
+    this.local = pd.regMr(pd.allocBuffer(65_536), Access.localWrite);
+  }
+
+  /** Takes the place of connectMemory() on a channel that is connected. `number` counts its queue pairs. */
+  static async connect(channel: Channel, number = 0): Promise<Hostile> {
+    const link = clientChannel('test', channel).connection!;
+    const terms = link.connection.memory!;
+    const hostile = new Hostile((self, end) => {
+      const onMessage = (message: Required<Message>): void => self.#onMessage(message);
+      return new MemoryQueue(terms.device, 'connect', { onMessage, onEnd: end });
+    });
+    const { queue } = hostile;
+    const { address } = queue;
+    const accepted = await new Promise<Frame>((resolve) => {
+      link.memory = { onFrame: resolve, end: (reason) => queue.end(reason) };
+      const proof = terms.offered(number, address);
+      link.send({ type: 'memory', number, address, exposer: new Uint8Array(8), ...proof });
+    });
+    if (accepted.type !== 'memoryAccepted') throw new Error(`${accepted.type} instead of memoryAccepted`);
+    const { through, words } = terms.joining(number, address, accepted.address);
+    const [host, port] =
+      through === undefined ? [] : 'path' in through ? [through.path] : [through.host, through.port];
+    await queue.join({ host, port, words }, accepted.address);
+    return hostile;
+  }
+
+  /** Sends a message and waits for one of that kind. */
+  async ask(message: Message, kind: Kind): Promise<Required<Message>> {
+    this.queue.say(message);
+    for (;;) {
+      const found = this.messages.find((each) => each.kind === kind && each.id === message.id);
+      if (found !== undefined) return found;
+      await new Promise<void>((resolve) => this.#heard.push(resolve));
+    }
+  }
+  /** Learns address and key of memory that is exposed to this client. */
+  async open({ handle }: Exposure): Promise<Required<Message>> {
+    if (!this.messages.some(({ kind }) => kind === Kind.hello)) await this.hello();
+    return this.ask({ kind: Kind.open, id: handle.id }, Kind.opened);
+  }
+  async hello(): Promise<void> {
+    await this.ask({ kind: Kind.hello, id: 0 }, Kind.hello);
+  }
+
+  /** Posts requests as they are, all at once. */
+  post(...adds: Add[]): void {
+    for (const add of adds) this.queue.begin(this.#operation(add));
+  }
+  write(key: number, address: number, byteLength = 8): Add {
+    return (batch, wrId, flags) => batch.write(wrId, address, key, flags).sge(this.local, 0, byteLength);
+  }
+  read(key: number, address: number, byteLength = 8): Add {
+    return (batch, wrId, flags) => batch.read(wrId, address, key, flags).sge(this.local, 0, byteLength);
+  }
+  fetchAdd(key: number, address: number): Add {
+    return (batch, wrId, flags) => batch.fetchAdd(wrId, address, key, 1n, flags).sge(this.local, 0, 8);
+  }
+
+  close(): void {
+    this.queue.end('the test is over');
+  }
+
+  #operation(add: Add): Operation {
+    let isPosted = false;
+    const posted: Posted = {
+      bytes: 0,
+      order: 'message',
+      done: () => {
+        ++this.completed;
+        this.queue.finish(operation);
+      },
+    };
+    const operation: Operation = {
+      order: 'read',
+      refused: () => undefined,
+      add: (batch, wrId, flags) => {
+        add(batch, wrId, flags);
+        isPosted = true;
+        return posted;
+      },
+      get isPosted() {
+        return isPosted;
+      },
+      fail: () => this.queue.finish(operation),
+    };
+    return operation;
+  }
+
+  #onMessage(message: Required<Message>): void {
+    this.messages.push(message);
+    for (const each of this.#heard.splice(0)) each();
+  }
+}
