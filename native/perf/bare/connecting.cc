@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fabric/address_handle.h"
 #include "perf/bare/endpoint.h"
 
 namespace rdma_rpc::perf::bare {
@@ -12,6 +13,11 @@ constexpr std::uint8_t kHopLimit = 64;
 constexpr std::uint8_t kAckTimeout = 14, kRetries = 6;
 /// A peer without a posted receive is retried without limit, every 0.64 ms.
 constexpr std::uint8_t kRnrRetries = 7, kRnrTimer = 12;
+/// ::ffff:239.112.101.114 and ff15::7065:7266, groups of the local site.
+constexpr std::array<std::uint8_t, 16> kIpv4Group{0, 0, 0,    0,    0,   0,   0,   0,
+                                                  0, 0, 0xff, 0xff, 239, 112, 101, 114};
+constexpr std::array<std::uint8_t, 16> kIpv6Group{0xff, 0x15, 0, 0, 0,    0,    0,    0,
+                                                  0,    0,    0, 0, 0x70, 0x65, 0x72, 0x66};
 
 }  // namespace
 
@@ -79,9 +85,30 @@ std::string BareEndpoint::move_to_rtr(Queue& queue, const Address& peer) {
     return std::string("the peer's GID cannot be reached from ") + limits_.device + ": " +
            std::strerror(error) + " (--gid-index; is it in another subnet, without a route?)";
   if (transport_ != Transport::ud) return {};
+  if (multicast_) return join_group(queue, attr.ah_attr);
   queue.peer.reset(ibv_create_ah(pd_.get(), &attr.ah_attr));
   queue.peer_qp_num = peer.qp_num;
   return queue.peer == nullptr ? "the peer's GID cannot be reached (--gid-index)" : std::string();
+}
+
+/// Attaches the queue pair to the group, and makes the handle by which datagrams go there. Ethernet switches
+/// pass the packets on; a group on InfiniBand would need the subnet manager.
+std::string BareEndpoint::join_group(Queue& queue, ibv_ah_attr path) {
+  if (path.is_global == 0) return "multicast on InfiniBand needs the subnet manager, which perf does not ask";
+  union ibv_gid group {};
+  const auto& own = port_.address.gid;
+  constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  if (std::equal(kMapped.begin(), kMapped.end(), own.begin()))
+    std::memcpy(group.raw, kIpv4Group.data(), kIpv4Group.size());
+  else
+    std::memcpy(group.raw, kIpv6Group.data(), kIpv6Group.size());
+  if (const int error = ibv_attach_mcast(queue.qp.get(), &group, 0); error != 0)
+    return std::string("the queue pair cannot join a multicast group: ") + std::strerror(error);
+  group_ = group;
+  path.grh.dgid = group;
+  queue.peer.reset(ibv_create_ah(pd_.get(), &path));
+  queue.peer_qp_num = fabric::kMulticastQpn;
+  return queue.peer == nullptr ? "the multicast group cannot be reached (--gid-index)" : std::string();
 }
 
 std::string BareEndpoint::move_to_rts(Queue& queue, const Address& peer) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -72,6 +73,46 @@ class Damaged final : public Endpoint {
   std::function<void()> before_sleep_;
 };
 
+/// Has shared receives where the fabric has none, as far as the loops can see: a receive that is posted for a
+/// queue pair takes a message of the next one.
+class Crossed final : public Endpoint {
+ public:
+  Crossed(std::unique_ptr<Endpoint> inner, std::uint32_t queue_pairs)
+      : inner_(std::move(inner)), queue_pairs_(queue_pairs) {}
+
+  const Limits& limits() const override { return inner_->limits(); }
+  std::byte* data() override { return inner_->data(); }
+  Memory memory() const override { return inner_->memory(); }
+  std::vector<std::byte> address(std::uint32_t i) const override { return inner_->address(i); }
+  std::string connect(std::uint32_t i, std::span<const std::byte> peer) override {
+    return inner_->connect(i, peer);
+  }
+  std::string reach(const Memory& peer) override { return inner_->reach(peer); }
+  bool is_connected(std::uint32_t i) const override { return inner_->is_connected(i); }
+  std::string error(std::uint32_t i) const override { return inner_->error(i); }
+  std::size_t post(std::uint32_t i, std::span<const Request> requests) override {
+    return inner_->post(i, requests);
+  }
+  bool post_receive(std::uint32_t i, std::uint64_t id, std::uint64_t to, std::uint32_t length) override {
+    const std::uint32_t other = (i + 1) % queue_pairs_;
+    came_on_[id] = other;
+    return inner_->post_receive(other, id, to, length);
+  }
+  std::size_t poll(std::span<Completion> out) override {
+    const std::size_t count = inner_->poll(out);
+    for (Completion& each : out.first(count)) each.queue_pair = each.received ? came_on_.at(each.id) : 0;
+    return count;
+  }
+  bool arm() override { return inner_->arm(); }
+  void acknowledge() override { inner_->acknowledge(); }
+  int fd() const override { return inner_->fd(); }
+
+ private:
+  std::unique_ptr<Endpoint> inner_;
+  const std::uint32_t queue_pairs_;
+  std::map<std::uint64_t, std::uint32_t> came_on_;  ///< by the id of the receive
+};
+
 std::shared_ptr<fabric::Device> open_device(const std::string& name, std::string* error) {
   return name == "shm" ? fabric::open_shm_device({}, error) : fabric::open_tcp_device({}, error);
 }
@@ -89,8 +130,12 @@ class Loops : public testing::TestWithParam<const char*> {
     std::string error;
     auto device = open_device(GetParam(), &error);
     EXPECT_NE(device, nullptr) << error;
-    auto endpoint = make_fabric_endpoint(device, Pair::needs(options), &error);
+    EndpointOptions needs = Pair::needs(options);
+    needs.shared_receives = false;  // neither fabric has them
+    auto endpoint = make_fabric_endpoint(device, needs, &error);
     EXPECT_NE(endpoint, nullptr) << error;
+    if (options.shared_receives)
+      endpoint = std::make_unique<Crossed>(std::move(endpoint), options.queue_pairs);
     auto wrapped = std::make_unique<Damaged>(std::move(endpoint));
     *damaged = wrapped.get();
     auto pair = Pair::open(std::move(wrapped), options, &error);
@@ -116,6 +161,9 @@ class Loops : public testing::TestWithParam<const char*> {
     EXPECT_EQ(other.get(), "");
     return ends;
   }
+
+  /// Three queue pairs, both ways.
+  void move_all(bool shared_receives);
 
   /// Both sides of a step that the client measures, as the command runs it.
   std::pair<Outcome, Outcome> run(Ends& ends, Step step) {
@@ -180,6 +228,19 @@ TEST_P(Loops, CarryEveryMessageWholeInBothMeasures) {
         EXPECT_EQ(server.received, verb == Verb::send || (verb == Verb::write && latency) ? kMessages : 0U);
         if (verb == Verb::write && !latency) break;  // check_written() counts from the first step
       }
+    }
+  }
+}
+
+TEST_P(Loops, AtomicsFindWhatEarlierOnesHaveLeft) {
+  Ends ends = connected(validating(64));
+  for (const Verb verb : {Verb::fetch_add, Verb::compare_swap, Verb::fetch_add}) {
+    for (const bool latency : {true, false}) {
+      const auto [client, server] =
+          run(ends, {.verb = verb, .latency = latency, .bytes = 8, .messages = kMessages});
+      EXPECT_EQ(client.error + server.error, "");
+      EXPECT_EQ(client.messages, kMessages);
+      EXPECT_EQ(client.corrupt, 0u) << client.first_corrupt;
     }
   }
 }
@@ -329,9 +390,13 @@ TEST_P(Loops, AnotherSeedIsNotTheSameData) {
   EXPECT_EQ(answered.corrupt, 20u);
 }
 
-TEST_P(Loops, ManyQueuePairsBothWaysAndEventsMoveAll) {
+TEST_P(Loops, ManyQueuePairsBothWaysAndEventsMoveAll) { move_all(false); }
+TEST_P(Loops, ReceivesOfOneQueuePairTakeMessagesOfAnother) { move_all(true); }
+
+void Loops::move_all(bool shared_receives) {
   PairOptions options = validating(1000);
   options.queue_pairs = 3;
+  options.shared_receives = shared_receives;
   Ends ends = connected(options);
   const Step step{.verb = Verb::send,
                   .latency = false,
