@@ -70,18 +70,18 @@ test.each([1, 2, 3, 4, 5])('no GET returns parts of two PUTs: schedule %d', asyn
   await withFarm('sim', async (client, farm) => {
     const below = random(seed);
     const keys = ['a', 'b', 'c'];
-    const valueOf = (key: string, n: number): Buffer => Buffer.from(`${key}${n};`.repeat(30));
+    const textOf = (key: string, n: number): Buffer => Buffer.from(`${key}${n};`.repeat(30));
     /** Per key: the PUT under way, and the numbers of the last one that has ended and that has begun. */
     const state = new Map(
       keys.map((key) => [key, { steps: undefined as Generator<void> | undefined, ended: 0, begun: 0 }]),
     );
-    for (const key of keys) for (const _ of farm.table.put(key, valueOf(key, 0)));
+    for (const key of keys) for (const _ of farm.table.put(key, textOf(key, 0)));
     let checked = 0;
     const check = async (key: string): Promise<void> => {
       const { ended } = state.get(key)!;
       const value = Buffer.from((await client.get(key))!).toString();
       const n = Number(/^[abc](\d+);/.exec(value)?.[1]);
-      expect(value).toBe(valueOf(key, n).toString());
+      expect(value).toBe(textOf(key, n).toString());
       // Not older than what had been written before, and not from the future.
       expect(n).toBeGreaterThanOrEqual(ended);
       expect(n).toBeLessThanOrEqual(state.get(key)!.begun);
@@ -91,9 +91,10 @@ test.each([1, 2, 3, 4, 5])('no GET returns parts of two PUTs: schedule %d', asyn
     for (let i = 0; i < 3000; ++i) {
       const key = keys[below(keys.length)]!;
       const at = state.get(key)!;
-      if (below(8) === 0) gets.push(check(key));
-      else if (below(8) === 0) await new Promise((resolve) => setImmediate(resolve));
-      else if (at.steps === undefined) at.steps = farm.table.put(key, valueOf(key, ++at.begun));
+      const action = below(16);
+      if (action < 2) gets.push(check(key));
+      else if (action < 4) await new Promise((resolve) => setImmediate(resolve));
+      else if (at.steps === undefined) at.steps = farm.table.put(key, textOf(key, ++at.begun));
       else if (at.steps.next().done === true) {
         at.steps = undefined;
         at.ended = at.begun;
