@@ -11,7 +11,9 @@
 
 namespace rdma_rpc::checked {
 
-/// Columns of a work request of a send queue. Its scatter/gather entries follow the header.
+/// Columns of a work request of a send queue. Its scatter/gather entries follow the header. A bind has its
+/// window in `ah`, its range in `remote_addr` and in the two columns of `compare`, its region's lkey in `rkey`
+/// and its rights in `swap_low`.
 namespace send_record {
 inline constexpr std::size_t wr_id = 0, opcode = 1, flags = 2, sges = 3, remote_addr = 4, rkey = 5, imm = 6,
                              invalidate_rkey = 7, compare_high = 8, compare_low = 9, swap_high = 10,

@@ -26,6 +26,7 @@ export { VerbsError, type VerbsErrorCode } from './errors.ts';
 export type { DeviceEvent } from './events.ts';
 export { type DeviceInfo, listDevices } from './list.ts';
 export type { MemoryRegion, Registrable } from './memory-region.ts';
+export type { MemoryWindow } from './memory-window.ts';
 export type { ProtectionDomain, QueuePairOptions } from './protection-domain.ts';
 export type { QueuePair } from './queue-pair.ts';
 export type { SharedReceiveQueue } from './shared-receives.ts';
