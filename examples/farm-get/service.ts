@@ -22,8 +22,8 @@ export interface Farm extends Disposable {
 }
 
 /**
- * A READ has no completion at this side. But this process must wait for one: on tcp it does the work of its
- * device while it waits.
+ * A READ has no completion at this side, so a server waits for none. But on tcp the process does the work of
+ * its device, and does it while it waits.
  */
 async function serve(cq: CompletionQueue): Promise<void> {
   for await (const _ of cq);
@@ -37,7 +37,7 @@ export function openFarm({ device: name, open = {}, slots, valueMax }: FarmOptio
   const mr = pd.regMr(pd.allocBuffer(slots * objectBytes(valueMax)), Access.localWrite | Access.remoteRead);
   const table = new Table(mr.bytes, valueMax);
   const clients: QueuePair[] = [];
-  void serve(cq);
+  if (name === 'tcp') void serve(cq);
   return {
     table,
     handlers: {

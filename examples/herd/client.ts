@@ -153,6 +153,8 @@ export class HerdClient implements Disposable {
   }
 
   #repeat(): void {
+    // Nothing is lost over rc, and a second answer would find no receive.
+    if (this.#options.ways === 'rc') return;
     const now = Date.now();
     for (const [slot, waiting] of this.#waiting.entries()) {
       if (waiting === undefined || now - waiting.since < this.#options.retryMs) continue;

@@ -41,8 +41,8 @@ const answerBytes = answerHeadBytes + valueMax;
 /** Answers are sent from a ring; one in so many asks for a completion, so that its memory can be used again. */
 const ringAnswers = 64;
 const signalEvery = 16;
-/** Number of scans in vain before the event loop has its turn. */
-const scansPerTurn = 100;
+/** Number of scans before the event loop has its turn. */
+const scansPerTurn = 32;
 
 /** A slot of the request memory, and what has come of its last request. */
 interface Slot {
@@ -137,9 +137,9 @@ export class HerdServer implements Disposable {
 
   /** Polls for requests until the server is closed. This takes a CPU for itself, as in HERD. */
   async run(): Promise<void> {
-    for (let vain = 0; !this.#device.closed; ) {
-      vain = this.poll() > 0 ? 0 : vain + 1;
-      if (vain % scansPerTurn === 0) await new Promise((resolve) => setImmediate(resolve));
+    for (let scans = 1; !this.#device.closed; ++scans) {
+      this.poll();
+      if (scans % scansPerTurn === 0) await new Promise((resolve) => setImmediate(resolve));
     }
   }
 

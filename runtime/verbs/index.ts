@@ -5,7 +5,13 @@
  * call: a wrong one throws, and neither crashes nor corrupts memory.
  */
 
-export type { VerbsCapabilities, VerbsGid, VerbsPort } from '../native/native.ts';
+export type {
+  VerbsCapabilities,
+  VerbsDetails,
+  VerbsGid,
+  VerbsPort,
+  VerbsPortDetails,
+} from '../native/native.ts';
 export type { AddressHandle, AddressOptions } from './address-handle.ts';
 export { RecvBatch, SendBatch } from './batches.ts';
 export type { CompletionQueue } from './completion-queue.ts';
@@ -24,7 +30,7 @@ export {
 export { type Device, type OpenOptions, openDevice, type SoftwareDevice } from './device.ts';
 export { VerbsError, type VerbsErrorCode } from './errors.ts';
 export type { DeviceEvent } from './events.ts';
-export { type DeviceInfo, listDevices } from './list.ts';
+export { type DeviceInfo, listDevices, queryDevice } from './list.ts';
 export type { MemoryRegion, Registrable } from './memory-region.ts';
 export type { MemoryWindow } from './memory-window.ts';
 export type { ProtectionDomain, QueuePairOptions } from './protection-domain.ts';
