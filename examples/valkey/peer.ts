@@ -82,6 +82,9 @@ export async function servePeer(stream: Duplex, values = new Map<string, Buffer>
       for (const words of requests.take(chunk as Buffer)) {
         ++served;
         stream.write(answer(words));
+        if (words[0]?.toString().toUpperCase() !== 'QUIT') continue;
+        stream.end();
+        return served;
       }
     }
   } catch (error) {

@@ -66,6 +66,8 @@ export class RdmaStream extends Duplex {
   #pending: { chunk: Buffer; callback: (error?: Error | null) => void } | undefined;
   #wantsData = false;
   #greets = false;
+  /** The connection has ended, from either side. */
+  #over = false;
   /** Called when no control message is under way. */
   #onSent: (() => void) | undefined;
   #keepalive: NodeJS.Timeout | undefined;
@@ -118,6 +120,10 @@ export class RdmaStream extends Duplex {
   }
   /** Waits until all parts have been acknowledged: the completion of a later message says so. */
   override _final(callback: (error?: Error | null) => void): void {
+    if (this.#over) {
+      callback();
+      return;
+    }
     this.#onSent = () => {
       callback();
       this.#ended();
@@ -134,10 +140,10 @@ export class RdmaStream extends Duplex {
   async #run(): Promise<void> {
     const { cq } = this.#end;
     try {
-      while (!this.destroyed) {
+      while (!this.#over && !this.destroyed) {
         const count = cq.poll(this.#done);
-        for (let i = 0; i < count && !this.destroyed; ++i) this.#take(i);
-        if (this.destroyed) return;
+        for (let i = 0; i < count && !this.#over && !this.destroyed; ++i) this.#take(i);
+        if (this.#over || this.destroyed) return;
         if (count === 0) await cq.ready();
         else {
           this.#deliver();
@@ -255,8 +261,12 @@ export class RdmaStream extends Duplex {
     this.#end.qp.postRecv(this.#recv.clear().recv(place, this.#controls, place * controlBytes, controlBytes));
   }
 
+  /** The last bytes that have come go to the reader, who then closes the stream. */
   #ended(): void {
+    if (this.#over) return;
+    this.#over = true;
+    if (this.#rxRead < this.#rxFilled)
+      this.push(Buffer.from(this.#rx.bytes.slice(this.#rxRead, this.#rxFilled)));
     this.push(null);
-    this.destroy();
   }
 }
