@@ -44,7 +44,7 @@ export function openFarm({ device: name, open = {}, slots, valueMax }: FarmOptio
       open({ address }) {
         const qp = pd.createQp({ type: 'rc', cq, role: 'accept' });
         clients.push(qp);
-        // The client connects when it has this answer, so nobody waits here.
+        // The client connects when it has this answer, so this handler does not wait.
         qp.accept(Uint8Array.from(address)).catch(() => qp.close());
         return { address: qp.address, addr: mr.addr, rkey: mr.rkey, slots, valueMax };
       },

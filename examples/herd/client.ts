@@ -17,7 +17,7 @@ import {
   WcStatus,
 } from 'rdma-rpc/verbs';
 import { Pump } from '../farm-get/pump.ts';
-import { checkWays, type Greeting, headerBytes, Link, type Ways } from './link.ts';
+import { checkWays, headerBytes, type Introduction, Link, type Ways } from './link.ts';
 import {
   answerHeadBytes,
   encodeRequest,
@@ -97,8 +97,8 @@ export class HerdClient implements Disposable {
     );
   }
 
-  async connect(swap: (mine: Greeting) => Promise<Greeting>): Promise<void> {
-    const server = await swap(this.#link.greeting());
+  async connect(swap: (mine: Introduction) => Promise<Introduction>): Promise<void> {
+    const server = await swap(this.#link.introduction());
     this.#remote = { addr: server.addr, rkey: server.rkey };
     await this.#link.connect(server);
   }

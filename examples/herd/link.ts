@@ -7,7 +7,7 @@ import type { CompletionQueue, Device, ProtectionDomain, QueuePair, SendBatch } 
 export type Ways = 'uc+ud' | 'rc';
 
 /** What the two sides tell each other before they connect. */
-export interface Greeting {
+export interface Introduction {
   /** `QueuePair.address` of the connection, in hexadecimal. */
   readonly address: string;
   /** Where answers go over UD. */
@@ -58,12 +58,12 @@ export class Link {
     this.datagrams = ways === 'rc' ? undefined : (datagrams ?? pd.createQp({ type: 'ud', cq, qkey }));
   }
 
-  greeting(addr = 0, rkey = 0): Greeting {
+  introduction(addr = 0, rkey = 0): Introduction {
     const gid = hex(this.#device.gid);
     return { address: hex(this.connected.address), gid, qpn: this.datagrams?.qpNum ?? 0, addr, rkey };
   }
 
-  async connect(peer: Greeting): Promise<void> {
+  async connect(peer: Introduction): Promise<void> {
     if (this.#role === 'connect') await this.connected.connect(bytesOf(peer.address));
     else await this.connected.accept(bytesOf(peer.address));
     if (this.datagrams === undefined) return;

@@ -17,7 +17,7 @@ import {
   statusName,
   WcStatus,
 } from 'rdma-rpc/verbs';
-import { checkWays, type Greeting, Link, qkey, type Ways } from './link.ts';
+import { checkWays, type Introduction, Link, qkey, type Ways } from './link.ts';
 import {
   answerHeadBytes,
   decodeRequest,
@@ -38,7 +38,7 @@ export interface ServerOptions {
 }
 
 const answerBytes = answerHeadBytes + valueMax;
-/** Answers are sent from a ring; one in so many asks for a completion, so that its memory can be used again. */
+/** Answers are sent from a ring; one of `signalEvery` asks for a completion, which frees their memory. */
 const ringAnswers = 64;
 const signalEvery = 16;
 /** Number of scans before the event loop has its turn. */
@@ -89,14 +89,14 @@ export class HerdServer implements Disposable {
   }
 
   /** Connects a client by what both sides say of themselves, in any order. */
-  async add(swap: (mine: Greeting) => Promise<Greeting>): Promise<void> {
+  async add(swap: (mine: Introduction) => Promise<Introduction>): Promise<void> {
     const { ways, clientsMax, slotsEach } = this.#options;
     const client = this.#links.length;
     if (client === clientsMax) throw new Error(`the server has slots for ${clientsMax} clients`);
     const link = new Link(this.#device, this.#pd, this.#cq, 'accept', ways, this.#datagrams);
     this.#links.push(link);
     const first = client * slotsEach * slotBytes;
-    const peer = await swap(link.greeting(this.#requests.addr + first, this.#requests.rkey));
+    const peer = await swap(link.introduction(this.#requests.addr + first, this.#requests.rkey));
     await link.connect(peer);
     for (let index = 0; index < slotsEach; ++index) {
       const bytes = this.#requests.bytes.subarray(first + index * slotBytes, first + (index + 1) * slotBytes);

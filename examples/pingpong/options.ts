@@ -12,7 +12,7 @@ export interface Options {
   readonly size: number;
   /** Rounds of each queue pair. */
   readonly iters: number;
-  /** Queue pairs: 1, but for `srq`. */
+  /** Queue pairs: 1, except for `srq`. */
   readonly queuePairs: number;
   /** Sleeps for completions instead of polling. */
   readonly events: boolean;

@@ -30,7 +30,7 @@ async function finish(ends: readonly End[], events: boolean): Promise<void> {
   const late = (): void => {
     if (Date.now() - quietSince > silenceMs)
       throw new Error(
-        `no message for ${silenceMs / 1000} s: uc, ud and multicast may lose some, and nobody repeats them`,
+        `no message for ${silenceMs / 1000} s: uc, ud and multicast may lose some, which are not sent again`,
       );
   };
   while (!ends.every(({ over }) => over)) {

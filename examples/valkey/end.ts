@@ -24,8 +24,8 @@ export async function openStream(
   const pd = opened.allocPd();
   const cq = opened.createCq();
   const { receives = receivesDefault } = options;
-  const greets = role === 'client';
-  const qp = pd.createQp({ type: 'rc', cq, role: greets ? 'connect' : 'accept', recvWrMax: receives });
+  const isClient = role === 'client';
+  const qp = pd.createQp({ type: 'rc', cq, role: isClient ? 'connect' : 'accept', recvWrMax: receives });
   const stream = new RdmaStream({ pd, cq, qp }, { ...options, receives });
   stream.once('close', () => {
     meeting.close();
@@ -34,11 +34,11 @@ export async function openStream(
   try {
     const peer = await meeting.swap(Buffer.from(qp.address).toString('hex'));
     const address = Uint8Array.from(Buffer.from(peer, 'hex'));
-    await (greets ? qp.connect(address) : qp.accept(address));
+    await (isClient ? qp.connect(address) : qp.accept(address));
   } catch (error) {
     stream.destroy();
     throw error;
   }
-  stream.start(greets);
+  stream.start(isClient);
   return stream;
 }

@@ -25,7 +25,7 @@ import { type Control, controlBytes, decodeControl, encodeControl, Opcode } from
 const bufferDefault = 1 << 20;
 const receivesDefault = 1024;
 const keepaliveMs = 3000;
-/** One part in so many asks for a completion, which gives back the room of the queue. */
+/** One part of this number asks for a completion, which gives back the room of the queue. */
 const signalEvery = 32;
 /** Places for control messages that are being sent. */
 const controlsMax = 16;
@@ -65,7 +65,7 @@ export class RdmaStream extends Duplex {
   /** What has to be written, as far as the peer's buffer and the queue had no room. */
   #pending: { chunk: Buffer; callback: (error?: Error | null) => void } | undefined;
   #wantsData = false;
-  #greets = false;
+  #isClient = false;
   /** The connection has ended, from either side. */
   #over = false;
   /** Called when no control message is under way. */
@@ -86,10 +86,10 @@ export class RdmaStream extends Duplex {
     for (let i = 0; i < receives; ++i) this.#postReceive(i);
   }
 
-  /** Tells the peer this side's buffer, and begins to read and write. `greets`: the client asks first. */
-  start(greets: boolean): void {
-    this.#greets = greets;
-    if (greets) {
+  /** Tells the peer this side's buffer, and begins to read and write. `isClient`: the client asks for the features first. */
+  start(isClient: boolean): void {
+    this.#isClient = isClient;
+    if (isClient) {
       this.#control({ opcode: Opcode.getServerFeature, select: 0, features: 0n });
       this.#control({ opcode: Opcode.setClientFeature, select: 0, features: 0n });
     }
@@ -186,7 +186,7 @@ export class RdmaStream extends Duplex {
     switch (message.opcode) {
       case Opcode.getServerFeature:
         // The server answers with its features, of which there are none yet.
-        if (!this.#greets) this.#control({ ...message, features: 0n });
+        if (!this.#isClient) this.#control({ ...message, features: 0n });
         return;
       case Opcode.setClientFeature:
         if (message.features !== 0n) throw new Error('the peer wants features that are unknown here');
