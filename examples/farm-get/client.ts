@@ -28,7 +28,9 @@ export interface ClientOptions {
   readonly open?: OpenOptions;
   /** Number of READs under way at once; further GETs wait for their turn. Default 32. */
   readonly depth?: number;
-  /** The device reads each cache line at once, as a NIC does: the checksum is not looked at. Default false. */
+  /**
+   * The device reads each cache line at once, as a NIC does: the checksum is not looked at. Default false.
+   */
   readonly linesAreWhole?: boolean;
 }
 
@@ -62,7 +64,9 @@ export class FarmClient implements Disposable {
   readonly #turns: (() => void)[] = [];
   readonly #reads: (Waiting | undefined)[] = [];
 
-  /** Opens the device, and connects by a call of the service. Both sides need the same device, or its wire. */
+  /**
+   * Opens the device, and connects by a call of the service. Both sides need the same device, or its wire.
+   */
   static async open(channel: Channel, device: string, options: ClientOptions = {}): Promise<FarmClient> {
     const { depth = 32, linesAreWhole = false, open = {} } = options;
     const store: StoreClient = createClient(StoreDefinition, channel);

@@ -42,8 +42,8 @@ function checksum(version: number, content: Uint8Array): number {
 }
 
 /**
- * Writes an object, and stops after each step so that a test can READ between two. A server takes all steps at
- * once. One writer at a time: the version is odd while there is one.
+ * Writes an object, and stops after each step so that a test can READ between two. A server takes all steps
+ * at once. One writer at a time: the version is odd while there is one.
  */
 export function* writeObject(object: Uint8Array, key: Uint8Array, value: Uint8Array): Generator<void> {
   const words = versions(object);

@@ -1,6 +1,6 @@
 /**
- * The table of objects in registered memory: where a key's object is, and writing it. Server and clients agree
- * on the place without asking each other: a key is in one of a few slots from its hash on.
+ * The table of objects in registered memory: where a key's object is, and writing it. Server and clients
+ * agree on the place without asking each other: a key is in one of a few slots from its hash on.
  */
 import { encodedKey, objectBytes, readObject, writeObject } from './object.ts';
 

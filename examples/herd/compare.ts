@@ -1,7 +1,7 @@
 /**
- * The table of README.md: a GET by READ (farm-get), by an ordinary call, and by HERD's way, for the value sizes
- * of the papers. `node dist/examples/herd/compare.js [device …]`, default `sim shm`. On `sim` both ends are in
- * one process; on other devices the server is a process of its own, whose CPU time is shown.
+ * The table of README.md: a GET by READ (farm-get), by an ordinary call, and by HERD's way, for the value
+ * sizes of the papers. `node dist/examples/herd/compare.js [device …]`, default `sim shm`. On `sim` both
+ * ends are in one process; on other devices the server is a process of its own, whose CPU time is shown.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';

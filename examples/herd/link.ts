@@ -1,6 +1,6 @@
 /**
- * How requests and answers travel. HERD writes requests over UC and sends answers over UD; `rc` does both over
- * one reliable connection, for devices that have nothing else.
+ * How requests and answers travel. HERD writes requests over UC and sends answers over UD; `rc` does both
+ * over one reliable connection, for devices that have nothing else.
  */
 import type { CompletionQueue, Device, ProtectionDomain, QueuePair, SendBatch } from 'rdma-rpc/verbs';
 

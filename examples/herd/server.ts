@@ -1,7 +1,7 @@
 /**
- * The server: it polls its request memory, never a completion queue, to find requests, and answers each by one
- * SEND. Request slots are divided as in HERD: each client has a few, for the requests that it may have under
- * way.
+ * The server: it polls its request memory, never a completion queue, to find requests, and answers each by
+ * one SEND. Request slots are divided as in HERD: each client has a few, for the requests that it may have
+ * under way.
  */
 import {
   Access,

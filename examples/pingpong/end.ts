@@ -1,7 +1,7 @@
 /**
- * One end of a ping-pong: its device, memory and queue pairs, and the game. Each message is answered by one of
- * the same size, and each byte that arrives is checked. One class for all kinds, since their difference is in
- * how a queue pair is made and where a message goes, and nowhere else.
+ * One end of a ping-pong: its device, memory and queue pairs, and the game. Each message is answered by one
+ * of the same size, and each byte that arrives is checked. One class for all kinds, since their difference
+ * is in how a queue pair is made and where a message goes, and nowhere else.
  */
 import {
   Access,

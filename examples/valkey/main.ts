@@ -1,7 +1,7 @@
 /**
- * Commands to a Valkey server over RDMA: `node dist/examples/valkey/main.js [device] [HOST:PORT] [COMMAND …]`.
- * The address is that of the program which exchanges the queue pairs' addresses for the server (peer.ts has a
- * small one). Without an address it starts that peer in this process.
+ * Commands to a Valkey server over RDMA: `node dist/examples/valkey/main.js [device] [HOST:PORT] [COMMAND
+ * …]`. The address is that of the program which exchanges the queue pairs' addresses for the server
+ * (peer.ts has a small one). Without an address it starts that peer in this process.
  */
 import Redis from 'iovalkey';
 import { dial, meetHere } from '../pingpong/meeting.ts';

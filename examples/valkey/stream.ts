@@ -86,7 +86,10 @@ export class RdmaStream extends Duplex {
     for (let i = 0; i < receives; ++i) this.#postReceive(i);
   }
 
-  /** Tells the peer this side's buffer, and begins to read and write. `isClient`: the client asks for the features first. */
+  /**
+   * Tells the peer this side's buffer, and begins to read and write. `isClient`: the client asks for the
+   * features first.
+   */
   start(isClient: boolean): void {
     this.#isClient = isClient;
     if (isClient) {
@@ -230,7 +233,8 @@ export class RdmaStream extends Duplex {
       const remote = this.#remote;
       if (remote === undefined || remote.offset === remote.length || this.#end.qp.sendRoom < 2) return;
       const bytes = Math.min(chunk.byteLength, remote.length - remote.offset);
-      // The place that is sent from is that which is written to: it is free, since the peer has read the last round.
+      // The place that is sent from is that which is written to: it is free, since the peer has read the
+      // last round.
       const tx = this.#tx!;
       tx.bytes.set(chunk.subarray(0, bytes), remote.offset);
       const flags = ++this.#parts % signalEvery === 0 ? SendFlags.signaled : 0;

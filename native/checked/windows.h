@@ -1,6 +1,6 @@
 // The memory windows of a device by their numbers: rights to a part of a region, for one queue pair, until
-// they are invalidated. A posted bind keeps its window, and a window the regions that it may be bound to. Made
-// by Device, used by RC queue pairs; on the JS thread.
+// they are invalidated. A posted bind keeps its window, and a window the regions that it may be bound to.
+// Made by Device, used by RC queue pairs; on the JS thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,7 @@
-/** HERD's way of PUT and GET: over UC and UD that lose and double packets, over RC, and with hostile clients. */
+/**
+ * HERD's way of PUT and GET: over UC and UD that lose and double packets, over RC, and with hostile
+ * clients.
+ */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { OpenOptions } from 'rdma-rpc/verbs';

@@ -1,4 +1,6 @@
-/** Memory windows: rights that begin with a bind and end with an invalidation, a closing, or the queue pair. */
+/**
+ * Memory windows: rights that begin with a bind and end with an invalidation, a closing, or the queue pair.
+ */
 import {
   Access,
   Completions,

@@ -1,5 +1,6 @@
 // The endpoint of `rdma-rpc perf` with what not every fabric has: shared receives, UC, UD, multicast and
-// atomics. On the simulated fabric, which has all of them; and what a fabric lacks is refused with its reason.
+// atomics. On the simulated fabric, which has all of them; and what a fabric lacks is refused with its
+// reason.
 #include "perf/fabric_endpoint.h"
 
 #include <gtest/gtest.h>
