@@ -1,7 +1,7 @@
 /**
- * Commands to a Valkey server over RDMA: `node dist/examples/valkey/main.js [device] [HOST:PORT] [COMMAND
- * …]`. The address is that of the program which exchanges the queue pairs' addresses for the server
- * (peer.ts has a small one). Without an address it starts that peer in this process.
+ * A command to a Valkey server over RDMA: `node dist/examples/valkey/main.js [device] [HOST:PORT] [COMMAND
+ * …]`. On an RDMA device the address is that of a valkey-server with its RDMA module. On `shm` and `tcp` it is
+ * where a peer.ts of another process meets. Without an address a peer in this process answers.
  */
 import Redis from 'iovalkey';
 import { dial, meetHere } from '../pingpong/meeting.ts';
@@ -15,7 +15,12 @@ const [command = 'ping', ...args] = words;
 const Connector = rdmaConnector(async () => {
   if (address !== '') {
     const [host = '', port = ''] = address.split(':');
-    return openStream(device, 'client', await dial(host, Number(port)));
+    const software = ['sim', 'shm', 'tcp'].includes(device);
+    return openStream(
+      device,
+      'client',
+      software ? await dial(host, Number(port)) : { host, port: Number(port) },
+    );
   }
   const [here, there] = meetHere();
   void openStream(device, 'server', there).then(servePeer);

@@ -31,6 +31,7 @@ export { type Device, type OpenOptions, openDevice, type SoftwareDevice } from '
 export { VerbsError, type VerbsErrorCode } from './errors.ts';
 export type { DeviceEvent } from './events.ts';
 export { type DeviceInfo, listDevices, queryDevice } from './list.ts';
+export { listenerAddress } from './listener-address.ts';
 export type { MemoryRegion, Registrable } from './memory-region.ts';
 export type { MemoryWindow } from './memory-window.ts';
 export type { ProtectionDomain, QueuePairOptions } from './protection-domain.ts';

@@ -75,6 +75,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     if (given.Get("duplicatePpm").IsNumber()) options.duplicate_ppm = u32(given, "duplicatePpm");
     if (given.Get("host").IsString()) options.host = given.Get("host").As<Napi::String>().Utf8Value();
     options.verbs = read_verbs(given.Get("verbs"));
+    options.verbs.other_listeners = true;
     options.verbs.on_demand = given.Get("onDemand").ToBoolean();
     const LoopKind loop = given.Get("loop").IsString() ? LoopKind::thread : LoopKind::libuv;
     std::string error;

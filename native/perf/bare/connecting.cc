@@ -1,5 +1,10 @@
 // Connects the queue pairs of an endpoint. See endpoint.h.
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
 
 #include "fabric/address_handle.h"
@@ -13,11 +18,9 @@ constexpr std::uint8_t kHopLimit = 64;
 constexpr std::uint8_t kAckTimeout = 14, kRetries = 6;
 /// A peer without a posted receive is retried without limit, every 0.64 ms.
 constexpr std::uint8_t kRnrRetries = 7, kRnrTimer = 12;
-/// ::ffff:239.112.101.114 and ff15::7065:7266, groups of the local site.
-constexpr std::array<std::uint8_t, 16> kIpv4Group{0, 0, 0,    0,    0,   0,   0,   0,
-                                                  0, 0, 0xff, 0xff, 239, 112, 101, 114};
-constexpr std::array<std::uint8_t, 16> kIpv6Group{0xff, 0x15, 0, 0, 0,    0,    0,    0,
-                                                  0,    0,    0, 0, 0x70, 0x65, 0x72, 0x66};
+/// ::ffff:239.112.101.114, a group of the local site.
+constexpr std::array<std::uint8_t, 16> kGroup{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 112, 101, 114};
+constexpr std::size_t kIpv4At = 12;
 
 }  // namespace
 
@@ -91,21 +94,24 @@ std::string BareEndpoint::move_to_rtr(Queue& queue, const Address& peer) {
   return queue.peer == nullptr ? "the peer's GID cannot be reached (--gid-index)" : std::string();
 }
 
-/// Attaches the queue pair to the group, and makes the handle by which datagrams go there. Ethernet switches
-/// pass the packets on; a group on InfiniBand would need the subnet manager.
+/// Attaches the queue pair to the group, and makes the handle by which datagrams go there. A socket joins the
+/// same group, so that switches and this host's network pass its packets on.
 std::string BareEndpoint::join_group(Queue& queue, ibv_ah_attr path) {
-  if (path.is_global == 0) return "multicast on InfiniBand needs the subnet manager, which perf does not ask";
-  union ibv_gid group {};
   const auto& own = port_.address.gid;
-  constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  if (std::equal(kMapped.begin(), kMapped.end(), own.begin()))
-    std::memcpy(group.raw, kIpv4Group.data(), kIpv4Group.size());
-  else
-    std::memcpy(group.raw, kIpv6Group.data(), kIpv6Group.size());
-  if (const int error = ibv_attach_mcast(queue.qp.get(), &group, 0); error != 0)
+  if (path.is_global == 0 || !std::equal(kGroup.begin(), kGroup.begin() + kIpv4At, own.begin()))
+    return "multicast needs a RoCE v2 GID that is an IPv4 address (--gid-index)";
+  membership_ = fabric::UniqueFd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ip_mreq group{};
+  std::memcpy(&group.imr_multiaddr, &kGroup[kIpv4At], sizeof group.imr_multiaddr);
+  std::memcpy(&group.imr_interface, &own[kIpv4At], sizeof group.imr_interface);
+  if (::setsockopt(membership_.get(), IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof group) != 0)
+    return std::string("this host cannot join a multicast group: ") + std::strerror(errno);
+  union ibv_gid gid {};
+  std::memcpy(gid.raw, kGroup.data(), kGroup.size());
+  if (const int error = ibv_attach_mcast(queue.qp.get(), &gid, 0); error != 0)
     return std::string("the queue pair cannot join a multicast group: ") + std::strerror(error);
-  group_ = group;
-  path.grh.dgid = group;
+  group_ = gid;
+  path.grh.dgid = gid;
   queue.peer.reset(ibv_create_ah(pd_.get(), &path));
   queue.peer_qp_num = fabric::kMulticastQpn;
   return queue.peer == nullptr ? "the multicast group cannot be reached (--gid-index)" : std::string();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/unique_fd.h"
 #include "fabric/verbs/objects.h"
 #include "fabric/verbs/port.h"
 #include "perf/bare/address.h"
@@ -74,6 +75,7 @@ class BareEndpoint final : public Endpoint {
 
   const Transport transport_;
   bool multicast_ = false;
+  fabric::UniqueFd membership_;   ///< of this host, in the group
   std::optional<ibv_gid> group_;  ///< that the queue pair has joined, and must leave before it is destroyed
   // In the order of their dependencies: the last is destroyed first.
   fabric::verbs::ContextPtr context_;
