@@ -17,7 +17,7 @@ import {
   WcStatus,
 } from 'rdma-rpc/verbs';
 import { Pump } from '../farm-get/pump.ts';
-import { checkWays, headerBytes, type Introduction, Link, type Ways } from './link.ts';
+import { checkWays, HerdLink, headerBytes, type Introduction, type Ways } from './link.ts';
 import {
   answerHeadBytes,
   encodeRequest,
@@ -57,7 +57,7 @@ export class HerdClient implements Disposable {
   repeated = 0;
   readonly #options: Required<HerdClientOptions>;
   readonly #device: Device;
-  readonly #link: Link;
+  readonly #link: HerdLink;
   readonly #mr: MemoryRegion;
   readonly #pump: Pump;
   readonly #closing: readonly { close(): void }[];
@@ -81,7 +81,7 @@ export class HerdClient implements Disposable {
     checkWays(this.#device, all.ways);
     const pd = this.#device.allocPd();
     const cq = this.#device.createCq();
-    this.#link = new Link(this.#device, pd, cq, 'connect', all.ways);
+    this.#link = new HerdLink(this.#device, pd, cq, 'connect', all.ways);
     this.#answerBytes = headerBytes(all.ways) + answerHeadBytes + valueMax;
     // Requests are encoded in the first part, and answers are received in the second.
     this.#mr = pd.regMr(pd.allocBuffer(all.slotsEach * (slotBytes + this.#answerBytes)), Access.localWrite);

@@ -33,7 +33,7 @@ export function checkWays(device: Device, ways: Ways): void {
 }
 
 /** One side of the connection between a client and the server. */
-export class Link {
+export class HerdLink {
   /** Carries requests, and over `rc` the answers, too. */
   readonly connected: QueuePair;
   /** Carries answers over UD: the server has one for all clients. */

@@ -17,7 +17,7 @@ import {
   statusName,
   WcStatus,
 } from 'rdma-rpc/verbs';
-import { checkWays, type Introduction, Link, qkey, type Ways } from './link.ts';
+import { checkWays, HerdLink, type Introduction, qkey, type Ways } from './link.ts';
 import {
   answerHeadBytes,
   decodeRequest,
@@ -46,7 +46,7 @@ const scansPerTurn = 32;
 
 /** A slot of the request memory, and what has come of its last request. */
 interface Slot {
-  readonly link: Link;
+  readonly link: HerdLink;
   readonly index: number;
   readonly bytes: Uint8Array;
   /** The number that a request writes last. */
@@ -65,7 +65,7 @@ export class HerdServer implements Disposable {
   readonly #requests: MemoryRegion;
   readonly #answers: MemoryRegion;
   readonly #datagrams: QueuePair | undefined;
-  readonly #links: Link[] = [];
+  readonly #links: HerdLink[] = [];
   readonly #slots: Slot[] = [];
   readonly #send = new SendBatch(1);
   readonly #done = new Completions(ringAnswers);
@@ -93,7 +93,7 @@ export class HerdServer implements Disposable {
     const { ways, clientsMax, slotsEach } = this.#options;
     const client = this.#links.length;
     if (client === clientsMax) throw new Error(`the server has slots for ${clientsMax} clients`);
-    const link = new Link(this.#device, this.#pd, this.#cq, 'accept', ways, this.#datagrams);
+    const link = new HerdLink(this.#device, this.#pd, this.#cq, 'accept', ways, this.#datagrams);
     this.#links.push(link);
     const first = client * slotsEach * slotBytes;
     const peer = await swap(link.introduction(this.#requests.addr + first, this.#requests.rkey));

@@ -164,6 +164,11 @@ export class End implements Disposable {
     return count > 0;
   }
 
+  /** Lets the device work for the peer, who may have ended the game already. */
+  drive(): void {
+    this.#cq.poll(this.#done);
+  }
+
   /** Sleeps until there may be completions. */
   ready(): Promise<void> {
     return this.#cq.ready();

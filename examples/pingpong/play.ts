@@ -62,7 +62,7 @@ async function part(ends: readonly End[], meetings: readonly Meeting[]): Promise
     waits = false;
   });
   while (waits) {
-    for (const end of ends) end.advance();
+    for (const end of ends) end.drive();
     await nextTurn();
   }
   await parted;

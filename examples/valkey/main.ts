@@ -3,7 +3,7 @@
  * …]`. On an RDMA device the address is that of a valkey-server with its RDMA module. On `shm` and `tcp` it is
  * where a peer.ts of another process meets. Without an address a peer in this process answers.
  */
-import Redis from 'iovalkey';
+import { Redis } from 'iovalkey';
 import { dial, meetHere } from '../pingpong/meeting.ts';
 import { rdmaConnector } from './connector.ts';
 import { openStream } from './end.ts';

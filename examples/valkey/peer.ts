@@ -12,8 +12,8 @@ const bulk = (bytes: Buffer | undefined): Buffer =>
     : Buffer.concat([Buffer.from(`$${bytes.byteLength}\r\n`), bytes, Buffer.from('\r\n')]);
 
 /** Commands as they come: arrays of bulk strings. Bytes of an unfinished one wait for the rest. */
-export class Requests {
-  #bytes = Buffer.alloc(0);
+export class CommandReader {
+  #bytes: Buffer = Buffer.alloc(0);
 
   *take(chunk: Buffer): Generator<Buffer[]> {
     this.#bytes = this.#bytes.byteLength === 0 ? chunk : Buffer.concat([this.#bytes, chunk]);
@@ -49,7 +49,7 @@ export class Requests {
 
 /** Serves one client until it goes. Resolves to the number of commands. */
 export async function servePeer(stream: Duplex, values = new Map<string, Buffer>()): Promise<number> {
-  const requests = new Requests();
+  const requests = new CommandReader();
   let served = 0;
   const answer = ([name, key, value]: Buffer[]): Buffer => {
     const command = name?.toString().toUpperCase();

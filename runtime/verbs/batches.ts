@@ -28,6 +28,16 @@ function addressIn(where: string, mr: MemoryRegion, offset: number, byteLength: 
   return mr.addr + offset;
 }
 
+/** Which part of a region a window shows. */
+export interface BindOptions {
+  /** Default 0. */
+  offset?: number;
+  /** Default: the rest of the region. */
+  byteLength?: number;
+  /** Of `SendFlags`. Default 0. */
+  flags?: number;
+}
+
 /**
  * Requests for a send queue (`struct ibv_send_wr`), to be posted by `QueuePair.post` as often as wanted: no
  * object is made for a request. A request begins with the method of its operation, and `sge` adds to it the
@@ -101,7 +111,7 @@ export class SendBatch {
     mw: MemoryWindow,
     mr: MemoryRegion,
     access: number,
-    { offset = 0, byteLength = mr.byteLength - offset, flags = 0 } = {},
+    { offset = 0, byteLength = mr.byteLength - offset, flags = 0 }: BindOptions = {},
   ): this {
     const addr = addressIn('SendBatch.bindMw', mr, offset, byteLength);
     this.#begin(WrOpcode.bindMw, wrId, flags, addr, mr.lkey, 0);

@@ -13,7 +13,7 @@ export type {
   VerbsPortDetails,
 } from '../native/native.ts';
 export type { AddressHandle, AddressOptions } from './address-handle.ts';
-export { RecvBatch, SendBatch } from './batches.ts';
+export { type BindOptions, RecvBatch, SendBatch } from './batches.ts';
 export type { CompletionQueue } from './completion-queue.ts';
 export { Completions } from './completions.ts';
 export {

@@ -3,14 +3,14 @@
  * peers that do not keep to the protocol.
  */
 import { once } from 'node:events';
-import Redis from 'iovalkey';
+import { Redis } from 'iovalkey';
 import { Access, Completions, openDevice, RecvBatch, SendBatch, SendFlags, WcOpcode } from 'rdma-rpc/verbs';
 import { afterEach, describe, expect, test } from 'vitest';
 import { meetHere } from '../../examples/pingpong/meeting.ts';
 import { rdmaConnector } from '../../examples/valkey/connector.ts';
 import { decodeControl, encodeControl, Opcode } from '../../examples/valkey/control.ts';
 import { openStream } from '../../examples/valkey/end.ts';
-import { Requests, servePeer } from '../../examples/valkey/peer.ts';
+import { CommandReader, servePeer } from '../../examples/valkey/peer.ts';
 import type { RdmaStream } from '../../examples/valkey/stream.ts';
 
 const closing: { close(): void }[] = [];
@@ -181,9 +181,9 @@ test('control messages survive the way there and back', () => {
 test('commands are cut at any byte', () => {
   const all = Buffer.from('*2\r\n$3\r\nGET\r\n$1\r\na\r\n*1\r\n$4\r\nPING\r\n');
   for (let cut = 0; cut <= all.byteLength; ++cut) {
-    const requests = new Requests();
+    const requests = new CommandReader();
     const found = [...requests.take(all.subarray(0, cut)), ...requests.take(all.subarray(cut))];
     expect(found.map((words) => words.map(String))).toEqual([['GET', 'a'], ['PING']]);
   }
-  expect(() => [...new Requests().take(Buffer.from('GET a\r\n'))]).toThrow(/is not RESP/);
+  expect(() => [...new CommandReader().take(Buffer.from('GET a\r\n'))]).toThrow(/is not RESP/);
 });

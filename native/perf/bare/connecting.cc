@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "fabric/address_handle.h"
 #include "perf/bare/endpoint.h"
 
 namespace rdma_rpc::perf::bare {
@@ -21,6 +20,8 @@ constexpr std::uint8_t kRnrRetries = 7, kRnrTimer = 12;
 /// ::ffff:239.112.101.114, a group of the local site.
 constexpr std::array<std::uint8_t, 16> kGroup{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 112, 101, 114};
 constexpr std::size_t kIpv4At = 12;
+/// Stands for the members of a group.
+constexpr std::uint32_t kMulticastQpn = 0xffffff;
 
 }  // namespace
 
@@ -113,7 +114,7 @@ std::string BareEndpoint::join_group(Queue& queue, ibv_ah_attr path) {
   group_ = gid;
   path.grh.dgid = gid;
   queue.peer.reset(ibv_create_ah(pd_.get(), &path));
-  queue.peer_qp_num = fabric::kMulticastQpn;
+  queue.peer_qp_num = kMulticastQpn;
   return queue.peer == nullptr ? "the multicast group cannot be reached (--gid-index)" : std::string();
 }
 
