@@ -12,7 +12,7 @@ export interface Outcome {
 }
 
 /** Time without a message after which it counts as lost: uc and ud may lose some. */
-const silenceMs = 2000;
+const silenceDefaultMs = 2000;
 /** Number of polls in vain before the event loop has its turn. */
 const pollsPerTurn = 1000;
 
@@ -24,7 +24,7 @@ async function meet(end: End, meeting: Meeting): Promise<void> {
   await meeting.swap('ready');
 }
 
-async function finish(ends: readonly End[], events: boolean): Promise<void> {
+async function finish(ends: readonly End[], events: boolean, silenceMs: number): Promise<void> {
   let quietSince = Date.now();
   let polls = 0;
   const late = (): void => {
@@ -69,7 +69,11 @@ async function part(ends: readonly End[], meetings: readonly Meeting[]): Promise
 }
 
 /** Throws what the device lacks, or what went wrong. `say` gets the port where this side listens. */
-export async function play(options: Options, say: (text: string) => void): Promise<Outcome> {
+export async function play(
+  options: Options,
+  say: (text: string) => void,
+  silenceMs = silenceDefaultMs,
+): Promise<Outcome> {
   const { both, host, port, size, iters, queuePairs } = options;
   const ends: End[] = [];
   const meetings: Meeting[] = [];
@@ -88,7 +92,7 @@ export async function play(options: Options, say: (text: string) => void): Promi
     await Promise.all(ends.map((end, i) => meet(end, meetings[i]!)));
     const begun = process.hrtime.bigint();
     for (const end of ends) end.start();
-    await finish(ends, options.events);
+    await finish(ends, options.events, silenceMs);
     const seconds = Number(process.hrtime.bigint() - begun) / 1e9;
     await part(ends, meetings);
     const rounds = iters * queuePairs;
