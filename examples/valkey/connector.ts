@@ -7,19 +7,28 @@ import type { Duplex } from 'node:stream';
 /** Time for a stream to close by itself, in ms. */
 const closeMs = 2000;
 
-export function rdmaConnector(open: () => Promise<Duplex>) {
-  return class RdmaConnector {
+/** What the client libraries ask of a connector. */
+export interface Connector {
+  firstError?: Error;
+  /** Called by the library for each new connection. */
+  connect(report: (type: string, error: Error) => void): Promise<Duplex>;
+  disconnect(): void;
+  /** Whether a server with this INFO may be used. */
+  check(): boolean;
+}
+
+export function rdmaConnector(open: () => Promise<Duplex>): new () => Connector {
+  return class implements Connector {
     firstError?: Error;
-    connecting = false;
+    #connecting = false;
     #stream: Duplex | undefined;
 
-    /** Called by the library for each new connection. */
-    async connect(_report: (type: string, error: Error) => void): Promise<Duplex> {
-      this.connecting = true;
+    async connect(): Promise<Duplex> {
+      this.#connecting = true;
       try {
         const stream = await open();
         // The library has given up meanwhile.
-        if (!this.connecting) {
+        if (!this.#connecting) {
           stream.destroy();
           throw new Error('Connection is closed.');
         }
@@ -31,14 +40,13 @@ export function rdmaConnector(open: () => Promise<Duplex>) {
       }
     }
     disconnect(): void {
-      this.connecting = false;
+      this.#connecting = false;
       const stream = this.#stream;
       if (stream === undefined) return;
       const late = setTimeout(() => stream.destroy(), closeMs);
       stream.once('close', () => clearTimeout(late));
       stream.end();
     }
-    /** Whether a server with this INFO may be used. */
     check(): boolean {
       return true;
     }

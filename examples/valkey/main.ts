@@ -1,7 +1,7 @@
 /**
- * A command to a Valkey server over RDMA: `node dist/examples/valkey/main.js [device] [HOST:PORT] [COMMAND
- * …]`. On an RDMA device the address is that of a valkey-server with its RDMA module. On `shm` and `tcp` it is
- * where a peer.ts of another process meets. Without an address a peer in this process answers.
+ * A command to a Valkey server over RDMA: `node dist/examples/valkey/main.js DEVICE HOST:PORT COMMAND`. On an
+ * RDMA device the address is that of a valkey-server with its RDMA module. On `shm` and `tcp` it is where a
+ * peer.ts of another process meets. Without an address a peer in this process answers, by default on `sim`.
  */
 import { Redis } from 'iovalkey';
 import { dial, meetHere } from '../pingpong/meeting.ts';
