@@ -58,20 +58,20 @@ export async function dial(plan: Plan, options: DialOptions): Promise<Tested> {
 
 /**
  * Returns the fabrics that this side could use, the best first: devices, then shared memory when both sides
- * are on one host, then TCP.
+ * are on one host, then TCP. A device without our fabric is the last choice, for what no fabric has.
  */
 function candidates(plan: Plan, control: Control, { fabric, device }: DialOptions): PerfFabric[] {
   if (fabric !== undefined) return [fabric];
   const { own, peer } = control.addresses;
+  const hasDevice = whyNoVerbs(device) === '';
   const here: Readonly<Record<PerfFabric, boolean>> = {
-    verbs: whyNoVerbs(device) === '',
+    verbs: hasDevice || plan.manager,
     shm: own === peer,
     tcp: true,
-    bare: false,
+    bare: hasDevice,
   };
   const order: readonly PerfFabric[] = ['verbs', 'shm', 'tcp', 'bare'];
-  const found = order.filter((name) => here[name] && whyNotPlan(plan, name) === undefined);
-  return found.length === 0 ? ['bare'] : found;
+  return order.filter((name) => here[name] && whyNotPlan(plan, name) === undefined);
 }
 
 const remedies: Readonly<Record<string, string>> = {

@@ -33,6 +33,9 @@ export interface PerfFlags {
   readonly events?: true;
   readonly validate?: true;
   readonly connection: Connection;
+  readonly useSrq?: true;
+  readonly rdma_cm?: true;
+  readonly mcast?: true;
   readonly atomicType: Plan['atomic'];
   readonly fabric?: PerfFabric;
   readonly device?: string;
@@ -93,10 +96,13 @@ export function withPerfFlags(command: Command): Command {
     .option('-e, --events', 'sleep while nothing arrives, instead of polling')
     .option('--validate', 'check the bytes of each message')
     .addOption(
-      new Option('-c, --connection <type>', 'type of the queue pairs; UC and UD need --fabric bare')
+      new Option('-c, --connection <type>', 'type of the queue pairs')
         .choices([...connections])
         .default('RC'),
     )
+    .option('--use-srq', 'the queue pairs of each side share their receives')
+    .option('-R, --rdma_cm', 'connect the queue pairs by rdma_cm')
+    .option('--mcast', 'UD: send to a multicast group that both sides join')
     .addOption(
       new Option('-A, --atomic-type <name>', 'operation of the atomic tests')
         .choices([...atomics])
@@ -155,6 +161,9 @@ export function planOf(test: TestName, flags: PerfFlags): Plan {
     bidirectional: flags.bidirectional === true,
     validate: flags.validate === true,
     events: flags.events === true,
+    sharedReceives: flags.useSrq === true,
+    manager: flags.rdma_cm === true,
+    multicast: flags.mcast === true,
     // The bytes of one run must differ from those of another.
     seed: Math.floor(Math.random() * 2 ** 32),
   };
@@ -175,6 +184,9 @@ const decides: Readonly<Record<string, keyof Plan>> = {
   bidirectional: 'bidirectional',
   validate: 'validate',
   connection: 'connection',
+  useSrq: 'sharedReceives',
+  rdma_cm: 'manager',
+  mcast: 'multicast',
   atomicType: 'atomic',
 };
 

@@ -16,7 +16,7 @@ import type { Report } from './report.ts';
 import type { PerfAddress } from './step.ts';
 
 /** Changes with the messages, and with the layout of the memory of the two sides. */
-const protocol = 1;
+const protocol = 2;
 
 const wrong = (name: string): PerfError => new PerfError(`the peer has sent an invalid value of '${name}'`);
 
@@ -85,6 +85,9 @@ export function readHello(from: Message): Hello {
     bidirectional: flag(from, 'bidirectional'),
     validate: flag(from, 'validate'),
     events: flag(from, 'events'),
+    sharedReceives: flag(from, 'sharedReceives'),
+    manager: flag(from, 'manager'),
+    multicast: flag(from, 'multicast'),
     seed: whole(from, 'seed', { min: 0, max: 2 ** 32 }),
   };
   const why = whyNotPlan(plan);

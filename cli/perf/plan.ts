@@ -41,6 +41,12 @@ export interface Plan {
   readonly bidirectional: boolean;
   readonly validate: boolean;
   readonly events: boolean;
+  /** The queue pairs of each side take their receives from one queue. */
+  readonly sharedReceives: boolean;
+  /** rdma_cm connects the queue pairs. */
+  readonly manager: boolean;
+  /** Datagrams go to a multicast group that both sides have joined. */
+  readonly multicast: boolean;
   readonly seed: number;
 }
 
@@ -113,7 +119,13 @@ export function stepOf(plan: Plan, bytes: number, active: boolean): PerfStep {
   };
 }
 
-/** Returns why these options do not fit together, or undefined. */
+const whyNoManager: Readonly<Record<Exclude<PerfFabric, 'verbs'>, string>> = {
+  shm: 'the fabric shm connects by a unix socket, and --rdma_cm connects RDMA devices',
+  tcp: 'the fabric tcp connects by TCP, and --rdma_cm connects RDMA devices',
+  bare: '--fabric bare connects by the addresses that both sides exchange, not by rdma_cm',
+};
+
+/** Returns why these options do not fit together, or undefined. What a device lacks it says itself. */
 export function whyNotPlan(plan: Plan, fabric?: PerfFabric): string | undefined {
   const { test, connection } = plan;
   const verb = test.slice(0, test.indexOf('_'));
@@ -128,10 +140,13 @@ export function whyNotPlan(plan: Plan, fabric?: PerfFabric): string | undefined 
     return 'atomic operations have 8 bytes: leave out --size and --all';
   if (plan.validate && plan.durationMs !== 0)
     return '--validate counts messages: use --iters instead of --duration';
-  if (connection !== 'RC' && fabric !== undefined && fabric !== 'bare')
-    return `the fabric ${fabric} has reliable connections only: --fabric bare for --connection ${connection}`;
-  if (verb === 'atomic' && fabric !== undefined && fabric !== 'bare')
-    return `the fabric ${fabric} has no atomic operations: --fabric bare`;
+  if (plan.multicast && connection !== 'UD') return '--mcast sends datagrams: give --connection UD';
+  if (plan.multicast && plan.queuePairs > 1)
+    return 'each queue pair of a group gets all of its messages: --mcast is for one';
+  if (plan.manager && connection !== 'RC')
+    return `--rdma_cm connects queue pairs of type RC here, not ${connection}`;
+  if (plan.manager && fabric !== undefined && fabric !== 'verbs')
+    return `${whyNoManager[fabric]}: --fabric verbs`;
   if (connection === 'UD' && verb !== 'send') return `UD carries SENDs only, not ${verb}`;
   if (connection === 'UC' && (verb === 'read' || verb === 'atomic'))
     return `UC carries SENDs and WRITEs only, not ${verb}`;

@@ -12,7 +12,7 @@ import { PerfError } from './control.ts';
 import type { PerfAddress, PerfLimits, PerfOptions, PerfOutcome, PerfStep } from './step.ts';
 
 /** Version of the line format (native/perf/program/side.h). */
-const lines = 1;
+const lines = 2;
 const file = 'rdma_rpc_perf';
 /** Time in ms for the program to end; after that it is killed, and a slow device is left to the system. */
 const endMs = 5000;

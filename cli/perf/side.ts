@@ -43,9 +43,13 @@ export class Side {
     const why = whyNotPlan(plan, fabric);
     if (why !== undefined) throw new PerfError(why);
     const { depth, receiveDepth, queuePairs, inlineMax, validate, events, seed } = plan;
+    const { sharedReceives, manager, multicast } = plan;
     const program = await Program.open({
       fabric,
       connection,
+      sharedReceives,
+      manager,
+      multicast,
       host: control.addresses.own,
       ...(flags.device === undefined ? {} : { device: flags.device }),
       ...(flags.gidIndex === undefined ? {} : { gidIndex: flags.gidIndex }),

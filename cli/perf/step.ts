@@ -6,8 +6,11 @@
 export interface PerfOptions {
   /** `bare`: libibverbs without the verbs fabric. */
   readonly fabric: 'shm' | 'tcp' | 'verbs' | 'bare';
-  /** bare: how queue pairs are connected. */
+  /** The type of the queue pairs. */
   readonly connection: 'RC' | 'UC' | 'UD';
+  readonly sharedReceives: boolean;
+  readonly manager: boolean;
+  readonly multicast: boolean;
   /** The numeric address of this side: it selects the device, and a peer dials it over tcp. */
   readonly host: string;
   readonly device?: string;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t kKnownAccess = fabric::access_local_write | fabric::access_remote_write |
                                        fabric::access_remote_read | fabric::access_remote_atomic |
-                                       fabric::access_on_demand;
+                                       fabric::access_on_demand | fabric::access_mw_bind;
 
 }  // namespace
 
@@ -55,6 +55,16 @@ Refusal Device::create_ah(const fabric::AhAttr& attr, std::uint32_t* number) {
   auto made = device_->create_ah(attr, &why);
   if (made == nullptr) return refuse(Cause::refused, why);
   *number = resources_.handles->add(std::make_shared<AddressHandle>(device_, std::move(made)));
+  return {};
+}
+
+Refusal Device::alloc_mw(std::uint32_t* number) {
+  const fabric::Capabilities& can = capabilities();
+  if (!can.has(fabric::Feature::windows))
+    return refuse(Cause::unsupported, can.why_not(fabric::Feature::windows));
+  auto made = device_->alloc_mw();
+  if (made == nullptr) return refuse(Cause::refused, "the device has no memory window left");
+  *number = resources_.windows->add(std::make_shared<Window>(device_, std::move(made)));
   return {};
 }
 

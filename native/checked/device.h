@@ -22,7 +22,8 @@ class Device {
  public:
   explicit Device(std::shared_ptr<fabric::Device> device)
       : device_(std::move(device)),
-        resources_{std::make_shared<Regions>(), std::make_shared<AddressHandles>()} {}
+        resources_{std::make_shared<Regions>(), std::make_shared<AddressHandles>(),
+                   std::make_shared<Windows>()} {}
 
   const fabric::Capabilities& capabilities() const { return device_->capabilities(); }
   const std::shared_ptr<fabric::Device>& on_device() const { return device_; }
@@ -35,6 +36,10 @@ class Device {
   Refusal create_srq(std::shared_ptr<CompletionQueue> cq, std::uint32_t receives,
                      std::shared_ptr<SharedReceives>* srq);
   Refusal create_ah(const fabric::AhAttr& attr, std::uint32_t* number);
+  Refusal alloc_mw(std::uint32_t* number);
+  void close_mw(std::uint32_t number) { resources_.windows->remove(number); }
+  /// Returns null for a window that was closed.
+  std::shared_ptr<Window> window(std::uint32_t number) const { return resources_.windows->find(number); }
   void close_ah(std::uint32_t number) { resources_.handles->remove(number); }
   Refusal create_qp(std::shared_ptr<CompletionQueue> cq, const QueuePairOptions& options,
                     std::shared_ptr<QueuePair>* qp);

@@ -48,8 +48,10 @@ Refusal QueuePair::post_send(std::span<const double> rows, std::size_t count, st
     return why;
   }
   const std::size_t taken = queue_pair_->post_send(reader_.sends());
-  for (std::size_t i = 0; i < taken; ++i)
+  for (std::size_t i = 0; i < taken; ++i) {
+    if (reader_.sends()[i].opcode == Opcode::bind_mw) reader_.note_bind(i);
     sends_.add({rows[i * columns + send_record::wr_id], reader_.sends()[i].opcode}, reader_.kept(i));
+  }
   reader_.end();
   return taken == count ? Refusal() : not_taken(taken, count);
 }

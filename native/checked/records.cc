@@ -29,6 +29,15 @@ bool opcode_of(std::uint32_t number, Opcode* opcode) {
     case 6:
       *opcode = Opcode::atomic_fetch_and_add;
       return true;
+    case 7:
+      *opcode = Opcode::local_inv;
+      return true;
+    case 8:
+      *opcode = Opcode::bind_mw;
+      return true;
+    case 9:
+      *opcode = Opcode::send_with_inv;
+      return true;
     default:
       return false;
   }

@@ -1,7 +1,8 @@
-// The layout of work requests and completions as JS writes and reads them: rows of doubles in typed arrays. A
-// double holds every integer up to 2^53 exactly. Addresses of a process have at most 47 bits (56 where it asks
-// for more, and then Device refuses to register them); all other values have 32 bits. runtime/native/verbs-device.ts
-// has the same constants, which a test compares. Used by the queues of this folder, on the JS thread.
+// The layout of work requests and completions as JS writes and reads them: rows of doubles in typed arrays.
+// A double holds every integer up to 2^53 exactly. Addresses of a process have at most 47 bits (56 where it
+// asks for more, and then Device refuses to register them); all other values have 32 bits.
+// runtime/native/verbs-device.ts has the same constants, which a test compares. Used by the queues of this
+// folder, on the JS thread.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,9 @@
 
 namespace rdma_rpc::checked {
 
-/// Columns of a work request of a send queue. Its scatter/gather entries follow the header.
+/// Columns of a work request of a send queue. Its scatter/gather entries follow the header. A bind has its
+/// window in `ah`, its range in `remote_addr` and in the two columns of `compare`, its region's lkey in
+/// `rkey` and its rights in `swap_low`.
 namespace send_record {
 inline constexpr std::size_t wr_id = 0, opcode = 1, flags = 2, sges = 3, remote_addr = 4, rkey = 5, imm = 6,
                              invalidate_rkey = 7, compare_high = 8, compare_low = 9, swap_high = 10,

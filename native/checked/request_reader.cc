@@ -28,8 +28,15 @@ bool is_send(Opcode opcode) { return opcode == Opcode::send || opcode == Opcode:
 /// The entries of these are written.
 bool is_answered(Opcode opcode) { return opcode == Opcode::rdma_read || is_atomic(opcode); }
 
+/// These concern windows, and nothing is sent.
+bool is_local(Opcode opcode) { return opcode == Opcode::bind_mw || opcode == Opcode::local_inv; }
+
 /// The feature that a device must have for it; false for those that all have.
 bool needs(Opcode opcode, Feature* feature) {
+  if (is_local(opcode) || opcode == Opcode::send_with_inv) {
+    *feature = Feature::windows;
+    return true;
+  }
   if (opcode == Opcode::send_with_imm) *feature = Feature::send_with_imm;
   if (opcode == Opcode::rdma_write_with_imm) *feature = Feature::write_with_imm;
   if (is_atomic(opcode)) *feature = Feature::atomics;
@@ -50,6 +57,7 @@ void RequestReader::begin(std::size_t count) {
   receives_.clear();
   sges_.clear();
   kept_.clear();
+  binds_.clear();
   ends_.clear();
   sges_.reserve(count * sge_max_);  // the requests point into it
 }
@@ -81,6 +89,8 @@ Refusal RequestReader::why_wrong(const fabric::SendWr& wr, std::uint64_t bytes, 
     return out_of_range(index, std::to_string(bytes) + " bytes are more than this message may have (" +
                                    std::to_string(most) + ")");
   };
+  if (is_local(wr.opcode) && (!wr.sges.empty() || wr.inline_data))
+    return out_of_range(index, "nothing is sent by it, so it has no entries and is not inline");
   if (wr.inline_data && is_answered(wr.opcode))
     return out_of_range(index, "only SENDs and WRITEs can be inline");
   if (wr.inline_data && bytes > capabilities_.max_inline)
@@ -125,6 +135,42 @@ Refusal RequestReader::entries(std::span<const double> row, std::uint32_t index,
   return why_wrong(wr, bytes, index);
 }
 
+/// Reads which part of which region a window is bound to.
+Refusal RequestReader::bind(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr) {
+  std::uint32_t number = 0, access = 0;
+  fabric::SendWr::Bind made;
+  if (!whole32(row[send_record::ah], &number) || !whole32(row[send_record::swap_low], &access) ||
+      !word64(&row[send_record::compare_high], &row[send_record::compare_low], &made.length))
+    return out_of_range(index, "window, rights or length is no whole number in range");
+  const std::shared_ptr<Window> window = resources_.windows->find(number);
+  if (window == nullptr)
+    return refuse(Cause::closed, request(index) + "the memory window is closed, or of another device");
+  const std::shared_ptr<Region> region = resources_.regions->find(wr.rkey);
+  if (region == nullptr) {
+    return refuse(Cause::closed,
+                  request(index) + "no open memory region has the lkey " + std::to_string(wr.rkey));
+  }
+  if ((access & ~fabric::kRemoteAccess) != 0)
+    return out_of_range(index, "a window has rights for peers only: remoteRead, remoteWrite, remoteAtomic");
+  const bool writes = (access & ~static_cast<std::uint32_t>(fabric::access_remote_read)) != 0;
+  if (!region->allows(fabric::access_mw_bind | (writes ? fabric::access_local_write : 0u)))
+    return out_of_range(index, "the memory region was registered without Access.mwBind" +
+                                   std::string(writes ? ", or without Access.localWrite" : ""));
+  if (made.length == 0 || !region->contains(wr.remote_addr, made.length))
+    return out_of_range(index, "the window is empty, or not all in its memory region");
+  made.window = &window->on_device();
+  made.region = &region->on_device();
+  made.addr = wr.remote_addr;
+  made.access = access;
+  wr.bind = made;
+  wr.remote_addr = 0;
+  wr.rkey = 0;
+  kept_.push_back(window);
+  kept_.push_back(region);
+  binds_.push_back({index, window, region});
+  return {};
+}
+
 /// What only some operations have.
 Refusal RequestReader::rest(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr) {
   if (is_atomic(wr.opcode)) {
@@ -133,6 +179,12 @@ Refusal RequestReader::rest(std::span<const double> row, std::uint32_t index, fa
         !word64(&row[send_record::swap_high], &row[send_record::swap_low], &atomic.swap))
       return out_of_range(index, "an operand is no integer of 64 bits");
     wr.atomic = atomic;
+    return {};
+  }
+  if (wr.opcode == Opcode::bind_mw) return bind(row, index, wr);
+  if (wr.opcode == Opcode::local_inv || wr.opcode == Opcode::send_with_inv) {
+    if (!whole32(row[send_record::invalidate_rkey], &wr.invalidate_rkey) || wr.invalidate_rkey == 0)
+      return out_of_range(index, "the key to invalidate is no key of a window");
     return {};
   }
   if (type_ != QpType::ud) return {};

@@ -13,6 +13,7 @@
 #include "checked/outstanding.h"
 #include "checked/refusal.h"
 #include "checked/region.h"
+#include "checked/windows.h"
 #include "fabric/fabric.h"
 
 namespace rdma_rpc::checked {
@@ -21,6 +22,7 @@ namespace rdma_rpc::checked {
 struct Resources {
   std::shared_ptr<Regions> regions;
   std::shared_ptr<AddressHandles> handles;
+  std::shared_ptr<Windows> windows;
 };
 
 class RequestReader {
@@ -42,13 +44,22 @@ class RequestReader {
     const std::size_t first = index == 0 ? 0 : ends_[index - 1];
     return std::span(kept_).subspan(first, ends_[index] - first);
   }
+  /// The bind of request `index` has been posted.
+  void note_bind(std::size_t index) {
+    for (const auto& [request, window, region] : binds_)
+      if (request == index) window->bound_to(region);
+  }
   /// Lets go of what the batch keeps.
-  void end() { kept_.clear(); }
+  void end() {
+    kept_.clear();
+    binds_.clear();
+  }
 
  private:
   Refusal entries(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr);
   Refusal why_wrong(const fabric::SendWr& wr, std::uint64_t bytes, std::uint32_t index) const;
   Refusal rest(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr);
+  Refusal bind(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr);
   /// Reads an entry whose memory lies in an open region with these rights.
   Refusal entry(const double* columns, std::uint32_t access, std::uint32_t index, fabric::Sge& sge);
 
@@ -61,6 +72,12 @@ class RequestReader {
   std::vector<fabric::Sge> sges_;
   std::vector<Kept> kept_;
   std::vector<std::size_t> ends_;
+  struct Bound {
+    std::size_t request;
+    std::shared_ptr<Window> window;
+    std::shared_ptr<Region> region;
+  };
+  std::vector<Bound> binds_;
 };
 
 }  // namespace rdma_rpc::checked

@@ -25,6 +25,9 @@ struct VerbsOptions {
   /// IP address, without port, that is served or dialled from; a hint, ignored when no device has it
   std::string address;
   VerbsConnect connect = VerbsConnect::automatic;
+  /// QueuePair::connect() also takes the address of a listener of another program (decode_listener()). Never
+  /// for sessions: such a peer does not prove that it is the one that was meant.
+  bool other_listeners = false;
   /// Time limit of one rdma_cm connection attempt, in addition to the kernel's own limits.
   std::uint32_t connect_timeout_ms = 4000;
   /// A packet is resent when no acknowledgement came within 4.096 us * 2^this: 14 is 67 ms. Range 1 to 31.
@@ -91,7 +94,7 @@ void* verbs_entry(const char* name, std::string* error);
 using ListVerbs = void (*)(VerbsReport* report, std::size_t needed_bytes);
 using OpenVerbs = Device* (*)(const VerbsOptions& options, std::string* error);
 inline constexpr char kVerbsPlugin[] = "rdma_rpc_verbs.so";
-inline constexpr char kVerbsOpen[] = "rdma_rpc_open_verbs_2";
-inline constexpr char kVerbsList[] = "rdma_rpc_list_verbs_2";
+inline constexpr char kVerbsOpen[] = "rdma_rpc_open_verbs_3";
+inline constexpr char kVerbsList[] = "rdma_rpc_list_verbs_3";
 
 }  // namespace rdma_rpc::fabric

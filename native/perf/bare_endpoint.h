@@ -11,15 +11,13 @@
 
 namespace rdma_rpc::perf {
 
-enum class Transport : std::uint8_t { rc, uc, ud };
-
 /// Returns null, with the reason in `error`, on failure.
-std::unique_ptr<Endpoint> make_bare_endpoint(const fabric::VerbsOptions& device, Transport transport,
+std::unique_ptr<Endpoint> make_bare_endpoint(const fabric::VerbsOptions& device,
                                              const EndpointOptions& options, std::string* error);
 
 /// The plug-in's entry point. The number changes with this header and with endpoint.h.
-using OpenBare = Endpoint* (*)(const fabric::VerbsOptions& device, Transport transport,
-                               const EndpointOptions& options, std::string* error);
-inline constexpr char kOpenBare[] = "rdma_rpc_open_bare_1";
+using OpenBare = Endpoint* (*)(const fabric::VerbsOptions& device, const EndpointOptions& options,
+                               std::string* error);
+inline constexpr char kOpenBare[] = "rdma_rpc_open_bare_2";
 
 }  // namespace rdma_rpc::perf

@@ -12,6 +12,8 @@
 namespace rdma_rpc::perf {
 
 enum class Verb : std::uint8_t { send, write, read, fetch_add, compare_swap };
+/// Type of the queue pairs.
+enum class Transport : std::uint8_t { rc, uc, ud };
 
 /// Capabilities of the device on this side.
 struct Limits {
@@ -38,8 +40,12 @@ struct Request {
 
 struct Completion {
   std::uint64_t id = 0;
-  bool received = false;          ///< whether it is a receive; otherwise a request of this side
-  std::uint32_t bytes = 0;        ///< for a receive: its length without the header
+  bool received = false;    ///< whether it is a receive; otherwise a request of this side
+  std::uint32_t bytes = 0;  ///< for a receive: its length without the header
+  /// For a shared receive: the queue pair that the message came on, which may be another one than that which
+  /// the receive was posted for.
+  std::uint32_t queue_pair = 0;
+  bool looped_back = false;       ///< for a receive: this side has sent the message itself, to its group
   const char* failure = nullptr;  ///< null on success; else the text of the status
 };
 
@@ -52,6 +58,9 @@ struct Memory {
 
 struct EndpointOptions {
   bool active = true;  ///< requests the connections, and sends first
+  Transport transport = Transport::rc;
+  bool shared_receives = false;  ///< all queue pairs take their receives from one queue
+  bool multicast = false;        ///< UD: both sides join a group, and send to it
   std::uint32_t queue_pairs = 1;
   std::uint32_t send_wr_max = 0;
   std::uint32_t recv_wr_max = 0;

@@ -56,6 +56,9 @@ EndpointOptions Pair::needs(const PairOptions& options) {
   // The device has not reported yet what it puts in front of messages: nothing, or the GRH of a datagram.
   constexpr std::uint32_t kGrhBytes = 40;
   return {.active = options.active,
+          .transport = options.transport,
+          .shared_receives = options.shared_receives,
+          .multicast = options.multicast,
           .queue_pairs = options.queue_pairs,
           .send_wr_max = options.depth + kOthers,
           .recv_wr_max = options.receive_depth,
@@ -265,13 +268,15 @@ void Pair::take(const Step* step, const Completion& completion) {
     return;
   }
   if (kind != Kind::receive) return;
+  --queue.receives_open;
+  if (completion.looped_back) return post_receive(queue_pair);
+  const std::uint32_t came_on = options_.shared_receives ? completion.queue_pair : queue_pair;
   if (step == nullptr) {
     ++connect_messages_;
   } else if (options_.validate) {
-    check_received(*step, queue_pair, layout_.in(queue_pair, number), completion.bytes);
+    check_received(*step, came_on, layout_.in(queue_pair, number), completion.bytes);
   }
-  ++queue.received;
-  --queue.receives_open;
+  ++queues_[came_on].received;
   // In a latency test, receives are posted while nothing comes, not between a message and its answer.
   const bool later = step != nullptr && step->latency && queue.receives_open > options_.receive_depth / 2;
   if (!later) post_receive(queue_pair);

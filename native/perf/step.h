@@ -19,7 +19,10 @@ struct PairOptions {
   std::uint32_t bytes_max = 65536;    ///< limit of a message's size, in any step
   std::uint32_t inline_max = 0;
   bool validate = false;  ///< each message is filled before it is sent, and checked when it has arrived
-  bool events = false;    ///< sleeps while nothing arrives, instead of polling
+  Transport transport = Transport::rc;
+  bool shared_receives = false;  ///< the queue pairs of a side take their receives from one queue
+  bool multicast = false;        ///< UD: messages go to a group that both sides have joined
+  bool events = false;           ///< sleeps while nothing arrives, instead of polling
   std::uint64_t seed = 1;
 };
 

@@ -61,6 +61,10 @@ export interface NativeVerbsDevice {
     trafficClass: number,
     hopLimit: number,
   ): number | NativeRefusal;
+  allocMw(): number | NativeRefusal;
+  /** Returns the key of the window's last bind; 0 before the first one. */
+  mwRkey(mw: number): number;
+  closeMw(mw: number): void;
   closeSrq(srq: number): void;
   closeAh(ah: number): void;
   armLimit(srq: number, receives: number): NativeRefusal | undefined;
@@ -113,7 +117,11 @@ export interface NativeVerbsDevice {
   close(): void;
 }
 
-/** Columns of a work request. Its scatter/gather entries (SgeRow) follow the header. */
+/**
+ * Columns of a work request. Its scatter/gather entries (SgeRow) follow the header. A bind has its window in
+ * `ah`, its range in `remoteAddr` and in the two columns of `compare`, its region's lkey in `rkey` and its
+ * rights in `swapLow`.
+ */
 export const SendRow = {
   wrId: 0,
   opcode: 1,

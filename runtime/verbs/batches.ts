@@ -5,6 +5,7 @@ import type { AddressHandle } from './address-handle.ts';
 import { WrOpcode } from './constants.ts';
 import { checkedInteger } from './errors.ts';
 import type { MemoryRegion } from './memory-region.ts';
+import type { MemoryWindow } from './memory-window.ts';
 
 const capacityMax = 16_384;
 const sgesMax = 64;
@@ -25,6 +26,16 @@ function addressIn(where: string, mr: MemoryRegion, offset: number, byteLength: 
     );
   }
   return mr.addr + offset;
+}
+
+/** Which part of a region a window shows. */
+export interface BindOptions {
+  /** Default 0. */
+  offset?: number;
+  /** Default: the rest of the region. */
+  byteLength?: number;
+  /** Of `SendFlags`. Default 0. */
+  flags?: number;
 }
 
 /**
@@ -73,6 +84,41 @@ export class SendBatch {
    */
   sendWithImm(wrId: number, imm: number, flags = 0): this {
     return this.#begin(WrOpcode.sendWithImm, wrId, flags, 0, 0, imm);
+  }
+  /**
+   * Begins a SEND that also invalidates the receiver's window with that key (IBV_WR_SEND_WITH_INV). Needs
+   * `capabilities.windows`, as the next two.
+   */
+  sendWithInv(wrId: number, rkey: number, flags = 0): this {
+    this.#begin(WrOpcode.sendWithInv, wrId, flags, 0, 0, 0);
+    this.#rows[this.#lastRow('SendBatch') + SendRow.invalidateRkey] = rkey;
+    return this;
+  }
+  /** Invalidates a window of this side that is bound on this queue pair (IBV_WR_LOCAL_INV). */
+  localInv(wrId: number, rkey: number, flags = 0): this {
+    this.#begin(WrOpcode.localInv, wrId, flags, 0, 0, 0);
+    this.#rows[this.#lastRow('SendBatch') + SendRow.invalidateRkey] = rkey;
+    return this;
+  }
+  /**
+   * Binds a window to `byteLength` bytes of the region from `offset` on (IBV_WR_BIND_MW, type 2). The peer of
+   * this queue pair gets the rights `access` to them: `Access.remoteRead`, `remoteWrite`, `remoteAtomic`. The
+   * region needs `Access.mwBind`. Posting gives the window its key (`mw.rkey`), which a later message of this
+   * queue pair may carry.
+   */
+  bindMw(
+    wrId: number,
+    mw: MemoryWindow,
+    mr: MemoryRegion,
+    access: number,
+    { offset = 0, byteLength = mr.byteLength - offset, flags = 0 }: BindOptions = {},
+  ): this {
+    const addr = addressIn('SendBatch.bindMw', mr, offset, byteLength);
+    this.#begin(WrOpcode.bindMw, wrId, flags, addr, mr.lkey, 0);
+    const row = this.#lastRow('SendBatch.bindMw');
+    this.#rows[row + SendRow.ah] = mw.number;
+    this.#rows[row + SendRow.swapLow] = access;
+    return this.#operand(SendRow.compareHigh, SendRow.compareLow, BigInt(byteLength));
   }
   /**
    * Begins a WRITE into the peer's memory (IBV_WR_RDMA_WRITE), to its `mr.addr` plus an offset and with its

@@ -62,6 +62,10 @@ export class Completions {
     return this.#field(i, CompletionRow.imm);
   }
 
+  /** The key that a message has invalidated (`SendBatch.sendWithInv`); 0 without `WcFlags.withInv`. */
+  invalidatedRkey(i: number): number {
+    return this.#field(i, CompletionRow.invalidatedRkey);
+  }
   /** The sender's queue pair, for a datagram; else 0. */
   srcQp(i: number): number {
     return this.#field(i, CompletionRow.srcQp);

@@ -16,6 +16,8 @@ export const Access = {
   remoteRead: 1 << 2,
   /** The peer may update it by atomics; needs `localWrite`. */
   remoteAtomic: 1 << 3,
+  /** Windows may be bound to the memory (`ProtectionDomain.allocMw`). */
+  mwBind: 1 << 4,
   /** Pages are loaded when they are used, and nothing is pinned (`capabilities.onDemand`). */
   onDemand: 1 << 6,
 } as const;
@@ -39,6 +41,8 @@ export const WcOpcode = {
   rdmaRead: 2,
   compSwap: 3,
   fetchAdd: 4,
+  bindMw: 5,
+  localInv: 6,
   recv: 128,
   recvRdmaWithImm: 129,
 } as const;
@@ -49,6 +53,8 @@ export const WcFlags = {
   grh: 1 << 0,
   /** `imm` has the peer's immediate. */
   withImm: 1 << 1,
+  /** `invalidatedRkey` has the key of the window that the message has invalidated. */
+  withInv: 1 << 3,
 } as const;
 
 /** Result of a request: `enum ibv_wc_status`. */
@@ -139,4 +145,7 @@ export const WrOpcode = {
   rdmaRead: 4,
   compareAndSwap: 5,
   fetchAndAdd: 6,
+  localInv: 7,
+  bindMw: 8,
+  sendWithInv: 9,
 } as const;

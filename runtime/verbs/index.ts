@@ -5,9 +5,15 @@
  * call: a wrong one throws, and neither crashes nor corrupts memory.
  */
 
-export type { VerbsCapabilities, VerbsGid, VerbsPort } from '../native/native.ts';
+export type {
+  VerbsCapabilities,
+  VerbsDetails,
+  VerbsGid,
+  VerbsPort,
+  VerbsPortDetails,
+} from '../native/native.ts';
 export type { AddressHandle, AddressOptions } from './address-handle.ts';
-export { RecvBatch, SendBatch } from './batches.ts';
+export { type BindOptions, RecvBatch, SendBatch } from './batches.ts';
 export type { CompletionQueue } from './completion-queue.ts';
 export { Completions } from './completions.ts';
 export {
@@ -24,8 +30,10 @@ export {
 export { type Device, type OpenOptions, openDevice, type SoftwareDevice } from './device.ts';
 export { VerbsError, type VerbsErrorCode } from './errors.ts';
 export type { DeviceEvent } from './events.ts';
-export { type DeviceInfo, listDevices } from './list.ts';
+export { type DeviceInfo, listDevices, queryDevice } from './list.ts';
+export { listenerAddress } from './listener-address.ts';
 export type { MemoryRegion, Registrable } from './memory-region.ts';
+export type { MemoryWindow } from './memory-window.ts';
 export type { ProtectionDomain, QueuePairOptions } from './protection-domain.ts';
 export type { QueuePair } from './queue-pair.ts';
 export type { SharedReceiveQueue } from './shared-receives.ts';

@@ -1,6 +1,7 @@
 /** The devices of this machine. */
-import { loadNative, type VerbsCapabilities, type VerbsPort } from '../native/native.ts';
+import { loadNative, type VerbsCapabilities, type VerbsDetails, type VerbsPort } from '../native/native.ts';
 import { openDevice } from './device.ts';
+import { VerbsError } from './errors.ts';
 
 /** A device that `openDevice` knows. See ibv_get_device_list(3) and ibv_query_device(3). */
 export interface DeviceInfo {
@@ -23,6 +24,25 @@ function softwareDevice(name: 'sim' | 'shm' | 'tcp'): DeviceInfo {
   } catch (error) {
     return { ...known, whyNot: (error as Error).message, capabilities: undefined };
   }
+}
+
+/**
+ * Returns all attributes of an RDMA device and of its ports, by their names in libibverbs and as text. See
+ * ibv_query_device(3), ibv_query_port(3) and ibv_query_pkey(3). Throws for a device that is not there or
+ * cannot be opened; devices made of software have `Device.capabilities` only.
+ */
+export function queryDevice(name: string): VerbsDetails {
+  const all = loadNative().verbsDetails();
+  const found = all.find((each) => each.name === name);
+  if (found === undefined) {
+    const names = all.map((each) => each.name).join(', ') || 'none';
+    throw new VerbsError(
+      'refused',
+      `queryDevice: '${name}' is no RDMA device of this machine, which has ${names}`,
+    );
+  }
+  if (found.whyNot !== '') throw new VerbsError('refused', `queryDevice: ${found.whyNot}`);
+  return found;
 }
 
 /**

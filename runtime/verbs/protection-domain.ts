@@ -6,6 +6,7 @@ import { type CompletionQueue, OpenCompletionQueue } from './completion-queue.ts
 import { Access, type QpType, qpTypes } from './constants.ts';
 import { checkedGid, checkedInteger, granted } from './errors.ts';
 import { type MemoryRegion, type Registrable, register } from './memory-region.ts';
+import { type MemoryWindow, OpenMemoryWindow } from './memory-window.ts';
 import { OpenQueuePair, type QueuePair } from './queue-pair.ts';
 import { Resource } from './resource.ts';
 import { OpenSharedReceiveQueue, type SharedReceiveQueue } from './shared-receives.ts';
@@ -60,6 +61,8 @@ export interface ProtectionDomain extends Disposable {
    * ibv_create_srq(3).
    */
   createSrq(options: { cq: CompletionQueue; wrMax: number }): SharedReceiveQueue;
+  /** Makes a memory window of type 2, which `SendBatch.bindMw` binds. See ibv_alloc_mw(3). */
+  allocMw(): MemoryWindow;
   /** Makes an address handle for datagrams. See ibv_create_ah(3). */
   createAh(options: AddressOptions): AddressHandle;
   readonly closed: boolean;
@@ -163,6 +166,12 @@ export class OpenProtectionDomain extends Resource implements ProtectionDomain {
     const { native, name } = this.#device;
     const number = granted('createSrq', native.createSrq(this.#cq('createSrq', cq).number, wrMax));
     return this.#device.track(new OpenSharedReceiveQueue(native, name, number));
+  }
+
+  allocMw(): MemoryWindow {
+    this.check();
+    const { native, name } = this.#device;
+    return this.#device.track(new OpenMemoryWindow(native, name, granted('allocMw', native.allocMw())));
   }
 
   createAh({ gid, ...options }: AddressOptions): AddressHandle {

@@ -26,7 +26,8 @@ export interface QueuePair extends Disposable {
    * Connects to the queue pair with that address: INIT to RTR to RTS (ibv_modify_qp(3)). For the side that
    * was made with `role: 'connect'`; the other one calls `accept`, and both do it in any order. Resolves in
    * RTS. Rejects with code `refused` when the peer cannot be reached; the queue pair is in ERR then. A UD
-   * queue pair has no peer: it connects to an empty address.
+   * queue pair has no peer: it connects to an empty address. `listenerAddress` makes the address of a program
+   * that listens by rdma_cm.
    */
   connect(address: Uint8Array): Promise<void>;
   /** Does the same on the side that was made with `role: 'accept'`. */

@@ -111,10 +111,10 @@ export const nativeLayers: readonly LayerRule[] = [
   // What `rdma-rpc perf` measures: devices, not sessions.
   {
     files: /^native\/perf\/[^/]+$/,
-    mayUse: /^native\/(perf\/[^/]+$|fabric\/(fabric|unique_fd|verbs_loader)\.h$)/,
+    mayUse: /^native\/(perf\/[^/]+$|fabric\/(fabric|receive_queue|unique_fd|verbs_loader)\.h$)/,
   },
   // The plug-in's part of it.
-  { files: /^native\/perf\/bare\//, mayUse: /^native\/(perf\/|fabric\/verbs\/[^/]+$)/ },
+  { files: /^native\/perf\/bare\//, mayUse: /^native\/(perf\/|fabric\/(verbs\/[^/]+|unique_fd\.h)$)/ },
   // Which chooses among fabrics, as the binding does.
   { files: /^native\/perf\/program\//, mayUse: /^native\/(perf|fabric)\// },
   {

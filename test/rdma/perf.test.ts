@@ -37,6 +37,9 @@ const usual: Omit<Plan, 'test'> = {
   bidirectional: false,
   validate: true,
   events: true,
+  sharedReceives: false,
+  manager: false,
+  multicast: false,
   seed: 3,
 };
 
@@ -76,6 +79,27 @@ test('large messages, on several queue pairs, both ways', async () => {
   expect(await row('send_bw', 'verbs', large)).toMatchObject({ messages: 160, received: 160, corrupt: 0 });
 });
 
+test.skipIf(iwarp).each<TestName>(['atomic_lat', 'atomic_bw'])('%s by the verbs fabric', async (name) => {
+  for (const atomic of ['fetch_add', 'compare_swap'] as const)
+    expect(await row(name, 'verbs', { atomic })).toMatchObject(whole);
+});
+
+test('queue pairs that rdma_cm connects', async () => {
+  expect(await row('send_lat', 'verbs', { manager: true })).toMatchObject(whole);
+});
+
+test.skipIf(iwarp).each<PerfFabric>(['verbs', 'bare'])(
+  '%s: queue pairs share their receives',
+  async (fabric) => {
+    const shared = { sharedReceives: true, queuePairs: 3, bidirectional: true };
+    expect(await row('send_bw', fabric, shared)).toMatchObject({ messages: 240, received: 240, corrupt: 0 });
+  },
+);
+
+test.each<Plan['connection']>(['UC', 'UD'])('the verbs fabric says why it has no %s', async (connection) => {
+  await expect(row('send_lat', 'verbs', { connection })).rejects.toThrow(/has no U[CD] queue pairs: \w+/);
+});
+
 describe.skipIf(iwarp)('by libibverbs alone', () => {
   test.each(rc)('%s', async (name) => {
     expect(await row(name, 'bare')).toMatchObject(whole);
@@ -95,6 +119,10 @@ describe.skipIf(iwarp)('by libibverbs alone', () => {
     ['send_lat', 'UD'],
   ])('%s over %s', async (name, connection) => {
     expect(await row(name, 'bare', { connection })).toMatchObject(whole);
+  });
+
+  test('datagrams to a multicast group', async () => {
+    expect(await row('send_lat', 'bare', { connection: 'UD', multicast: true })).toMatchObject(whole);
   });
 
   test('write_bw over UC', async () => {

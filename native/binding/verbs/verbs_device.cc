@@ -38,6 +38,9 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
                            InstanceMethod<&VerbsDevice::create_qp>("createQp"),
                            InstanceMethod<&VerbsDevice::create_srq>("createSrq"),
                            InstanceMethod<&VerbsDevice::create_ah>("createAh"),
+                           InstanceMethod<&VerbsDevice::alloc_mw>("allocMw"),
+                           InstanceMethod<&VerbsDevice::mw_rkey>("mwRkey"),
+                           InstanceMethod<&VerbsDevice::close_mw>("closeMw"),
                            InstanceMethod<&VerbsDevice::close_srq>("closeSrq"),
                            InstanceMethod<&VerbsDevice::close_ah>("closeAh"),
                            InstanceMethod<&VerbsDevice::arm_limit>("armLimit"),
@@ -75,6 +78,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     if (given.Get("host").IsString()) options.host = given.Get("host").As<Napi::String>().Utf8Value();
     options.handed_over = given.Get("handedOver").ToBoolean();
     options.verbs = read_verbs(given.Get("verbs"));
+    options.verbs.other_listeners = true;
     options.verbs.on_demand = given.Get("onDemand").ToBoolean();
     const LoopKind loop = given.Get("loop").IsString() ? LoopKind::thread : LoopKind::libuv;
     std::string error;
@@ -194,6 +198,20 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     std::uint32_t made = 0;
     const Refusal refusal = host_->device().create_ah(attr, &made);
     return refusal.none() ? Napi::Number::New(info.Env(), made) : told(info.Env(), refusal);
+  }
+  Napi::Value alloc_mw(const Napi::CallbackInfo& info) {
+    if (host_ == nullptr) return told(info.Env(), closed());
+    std::uint32_t made = 0;
+    const Refusal refusal = host_->device().alloc_mw(&made);
+    return refusal.none() ? Napi::Number::New(info.Env(), made) : told(info.Env(), refusal);
+  }
+  /// The key of the window's last bind; 0 before the first one.
+  Napi::Value mw_rkey(const Napi::CallbackInfo& info) {
+    const auto window = host_ == nullptr ? nullptr : host_->device().window(number(info, 0));
+    return Napi::Number::New(info.Env(), window == nullptr ? 0 : window->rkey());
+  }
+  void close_mw(const Napi::CallbackInfo& info) {
+    if (host_ != nullptr) host_->device().close_mw(number(info, 0));
   }
   void close_srq(const Napi::CallbackInfo& info) {
     if (host_ != nullptr) host_->srqs.remove(number(info, 0));

@@ -1,5 +1,10 @@
 // Connects the queue pairs of an endpoint. See endpoint.h.
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
 
 #include "perf/bare/endpoint.h"
@@ -12,6 +17,11 @@ constexpr std::uint8_t kHopLimit = 64;
 constexpr std::uint8_t kAckTimeout = 14, kRetries = 6;
 /// A peer without a posted receive is retried without limit, every 0.64 ms.
 constexpr std::uint8_t kRnrRetries = 7, kRnrTimer = 12;
+/// ::ffff:239.112.101.114, a group of the local site.
+constexpr std::array<std::uint8_t, 16> kGroup{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 112, 101, 114};
+constexpr std::size_t kIpv4At = 12;
+/// Stands for the members of a group.
+constexpr std::uint32_t kMulticastQpn = 0xffffff;
 
 }  // namespace
 
@@ -79,9 +89,33 @@ std::string BareEndpoint::move_to_rtr(Queue& queue, const Address& peer) {
     return std::string("the peer's GID cannot be reached from ") + limits_.device + ": " +
            std::strerror(error) + " (--gid-index; is it in another subnet, without a route?)";
   if (transport_ != Transport::ud) return {};
+  if (multicast_) return join_group(queue, attr.ah_attr);
   queue.peer.reset(ibv_create_ah(pd_.get(), &attr.ah_attr));
   queue.peer_qp_num = peer.qp_num;
   return queue.peer == nullptr ? "the peer's GID cannot be reached (--gid-index)" : std::string();
+}
+
+/// Attaches the queue pair to the group, and makes the handle by which datagrams go there. A socket joins the
+/// same group, so that switches and this host's network pass its packets on.
+std::string BareEndpoint::join_group(Queue& queue, ibv_ah_attr path) {
+  const auto& own = port_.address.gid;
+  if (path.is_global == 0 || !std::equal(kGroup.begin(), kGroup.begin() + kIpv4At, own.begin()))
+    return "multicast needs a RoCE v2 GID that is an IPv4 address (--gid-index)";
+  membership_ = fabric::UniqueFd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ip_mreq group{};
+  std::memcpy(&group.imr_multiaddr, &kGroup[kIpv4At], sizeof group.imr_multiaddr);
+  std::memcpy(&group.imr_interface, &own[kIpv4At], sizeof group.imr_interface);
+  if (::setsockopt(membership_.get(), IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof group) != 0)
+    return std::string("this host cannot join a multicast group: ") + std::strerror(errno);
+  union ibv_gid gid {};
+  std::memcpy(gid.raw, kGroup.data(), kGroup.size());
+  if (const int error = ibv_attach_mcast(queue.qp.get(), &gid, 0); error != 0)
+    return std::string("the queue pair cannot join a multicast group: ") + std::strerror(error);
+  group_ = gid;
+  path.grh.dgid = gid;
+  queue.peer.reset(ibv_create_ah(pd_.get(), &path));
+  queue.peer_qp_num = kMulticastQpn;
+  return queue.peer == nullptr ? "the multicast group cannot be reached (--gid-index)" : std::string();
 }
 
 std::string BareEndpoint::move_to_rts(Queue& queue, const Address& peer) {

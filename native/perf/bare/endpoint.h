@@ -4,9 +4,11 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "fabric/unique_fd.h"
 #include "fabric/verbs/objects.h"
 #include "fabric/verbs/port.h"
 #include "perf/bare/address.h"
@@ -20,6 +22,9 @@ inline constexpr std::uint32_t kQkey = 0x11111111;
 struct Unmap {
   std::size_t bytes = 0;
   void operator()(std::byte* data) const;
+};
+struct DestroySrq {
+  void operator()(ibv_srq* srq) const { ibv_destroy_srq(srq); }
 };
 struct DestroyAh {
   void operator()(ibv_ah* ah) const { ibv_destroy_ah(ah); }
@@ -63,10 +68,15 @@ class BareEndpoint final : public Endpoint {
   void fill(const Queue& queue, const Request& given, ibv_send_wr* to, ibv_sge* sge) const;
   Address local(const Queue& queue) const;
   std::string move_to_rtr(Queue& queue, const Address& peer);
+  std::string join_group(Queue& queue, ibv_ah_attr path);
+  std::uint32_t queue_of(std::uint32_t qp_num) const;
   std::string move_to_rts(Queue& queue, const Address& peer);
   ibv_ah_attr path_to(const Address& peer) const;
 
   const Transport transport_;
+  bool multicast_ = false;
+  fabric::UniqueFd membership_;   ///< of this host, in the group
+  std::optional<ibv_gid> group_;  ///< that the queue pair has joined, and must leave before it is destroyed
   // In the order of their dependencies: the last is destroyed first.
   fabric::verbs::ContextPtr context_;
   fabric::verbs::Port port_;
@@ -76,6 +86,7 @@ class BareEndpoint final : public Endpoint {
   fabric::verbs::MrPtr region_;
   fabric::verbs::ChannelPtr channel_;
   fabric::verbs::CqPtr cq_;
+  std::unique_ptr<ibv_srq, DestroySrq> receives_;  ///< null when each queue pair has its own
   std::vector<Queue> queues_;
   Limits limits_;
   Memory peer_;

@@ -30,6 +30,7 @@ ibv_qp_type type_of(Transport transport) {
 void Unmap::operator()(std::byte* data) const { ::munmap(data, bytes); }
 
 BareEndpoint::~BareEndpoint() {
+  if (group_.has_value()) ibv_detach_mcast(queues_[0].qp.get(), &*group_, 0);
   if (events_ != 0) ibv_ack_cq_events(cq_.get(), events_);
 }
 
@@ -41,11 +42,19 @@ std::string BareEndpoint::open(const fabric::VerbsOptions& device, const Endpoin
   // Non-blocking, because its events are fetched without waiting.
   if (channel_ == nullptr || ::fcntl(channel_->fd, F_SETFL, O_NONBLOCK) != 0)
     return std::string("no completion channel: ") + std::strerror(errno);
+  multicast_ = options.multicast;
   const std::uint32_t entries = options.queue_pairs * (options.send_wr_max + options.recv_wr_max);
   cq_.reset(ibv_create_cq(context_.get(), static_cast<int>(entries), nullptr, channel_.get(), 0));
   if (cq_ == nullptr)
     return "no completion queue of " + std::to_string(entries) + " entries: " + std::strerror(errno) +
            " (--tx-depth, --rx-depth, --qp)";
+  if (options.shared_receives) {
+    ibv_srq_init_attr wanted{nullptr, {options.queue_pairs * options.recv_wr_max, 1, 0}};
+    receives_.reset(ibv_create_srq(pd_.get(), &wanted));
+    if (receives_ == nullptr)
+      return "no shared receive queue of " + std::to_string(wanted.attr.max_wr) +
+             " receives: " + std::strerror(errno) + " (--rx-depth, --qp)";
+  }
   for (std::uint32_t i = 0; i < options.queue_pairs && why.empty(); ++i) why = open_queue(options);
   return why;
 }
@@ -117,12 +126,15 @@ std::string BareEndpoint::open_queue(const EndpointOptions& options) {
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = cq_.get();
   wanted.qp_type = type_of(transport_);
-  wanted.cap = {options.send_wr_max, options.recv_wr_max, 1, 1, options.inline_max};
+  wanted.srq = receives_.get();
+  wanted.cap = {options.send_wr_max, receives_ == nullptr ? options.recv_wr_max : 0, 1, 1,
+                options.inline_max};
   Queue queue;
   queue.qp.reset(ibv_create_qp(pd_.get(), &wanted));
   while (queue.qp == nullptr && wanted.cap.max_inline_data > 0) {
     // The device does not report its maximum, so retry with half.
-    wanted.cap = {options.send_wr_max, options.recv_wr_max, 1, 1, wanted.cap.max_inline_data / 2};
+    wanted.cap = {options.send_wr_max, receives_ == nullptr ? options.recv_wr_max : 0, 1, 1,
+                  wanted.cap.max_inline_data / 2};
     queue.qp.reset(ibv_create_qp(pd_.get(), &wanted));
   }
   if (queue.qp == nullptr)

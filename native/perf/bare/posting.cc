@@ -64,7 +64,14 @@ bool BareEndpoint::post_receive(std::uint32_t queue_pair, std::uint64_t id, std:
   receive_sge_.length = length;
   receive_.wr_id = id;
   ibv_recv_wr* refused = nullptr;
+  if (receives_ != nullptr) return ibv_post_srq_recv(receives_.get(), &receive_, &refused) == 0;
   return ibv_post_recv(queues_[queue_pair].qp.get(), &receive_, &refused) == 0;
+}
+
+std::uint32_t BareEndpoint::queue_of(std::uint32_t qp_num) const {
+  const auto found = std::find_if(queues_.begin(), queues_.end(),
+                                  [&](const Queue& queue) { return queue.qp->qp_num == qp_num; });
+  return found == queues_.end() ? 0 : static_cast<std::uint32_t>(found - queues_.begin());
 }
 
 std::size_t BareEndpoint::poll(std::span<Completion> out) {
@@ -85,6 +92,9 @@ std::size_t BareEndpoint::poll(std::span<Completion> out) {
     to.id = from.wr_id;
     to.received = good && (from.opcode & IBV_WC_RECV) != 0;
     to.bytes = to.received ? from.byte_len - std::min(from.byte_len, limits_.header_bytes) : 0;
+    to.queue_pair = to.received && receives_ != nullptr ? queue_of(from.qp_num) : 0;
+    // A group is for one queue pair of each side.
+    to.looped_back = to.received && multicast_ && from.src_qp == queues_[0].qp->qp_num;
     to.failure = good ? nullptr : ibv_wc_status_str(from.status);
   }
   return static_cast<std::size_t>(count);

@@ -19,6 +19,7 @@ fabric::VerbsOptions verbs_options(const Words& asked) {
   options.address = asked.text("host");
   if (asked.has("gidIndex")) options.gid_index = static_cast<int>(asked.number("gidIndex"));
   options.rnr_retry = kRnrRetryEndless;
+  if (asked.is("manager")) options.connect = fabric::VerbsConnect::cm;
   return options;
 }
 
@@ -31,17 +32,11 @@ std::shared_ptr<fabric::Device> open_device(const Words& asked, std::string* err
   return nullptr;
 }
 
-Transport transport(const std::string& connection) {
-  if (connection == "UD") return Transport::ud;
-  return connection == "UC" ? Transport::uc : Transport::rc;
-}
-
 }  // namespace
 
 std::unique_ptr<Endpoint> open_endpoint(const Words& asked, const EndpointOptions& needs,
                                         std::string* error) {
-  if (asked.text("fabric") == "bare")
-    return make_bare_endpoint(verbs_options(asked), transport(asked.text("connection")), needs, error);
+  if (asked.text("fabric") == "bare") return make_bare_endpoint(verbs_options(asked), needs, error);
   std::shared_ptr<fabric::Device> device = open_device(asked, error);
   return device == nullptr ? nullptr : make_fabric_endpoint(std::move(device), needs, error);
 }

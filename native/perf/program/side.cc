@@ -13,6 +13,11 @@
 namespace rdma_rpc::perf {
 namespace {
 
+Transport read_transport(const std::string& connection) {
+  if (connection == "UD") return Transport::ud;
+  return connection == "UC" ? Transport::uc : Transport::rc;
+}
+
 PairOptions read_options(const Words& asked) {
   return {.active = asked.is("active"),
           .queue_pairs = asked.small("queuePairs"),
@@ -21,6 +26,9 @@ PairOptions read_options(const Words& asked) {
           .bytes_max = asked.small("bytesMax"),
           .inline_max = asked.small("inlineMax"),
           .validate = asked.is("validate"),
+          .transport = read_transport(asked.text("connection")),
+          .shared_receives = asked.is("sharedReceives"),
+          .multicast = asked.is("multicast"),
           .events = asked.is("events"),
           .seed = asked.number("seed")};
 }

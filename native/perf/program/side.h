@@ -30,7 +30,7 @@ class Output {
 };
 
 /// Changes with the instructions: a program of another version is refused.
-inline constexpr std::uint64_t kLines = 1;
+inline constexpr std::uint64_t kLines = 2;
 
 class Side {
  public:

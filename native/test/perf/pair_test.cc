@@ -16,61 +16,11 @@
 
 #include "fabric/shm/shm.h"
 #include "fabric/tcp/tcp.h"
+#include "perf/endpoints.h"
 #include "perf/fabric_endpoint.h"
 
 namespace rdma_rpc::perf {
 namespace {
-
-/// Damages one byte of an arrived message before it is checked.
-class Damaged final : public Endpoint {
- public:
-  explicit Damaged(std::unique_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
-  /// The byte at this offset of the memory, when this number of receives, or of its own requests, has
-  /// completed.
-  void plan(std::uint64_t at, bool receives, std::uint64_t after) {
-    at_ = at, receives_ = receives, after_ = after, seen_ = 0;
-  }
-
-  const Limits& limits() const override { return inner_->limits(); }
-  std::byte* data() override { return inner_->data(); }
-  Memory memory() const override { return inner_->memory(); }
-  std::vector<std::byte> address(std::uint32_t i) const override { return inner_->address(i); }
-  std::string connect(std::uint32_t i, std::span<const std::byte> peer) override {
-    return inner_->connect(i, peer);
-  }
-  std::string reach(const Memory& peer) override { return inner_->reach(peer); }
-  bool is_connected(std::uint32_t i) const override { return inner_->is_connected(i); }
-  std::string error(std::uint32_t i) const override { return inner_->error(i); }
-  std::size_t post(std::uint32_t i, std::span<const Request> requests) override {
-    return inner_->post(i, requests);
-  }
-  bool post_receive(std::uint32_t i, std::uint64_t id, std::uint64_t to, std::uint32_t length) override {
-    return inner_->post_receive(i, id, to, length);
-  }
-  std::size_t poll(std::span<Completion> out) override {
-    const std::size_t count = inner_->poll(out.first(std::min<std::size_t>(out.size(), 1)));
-    if (count != 0 && out[0].received == receives_ && ++seen_ == after_) data()[at_] ^= std::byte{1};
-    if (count != 0 && !out[0].received) out[0].failure = std::exchange(failure_, out[0].failure);
-    return count;
-  }
-  /// The next request that completes reports this failure.
-  void fail_next(const char* failure) { failure_ = failure; }
-  /// Called when the loop is about to sleep.
-  void before_sleep(std::function<void()> action) { before_sleep_ = std::move(action); }
-  bool arm() override {
-    if (before_sleep_) before_sleep_();
-    return inner_->arm();
-  }
-  void acknowledge() override { inner_->acknowledge(); }
-  int fd() const override { return inner_->fd(); }
-
- private:
-  std::unique_ptr<Endpoint> inner_;
-  std::uint64_t at_ = 0, after_ = 0, seen_ = 0;
-  bool receives_ = false;
-  const char* failure_ = nullptr;
-  std::function<void()> before_sleep_;
-};
 
 std::shared_ptr<fabric::Device> open_device(const std::string& name, std::string* error) {
   return name == "shm" ? fabric::open_shm_device({}, error) : fabric::open_tcp_device({}, error);
@@ -89,8 +39,12 @@ class Loops : public testing::TestWithParam<const char*> {
     std::string error;
     auto device = open_device(GetParam(), &error);
     EXPECT_NE(device, nullptr) << error;
-    auto endpoint = make_fabric_endpoint(device, Pair::needs(options), &error);
+    EndpointOptions needs = Pair::needs(options);
+    needs.shared_receives = false;  // neither fabric has them
+    auto endpoint = make_fabric_endpoint(device, needs, &error);
     EXPECT_NE(endpoint, nullptr) << error;
+    if (options.shared_receives)
+      endpoint = std::make_unique<Crossed>(std::move(endpoint), options.queue_pairs);
     auto wrapped = std::make_unique<Damaged>(std::move(endpoint));
     *damaged = wrapped.get();
     auto pair = Pair::open(std::move(wrapped), options, &error);
@@ -116,6 +70,9 @@ class Loops : public testing::TestWithParam<const char*> {
     EXPECT_EQ(other.get(), "");
     return ends;
   }
+
+  /// Three queue pairs, both ways.
+  void move_all(bool shared_receives);
 
   /// Both sides of a step that the client measures, as the command runs it.
   std::pair<Outcome, Outcome> run(Ends& ends, Step step) {
@@ -180,6 +137,19 @@ TEST_P(Loops, CarryEveryMessageWholeInBothMeasures) {
         EXPECT_EQ(server.received, verb == Verb::send || (verb == Verb::write && latency) ? kMessages : 0U);
         if (verb == Verb::write && !latency) break;  // check_written() counts from the first step
       }
+    }
+  }
+}
+
+TEST_P(Loops, AtomicsFindWhatEarlierOnesHaveLeft) {
+  Ends ends = connected(validating(64));
+  for (const Verb verb : {Verb::fetch_add, Verb::compare_swap, Verb::fetch_add}) {
+    for (const bool latency : {true, false}) {
+      const auto [client, server] =
+          run(ends, {.verb = verb, .latency = latency, .bytes = 8, .messages = kMessages});
+      EXPECT_EQ(client.error + server.error, "");
+      EXPECT_EQ(client.messages, kMessages);
+      EXPECT_EQ(client.corrupt, 0u) << client.first_corrupt;
     }
   }
 }
@@ -329,9 +299,13 @@ TEST_P(Loops, AnotherSeedIsNotTheSameData) {
   EXPECT_EQ(answered.corrupt, 20u);
 }
 
-TEST_P(Loops, ManyQueuePairsBothWaysAndEventsMoveAll) {
+TEST_P(Loops, ManyQueuePairsBothWaysAndEventsMoveAll) { move_all(false); }
+TEST_P(Loops, ReceivesOfOneQueuePairTakeMessagesOfAnother) { move_all(true); }
+
+void Loops::move_all(bool shared_receives) {
   PairOptions options = validating(1000);
   options.queue_pairs = 3;
+  options.shared_receives = shared_receives;
   Ends ends = connected(options);
   const Step step{.verb = Verb::send,
                   .latency = false,

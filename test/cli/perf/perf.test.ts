@@ -33,19 +33,20 @@ function tested({ code, out, errors }: Outcome): Tested {
   return expectSchema('perf', JSON.parse(out) as Tested);
 }
 
-const names = ['send_lat', 'send_bw', 'write_lat', 'write_bw', 'read_lat', 'read_bw'];
+const names = ['send', 'write', 'read', 'atomic'].flatMap((verb) => [`${verb}_lat`, `${verb}_bw`]);
 
 describe.each(['shm', 'tcp'])('over %s', (fabric) => {
   test.each(names)('%s: both sides print the same figures, and no byte is damaged', async (name) => {
     const server = await listening('--json');
-    const args = ['--fabric', fabric, '-n', '100', '-s', '64', '--validate', '--json', ...wait(name)];
+    const bytes = name.startsWith('atomic') ? 8 : 64;
+    const args = ['--fabric', fabric, '-n', '100', '-s', `${bytes}`, '--validate', '--json', ...wait(name)];
     const client = tested(await dial(name, server.port, ...args));
     const seen = tested(await server.ended);
     expect(client).toMatchObject({ role: 'client', test: name, corrupt: 0 });
     expect(seen).toMatchObject({ role: 'server', test: name, corrupt: 0 });
     expect(seen.peers[0]!.rows).toEqual(client.peers[0]!.rows);
     const [row] = client.peers[0]!.rows;
-    expect(row).toMatchObject({ bytes: 64, messages: 100, received: name.startsWith('send') ? 100 : null });
+    expect(row).toMatchObject({ bytes, messages: 100, received: name.startsWith('send') ? 100 : null });
     expect(row!.latencyUs === null).toBe(name.endsWith('bw'));
     expect(row!.bandwidth === null).toBe(name.endsWith('lat'));
     const { user, system } = row!.cpu.client;
@@ -120,7 +121,7 @@ test('several peers begin at once, and their figures are summed', async () => {
 /** The first message of a connecting side, without the sizes. */
 const firstWords = {
   kind: 'hello',
-  protocol: 1,
+  protocol: 2,
   test: 'send_bw',
   connection: 'RC',
   atomic: 'fetch_add',
@@ -135,6 +136,9 @@ const firstWords = {
   bidirectional: false,
   validate: false,
   events: true,
+  sharedReceives: false,
+  manager: false,
+  multicast: false,
   seed: 1,
   fabrics: ['shm'],
 };
@@ -210,11 +214,12 @@ describe('one clear sentence and no stack', () => {
     [['send_lat', '127.0.0.1', '-q', '2'], /uses one queue pair/],
     [['send_lat', '127.0.0.1', '-b'], /--bidirectional is for bandwidth/],
     [['write_lat', '127.0.0.1', '-e'], /polls memory/],
-    [
-      ['atomic_lat', '127.0.0.1', '--fabric', 'shm'],
-      /the fabric shm has no atomic operations: --fabric bare/,
-    ],
-    [['send_bw', '127.0.0.1', '--fabric', 'tcp', '-c', 'UD'], /reliable connections only/],
+    [['send_bw', '127.0.0.1', '--mcast'], /--mcast sends datagrams: give --connection UD/],
+    [['send_bw', '127.0.0.1', '--mcast', '-c', 'UD', '-q', '2'], /--mcast is for one/],
+    [['send_bw', '127.0.0.1', '-R', '-c', 'UC'], /--rdma_cm connects queue pairs of type RC here, not UC/],
+    [['send_bw', '127.0.0.1', '-R', '--fabric', 'shm'], /shm connects by a unix socket.*--fabric verbs/],
+    [['send_bw', '127.0.0.1', '-R', '--fabric', 'tcp'], /tcp connects by TCP.*--fabric verbs/],
+    [['send_bw', '127.0.0.1', '-R', '--fabric', 'bare'], /connects by the addresses.*--fabric verbs/],
     [['read_lat', '127.0.0.1', '-c', 'UC'], /UC carries SENDs and WRITEs only/],
     [['send_bw', '127.0.0.1', '--fabric', 'rdma'], /Allowed choices are shm, tcp, verbs, bare/],
     [['send_bw', '127.0.0.1', '-q', '1024', '-t', '16384'], /are more than 1048576 together/],
@@ -325,7 +330,7 @@ describe('one clear sentence and no stack', () => {
     ['no JSON', 'GET / HTTP/1.1\r\n\r\n'],
     ['another kind', '{"kind":"bye"}\n'],
     ['another version', '{"kind":"hello","protocol":999}\n'],
-    ['sizes that make no sense', '{"kind":"hello","protocol":1,"sizes":[-1]}\n'],
+    ['sizes that make no sense', '{"kind":"hello","protocol":2,"sizes":[-1]}\n'],
     ['a line without an end', `{"${'x'.repeat(2 << 20)}`],
   ])('an unknown program sends %s: the listening side reports it, and goes on listening', async (_, text) => {
     const server = await listening();

@@ -25,6 +25,9 @@ import { listener } from './listener.ts';
 const options: PerfOptions = {
   fabric: 'shm',
   connection: 'RC',
+  sharedReceives: false,
+  manager: false,
+  multicast: false,
   host: '127.0.0.1',
   active: true,
   queuePairs: 1,

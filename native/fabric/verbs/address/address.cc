@@ -10,8 +10,11 @@ namespace rdma_rpc::fabric::verbs {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
-constexpr std::uint32_t kMagic = 0x42565252;  // "RRVB"
+constexpr std::uint32_t kMagic = 0x42565252;          // "RRVB"
+constexpr std::uint32_t kListenerMagic = 0x4c565252;  // "RRVL"
 constexpr std::uint32_t kNumberMax = 0xffffff;
+/// enum ibv_mtu: 4096 bytes; rdma_cm knows the path's.
+constexpr std::uint8_t kLargestMtu = 5;
 
 /// Calls `each` with each field, in the order on the wire.
 template <typename A, typename Each>
@@ -88,6 +91,26 @@ std::string decode(std::span<const std::byte> bytes, const Address& mine, Addres
     return "this side connects " + ways_of(mine.ways) + ", the peer " + ways_of(a.ways) + " (option connect)";
   *way = (common & way_cm) != 0 ? way_cm : way_sideband;
   return *way == way_cm ? check_cm(a, mine) : check_sideband(a, mine);
+}
+
+bool names_listener(std::span<const std::byte> bytes) {
+  std::uint32_t magic = 0;
+  if (bytes.size() != kListenerBytes) return false;
+  std::memcpy(&magic, bytes.data(), sizeof magic);
+  return magic == kListenerMagic;
+}
+
+std::string decode_listener(std::span<const std::byte> bytes, const Address& mine, Address* address) {
+  if (mine.active == 0) return "a listener waits for connections: this side must ask for one";
+  if ((mine.ways & way_cm) == 0) return "a listener needs rdma_cm, which this side does not use (connect)";
+  Address& a = *address;
+  std::memcpy(a.ip.data(), &bytes[4], a.ip.size());
+  std::memcpy(&a.ip_port, &bytes[20], sizeof a.ip_port);
+  a.other = true;
+  a.ways = static_cast<std::uint8_t>(mine.ways & (way_cm | way_iwarp));
+  a.mtu = kLargestMtu;
+  a.reads = mine.reads;
+  return check_cm(a, mine);
 }
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -43,6 +43,10 @@ struct Address {
   std::uint8_t gid_type = 0;    ///< as enum ibv_gid_type
   std::uint16_t lid = 0;
   std::array<std::uint8_t, 16> gid{};
+
+  /// Not part of the encoded address: the peer is a listener of another program, of which only the IP address
+  /// and port are known.
+  bool other = false;
 };
 inline constexpr std::size_t kAddressBytes = 4 + 4 + 4 + 2 + 2 + 16 + 16 + 2 + 2 + 4 + 16;
 
@@ -50,5 +54,12 @@ std::vector<std::byte> encode(const Address& address);
 /// Checks a peer's bytes. Returns "" when they are an address to which `mine` can be connected, and sets
 /// `way`; otherwise returns why not.
 std::string decode(std::span<const std::byte> bytes, const Address& mine, Address* address, Way* way);
+
+/// The address of a listener of another program: a magic, an IPv6 address (IPv4 as ::ffff:a.b.c.d) and a port,
+/// little endian. Applications make it (runtime/verbs/listener-address.ts).
+inline constexpr std::size_t kListenerBytes = 4 + 16 + 2;
+bool names_listener(std::span<const std::byte> bytes);
+/// As decode(), for bytes that name a listener.
+std::string decode_listener(std::span<const std::byte> bytes, const Address& mine, Address* address);
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -16,6 +16,9 @@ namespace {
 /// (rdma_reject()).
 constexpr int kInvalidServiceId = 8, kRejected = 28;
 
+/// For listeners of other programs: a peer without a receive is asked again without limit.
+constexpr std::uint8_t kRnrRetryEndless = 7;
+
 /// Number of requests that an active side sends within the time limit while no answer comes.
 constexpr int kRequests = 4;
 
@@ -65,7 +68,8 @@ std::string CmConnection::start(const Address& peer) {
 }
 
 void CmConnection::set_timer() {
-  const bool asks = qp_.address().active != 0 && !is_iwarp(peer_);
+  // A listener of another program would take a second request for another client.
+  const bool asks = qp_.address().active != 0 && !is_iwarp(peer_) && !peer_.other;
   const std::chrono::milliseconds limit(manager_.device().options().connect_timeout_ms);
   const auto soon = Attempts::Clock::now() + limit / kRequests;
   attempts_.limit(*this, asks ? std::min(limit_, soon) : limit_);
@@ -101,11 +105,15 @@ std::string CmConnection::connect() {
   private_data_.passive = peer_.token;
   private_data_.active = active_word();
   rdma_conn_param with = parameters();
-  with.private_data = &private_data_;
-  with.private_data_len = sizeof private_data_;
+  if (peer_.other) {
+    with.rnr_retry_count = kRnrRetryEndless;
+  } else {
+    with.private_data = &private_data_;
+    with.private_data_len = sizeof private_data_;
+  }
   if (is_iwarp(peer_)) {
     const auto call = [id = id_.get(), with, data = private_data_]() mutable {
-      with.private_data = &data;
+      if (with.private_data != nullptr) with.private_data = &data;
       return rdma_connect(id, &with) == 0 ? 0 : errno;
     };
     thread_ = ConnectThread::start(call, attempts_.wake_up());
@@ -160,25 +168,28 @@ std::string CmConnection::move_to(ibv_qp_state state) {
   int mask = 0;
   if (rdma_init_qp_attr(id_.get(), &attr, &mask) != 0)
     return std::string("rdma_cm does not know how to connect the queue pair: ") + std::strerror(errno);
-  // The path comes from rdma_cm. The other attributes are set here: rdma_cm has other limits, asks for a
-  // delay of 655 ms after a SEND without a receive, and changes the packet numbers with each request.
-  if (state == IBV_QPS_RTR && attr.dest_qp_num != peer_.qp_num)
-    return "the queue pair that rdma_cm found is not the one of the handshake";
-  attr.rq_psn = peer_.psn;
-  attr.sq_psn = qp_.address().psn;
   attr.qp_access_flags = qp_.remote_rights();
-  const auto mtu = static_cast<ibv_mtu>(std::min(device.port().address.mtu, peer_.mtu));
-  attr.path_mtu = std::min(attr.path_mtu, mtu);
-  attr.max_dest_rd_atomic = parameters().responder_resources;
-  attr.min_rnr_timer = device.options().min_rnr_timer;
   attr.timeout = device.options().ack_timeout;
   attr.retry_cnt = device.options().retry_count;
-  attr.rnr_retry = rnr_retries(device.options(), peer_);
+  attr.min_rnr_timer = device.options().min_rnr_timer;
+  attr.rnr_retry = peer_.other ? kRnrRetryEndless : rnr_retries(device.options(), peer_);
   set_service(device.options(), &attr.ah_attr);
-  attr.max_rd_atomic = parameters().initiator_depth;
+  if (!peer_.other) agree(&attr);
+  if (!peer_.other && state == IBV_QPS_RTR && attr.dest_qp_num != peer_.qp_num)
+    return "the queue pair that rdma_cm found is not the one of the handshake";
   const int error = ibv_modify_qp(qp_.get(), &attr, mask);
   return error == 0 ? ""
                     : "the queue pair cannot be connected to " + peer_name() + ": " + std::strerror(error);
+}
+
+void CmConnection::agree(ibv_qp_attr* attr) const {
+  const Device& device = manager_.device();
+  attr->rq_psn = peer_.psn;
+  attr->sq_psn = qp_.address().psn;
+  const auto mtu = static_cast<ibv_mtu>(std::min(device.port().address.mtu, peer_.mtu));
+  attr->path_mtu = std::min(attr->path_mtu, mtu);
+  attr->max_dest_rd_atomic = parameters().responder_resources;
+  attr->max_rd_atomic = parameters().initiator_depth;
 }
 
 void CmConnection::handle(rdma_cm_event_type event, int status) {
@@ -234,7 +245,8 @@ void CmConnection::handle(rdma_cm_event_type event, int status) {
 
 std::string CmConnection::refused(int status) const {
   if (status == kRejected || status == ECONNRESET || status == -ECONNRESET)
-    return peer_name() + " has no queue pair that waits for this one";
+    return peer_name() +
+           (peer_.other ? " refuses the connection" : " has no queue pair that waits for this one");
   if (status == kInvalidServiceId || status == ECONNREFUSED || status == -ECONNREFUSED)
     return "no server listens at " + peer_name();
   return peer_name() + " refuses the connection: " +

@@ -68,6 +68,10 @@ class CmConnection final : public Connection {
   void wait_again();
   std::string move_to(ibv_qp_state state);
   std::string move_to_rts();
+  /// Sets what the two sides have agreed on by their addresses. The path comes from rdma_cm; the rest does
+  /// not, since rdma_cm has other limits, asks for a delay of 655 ms after a SEND without a receive, and
+  /// changes the packet numbers with each request.
+  void agree(ibv_qp_attr* attr) const;
   rdma_conn_param parameters() const;
   std::string refused(int status) const;
   std::string peer_name() const;

@@ -88,8 +88,10 @@ std::vector<std::byte> QueuePair::local_address() const { return encode(address_
 std::string QueuePair::connect(std::span<const std::byte> remote_address) {
   if (state_ != QpState::init) return std::string("connect() in state ") + to_string(state_);
   Address peer;
-  Way way{};
-  std::string why = decode(remote_address, address_, &peer, &way);
+  Way way = way_cm;
+  const bool listener = device_.options().other_listeners && names_listener(remote_address);
+  std::string why = listener ? decode_listener(remote_address, address_, &peer)
+                             : decode(remote_address, address_, &peer, &way);
   if (why.empty()) {
     if (way == way_sideband) connection_ = std::make_unique<SidebandConnection>(device_, *this);
     state_ = QpState::rtr;

@@ -1,0 +1,52 @@
+/**
+ * Polls a completion queue for as long as requests are under way, and gives each completion to its request:
+ * what the clients of farm-get and herd have in common.
+ */
+import { type CompletionQueue, Completions } from 'rdma-rpc/verbs';
+
+/** Number of polls in vain before the event loop has its turn. */
+const pollsPerTurn = 200;
+
+export class Pump {
+  readonly #cq: CompletionQueue;
+  readonly #done = new Completions(64);
+  readonly #take: (done: Completions, i: number) => void;
+  /** Called between polls, for what has to be done by time. */
+  readonly #idle: () => void;
+  #waiting = 0;
+  #runs = false;
+
+  constructor(
+    cq: CompletionQueue,
+    take: (done: Completions, i: number) => void,
+    idle = (): void => undefined,
+  ) {
+    this.#cq = cq;
+    this.#take = take;
+    this.#idle = idle;
+  }
+
+  /** One more request is under way. */
+  begin(): void {
+    ++this.#waiting;
+    if (!this.#runs) void this.#run();
+  }
+  end(): void {
+    --this.#waiting;
+  }
+
+  async #run(): Promise<void> {
+    this.#runs = true;
+    let vain = 0;
+    while (this.#waiting > 0 && !this.#cq.closed) {
+      const count = this.#cq.poll(this.#done);
+      for (let i = 0; i < count; ++i) this.#take(this.#done, i);
+      vain = count > 0 ? 0 : vain + 1;
+      // Promises that were resolved go on first; then the others on this thread.
+      if (count > 0) await Promise.resolve();
+      else if (vain % pollsPerTurn === 0) await new Promise((resolve) => setImmediate(resolve));
+      if (count === 0) this.#idle();
+    }
+    this.#runs = false;
+  }
+}

@@ -1,0 +1,240 @@
+/**
+ * One end of a ping-pong: its device, memory and queue pairs, and the game. Each message is answered by one
+ * of the same size, and each byte that arrives is checked. One class for all kinds, since their difference
+ * is in how a queue pair is made and where a message goes, and nowhere else.
+ */
+import {
+  Access,
+  type AddressHandle,
+  type CompletionQueue,
+  Completions,
+  type Device,
+  type MemoryRegion,
+  openDevice,
+  type ProtectionDomain,
+  type QueuePair,
+  RecvBatch,
+  SendBatch,
+  SendFlags,
+  type SharedReceiveQueue,
+  statusName,
+  WcOpcode,
+  WcStatus,
+} from 'rdma-rpc/verbs';
+import type { Card } from './meeting.ts';
+import type { Options } from './options.ts';
+
+/** The header in front of each datagram that is received (GRH). */
+const grhBytes = 40;
+/** Datagrams with another number are dropped by the receiver's device. */
+const qkey = 0x1111_1111;
+/** A multicast datagram names the group by its GID, and this number instead of a queue pair. */
+const multicastQpn = 0xff_ffff;
+/** ff15::7070: a transient group, of the local site. */
+const group = Uint8Array.of(0xff, 0x15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x70, 0x70);
+/** Receives that are posted for each queue pair: the next one, and one for a message that comes twice. */
+const receivesEach = 2;
+
+/** A queue pair, and how far its game is. */
+interface Player {
+  readonly qp: QueuePair;
+  readonly index: number;
+  sent: number;
+  received: number;
+  /** The last message has left, so its memory may be filled again. */
+  idle: boolean;
+}
+
+export class End implements Disposable {
+  readonly #options: Options;
+  readonly #first: boolean;
+  readonly #device: Device;
+  readonly #pd: ProtectionDomain;
+  readonly #cq: CompletionQueue;
+  readonly #srq: SharedReceiveQueue | undefined;
+  readonly #mr: MemoryRegion;
+  readonly #players: readonly Player[];
+  readonly #byNumber = new Map<number, Player>();
+  readonly #done = new Completions(64);
+  readonly #send = new SendBatch(1);
+  readonly #recv = new RecvBatch(1);
+  readonly #header: number;
+  /** Where the bytes of all messages come from: message n has those from n % 256 on. */
+  readonly #pattern: Uint8Array;
+  /** Where datagrams go: the peer's port, or the group. */
+  #to: { readonly ah: AddressHandle; readonly qpn: number } | undefined;
+  bytesChecked = 0;
+
+  /** `first`: connects, and sends the first message. Throws with the reason what the device lacks. */
+  constructor(options: Options, first: boolean) {
+    const { kind, size, queuePairs } = options;
+    this.#options = options;
+    this.#first = first;
+    this.#device = openDevice(options.device, {
+      ...(options.device === 'sim' ? { lossPpm: options.lossPpm, seed: options.seed } : {}),
+      ...(options.gidIndex === undefined ? {} : { gidIndex: options.gidIndex }),
+    });
+    const datagrams = kind === 'ud' || kind === 'multicast';
+    const feature = {
+      rc: undefined,
+      uc: 'uc',
+      ud: 'ud',
+      multicast: 'multicast',
+      xsrq: 'xrc',
+      srq: 'sharedReceives',
+    }[kind] as Parameters<Device['whyNot']>[0] | undefined;
+    const whyNot = feature === undefined ? undefined : this.#device.whyNot(feature);
+    if (whyNot !== undefined) {
+      this.#device.close();
+      throw new Error(whyNot);
+    }
+    this.#header = datagrams ? grhBytes : 0;
+    this.#pattern = Uint8Array.from({ length: size + 256 }, (_, i) => (i * 167 + (i >> 8) * 13) & 0xff);
+    this.#pd = this.#device.allocPd();
+    this.#cq = this.#device.createCq();
+    const receives = receivesEach * queuePairs;
+    this.#mr = this.#pd.regMr(
+      this.#pd.allocBuffer(queuePairs * size + receives * (size + this.#header)),
+      Access.localWrite,
+    );
+    this.#srq = kind === 'srq' ? this.#pd.createSrq({ cq: this.#cq, wrMax: receives }) : undefined;
+    const role = first ? 'connect' : 'accept';
+    const type = kind === 'uc' ? 'uc' : datagrams ? 'ud' : 'rc';
+    this.#players = Array.from({ length: queuePairs }, (_, index) => {
+      const shared = this.#srq === undefined ? {} : { srq: this.#srq };
+      const qp = this.#pd.createQp({ type, cq: this.#cq, role, qkey: datagrams ? qkey : 0, ...shared });
+      const player = { qp, index, sent: 0, received: 0, idle: true };
+      this.#byNumber.set(qp.qpNum, player);
+      return player;
+    });
+    // Receives are posted before the peer can send: an RDMA device has no buffer of its own.
+    for (let slot = 0; slot < receives; ++slot) this.#postReceive(slot, this.#players[slot % queuePairs]!.qp);
+  }
+
+  get card(): Card {
+    const { size, iters } = this.#options;
+    return {
+      size,
+      iters,
+      addresses: this.#players.map(({ qp }) => Buffer.from(qp.address).toString('hex')),
+      gid: Buffer.from(this.#device.gid).toString('hex'),
+      qpNums: this.#players.map(({ qp }) => qp.qpNum),
+    };
+  }
+
+  /** Connects each queue pair to that of the peer with the same index. */
+  async connect(peer: Card): Promise<void> {
+    const { kind, size, iters } = this.#options;
+    if (peer.size !== size || peer.iters !== iters || peer.qpNums.length !== this.#players.length)
+      throw new Error(
+        `the other side plays ${peer.iters} rounds of ${peer.size} bytes: give both the same flags`,
+      );
+    if (kind === 'ud' || kind === 'multicast') {
+      const { qp } = this.#players[0]!;
+      await (this.#first ? qp.connect(new Uint8Array()) : qp.accept(new Uint8Array()));
+      if (kind === 'multicast') qp.joinMulticast(group);
+      const gid = kind === 'multicast' ? group : Uint8Array.from(Buffer.from(peer.gid, 'hex'));
+      const qpn = kind === 'multicast' ? multicastQpn : peer.qpNums[0]!;
+      this.#to = { ah: this.#pd.createAh({ gid }), qpn };
+      return;
+    }
+    await Promise.all(
+      this.#players.map(({ qp, index }) => {
+        const address = Uint8Array.from(Buffer.from(peer.addresses[index]!, 'hex'));
+        return this.#first ? qp.connect(address) : qp.accept(address);
+      }),
+    );
+  }
+
+  /** The first ping of each queue pair, on the side that has it. */
+  start(): void {
+    if (this.#first) for (const player of this.#players) this.#ping(player);
+  }
+
+  get over(): boolean {
+    return this.#players.every(
+      ({ received, sent, idle }) => idle && Math.min(received, sent) === this.#options.iters,
+    );
+  }
+
+  /** Plays on as far as messages have come. Returns whether there were any. */
+  advance(): boolean {
+    const count = this.#cq.poll(this.#done);
+    for (let i = 0; i < count; ++i) this.#take(i);
+    return count > 0;
+  }
+
+  /** Lets the device work for the peer, who may have ended the game already. */
+  drive(): void {
+    this.#cq.poll(this.#done);
+  }
+
+  /** Sleeps until there may be completions. */
+  ready(): Promise<void> {
+    return this.#cq.ready();
+  }
+
+  #take(i: number): void {
+    const done = this.#done;
+    const player = this.#byNumber.get(done.qpNum(i))!;
+    if (done.status(i) !== WcStatus.success)
+      throw new Error(
+        `queue pair ${player.qp.qpNum}: ${statusName(done.status(i))} ${player.qp.error}`.trim(),
+      );
+    if (done.opcode(i) === WcOpcode.recv) {
+      const slot = done.wrId(i);
+      // A group's member gets what it sends itself, too.
+      if (done.srcQp(i) === 0 || done.srcQp(i) !== player.qp.qpNum)
+        this.#check(player, slot, done.byteLength(i));
+      this.#postReceive(slot, player.qp);
+    } else {
+      player.idle = true;
+    }
+    // The side that began pings when it has all answers; the other one answers what has come.
+    const { received, sent, idle } = player;
+    const turn = this.#first ? received === sent && sent < this.#options.iters : received > sent;
+    if (idle && turn) this.#ping(player);
+  }
+
+  #check(player: Player, slot: number, byteLength: number): void {
+    const { size } = this.#options;
+    const at = this.#slotAt(slot) + this.#header;
+    const from = player.received % 256;
+    const wanted = this.#pattern.subarray(from, from + size);
+    if (byteLength !== size + this.#header)
+      throw new Error(`message ${player.received} has ${byteLength - this.#header} bytes, not ${size}`);
+    if (Buffer.compare(wanted, this.#mr.bytes.subarray(at, at + size)) !== 0)
+      throw new Error(`message ${player.received} of queue pair ${player.qp.qpNum} has wrong bytes`);
+    ++player.received;
+    this.bytesChecked += size;
+  }
+
+  #ping(player: Player): void {
+    const { size } = this.#options;
+    const at = player.index * size;
+    const from = player.sent % 256;
+    this.#mr.bytes.set(this.#pattern.subarray(from, from + size), at);
+    const request = this.#send.clear().send(player.sent, SendFlags.signaled).sge(this.#mr, at, size);
+    if (this.#to !== undefined) request.to(this.#to.ah, this.#to.qpn, qkey);
+    player.qp.post(request);
+    player.idle = false;
+    ++player.sent;
+  }
+
+  #slotAt(slot: number): number {
+    const { size, queuePairs } = this.#options;
+    return queuePairs * size + slot * (size + this.#header);
+  }
+  #postReceive(slot: number, qp: QueuePair): void {
+    const batch = this.#recv
+      .clear()
+      .recv(slot, this.#mr, this.#slotAt(slot), this.#options.size + this.#header);
+    (this.#srq ?? qp).postRecv(batch);
+  }
+
+  [Symbol.dispose](): void {
+    for (const { qp } of this.#players) qp.close();
+    this.#to?.ah.close();
+    for (const each of [this.#srq, this.#mr, this.#cq, this.#pd, this.#device]) each?.close();
+  }
+}

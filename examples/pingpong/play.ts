@@ -1,0 +1,105 @@
+/** Plays a ping-pong, with one end here or both, and says what came of it. */
+import { End } from './end.ts';
+import { dial, listen, type Meeting, meetHere } from './meeting.ts';
+import type { Options } from './options.ts';
+
+export interface Outcome {
+  /** Bytes that went there and back, on all queue pairs, and those that this process has checked. */
+  readonly bytes: number;
+  readonly bytesChecked: number;
+  readonly rounds: number;
+  readonly seconds: number;
+}
+
+/** Time without a message after which it counts as lost: uc and ud may lose some. */
+const silenceDefaultMs = 2000;
+/** Number of polls in vain before the event loop has its turn. */
+const pollsPerTurn = 1000;
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Makes the connections, and resolves when the peer is ready, too: a message before that would be lost. */
+async function meet(end: End, meeting: Meeting): Promise<void> {
+  await end.connect(await meeting.swap(end.card));
+  await meeting.swap('ready');
+}
+
+async function finish(ends: readonly End[], events: boolean, silenceMs: number): Promise<void> {
+  let quietSince = Date.now();
+  let polls = 0;
+  const late = (): void => {
+    if (Date.now() - quietSince > silenceMs)
+      throw new Error(
+        `no message for ${silenceMs / 1000} s: uc, ud and multicast may lose some, which are not sent again`,
+      );
+  };
+  while (!ends.every(({ over }) => over)) {
+    let came = false;
+    for (const end of ends) came = end.advance() || came;
+    if (came) {
+      quietSince = Date.now();
+      polls = 0;
+    } else if (events) {
+      await Promise.race([
+        ...ends.map((end) => end.ready()),
+        new Promise((resolve) => setTimeout(resolve, 100)),
+      ]);
+      late();
+    } else if (++polls % pollsPerTurn === 0) {
+      late();
+      await nextTurn();
+    }
+  }
+}
+
+/**
+ * Waits until the peer is done, too. Meanwhile this end goes on polling: the peer may still need an
+ * acknowledgement, which on tcp is the work of this process.
+ */
+async function part(ends: readonly End[], meetings: readonly Meeting[]): Promise<void> {
+  let waits = true;
+  const parted = Promise.all(meetings.map((meeting) => meeting.swap('done'))).finally(() => {
+    waits = false;
+  });
+  while (waits) {
+    for (const end of ends) end.drive();
+    await nextTurn();
+  }
+  await parted;
+}
+
+/** Throws what the device lacks, or what went wrong. `say` gets the port where this side listens. */
+export async function play(
+  options: Options,
+  say: (text: string) => void,
+  silenceMs = silenceDefaultMs,
+): Promise<Outcome> {
+  const { both, host, port, size, iters, queuePairs } = options;
+  const ends: End[] = [];
+  const meetings: Meeting[] = [];
+  try {
+    if (both) {
+      ends.push(new End(options, true), new End(options, false));
+      meetings.push(...meetHere());
+    } else {
+      ends.push(new End(options, host !== undefined));
+      meetings.push(
+        host === undefined
+          ? await listen(port, (bound) => say(`listening on port ${bound}`))
+          : await dial(host, port),
+      );
+    }
+    await Promise.all(ends.map((end, i) => meet(end, meetings[i]!)));
+    const begun = process.hrtime.bigint();
+    for (const end of ends) end.start();
+    await finish(ends, options.events, silenceMs);
+    const seconds = Number(process.hrtime.bigint() - begun) / 1e9;
+    await part(ends, meetings);
+    const rounds = iters * queuePairs;
+    const bytesChecked = ends.reduce((sum, end) => sum + end.bytesChecked, 0);
+    return { bytes: 2 * rounds * size, bytesChecked, rounds, seconds };
+  } finally {
+    for (const meeting of meetings) meeting.close();
+    for (const end of ends) end[Symbol.dispose]();
+  }
+}

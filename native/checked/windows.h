@@ -1,0 +1,56 @@
+// The memory windows of a device by their numbers: rights to a part of a region, for one queue pair, until
+// they are invalidated. A posted bind keeps its window, and a window the regions that it may be bound to.
+// Made by Device, used by RC queue pairs; on the JS thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "checked/region.h"
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::checked {
+
+class Window {
+ public:
+  Window(std::shared_ptr<fabric::Device> device, std::unique_ptr<fabric::MemoryWindow> window)
+      : device_(std::move(device)), window_(std::move(window)) {}
+  fabric::MemoryWindow& on_device() const { return *window_; }
+  /// The key of the last bind that was posted; 0 before the first one.
+  std::uint32_t rkey() const { return current_ == nullptr ? 0 : window_->rkey(); }
+  /// Call when a bind is posted. The bind fails while the window is bound to another region, which therefore
+  /// stays, too.
+  void bound_to(std::shared_ptr<Region> region) {
+    if (region == current_) return;
+    previous_ = std::move(current_);
+    current_ = std::move(region);
+  }
+
+ private:
+  // Destroyed from the last to the first: a region may go when no window is bound to it.
+  std::shared_ptr<fabric::Device> device_;
+  std::shared_ptr<Region> previous_, current_;
+  std::unique_ptr<fabric::MemoryWindow> window_;
+};
+
+class Windows {
+ public:
+  std::uint32_t add(std::shared_ptr<Window> window) {
+    windows_.emplace(++last_, std::move(window));
+    return last_;
+  }
+  void remove(std::uint32_t number) { windows_.erase(number); }
+  /// Returns null for a window that was closed.
+  std::shared_ptr<Window> find(std::uint32_t number) const {
+    const auto found = windows_.find(number);
+    return found == windows_.end() ? nullptr : found->second;
+  }
+
+ private:
+  std::uint32_t last_ = 0;
+  std::unordered_map<std::uint32_t, std::shared_ptr<Window>> windows_;
+};
+
+}  // namespace rdma_rpc::checked
