@@ -2,6 +2,7 @@
 #include "session/link/link.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -120,10 +121,15 @@ void Link::report(telemetry::SessionRow& row) const {
 }
 
 /// A flushed completion only follows from another error, which the queue pair may know.
-std::string Link::why_failed(const char* what, fabric::WcStatus status) const {
+std::string Link::why_failed(const char* what, const fabric::Wc& wc) const {
   const std::string more = qp_->error();
-  if (status == fabric::WcStatus::wr_flush_err && !more.empty()) return more;
-  const std::string why = std::string(what) + fabric::to_string(status);
+  if (wc.status == fabric::WcStatus::wr_flush_err && !more.empty()) return more;
+  std::string why = std::string(what) + fabric::to_string(wc.status);
+  if (wc.vendor_err != 0) {
+    char code[32];
+    std::snprintf(code, sizeof code, ", vendor_err 0x%x", wc.vendor_err);
+    why += code;
+  }
   return more.empty() ? why : why + " (" + more + ")";
 }
 

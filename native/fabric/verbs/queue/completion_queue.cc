@@ -112,6 +112,7 @@ bool CompletionQueue::translate_shared(const ibv_wc& from, Wc& to) const {
   to.opcode = Opcode::recv;
   to.qp_num = from.qp_num;
   to.status = status_of(from.status, true, Opcode::recv);
+  if (to.status != WcStatus::success) to.vendor_err = from.vendor_err;
   QueuePair* qp = device_.find_on_shared(from.qp_num);
   // the user owns the receive's buffer again, and the message is lost
   if (qp == nullptr || qp->has_lost_completions()) {
@@ -151,6 +152,7 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
   to.bytes = entry->bytes;
   const bool report = !entry->internal && (entry->signaled || to.status != WcStatus::success);
   if (to.status != WcStatus::success) {
+    to.vendor_err = from.vendor_err;
     // Since Linux 6.4, soft-RoCE reports the first request that it refuses as flushed, too.
     const bool refused = to.status != WcStatus::wr_flush_err || !qp->has_failed();
     if (entry->status != WcStatus::success && refused) to.status = entry->status;
