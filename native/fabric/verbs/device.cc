@@ -13,6 +13,8 @@
 #include "fabric/verbs/queue/completion_queue.h"
 #include "fabric/verbs/queue/queue_pair.h"
 #include "fabric/verbs/queue/receive_queue.h"
+#include "fabric/verbs/refusal.h"
+#include "fabric/verbs/trial.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
@@ -39,13 +41,29 @@ std::unique_ptr<Device> Device::make(ContextPtr context, const VerbsOptions& opt
   }
   *why = probe(device->pd_.get(), &device->probed_);
   if (!why->empty()) return nullptr;
+  device->try_out(port);
   device->prepared_ = soft::prepare(device->driver(), device->context_.get());
   device->probed_.capabilities.port = port.number;
   device->probed_.capabilities.max_msg_bytes = port.max_msg_bytes;
-  device->port_.address.reads = device->probed_.reads_served;
   *why = device->choose_ways();
   device->probed_.capabilities.path = device->path();
   return why->empty() ? std::move(device) : nullptr;
+}
+
+/// A quarter of what is left, so that later queue pairs get some, too; 1 when nothing is left, since other
+/// queue pairs may be gone before this one is connected.
+std::uint16_t Device::share_of_reads() const {
+  constexpr std::uint32_t kShare = 4;
+  const int of_device = probed_.attributes.max_res_rd_atom;
+  if (of_device <= 0) return probed_.reads_served;
+  const auto all = static_cast<std::uint32_t>(of_device);
+  const std::uint32_t left = all - std::min(all, reads_reserved_);
+  return static_cast<std::uint16_t>(std::clamp<std::uint32_t>(left / kShare, 1, probed_.reads_served));
+}
+
+std::string Device::budget(const char* limit, std::uint64_t used, int most) const {
+  return "; this process has " + std::to_string(used) + " of the " + std::to_string(most) +
+         " that the device allows all processes together (" + limit + ")";
 }
 
 std::string Device::choose_ways() {
@@ -70,8 +88,28 @@ std::string Device::path() const {
   return text;
 }
 
+void Device::try_out(const Port& port) {
+  Capabilities& can = probed_.capabilities;
+  // An iWARP device has no connection without rdma_cm.
+  if (context_->device->transport_type == IBV_TRANSPORT_IWARP) return;
+  const Trial trial = verbs::try_out(pd_.get(), port, {can.windows, can.max_inline});
+  if (!trial.why_not_tried.empty()) return;
+  if (!trial.why_no_inline.empty()) can.max_inline = 0;
+  if (trial.why_no_windows.empty()) return;
+  can.windows = false;
+  can.reasons[Feature::windows] = "its memory windows do not work: " + trial.why_no_windows;
+}
+
+void Device::refresh_port() {
+  const Address before = port_.address;
+  verbs::refresh_port(context_.get(), options_, &port_);
+  if (port_.address.gid != before.gid) probed_.capabilities.path = path();
+}
+
 std::string Device::make_address(bool active, Address* address) {
+  refresh_port();
   *address = port_.address;
+  address->reads = share_of_reads();
   address->active = active ? 1 : 0;
   if (cm_ != nullptr && !active) {
     if (std::string why = cm_->listen(); !why.empty()) return why;
@@ -104,7 +142,10 @@ std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std
                                              std::string* error) {
   const auto registration = pinning(addr, length, access);
   registration->pin();
-  return registration->finish(error);
+  auto region = registration->finish(error);
+  if (region == nullptr && error != nullptr)
+    *error += budget("max_mr", counters_.memory_regions, probed_.attributes.max_mr);
+  return region;
 }
 
 std::unique_ptr<Registration> Device::begin_reg_mr(void* addr, std::size_t length, std::uint32_t access) {
@@ -168,8 +209,10 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   }
   if (qp == nullptr) {
     if (reason.empty())
-      reason = "cannot make a " + std::string(device_cq == nullptr ? "completion queue" : "queue pair") +
-               " on " + can.name + ": " + why_refused(errno);
+      reason =
+          "cannot make a " + std::string(device_cq == nullptr ? "completion queue" : "queue pair") + " on " +
+          can.name + ": " + why_refused(errno) +
+          (device_cq == nullptr ? "" : budget("max_qp", counters_.queue_pairs, probed_.attributes.max_qp));
     if (device_cq != nullptr) queue.retire(*device_cq, sends + options.recv_wr_max);
     if (error != nullptr) *error = reason;
     return nullptr;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <span>
 
 namespace rdma_rpc::fabric::verbs {
@@ -87,6 +88,22 @@ BestGid choose_gid(std::span<const ibv_gid_entry> gids, const VerbsOptions& opti
   return best;
 }
 
+/// Enters what the device says about the port, except for its GID.
+void enter(const ibv_port_attr& attr, Port* port) {
+  port->max_msg_bytes = attr.max_msg_sz;
+  port->needs_grh = (attr.flags & IBV_QPF_GRH_REQUIRED) != 0;
+  port->address.mtu = static_cast<std::uint8_t>(attr.active_mtu);
+  port->address.link_layer = attr.link_layer;
+  port->address.lid = attr.lid;
+}
+
+void enter(const ibv_gid_entry& gid, Port* port) {
+  port->gid_index = static_cast<std::uint8_t>(gid.gid_index);
+  port->interface = gid.ndev_ifindex;
+  port->address.gid_type = static_cast<std::uint8_t>(gid.gid_type);
+  std::memcpy(port->address.gid.data(), gid.gid.raw, port->address.gid.size());
+}
+
 std::string why_no_gid(const std::string& port, std::span<const ibv_gid_entry> gids, int wanted) {
   if (gids.empty()) return port + " has no GID: give its network interface an IP address";
   std::string text = port + " has no GID number " + std::to_string(wanted) + " (option gidIndex); it has";
@@ -133,16 +150,33 @@ std::string choose_port(ibv_context* device, const VerbsOptions& options,
     why.clear();
     *chosen = {};
     chosen->number = number;
-    chosen->gid_index = static_cast<std::uint8_t>(found.gid->gid_index);
     chosen->has_address = found.fit > 0;
-    chosen->max_msg_bytes = attr.max_msg_sz;
-    chosen->address.mtu = static_cast<std::uint8_t>(attr.active_mtu);
-    chosen->address.link_layer = attr.link_layer;
-    chosen->address.lid = attr.lid;
-    chosen->address.gid_type = static_cast<std::uint8_t>(found.gid->gid_type);
-    std::memcpy(chosen->address.gid.data(), found.gid->gid.raw, chosen->address.gid.size());
+    enter(attr, chosen);
+    enter(*found.gid, chosen);
   }
   return why;
+}
+
+void refresh_port(ibv_context* device, const VerbsOptions& options, Port* port) {
+  ibv_port_attr attr{};
+  if (ibv_query_port(device, port->number, &attr) == 0 && attr.state == IBV_PORT_ACTIVE) enter(attr, port);
+  if (device->device->transport_type == IBV_TRANSPORT_IWARP && options.gid_index < 0) return;
+  std::vector<ibv_gid_entry> gids = gids_of(device, port->number);
+  // The old index is preferred, since one address may have two entries.
+  const auto is_same = [port](const ibv_gid_entry& gid) {
+    return gid.gid_type == port->address.gid_type &&
+           std::memcmp(gid.gid.raw, port->address.gid.data(), port->address.gid.size()) == 0;
+  };
+  if (options.gid_index < 0 && std::any_of(gids.begin(), gids.end(), is_same))
+    std::erase_if(gids, [&](const ibv_gid_entry& gid) { return !is_same(gid); });
+  const auto is_there = [port](const ibv_gid_entry& gid) { return gid.gid_index == port->gid_index; };
+  const auto is_near = [port](const ibv_gid_entry& gid) { return gid.ndev_ifindex == port->interface; };
+  for (const auto& preferred : {std::function<bool(const ibv_gid_entry&)>(is_near), {is_there}}) {
+    if (options.gid_index < 0 && std::any_of(gids.begin(), gids.end(), preferred))
+      std::erase_if(gids, [&](const ibv_gid_entry& gid) { return !preferred(gid); });
+  }
+  if (const BestGid found = choose_gid(gids, options, std::nullopt); found.gid != nullptr)
+    enter(*found.gid, port);
 }
 
 std::string why_down(ibv_context* device, std::uint8_t port) {

@@ -198,7 +198,10 @@ std::size_t CompletionQueue::poll(DeviceCq& device_cq, std::span<Wc> out) {
     const int asked = std::min(kBatch, static_cast<int>(out.size() - count));
     const int got = ibv_poll_cq(device_cq.cq.get(), asked, batch);
     for (int i = 0; i < got; ++i) count += translate(batch[i], out[count]) ? 1u : 0u;
-    if (got < 0) break;
+    if (got < 0) {
+      lose(device_cq, got);
+      break;
+    }
     device_cq.taken.took(static_cast<std::uint64_t>(got));
     if (got == asked) continue;
     device_cq.taken.found_empty(device_cq.entries);
@@ -208,6 +211,14 @@ std::size_t CompletionQueue::poll(DeviceCq& device_cq, std::span<Wc> out) {
     break;
   }
   return count;
+}
+
+void CompletionQueue::lose(DeviceCq& device_cq, int error) {
+  if (device_cq.failed) return;
+  device_cq.failed = true;
+  device_.lose_completions(
+      device_cq.cq.get(),
+      " cannot read its completions any more (ibv_poll_cq returned " + std::to_string(error) + ")");
 }
 
 std::size_t CompletionQueue::poll_failed(std::span<Wc> out) {
@@ -221,7 +232,9 @@ bool CompletionQueue::arm(bool solicited_only) {
   for (const auto& device_cq : device_cqs_) {
     if (stash_cq_ != nullptr || ibv_req_notify_cq(device_cq->cq.get(), solicited_only ? 1 : 0) != 0)
       return false;
-    if (ibv_poll_cq(device_cq->cq.get(), 1, &stash_) > 0) stash_cq_ = device_cq.get();
+    const int got = ibv_poll_cq(device_cq->cq.get(), 1, &stash_);
+    if (got > 0) stash_cq_ = device_cq.get();
+    if (got < 0) lose(*device_cq, got);
   }
   return stash_cq_ == nullptr &&
          std::none_of(failed_.begin(), failed_.end(), [](QueuePair* qp) { return qp->is_flushing(); });

@@ -60,6 +60,8 @@ class CompletionQueue final : public fabric::CompletionQueue {
   bool translate_shared(const ibv_wc& from, Wc& to) const;
   void received(QueuePair& qp, const ibv_wc& from, Wc& to) const;
   std::size_t poll_failed(std::span<Wc> out);
+  /// The device CQ is broken: its queue pairs end.
+  void lose(DeviceCq& device_cq, int error);
 
   Device& device_;
   ChannelPtr channel_;

@@ -37,7 +37,10 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
     nudge_ = std::make_unique<soft::Nudge>(*this);
   if (shared_ != nullptr) device.enter_on_shared(*this);
   ++device_.counts().queue_pairs;
-  if (!move_to_init()) to_error();
+  device_.reserve_reads(address_.reads);
+  if (const int error = move_to_init(); error != 0)
+    fail(device_.capabilities().name + " does not take a new queue pair to INIT on port " +
+         std::to_string(device_.port().number) + ": " + std::strerror(error));
 }
 
 QueuePair::~QueuePair() {
@@ -47,6 +50,7 @@ QueuePair::~QueuePair() {
   cq_.forget(*this);
   cq_.retire(device_cq_, device_sends_ + receives_.capacity());
   --device_.counts().queue_pairs;
+  device_.return_reads(address_.reads);
   if (connection_ != nullptr)
     connection_->close(device_.with_its_needs(
         cq_.channel(), device_cq_.cq, shared_ == nullptr ? SrqPtr() : shared_->srq(), std::move(qp_)));
@@ -66,13 +70,13 @@ unsigned QueuePair::remote_rights() const {
   return kRemoteRights | (device_.capabilities().atomics ? unsigned{IBV_ACCESS_REMOTE_ATOMIC} : 0u);
 }
 
-bool QueuePair::move_to_init() {
+int QueuePair::move_to_init() {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = device_.port().number;
   attr.qp_access_flags = remote_rights();
   return ibv_modify_qp(qp_.get(), &attr,
-                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0;
+                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
 QpState QueuePair::state() const {
@@ -86,6 +90,7 @@ QpState QueuePair::state() const {
 std::vector<std::byte> QueuePair::local_address() const { return encode(address_); }
 
 std::string QueuePair::connect(std::span<const std::byte> remote_address) {
+  if (state_ == QpState::err && !error_.empty()) return error_;
   if (state_ != QpState::init) return std::string("connect() in state ") + to_string(state_);
   Address peer;
   Way way{};

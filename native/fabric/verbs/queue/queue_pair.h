@@ -119,7 +119,7 @@ class QueuePair final : public fabric::QueuePair {
   /// Internal requests in addition to the user's: those of ask_for_last_packet(), and those of soft/.
   static constexpr std::uint32_t kAsksMax = 2;
   static std::uint32_t internal_sends(bool active, const Device& device);
-  bool move_to_init();
+  int move_to_init();
   /// Post the first of these requests with one doorbell. post_chain() returns their number.
   void post_drain(const SendWr& request);
   std::size_t post_chain(std::span<const SendWr> requests);
