@@ -30,6 +30,11 @@ std::string lines_of(const std::string& path) {
   return text;
 }
 
+std::string without_slashes_at_the_end(std::string path) {
+  path.resize(path.find_last_not_of('/') + 1);
+  return path;
+}
+
 bool limits_something(const std::string& lines) {
   for (const char* object : {"hca_handle=", "hca_object="}) {
     for (std::size_t at = lines.find(object); at != std::string::npos; at = lines.find(object, at + 1)) {
@@ -43,9 +48,8 @@ bool limits_something(const std::string& lines) {
 
 std::string rdma_controller_limit(const std::string& root) {
   // A parent's limit holds for all groups below it.
-  for (std::string folder = folder_of_process(root); folder.size() > 4;
-       folder.resize(folder.find_last_of('/'))) {
-    while (folder.ends_with('/')) folder.pop_back();
+  for (std::string folder = without_slashes_at_the_end(folder_of_process(root)); !folder.empty();
+       folder = without_slashes_at_the_end(folder.substr(0, folder.find_last_of('/')))) {
     const std::string most = lines_of(root + folder + "/rdma.max");
     if (!limits_something(most)) continue;
     const std::string current = lines_of(root + folder + "/rdma.current");

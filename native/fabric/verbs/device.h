@@ -66,6 +66,8 @@ class Device final : public fabric::Device {
   std::uint16_t share_of_reads() const;
   void reserve_reads(std::uint16_t reads) { reads_reserved_ += reads; }
   void return_reads(std::uint16_t reads) { reads_reserved_ -= reads; }
+  /// Counts memory of queues, which is locked like registered memory.
+  std::uint64_t& memory_bytes() { return *memory_bytes_; }
   /// What to add to an error: how many of these objects this process has, of how many that the device allows.
   std::string budget(const char* limit, std::uint64_t used, int most) const;
   /// Ends the queue pairs on a completion queue of the device that has failed. `why` follows the name.

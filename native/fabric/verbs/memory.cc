@@ -14,7 +14,7 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// Huge pages of this size only. The default size of the system may be 1 GiB, and each piece of memory would
+/// Huge pages of this size only. The default size of the system may be 1 GiB, and each block of memory would
 /// take a whole page of it for as long as it lives.
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr int kHugePages = MAP_HUGETLB | 21 << MAP_HUGE_SHIFT;
@@ -47,7 +47,7 @@ bool populate(std::byte* data, std::size_t bytes) {
   return true;
 }
 
-/// Returns null unless the system has so many huge pages and this process may have them. A control group
+/// Returns null unless the system has enough huge pages and this process may have them. A control group
 /// limits the pages when they are first used, not when they are mapped.
 void* map_huge_pages(std::size_t bytes) {
   void* data = map_pages(bytes, kHugePages);
@@ -115,6 +115,12 @@ void Pinning::pin() {
   if (!refusal_.empty()) return;
   mr_.reset(ibv_reg_mr(pd_, addr_, length_, access_));
   if (mr_ == nullptr) error_ = errno;
+}
+
+bool Pinning::refused_for_the_memory() const {
+  // Read-only pages and those of files are EFAULT, EACCES or EOPNOTSUPP, by the kernel's version.
+  return mr_ == nullptr && (!refusal_.empty() || error_ == EFAULT || error_ == EACCES || error_ == EPERM ||
+                            error_ == EOPNOTSUPP || error_ == EINVAL);
 }
 
 std::unique_ptr<MemoryRegion> Pinning::finish(std::string* error) {

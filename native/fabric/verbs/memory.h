@@ -51,6 +51,8 @@ class Pinning final : public Registration {
           const std::string& device, WindowTable& windows, DeviceCounters& counters);
   void pin() override;
   std::unique_ptr<MemoryRegion> finish(std::string* error) override;
+  /// Whether the kernel refuses this memory, whatever else is registered. Valid after pin().
+  bool refused_for_the_memory() const;
 
  private:
   ibv_pd* pd_;

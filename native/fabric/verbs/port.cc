@@ -8,6 +8,8 @@
 #include <functional>
 #include <span>
 
+#include "fabric/verbs/address/ip_address.h"
+
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
@@ -50,12 +52,18 @@ std::string port_text(ibv_context* device, std::uint8_t number) {
   return std::string(ibv_get_device_name(device->device)) + " port " + std::to_string(number);
 }
 
-/// Order of preference: RoCE v2 on IPv4, on global IPv6, on link-local IPv6, then RoCE v1; larger is better.
-int rank(const ibv_gid_entry& gid) {
-  if (gid.gid_type == IBV_GID_TYPE_IB) return 1;
-  if (gid.gid_type == IBV_GID_TYPE_ROCE_V1) return 2;
-  if (is_mapped_ipv4(gid.gid.raw)) return 5;
-  return gid.gid.raw[0] == 0xfe && gid.gid.raw[1] == 0x80 ? 3 : 4;
+/// Order of preference: the addresses of this network namespace, since a shared device shows those of others,
+/// too; among them RoCE v2 on IPv4, on global IPv6, on link-local IPv6, then RoCE v1. Larger is better.
+int rank(const ibv_gid_entry& gid, std::span<const IpAddress> own) {
+  constexpr int kOwn = 10;
+  const auto is_it = [&gid](const IpAddress& ip) {
+    return std::memcmp(ip.bytes.data(), gid.gid.raw, ip.bytes.size()) == 0;
+  };
+  const int base = std::any_of(own.begin(), own.end(), is_it) ? kOwn : 0;
+  if (gid.gid_type == IBV_GID_TYPE_IB) return base + 1;
+  if (gid.gid_type == IBV_GID_TYPE_ROCE_V1) return base + 2;
+  if (is_mapped_ipv4(gid.gid.raw)) return base + 5;
+  return base + (gid.gid.raw[0] == 0xfe && gid.gid.raw[1] == 0x80 ? 3 : 4);
 }
 
 std::vector<ibv_gid_entry> gids_of(ibv_context* device, std::uint32_t port) {
@@ -79,10 +87,11 @@ struct BestGid {
 BestGid choose_gid(std::span<const ibv_gid_entry> gids, const VerbsOptions& options,
                    const std::optional<Interface>& interface) {
   BestGid best;
+  const std::vector<IpAddress> own = gids.size() > 1 ? host_addresses() : std::vector<IpAddress>();
   for (const ibv_gid_entry& gid : gids) {
     if (options.gid_index >= 0 && gid.gid_index != static_cast<std::uint32_t>(options.gid_index)) continue;
     const int fit = interface ? interface->fits(gid) : 0;
-    if (best.gid == nullptr || fit > best.fit || (fit == best.fit && rank(gid) > rank(*best.gid)))
+    if (best.gid == nullptr || fit > best.fit || (fit == best.fit && rank(gid, own) > rank(*best.gid, own)))
       best = {&gid, fit};
   }
   return best;

@@ -19,7 +19,7 @@ constexpr int kReadsMax = 128;
 /// (bench/HISTORY.md); for a NIC computed as two copies of 3 us against two round trips and four posts.
 constexpr std::uint32_t kSegmentedBytes = 32 * 1024;
 
-/// Returns whether the device makes a queue pair that sends so much inline. `given` is what it then has.
+/// Returns whether the device makes a queue pair that sends that number of bytes inline. `given` is what it then has.
 bool takes_inline(ibv_pd* pd, ibv_cq* cq, std::uint32_t sges, std::uint32_t bytes, std::uint32_t* given) {
   ibv_qp_init_attr init = reliable(cq, 16, 16, sges, bytes);
   errno = 0;

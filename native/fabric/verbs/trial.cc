@@ -30,18 +30,23 @@ class Pair {
     mr_.reset(ibv_reg_mr(pd, page_.data(), page_.size(), kAccess));
     // Devices without windows may refuse the right to bind them.
     if (mr_ == nullptr) mr_.reset(ibv_reg_mr(pd, page_.data(), page_.size(), IBV_ACCESS_LOCAL_WRITE));
+    error_ = errno;
     if (cq_ == nullptr || mr_ == nullptr) return;
     for (QpPtr* qp : {&sender_, &owner_}) {
       ibv_qp_init_attr init = reliable(cq_.get(), kRequests, kRequests, 1, inline_bytes);
       qp->reset(ibv_create_qp(pd, &init));
+      error_ = errno;
       if (*qp == nullptr) return;
     }
-    connected_ = connect(*sender_, *owner_, port) && connect(*owner_, *sender_, port);
+    error_ = connect(*sender_, *owner_, port);
+    if (error_ == 0) error_ = connect(*owner_, *sender_, port);
+    connected_ = error_ == 0;
   }
   Pair(const Pair&) = delete;
   Pair& operator=(const Pair&) = delete;
 
   bool connected() const { return connected_; }
+  std::string why_not_connected() const { return std::strerror(error_); }
   std::byte* page() { return page_.data(); }
 
   bool receive(std::size_t offset, std::uint32_t bytes) {
@@ -93,30 +98,32 @@ class Pair {
  private:
   static constexpr std::uint64_t kReceive = 1;
 
-  bool connect(ibv_qp& qp, const ibv_qp& peer, const Port& port) const {
+  /// Returns the errno with which the device refuses, or 0.
+  static int connect(ibv_qp& qp, const ibv_qp& peer, const Port& port) {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_INIT;
     attr.port_num = port.number;
     attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-    if (ibv_modify_qp(&qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0)
-      return false;
+    int error =
+        ibv_modify_qp(&qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    if (error != 0) return error;
     attr.qp_state = IBV_QPS_RTR;
     attr.path_mtu = static_cast<ibv_mtu>(port.address.mtu);
     attr.dest_qp_num = peer.qp_num;
     attr.max_dest_rd_atomic = 1;
     attr.min_rnr_timer = 12;
     attr.ah_attr = path_to(port, port.address);
-    if (ibv_modify_qp(&qp, &attr,
-                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) != 0)
-      return false;
+    error = ibv_modify_qp(&qp, &attr,
+                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    if (error != 0) return error;
     attr.qp_state = IBV_QPS_RTS;
     attr.timeout = 14;
     attr.retry_cnt = 6;
     attr.max_rd_atomic = 1;
     return ibv_modify_qp(&qp, &attr,
                          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                             IBV_QP_MAX_QP_RD_ATOMIC) == 0;
+                             IBV_QP_MAX_QP_RD_ATOMIC);
   }
 
   /// Posts the request and waits for its completions. Returns "", or what went wrong.
@@ -143,6 +150,7 @@ class Pair {
   MrPtr mr_;
   QpPtr sender_, owner_;
   std::uint32_t key_ = 0;
+  int error_ = 0;
   bool connected_ = false;
 };
 
@@ -178,7 +186,7 @@ Trial try_out(ibv_pd* pd, const Port& port, const Promised& promised) {
   Trial trial;
   const auto pair = std::make_unique<Pair>(pd, port, promised.inline_bytes);
   if (!pair->connected()) {
-    trial.why_not_tried = std::string("it cannot be connected to itself: ") + std::strerror(errno);
+    trial.why_not_tried = "it cannot be connected to itself: " + pair->why_not_connected();
     return trial;
   }
   if (promised.inline_bytes > 0) trial.why_no_inline = try_inline(*pair, promised.inline_bytes);

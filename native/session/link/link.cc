@@ -41,8 +41,12 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
       receives_.open({.may_share = options_.credit_pool, .opens_in_place = options_.seal.has_value()});
   if (!why.empty()) return why;
   if (why = open_staging(); !why.empty()) return why;
-  fabric::QpOptions queues{
-      .send_wr_max = depth, .active = options_.is_active(), .polls_on = true, .flush_together = true};
+  fabric::QpOptions queues{.send_wr_max = depth - capabilities_.own_sends,
+                           .active = options_.is_active(),
+                           .polls_on = true,
+                           .flush_together = true,
+                           .max_sge = kSgeMax,
+                           .max_inline = SendQueue::inline_max(capabilities_)};
   receives_.describe(queues);
   qp_ = shared_.device->create_qp(*shared_.cq, queues, &why);
   if (qp_ == nullptr) return why;

@@ -26,6 +26,11 @@ TEST_F(Budget, OfReadsIsSharedByAllQueuePairs) {
   Profile profile = capable();
   profile.attributes.max_res_rd_atom = 16;
   open_with(profile);
+  ASSERT_EQ(device_->capabilities().notes.size(), 1u);
+  EXPECT_EQ(
+      device_->capabilities().notes[0],
+      "It serves 16 READs of peers at once for all connections of all processes (max_res_rd_atom), so a "
+      "connection gets 4 or less.");
   for (int i = 0; i < 4; ++i) EXPECT_EQ(another().error, "") << i;
   EXPECT_LE(nic_->reads_reserved, 16);
   pairs_.clear();

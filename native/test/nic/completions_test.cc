@@ -1,4 +1,6 @@
 // Completion queues that break, and the device's own codes of failures.
+#include <algorithm>
+
 #include "nic/open.h"
 
 namespace rdma_rpc::nic {
@@ -37,6 +39,16 @@ TEST(CompletionQueueThatCannotBePolled, IsNoticedBeforeASleep) {
   pair.client_cq->arm();
   EXPECT_EQ(pair.client->state(), fabric::QpState::err);
   nic.poll_error = 0;
+}
+
+/// Each thread of a process has a completion queue of its own, on a device that it has opened itself.
+TEST(CompletionQueuesOfThreads, UseTheInterruptsOfTheDeviceInTurn) {
+  Machine machine;
+  Nic& nic = machine.add(capable());
+  nic.vectors_max = 4;
+  for (int thread = 0; thread < 8; ++thread) open(nic)->create_cq(16);
+  std::sort(nic.vectors.begin(), nic.vectors.end());
+  EXPECT_EQ(nic.vectors, (std::vector<int>{0, 0, 1, 1, 2, 2, 3, 3}));
 }
 
 TEST(CodeOfTheDevice, ComesWithTheCompletionThatFailed) {

@@ -1,5 +1,7 @@
 // Addresses that move while a server runs: DHCP, `netplan apply`, a new subnet manager, another MTU. A later
 // queue pair is connected with what holds then, not with what held when the device was opened.
+#include <set>
+
 #include "nic/open.h"
 
 namespace rdma_rpc::nic {
@@ -83,6 +85,17 @@ TEST_F(PortThatChanges, HasTheMtuOfNow) {
     expect_connects();
   }
   EXPECT_EQ(told, (std::vector<ibv_mtu>{IBV_MTU_1024, IBV_MTU_4096}));
+}
+
+/// Switches choose one of several paths by the UDP source port, which is made of the flow label.
+TEST_F(PortThatChanges, ConnectionsDifferInTheirFlowLabels) {
+  std::set<std::uint32_t> labels;
+  client_nic_.told = [&](const ibv_qp_attr& attr, int mask) {
+    if ((mask & IBV_QP_AV) != 0) labels.insert(attr.ah_attr.grh.flow_label);
+  };
+  for (int i = 0; i < 16; ++i) expect_connects();
+  EXPECT_GE(labels.size(), 12u);
+  EXPECT_FALSE(labels.contains(0));
 }
 
 /// An InfiniBand port, whose packets go by LID unless a route is needed.

@@ -37,6 +37,8 @@ TEST_F(Trial, WindowsThatCannotBeBoundAreNotUsed) {
       "nic0 has no memory windows of type 2 and SEND with invalidate: its memory windows do not work: a "
       "bind fails: memory management operation error");
   EXPECT_EQ(can.max_inline, 256u);
+  ASSERT_EQ(can.notes.size(), 1u);
+  EXPECT_EQ(can.notes[0].find("Its memory windows do not work: a bind fails"), 0u) << can.notes[0];
 }
 
 TEST_F(Trial, WindowsThatCannotBeAllocatedAreNotUsed) {
@@ -70,6 +72,10 @@ TEST_F(Trial, ADeviceThatCannotReachItselfIsTakenAtItsWord) {
   const auto device = open(nic);
   ASSERT_NE(device, nullptr);
   EXPECT_TRUE(device->capabilities().windows);
+  ASSERT_EQ(device->capabilities().notes.size(), 1u);
+  EXPECT_EQ(
+      device->capabilities().notes[0],
+      "Its windows and inline data could not be tried: it cannot be connected to itself: No route to host.");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // device's thread.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 
 #include "fabric/verbs/port.h"
@@ -14,6 +15,15 @@ inline bool needs_route(const Port& port, const Address& peer) {
   constexpr std::size_t kSubnetBytes = 8;
   return port.needs_grh || port.address.link_layer == IBV_LINK_LAYER_ETHERNET ||
          std::memcmp(port.address.gid.data(), peer.gid.data(), kSubnetBytes) != 0;
+}
+
+/// A label of 20 bits that differs between connections, from which RoCE v2 makes the UDP source port: switches
+/// with several paths (ECMP) then spread the connections of two hosts. Older kernels do that only for rdma_cm.
+inline std::uint32_t flow_label(std::uint32_t own_qp, std::uint32_t peer_qp) {
+  constexpr std::uint32_t kMask = 0xfffff;
+  const std::uint64_t both = std::uint64_t{own_qp} * peer_qp;
+  const auto label = static_cast<std::uint32_t>(both ^ both >> 20 ^ both >> 40) & kMask;
+  return label == 0 ? 1 : label;
 }
 
 inline ibv_ah_attr path_to(const Port& port, const Address& peer) {

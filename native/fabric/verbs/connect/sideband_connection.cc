@@ -42,6 +42,7 @@ std::string SidebandConnection::start(const Address& peer) {
   attr.max_dest_rd_atomic = static_cast<std::uint8_t>(own.reads);
   attr.min_rnr_timer = device_.options().min_rnr_timer;
   attr.ah_attr = path_to(device_.port(), peer);
+  attr.ah_attr.grh.flow_label = flow_label(own.qp_num, peer.qp_num);
   set_service(device_.options(), &attr.ah_attr);
   const auto to_rtr = [qp = qp_.get(), attr]() mutable {
     return ibv_modify_qp(qp, &attr,

@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "nic/device/calls.h"
 #include "nic/device/huge_pages.h"
-#include "nic/device/objects.h"
 
 // Macros and inline functions of the header hide the library's functions.
 #undef ibv_get_device_list
@@ -22,37 +22,8 @@ namespace {
 
 Machine* machine = nullptr;
 
-using Guard = std::lock_guard<std::recursive_mutex>;
-
-Nic& nic_of(ibv_context* context) { return *static_cast<Context*>(context)->nic; }
-
-/// Counts a command, and returns the NIC that it is for.
-Nic& commanded(ibv_context* context) {
-  Nic& nic = nic_of(context);
-  ++nic.commands;
-  return nic;
-}
-
-int semaphore() { return ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE); }
-
-void ring(int fd) {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(fd, &one, sizeof one);
-}
-
-bool was_rung(int fd) {
-  std::uint64_t value = 0;
-  return ::read(fd, &value, sizeof value) == sizeof value;
-}
-
-template <typename T>
-T* refuse(int error) {
-  errno = error;
-  return nullptr;
-}
-
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
-  const Guard guard(lock());
+  const LockGuard guard(lock());
   Nic& nic = commanded(pd->context);
   if (!nic.profile.allocates_windows) return refuse<ibv_mw>(EOPNOTSUPP);
   if (nic.live.windows >= static_cast<std::uint32_t>(nic.profile.attributes.max_mw))
@@ -69,47 +40,10 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
 }
 
 int dealloc_mw(ibv_mw* handle) {
-  const Guard guard(lock());
+  const LockGuard guard(lock());
   --commanded(handle->context).live.windows;
   keys().windows.erase(handle->rkey >> 8);
   delete static_cast<Mw*>(handle);
-  return 0;
-}
-
-/// Resources for the READs of the peer, which the device shares out when a queue pair goes to RTR.
-bool reserve_reads(Qp& qp, int count) {
-  Nic& nic = qp.nic();
-  if (nic.reads_reserved + count > nic.profile.attributes.max_res_rd_atom) return false;
-  nic.reads_reserved += count;
-  return true;
-}
-
-int move(Qp& qp, const ibv_qp_attr& attr, int mask) {
-  Nic& nic = qp.nic();
-  const ibv_qp_state next = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : qp.state;
-  if (next == IBV_QPS_RTR) {
-    if (nic.refuses_rtr != 0) return nic.refuses_rtr;
-    const std::uint32_t index = attr.ah_attr.grh.sgid_index;
-    const auto has_it = [index](const ibv_gid_entry& gid) { return gid.gid_index == index; };
-    if (attr.ah_attr.is_global != 0 && std::none_of(nic.gids.begin(), nic.gids.end(), has_it)) return EINVAL;
-    if (!reserve_reads(qp, attr.max_dest_rd_atomic)) return ENOMEM;
-    qp.attributes.dest_qp_num = attr.dest_qp_num;
-    qp.attributes.ah_attr = attr.ah_attr;
-    qp.attributes.max_dest_rd_atomic = attr.max_dest_rd_atomic;
-    qp.attributes.path_mtu = attr.path_mtu;
-  }
-  if (next == IBV_QPS_ERR) {
-    qp.fail();
-  } else {
-    qp.state = next;
-  }
-  if (next == IBV_QPS_RTS) qp.go_on();
-  if (next == IBV_QPS_SQD) {
-    ibv_async_event event{};
-    event.event_type = IBV_EVENT_SQ_DRAINED;
-    event.element.qp = &qp;
-    report(qp.context, event);
-  }
   return 0;
 }
 
@@ -148,13 +82,14 @@ Nic::Nic(const Profile& wanted) : profile(wanted) {
   port.gid_tbl_len = 16;
 }
 
-void Nic::set_gid(std::uint32_t index, std::string_view ipv4) {
-  const Guard guard(lock());
+void Nic::set_gid(std::uint32_t index, std::string_view ipv4, unsigned interface) {
+  const LockGuard guard(lock());
   std::erase_if(gids, [index](const ibv_gid_entry& gid) { return gid.gid_index == index; });
   if (ipv4.empty()) return;
   ibv_gid_entry gid{};
   gid.gid_index = index;
   gid.port_num = 1;
+  gid.ndev_ifindex = interface;
   gid.gid_type = IBV_GID_TYPE_ROCE_V2;
   gid.gid.raw[10] = gid.gid.raw[11] = 0xff;
   ::inet_pton(AF_INET, std::string(ipv4).c_str(), gid.gid.raw + 12);
@@ -162,15 +97,17 @@ void Nic::set_gid(std::uint32_t index, std::string_view ipv4) {
 }
 
 void Nic::report(ibv_event_type type) {
-  const Guard guard(lock());
+  const LockGuard guard(lock());
   ibv_async_event event{};
   event.event_type = type;
   event.element.port_num = 1;
   for (Context* context : contexts) nic::report(context, event);
 }
 
-Machine::Machine() { machine = this; }
-Machine::~Machine() { machine = nullptr; }
+Machine::Machine() : before_(machine) { machine = this; }
+Machine::~Machine() {
+  if (machine == this) machine = before_;
+}
 Machine* Machine::current() { return machine; }
 
 Nic& Machine::add(const Profile& profile) {
@@ -182,8 +119,6 @@ Nic& Machine::add(const Profile& profile) {
 }  // namespace rdma_rpc::nic
 
 using namespace rdma_rpc::nic;
-
-#define IN_FRONT extern "C" __attribute__((visibility("default")))
 
 IN_FRONT ibv_device** ibv_get_device_list(int* count) {
   const std::size_t all = machine == nullptr ? 0 : machine->nics().size();
@@ -198,7 +133,7 @@ IN_FRONT int ibv_fork_init() { return 0; }
 IN_FRONT ibv_fork_status ibv_is_fork_initialized() { return IBV_FORK_UNNEEDED; }
 
 IN_FRONT ibv_context* ibv_open_device(ibv_device* device) {
-  const Guard guard(lock());
+  const LockGuard guard(lock());
   for (const auto& nic : machine->nics()) {
     if (&nic->device != device) continue;
     auto* context = new Context{};
@@ -206,7 +141,7 @@ IN_FRONT ibv_context* ibv_open_device(ibv_device* device) {
     context->nic = nic;
     context->cmd_fd = -1;
     context->async_fd = semaphore();
-    context->num_comp_vectors = 1;
+    context->num_comp_vectors = nic->vectors_max;
     context->ops.alloc_mw = alloc_mw;
     context->ops.dealloc_mw = dealloc_mw;
     context->ops.poll_cq = poll_cq;
@@ -222,7 +157,7 @@ IN_FRONT ibv_context* ibv_open_device(ibv_device* device) {
 }
 
 IN_FRONT int ibv_close_device(ibv_context* handle) {
-  const Guard guard(lock());
+  const LockGuard guard(lock());
   auto* context = static_cast<Context*>(handle);
   std::erase(context->nic->contexts, context);
   ::close(context->async_fd);
@@ -237,7 +172,7 @@ IN_FRONT int ibv_query_device(ibv_context* context, ibv_device_attr* attributes)
 
 /// As the header's inline function calls it, with room for all of the newer attributes.
 IN_FRONT int ibv_query_port(ibv_context* context, std::uint8_t, _compat_ibv_port_attr* attributes) {
-  const Guard guard(lock());
+  const LockGuard guard(lock());
   const ibv_port_attr& port = commanded(context).port;
   std::memcpy(static_cast<void*>(attributes), &port, sizeof port);
   return 0;
@@ -245,7 +180,7 @@ IN_FRONT int ibv_query_port(ibv_context* context, std::uint8_t, _compat_ibv_port
 
 IN_FRONT ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t most,
                                       std::uint32_t, std::size_t) {
-  const Guard guard(lock());
+  const LockGuard guard(lock());
   const auto& gids = commanded(context).gids;
   const std::size_t count = std::min(most, gids.size());
   std::copy_n(gids.begin(), count, entries);
@@ -270,7 +205,7 @@ IN_FRONT int ibv_dealloc_pd(ibv_pd* pd) {
 
 IN_FRONT ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t,
                                   unsigned access) {
-  const Guard guard(lock());
+  const LockGuard guard(lock());
   Nic& nic = commanded(pd->context);
   nic.registered.push_back(access);
   if (!nic.registration_errors.empty()) {
@@ -302,132 +237,17 @@ IN_FRONT ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, std::uint64_t, std::size_t, std::uin
   return refuse<ibv_mr>(EOPNOTSUPP);
 }
 IN_FRONT int ibv_dereg_mr(ibv_mr* mr) {
-  const Guard guard(lock());
+  const LockGuard guard(lock());
   --commanded(mr->context).live.regions;
   keys().regions.erase(mr->lkey >> 8);
   delete static_cast<Mr*>(mr);
   return 0;
 }
 
-IN_FRONT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
-  auto* channel = new Channel{};
-  channel->context = context;
-  channel->fd = semaphore();
-  return channel;
-}
-IN_FRONT int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
-  ::close(channel->fd);
-  delete static_cast<Channel*>(channel);
-  return 0;
-}
-IN_FRONT int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** cq, void** owner) {
-  auto& channel = *static_cast<Channel*>(handle);
-  if (!was_rung(channel.fd)) return -1;
-  const Guard guard(lock());
-  *cq = channel.events.front();
-  channel.events.pop_front();
-  *owner = (*cq)->cq_context;
-  return 0;
-}
-IN_FRONT void ibv_ack_cq_events(ibv_cq*, unsigned) {}
-
-IN_FRONT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel,
-                               int) {
-  const Guard guard(lock());
-  ++commanded(context).live.completion_queues;
-  auto* cq = new Cq{};
-  cq->context = context;
-  cq->cq_context = owner;
-  cq->channel = channel;
-  cq->cqe = entries;
-  return cq;
-}
-IN_FRONT int ibv_destroy_cq(ibv_cq* cq) {
-  const Guard guard(lock());
-  --commanded(cq->context).live.completion_queues;
-  if (cq->channel != nullptr) std::erase(static_cast<Channel*>(cq->channel)->events, cq);
-  delete static_cast<Cq*>(cq);
-  return 0;
-}
-
-IN_FRONT ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) {
-  commanded(pd->context);
-  auto* srq = new Srq{};
-  srq->context = pd->context;
-  srq->pd = pd;
-  srq->size = init->attr.max_wr;
-  return srq;
-}
-IN_FRONT int ibv_modify_srq(ibv_srq* handle, ibv_srq_attr* attributes, int) {
-  const Guard guard(lock());
-  auto& srq = *static_cast<Srq*>(handle);
-  if (attributes->srq_limit > srq.size) return EINVAL;
-  srq.limit = attributes->srq_limit;
-  return 0;
-}
-IN_FRONT int ibv_destroy_srq(ibv_srq* srq) {
-  commanded(srq->context);
-  delete static_cast<Srq*>(srq);
-  return 0;
-}
-
-IN_FRONT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
-  const Guard guard(lock());
-  Nic& nic = commanded(pd->context);
-  if (init->cap.max_inline_data > nic.profile.inline_max) return refuse<ibv_qp>(EINVAL);
-  if (nic.live.queue_pairs >= static_cast<std::uint32_t>(nic.profile.attributes.max_qp))
-    return refuse<ibv_qp>(ENOMEM);
-  ++nic.live.queue_pairs;
-  nic.made.push_back(init->cap);
-  auto* qp = new Qp{};
-  qp->context = pd->context;
-  qp->pd = pd;
-  qp->send_cq = init->send_cq;
-  qp->recv_cq = init->recv_cq;
-  qp->srq = init->srq;
-  qp->cap = init->cap;
-  qp->all_signaled = init->sq_sig_all != 0;
-  qp->qp_type = init->qp_type;
-  static std::uint32_t next = 16;
-  qp->qp_num = next++;
-  queue_pairs()[qp->qp_num] = qp;
-  return qp;
-}
-IN_FRONT int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
-  const Guard guard(lock());
-  auto& qp = *static_cast<Qp*>(handle);
-  Nic& nic = commanded(qp.context);
-  if (nic.told) nic.told(*attributes, mask);
-  return move(qp, *attributes, mask);
-}
-IN_FRONT int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int, ibv_qp_init_attr*) {
-  commanded(qp->context);
-  attributes->qp_state = qp->state;
-  return 0;
-}
-IN_FRONT int ibv_destroy_qp(ibv_qp* handle) {
-  const Guard guard(lock());
-  auto* qp = static_cast<Qp*>(handle);
-  Nic& nic = commanded(qp->context);
-  --nic.live.queue_pairs;
-  nic.reads_reserved -= qp->attributes.max_dest_rd_atomic;
-  // Its completions go with it, as mlx5_cq_clean() and others do.
-  for (ibv_cq* cq : {qp->send_cq, qp->recv_cq}) {
-    std::erase_if(static_cast<Cq*>(cq)->completions,
-                  [qp](const ibv_wc& wc) { return wc.qp_num == qp->qp_num; });
-  }
-  for (auto& [index, mw] : keys().windows) {
-    if (mw->qp == qp) mw->qp = nullptr;
-  }
-  queue_pairs().erase(qp->qp_num);
-  delete qp;
-  return 0;
-}
-
 IN_FRONT int ibv_get_async_event(ibv_context* handle, ibv_async_event* event) {
   auto& context = *static_cast<Context*>(handle);
   if (!was_rung(context.async_fd)) return -1;
-  const Guard guard(lock());
+  const LockGuard guard(lock());
   *event = context.events.front();
   context.events.pop_front();
   return 0;

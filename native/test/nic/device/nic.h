@@ -6,9 +6,10 @@
 //   profile.h     what a kind of NIC can do: limits and traits
 //   nic.h         one NIC: its ports' GIDs, its live objects, what it was told (this file)
 //   huge_pages.h  the kernel's huge pages, and control groups that forbid them
+//   host.h        the network interfaces of this host
 //   objects.h     what the library's handles point to
 //   transport.cc  work requests: checked and carried out when they are posted, in order
-//   library.cc    the functions in front of libibverbs, one by one
+//   library.cc, queues.cc   the functions in front of libibverbs, one by one
 //   ../*_test.cc  the tests, one file for each habit
 //
 // There is no rdma_cm: queue pairs are connected over the sideband. Any two queue pairs of this process can
@@ -54,6 +55,9 @@ class Nic {
   std::function<void(const ibv_qp_attr&, int mask)> told;
   /// The attributes of each queue pair that was made.
   std::vector<ibv_qp_cap> made;
+  /// The vector of each completion queue that was made with a channel, and how many the NIC has.
+  std::vector<int> vectors;
+  int vectors_max = 1;
   /// The answer of the next poll of any of its completion queues, and of all later ones; 0: they work.
   int poll_error = 0;
   /// The errno with which queue pairs are not taken to RTR; 0: they are.
@@ -65,11 +69,11 @@ class Nic {
 
   /// Gives it this GID of RoCE v2 on IPv4 at that index, and removes what was there. An empty address
   /// removes only.
-  void set_gid(std::uint32_t index, std::string_view ipv4);
+  void set_gid(std::uint32_t index, std::string_view ipv4, unsigned interface = 0);
   void report(ibv_event_type type);
 };
 
-/// All NICs of this machine. At most one machine at a time.
+/// All NICs of this machine. The newest machine is the one that the library sees.
 class Machine {
  public:
   Machine();
@@ -84,6 +88,7 @@ class Machine {
 
  private:
   std::vector<std::shared_ptr<Nic>> nics_;
+  Machine* before_;
 };
 
 std::recursive_mutex& lock();

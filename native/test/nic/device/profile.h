@@ -18,6 +18,8 @@ struct Profile {
   bool allocates_windows = true;
   /// False: a bind completes with an error, though windows can be allocated.
   bool binds_windows = true;
+  /// The peer of a queue pair that ends is ended, too, as the good-bye of rdma_cm does it.
+  bool peers_notice = false;
   /// The device's own code of a failed completion.
   std::uint32_t vendor_err = 0;
 };

@@ -277,6 +277,8 @@ void Qp::fail() {
   }
   receives.clear();
   go_on();
+  if (!nic().profile.peers_notice) return;
+  if (Qp* peer = peer_of(*this); peer != nullptr) peer->fail();
 }
 
 /// Carries out one request, or flushes it.
