@@ -69,6 +69,7 @@ export function capabilityLines(can: VerbsCapabilities): string[] {
     can.segmentedBytes === 0
       ? 'what does not fit a slot goes by READ and WRITE'
       : `what does not fit a slot goes in several SENDs up to ${bytes(can.segmentedBytes)}, longer by READ and WRITE`,
+    ...can.notes,
   ];
 }
 

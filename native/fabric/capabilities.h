@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace rdma_rpc::fabric {
 
@@ -41,12 +42,15 @@ const char* to_string(Feature feature);
 /// names.
 struct Capabilities {
   std::string name;  ///< "shm", "sim" or a device such as "mlx5_0"; for display only, never for decisions
-  std::uint32_t port = 0;            ///< port of the device, 0 where devices have no ports; for display only
-  std::string path;                  ///< how its queue pairs are reached; for display only
-  std::uint32_t max_inline = 0;      ///< bytes; a longer send cannot carry the inline flag
-  std::uint32_t max_sge = 1;         ///< gather entries of a send or write
-  std::uint32_t max_sge_read = 1;    ///< scatter entries of a read
-  std::uint32_t max_qp_wr = 0;       ///< the deepest send or receive queue
+  std::uint32_t port = 0;          ///< port of the device, 0 where devices have no ports; for display only
+  std::string path;                ///< how its queue pairs are reached; for display only
+  std::uint32_t max_inline = 0;    ///< bytes; a longer send cannot carry the inline flag
+  std::uint32_t max_sge = 1;       ///< gather entries of a send or write
+  std::uint32_t max_sge_read = 1;  ///< scatter entries of a read
+  std::uint32_t max_qp_wr = 0;     ///< the deepest send or receive queue
+  /// Requests of the device's own in each send queue, beside the user's. NICs round a queue up to a power of
+  /// two, so a depth of a power of two less these wastes nothing.
+  std::uint32_t own_sends = 0;
   std::uint32_t max_srq_wr = 0;      ///< the deepest shared receive queue; 0 when the device has none
   std::uint32_t max_rd_atomic = 16;  ///< outstanding READs per queue pair that make progress at once
   /// limit of simultaneous alloc_memory() blocks; 0 when only the system limits them
@@ -105,6 +109,9 @@ struct Capabilities {
 
   /// Why the device lacks a feature, for why_not(). A feature without an entry is refused by its name alone.
   std::map<Feature, std::string> reasons = {};
+  /// What an owner of the device should know: promises of its driver that it does not keep, and limits that
+  /// all processes share. Whole sentences, for display only.
+  std::vector<std::string> notes = {};
 
   bool has(Feature feature) const;
   /// Returns "" when the device has the feature. Otherwise returns a sentence for the user that says which

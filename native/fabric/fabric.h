@@ -91,6 +91,9 @@ struct QpOptions {
   /// The user needs to know that its receives are flushed, but not about each one: one completion may stand
   /// for many. When thousands of connections end at once, they have a million receives.
   bool flush_together = false;
+  /// The most gather entries and inline bytes of its requests; 0 for all that the device can do. A NIC has
+  /// room for them in each entry of its send queue, in memory of the kernel.
+  std::uint32_t max_sge = 0, max_inline = 0;
   class ReceiveQueue* shared_receives = nullptr;  ///< must belong to the same completion queue
   std::uint32_t tag = 0;
 };
@@ -232,6 +235,9 @@ class Device {
   /// Returns null when refused; `error` then says why, with the limit's name and number.
   virtual std::unique_ptr<MemoryRegion> reg_mr(void* addr, std::size_t length, std::uint32_t access,
                                                std::string* error) = 0;
+  /// Whether the last reg_mr() was refused for the memory itself (read-only, of a file), so that it would be
+  /// refused again however many other regions are given up.
+  bool refused_for_the_memory() const { return refused_for_the_memory_; }
   /// Registers in two steps (Registration). Returns null when reg_mr() is too fast to need a second thread,
   /// or would refuse.
   virtual std::unique_ptr<Registration> begin_reg_mr(void*, std::size_t, std::uint32_t) { return nullptr; }
@@ -274,6 +280,7 @@ class Device {
   void note_event(const AsyncEvent& event);
 
   bool gone_ = false;
+  bool refused_for_the_memory_ = false;
   std::string refusal_;
 
  private:

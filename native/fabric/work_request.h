@@ -120,6 +120,9 @@ struct Wc {
   /// recv that was flushed, with QpOptions::flush_together: number of receives that this completion stands
   /// for; wr_id is that of the oldest one.
   std::uint32_t receives = 1;
+  /// Without success: the device's own code for what went wrong, ibv_wc::vendor_err. Only the vendor's
+  /// documents say what it means. 0 when the device gives none, as on every software fabric.
+  std::uint32_t vendor_err = 0;
 };
 
 }  // namespace rdma_rpc::fabric

@@ -52,7 +52,8 @@ const fabric::MemoryRegion* MrCache::insert(std::uint64_t key, void* data, std::
   std::string reason;
   auto region = device_.reg_mr(data, bytes, access_, &reason);
   // Idle registrations may be what exhausts the process's limit of locked memory.
-  while (region == nullptr && device_.capabilities().pins_memory && !idle_.empty()) {
+  while (region == nullptr && device_.capabilities().pins_memory && !device_.refused_for_the_memory() &&
+         !idle_.empty()) {
     evict_oldest();
     region = device_.reg_mr(data, bytes, access_, &reason);
   }

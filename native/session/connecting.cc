@@ -37,10 +37,10 @@ void Session::check_connected() {
   shared_.events.emit(Event::of(EvKind::session_up, number_));
 }
 
-void Session::receive_failed(fabric::WcStatus status) {
+void Session::receive_failed(const fabric::Wc& wc) {
   if (state_ == SessionState::draining) return;
   ended_there_ = true;
-  fail(why_failed("receive failed: ", status));
+  fail(why_failed("receive failed: ", wc));
 }
 
 void Session::leave_connecting(SessionState next) {

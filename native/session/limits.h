@@ -157,7 +157,10 @@ inline constexpr std::uint32_t kSendQueueDepthMax = 512;
 inline constexpr std::uint32_t kSignalShare = 8;
 /// Work requests prepared before one post (one doorbell).
 inline constexpr std::uint32_t kPostBatch = 32;
-inline constexpr std::uint32_t kSgeMax = 16;
+/// Gather entries of a request, and the bytes that a NIC sends inline. With these an entry of a send queue has
+/// 256 bytes on mlx5, and 512 of them have 128 KiB; with 16 and 512 they would have 512 KiB.
+inline constexpr std::uint32_t kSgeMax = 12;
+inline constexpr std::uint32_t kInlineMax = 220;
 
 /// Events passed to JS at once. Larger batches make the two processes alternate instead of overlapping.
 inline constexpr std::uint32_t kEventsMax = 32;

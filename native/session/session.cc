@@ -95,7 +95,7 @@ void Session::on_send(const fabric::Wc& wc) {
   recorder_.completion(static_cast<std::uint32_t>(wc.status), sequence);
   if (wc.status != fabric::WcStatus::success && state_ != SessionState::draining) {
     ended_there_ = true;
-    fail(why_failed("send failed: ", wc.status));
+    fail(why_failed("send failed: ", wc));
   }
   send_->retire(sequence, [&](SendQueue::Done done) { on_done(done, wc.memory_gone); });
 }
@@ -137,14 +137,14 @@ void Session::on_receive(const fabric::Wc& wc) {
   touch();
   if (state_ == SessionState::connecting) check_connected();
   if (wc.wr_id == fabric::kNoReceive) {
-    receive_failed(wc.status);
+    receive_failed(wc);
     return;
   }
   const std::uint32_t slot = static_cast<std::uint32_t>(wc.wr_id);
   receives_.came(slot, wc.receives);
   ++received_;
   if (wc.status != fabric::WcStatus::success) {
-    receive_failed(wc.status);
+    receive_failed(wc);
     maybe_down();
     return;
   }

@@ -109,7 +109,7 @@ class Session final : public Link {
   void fail(const std::string& reason) override;
 
  private:
-  void receive_failed(fabric::WcStatus status);
+  void receive_failed(const fabric::Wc& wc);
   Session(Shared& shared, std::uint32_t number, const SessionOptions& options);
 
   // connecting.cc

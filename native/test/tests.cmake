@@ -119,6 +119,18 @@ if(TARGET rdma_rpc_verbs)
   set_target_properties(verbs_faults_test PROPERTIES ENABLE_EXPORTS ON)
 endif()
 
+# native/fabric/verbs on a NIC of our own making: everywhere, since it needs no device.
+if(TARGET rdma_rpc_verbs)
+  file(GLOB nic_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/nic/*.cc ${CMAKE_CURRENT_LIST_DIR}/nic/*/*.cc)
+  add_executable(nic_test ${nic_sources} ${verbs}/control_group.cc)
+  target_link_libraries(nic_test PRIVATE fabric_suite session_sides session_device_suite rdma_rpc_test_flags
+                                          GTest::gtest_main)
+  target_include_directories(nic_test SYSTEM PRIVATE ${RDMA_RPC_VERBS_INCLUDE})
+  set_target_properties(nic_test PROPERTIES ENABLE_EXPORTS ON)
+  add_dependencies(nic_test rdma_rpc_verbs)
+  gtest_discover_tests(nic_test)
+endif()
+
 foreach(program verbs_test verbs_session_test verbs_faults_test)
   target_link_libraries(${program} PRIVATE rdma_rpc_test_flags)
   if(TARGET rdma_rpc_verbs)

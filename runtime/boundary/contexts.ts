@@ -109,13 +109,17 @@ export function nativeOptions(fabric: FabricName): NativeOptions {
   return { ...rest, slotBytes: slotBytesOn(fabric), fabric };
 }
 
+/** What an RDMA device's driver locks for a request in a send queue, by the layout of mlx5. */
+const queueEntryBytes = 256;
+
 /**
- * Returns the number of bytes that a context and its first session register on a device: their slots, each
- * with room for headers.
+ * Returns the number of bytes that a context and its first session lock on a device: their slots, each with
+ * room for headers, and the send queue of the session.
  */
 export function firstSessionBytes(): number {
   const slots = options.sendSlots + limits.inflight.default + limits.receivesBesides;
-  return slots * (slotBytesOf('registered') + limits.slotHeadBytes);
+  const queue = 2 * limits.inflight.default * queueEntryBytes;
+  return slots * (slotBytesOf('registered') + limits.slotHeadBytes) + queue;
 }
 
 function keyOf({ fabric, verbs = {} }: FabricChoice): string {

@@ -52,6 +52,7 @@ const capabilities: VerbsCapabilities = {
   copiedRequestBytes: 0,
   peersKeepAccess: false,
   readsLandInStaging: false,
+  notes: [],
 };
 
 export class LoopbackContext implements NativeContext, SessionHost, MessageHost, QueueOwner {

@@ -45,6 +45,8 @@ export interface VerbsCapabilities {
   peersKeepAccess: boolean;
   /** READs place their data in memory that the peer may write (iWARP). */
   readsLandInStaging: boolean;
+  /** Promises of its driver that it does not keep, and limits that all processes share, as sentences. */
+  notes: readonly string[];
 }
 export interface VerbsDevice {
   name: string;

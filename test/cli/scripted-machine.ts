@@ -46,6 +46,7 @@ export const capabilities: VerbsCapabilities = {
   copiedRequestBytes: 0,
   peersKeepAccess: false,
   readsLandInStaging: false,
+  notes: [],
 };
 export const gid = { index: 3, gid: '10.77.0.1', type: 'RoCE v2', interface: 'eth1' };
 export const port: VerbsPort = {

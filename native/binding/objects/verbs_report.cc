@@ -74,6 +74,9 @@ Napi::Object capabilities_object(Napi::Env env, const fabric::Capabilities& give
   result.Set("copiedRequestBytes", given.copied_request_bytes);
   result.Set("peersKeepAccess", given.peers_keep_access);
   result.Set("readsLandInStaging", given.read_sink_needs_remote_write);
+  result.Set("notes", array(env, given.notes, [](Napi::Env env, const std::string& note) {
+               return Napi::String::New(env, note);
+             }));
   return result;
 }
 

@@ -5,20 +5,31 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
 #include "fabric/system_limit.h"
 #include "fabric/verbs/optional.h"
 #include "fabric/verbs/queue/completion_queue.h"
+#include "fabric/verbs/queue/entry_room.h"
 #include "fabric/verbs/queue/queue_pair.h"
 #include "fabric/verbs/queue/receive_queue.h"
+#include "fabric/verbs/refusal.h"
+#include "fabric/verbs/trial.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
 /// One less than 16 bits can express: the last value marks shared receives.
 constexpr std::uint32_t kSlotsMax = (1u << 16) - 1, kGenerations = 1u << 15;
+
+/// The number of the next completion queue of this process, of whichever thread and device. Each one uses
+/// another interrupt of its device: with one for all, one CPU would handle the interrupts of all threads.
+unsigned next_vector() {
+  static std::atomic<unsigned> next = 0;
+  return next++;
+}
 
 bool unblock(int fd) { return ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) == 0; }
 
@@ -39,13 +50,30 @@ std::unique_ptr<Device> Device::make(ContextPtr context, const VerbsOptions& opt
   }
   *why = probe(device->pd_.get(), &device->probed_);
   if (!why->empty()) return nullptr;
+  device->try_out(port);
+  device->probed_.capabilities.own_sends = QueuePair::internal_sends(true, *device);
   device->prepared_ = soft::prepare(device->driver(), device->context_.get());
   device->probed_.capabilities.port = port.number;
   device->probed_.capabilities.max_msg_bytes = port.max_msg_bytes;
-  device->port_.address.reads = device->probed_.reads_served;
   *why = device->choose_ways();
   device->probed_.capabilities.path = device->path();
   return why->empty() ? std::move(device) : nullptr;
+}
+
+/// A quarter of what is left, so that later queue pairs get some, too; 1 when nothing is left, since other
+/// queue pairs may be gone before this one is connected.
+std::uint16_t Device::share_of_reads() const {
+  constexpr std::uint32_t kShare = 4;
+  const int of_device = probed_.attributes.max_res_rd_atom;
+  if (of_device <= 0) return probed_.reads_served;
+  const auto all = static_cast<std::uint32_t>(of_device);
+  const std::uint32_t left = all - std::min(all, reads_reserved_);
+  return static_cast<std::uint16_t>(std::clamp<std::uint32_t>(left / kShare, 1, probed_.reads_served));
+}
+
+std::string Device::budget(const char* limit, std::uint64_t used, int most) const {
+  return "; this process has " + std::to_string(used) + " of the " + std::to_string(most) +
+         " that the device allows all processes together (" + limit + ")";
 }
 
 std::string Device::choose_ways() {
@@ -70,8 +98,41 @@ std::string Device::path() const {
   return text;
 }
 
+void Device::try_out(const Port& port) {
+  Capabilities& can = probed_.capabilities;
+  const int reads = probed_.attributes.max_res_rd_atom;
+  if (reads > 0 && share_of_reads() < probed_.reads_served)
+    can.notes.push_back(
+        "It serves " + std::to_string(reads) +
+        " READs of peers at once for all connections of all processes (max_res_rd_atom), so a "
+        "connection gets " +
+        std::to_string(share_of_reads()) + " or less.");
+  // An iWARP device has no connection without rdma_cm.
+  if (context_->device->transport_type == IBV_TRANSPORT_IWARP) return;
+  const Trial trial = verbs::try_out(pd_.get(), port, {can.windows, can.max_inline});
+  if (!trial.why_not_tried.empty())
+    can.notes.push_back("Its windows and inline data could not be tried: " + trial.why_not_tried + ".");
+  if (!trial.why_no_inline.empty()) {
+    can.max_inline = 0;
+    can.notes.push_back("Its inline data does not work: " + trial.why_no_inline + ".");
+  }
+  if (trial.why_no_windows.empty()) return;
+  can.windows = false;
+  can.reasons[Feature::windows] = "its memory windows do not work: " + trial.why_no_windows;
+  can.notes.push_back("Its memory windows do not work: " + trial.why_no_windows +
+                      ". Large messages are copied through staging memory.");
+}
+
+void Device::refresh_port() {
+  const Address before = port_.address;
+  verbs::refresh_port(context_.get(), options_, &port_);
+  if (port_.address.gid != before.gid) probed_.capabilities.path = path();
+}
+
 std::string Device::make_address(bool active, Address* address) {
+  refresh_port();
   *address = port_.address;
+  address->reads = share_of_reads();
   address->active = active ? 1 : 0;
   if (cm_ != nullptr && !active) {
     if (std::string why = cm_->listen(); !why.empty()) return why;
@@ -104,7 +165,11 @@ std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std
                                              std::string* error) {
   const auto registration = pinning(addr, length, access);
   registration->pin();
-  return registration->finish(error);
+  refused_for_the_memory_ = registration->refused_for_the_memory();
+  auto region = registration->finish(error);
+  if (region == nullptr && error != nullptr)
+    *error += budget("max_mr", counters_.memory_regions, probed_.attributes.max_mr);
+  return region;
 }
 
 std::unique_ptr<Registration> Device::begin_reg_mr(void* addr, std::size_t length, std::uint32_t access) {
@@ -135,7 +200,10 @@ std::unique_ptr<fabric::CompletionQueue> Device::create_cq(std::uint32_t entries
   errno = 0;
   ChannelPtr channel(ibv_create_comp_channel(context_.get()));
   if (channel != nullptr && unblock(channel->fd)) {
-    auto cq = std::make_unique<CompletionQueue>(*this, std::move(channel), entries, probed_.cq_entries_max);
+    const auto vectors = static_cast<unsigned>(std::max(context_->num_comp_vectors, 1));
+    const auto vector = static_cast<int>(next_vector() % vectors);
+    auto cq =
+        std::make_unique<CompletionQueue>(*this, std::move(channel), entries, probed_.cq_entries_max, vector);
     if (cq->open()) return cq;
   }
   refusal_ = capabilities().name + " cannot create a completion queue: " + why_refused(errno);
@@ -160,21 +228,26 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
       reason.empty() ? queue.reserve(sends + options.recv_wr_max, shared == nullptr ? 0 : shared->capacity())
                      : nullptr;
   QpPtr qp;
+  std::uint64_t bytes = 0;
   if (device_cq != nullptr) {
+    const EntryRoom room = entry_room(options, can);
     ibv_qp_init_attr init =
-        reliable(device_cq->cq.get(), sends, options.recv_wr_max, can.max_sge, can.max_inline);
+        reliable(device_cq->cq.get(), sends, options.recv_wr_max, room.sges, room.inline_bytes);
     if (shared != nullptr) init.srq = shared->srq().get();
     qp.reset(ibv_create_qp(pd_.get(), &init));
+    bytes = ring_bytes(init.cap);
   }
   if (qp == nullptr) {
     if (reason.empty())
-      reason = "cannot make a " + std::string(device_cq == nullptr ? "completion queue" : "queue pair") +
-               " on " + can.name + ": " + why_refused(errno);
+      reason =
+          "cannot make a " + std::string(device_cq == nullptr ? "completion queue" : "queue pair") + " on " +
+          can.name + ": " + why_refused(errno) +
+          (device_cq == nullptr ? "" : budget("max_qp", counters_.queue_pairs, probed_.attributes.max_qp));
     if (device_cq != nullptr) queue.retire(*device_cq, sends + options.recv_wr_max);
     if (error != nullptr) *error = reason;
     return nullptr;
   }
-  return std::make_unique<QueuePair>(*this, queue, *device_cq, options, std::move(qp), address);
+  return std::make_unique<QueuePair>(*this, queue, *device_cq, options, std::move(qp), address, bytes);
 }
 
 std::unique_ptr<fabric::ReceiveQueue> Device::create_receive_queue(fabric::CompletionQueue& cq,

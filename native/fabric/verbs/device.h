@@ -49,6 +49,9 @@ class Device final : public fabric::Device {
   // For the other classes of this folder.
   const VerbsOptions& options() const { return options_; }
   const Port& port() const { return port_; }
+  /// Looks at the port again, see port.h. Called for each queue pair that is made or connected, and when the
+  /// device reports a change.
+  void refresh_port();
   soft::Driver driver() const { return probed_.driver; }
   ibv_context* context() const { return context_.get(); }
   Attempts& attempts() { return attempts_; }
@@ -58,6 +61,17 @@ class Device final : public fabric::Device {
   QueueObjects with_its_needs(const ChannelPtr& channel, const CqPtr& cq, const SrqPtr& srq, QpPtr qp) const {
     return {context_, pd_, channel, cq, srq, std::move(qp)};
   }
+  /// READs of the peer that a new queue pair can serve at once. All queue pairs of a device, of all
+  /// processes, share its max_res_rd_atom.
+  std::uint16_t share_of_reads() const;
+  void reserve_reads(std::uint16_t reads) { reads_reserved_ += reads; }
+  void return_reads(std::uint16_t reads) { reads_reserved_ -= reads; }
+  /// Counts memory of queues, which is locked like registered memory.
+  std::uint64_t& memory_bytes() { return *memory_bytes_; }
+  /// What to add to an error: how many of these objects this process has, of how many that the device allows.
+  std::string budget(const char* limit, std::uint64_t used, int most) const;
+  /// Ends the queue pairs on a completion queue of the device that has failed. `why` follows the name.
+  void lose_completions(const ibv_cq* cq, const std::string& why);
   WindowTable& windows() { return windows_; }
   DeviceCounters& counts() { return counters_; }
   /// A queue pair's slot in the table: 16 bits of index and 15 of generation, so that completions of a
@@ -89,6 +103,8 @@ class Device final : public fabric::Device {
  private:
   std::unique_ptr<Pinning> pinning(void* addr, std::size_t length, std::uint32_t access);
   Device() = default;
+  /// Takes back what the device says of itself and does not do.
+  void try_out(const Port& port);
   std::string choose_ways();
   std::string path() const;
   /// Makes the address of a new queue pair, except for its number.
@@ -115,6 +131,7 @@ class Device final : public fabric::Device {
   std::unordered_map<std::uint32_t, QueuePair*> on_shared_;  ///< by queue pair number
   std::vector<ReceiveQueue*> receive_queues_;
   bool dead_ = false;
+  std::uint32_t reads_reserved_ = 0;
   Attempts attempts_;
   std::unique_ptr<ConnectionManager> cm_;
   Watchdog watchdog_{*this};

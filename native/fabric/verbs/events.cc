@@ -74,6 +74,12 @@ void Device::tell(const ibv_async_event& event) {
   }
 }
 
+void Device::lose_completions(const ibv_cq* cq, const std::string& why) {
+  for (const Slot& slot : slots_) {
+    if (slot.qp != nullptr && slot.qp->is_on(cq)) slot.qp->lose_completions(capabilities().name + why);
+  }
+}
+
 void Device::handle(const ibv_async_event& event) {
   tell(event);
   const auto fail_those = [this](const std::string& why, auto&& which) {
@@ -109,11 +115,7 @@ void Device::handle(const ibv_async_event& event) {
                  [&](const QueuePair& qp) { return qp.is_on(event.element.srq); });
       break;
     case IBV_EVENT_CQ_ERR:
-      for (const Slot& slot : slots_) {
-        if (slot.qp != nullptr && slot.qp->is_on(event.element.cq))
-          slot.qp->lose_completions(capabilities().name +
-                                    " reports that the completion queue has failed (IBV_EVENT_CQ_ERR)");
-      }
+      lose_completions(event.element.cq, " reports that the completion queue has failed (IBV_EVENT_CQ_ERR)");
       break;
     case IBV_EVENT_DEVICE_FATAL:
       gone_ = dead_ = true;
@@ -125,7 +127,14 @@ void Device::handle(const ibv_async_event& event) {
     case IBV_EVENT_PORT_ACTIVE:
       if (cm_ != nullptr && event.element.port_num == port_.number) cm_->port_came_up();
       break;
-    default:  // ports and GIDs: the retries of a queue pair decide whether it survives
+    // Connections that exist go on, or end with their retries; later ones need the new addresses.
+    case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_PKEY_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+      if (event.element.port_num == port_.number) refresh_port();
+      break;
+    default:
       break;
   }
 }

@@ -2,24 +2,58 @@
 #include "fabric/verbs/memory.h"
 
 #include <sys/mman.h>
-#include <sys/resource.h>
+#include <sys/random.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
-#include "fabric/system_limit.h"
 #include "fabric/verbs/optional.h"
+#include "fabric/verbs/refusal.h"
 #include "fabric/verbs/windows.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
+/// Huge pages of this size only. The default size of the system may be 1 GiB, and each block of memory would
+/// take a whole page of it for as long as it lives.
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr int kHugePages = MAP_HUGETLB | 21 << MAP_HUGE_SHIFT;
+/// Rounding up to huge pages may waste at most this part of the memory.
+constexpr std::size_t kWastePart = 8;
+
+std::size_t rounded_up(std::size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
 
 void* map_pages(std::size_t bytes, int flags) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   return data == MAP_FAILED ? nullptr : data;
+}
+
+/// Makes the kernel give the pages now. Returns false when it refuses one: a first access would then be a
+/// SIGBUS.
+bool populate(std::byte* data, std::size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  constexpr int kPopulate = MADV_POPULATE_WRITE;
+#else
+  constexpr int kPopulate = 23;  // headers older than Linux 5.14
+#endif
+  if (::madvise(data, bytes, kPopulate) == 0) return true;
+  if (errno != EINVAL) return false;
+  // An older kernel does not know that. But where a store would be a SIGBUS, a system call that writes to the
+  // page fails.
+  for (std::size_t at = 0; at < bytes; at += kHugePage) {
+    if (::getrandom(data + at, 1, 0) != 1) return false;
+    data[at] = std::byte{0};
+  }
+  return true;
+}
+
+/// Returns null unless the system has enough huge pages and this process may have them. A control group
+/// limits the pages when they are first used, not when they are mapped.
+void* map_huge_pages(std::size_t bytes) {
+  void* data = map_pages(bytes, kHugePages);
+  if (data == nullptr || populate(static_cast<std::byte*>(data), bytes)) return data;
+  ::munmap(data, bytes);
+  return nullptr;
 }
 
 }  // namespace
@@ -29,11 +63,10 @@ std::unique_ptr<Memory> Memory::map(std::size_t bytes, std::shared_ptr<std::uint
   std::size_t mapped = bytes;
   void* data = nullptr;
   // Where the library protects registered memory against fork() page by page, it cannot register huge pages.
-  if (bytes >= kHugePage && !guards_pages()) {
-    mapped = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-    // Fails at once unless the administrator has reserved huge pages; the kernel allocates them here, so that
-    // a later access cannot fail.
-    data = map_pages(mapped, MAP_HUGETLB);
+  const std::size_t rounded = rounded_up(bytes);
+  if (bytes >= kHugePage && rounded - bytes <= bytes / kWastePart && !guards_pages()) {
+    mapped = rounded;
+    data = map_huge_pages(mapped);
   }
   if (data == nullptr) {
     mapped = bytes;
@@ -84,6 +117,12 @@ void Pinning::pin() {
   if (mr_ == nullptr) error_ = errno;
 }
 
+bool Pinning::refused_for_the_memory() const {
+  // Read-only pages and those of files are EFAULT, EACCES or EOPNOTSUPP, by the kernel's version.
+  return mr_ == nullptr && (!refusal_.empty() || error_ == EFAULT || error_ == EACCES || error_ == EPERM ||
+                            error_ == EOPNOTSUPP || error_ == EINVAL);
+}
+
 std::unique_ptr<MemoryRegion> Pinning::finish(std::string* error) {
   if (mr_ != nullptr) {
     return std::make_unique<Region>(std::move(mr_), reinterpret_cast<std::uintptr_t>(addr_), access_,
@@ -91,26 +130,6 @@ std::unique_ptr<MemoryRegion> Pinning::finish(std::string* error) {
   }
   if (error != nullptr) *error = refusal_.empty() ? why_not_registered(error_, length_, device_) : refusal_;
   return nullptr;
-}
-
-std::string why_not_registered(int error, std::size_t length, const std::string& device) {
-  return "cannot register " + std::to_string(length) + " bytes on " + device + ": " + why_refused(error);
-}
-
-std::string memlock_limit() {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_MEMLOCK, &limit);
-  return limit.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(limit.rlim_cur) + " bytes";
-}
-
-std::string why_refused(int error) {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_MEMLOCK, &limit);
-  if (error != 0 && (error != ENOMEM || limit.rlim_cur == RLIM_INFINITY)) return system_refusal(error);
-  // Memory registered with a device is locked, and some drivers report no error when the limit is exceeded.
-  return (error == 0 ? std::string("its driver gives no reason") : std::strerror(error)) +
-         "; locked memory is limited to " + memlock_limit() +
-         " (raise it with ulimit -l, or LimitMEMLOCK of its service)";
 }
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -14,8 +14,8 @@ class WindowTable;
 
 class Memory final : public HostMemory {
  public:
-  /// Maps huge pages where the system has free ones, else pages that the kernel may join later. Returns null
-  /// when refused. Counts itself in `total`, which it shares, because leases may outlive a device that was
+  /// Maps huge pages of 2 MiB where the system has free ones, this process may use them and rounding up wastes
+  /// little; otherwise pages that the kernel may join later. Returns null when refused. Counts itself in `total`, which it shares, because leases may outlive a device that was
   /// removed.
   static std::unique_ptr<Memory> map(std::size_t bytes, std::shared_ptr<std::uint64_t> total);
   ~Memory() override;
@@ -51,6 +51,8 @@ class Pinning final : public Registration {
           const std::string& device, WindowTable& windows, DeviceCounters& counters);
   void pin() override;
   std::unique_ptr<MemoryRegion> finish(std::string* error) override;
+  /// Whether the kernel refuses this memory, whatever else is registered. Valid after pin().
+  bool refused_for_the_memory() const;
 
  private:
   ibv_pd* pd_;
@@ -64,13 +66,5 @@ class Pinning final : public Registration {
   MrPtr mr_;
   int error_ = 0;
 };
-
-/// Returns why a registration failed with this errno.
-std::string why_not_registered(int error, std::size_t length, const std::string& device);
-/// RLIMIT_MEMLOCK as text: "unlimited" or "65536 bytes".
-std::string memlock_limit();
-/// Explains a driver's errno: the cause, the limit behind it and what to do. 0 means that the driver reports
-/// no reason.
-std::string why_refused(int error);
 
 }  // namespace rdma_rpc::fabric::verbs

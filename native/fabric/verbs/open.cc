@@ -1,7 +1,13 @@
 // See open.h.
 #include "fabric/verbs/open.h"
 
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <vector>
+
 #include "fabric/verbs/device_list.h"
+#include "fabric/verbs/refusal.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
@@ -27,15 +33,31 @@ std::string why_bad(const VerbsOptions& options) {
   return "";
 }
 
-/// Creates a device of that context with its port chosen. Returns null, with the reason in `why`, on failure.
-std::unique_ptr<Device> make(ibv_device* candidate, const VerbsOptions& options,
-                             const std::optional<Interface>& interface, std::string* why) {
-  ContextPtr context = open_context(candidate, why);
-  if (context == nullptr) return nullptr;
+/// Whether the option names this device: by its name, a pattern, or a list of these with commas.
+bool is_named(const std::string& option, const char* device) {
+  if (option.empty()) return true;
+  for (std::size_t at = 0; at <= option.size();) {
+    const std::size_t end = std::min(option.find(',', at), option.size());
+    if (::fnmatch(option.substr(at, end - at).c_str(), device, 0) == 0) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+/// An open device whose port has been chosen. What it can do is not known yet: finding out takes many
+/// commands, so only the device that is used is asked.
+struct Candidate {
+  ContextPtr context;
   Port port;
-  *why = choose_port(context.get(), options, interface, &port);
-  if (!why->empty()) return nullptr;
-  return Device::make(std::move(context), options, port, why);
+};
+
+/// Returns why no port of the device can be used, or "" with `candidate` set.
+std::string look_at(ibv_device* device, const VerbsOptions& options,
+                    const std::optional<Interface>& interface, Candidate* candidate) {
+  std::string why;
+  candidate->context = open_context(device, &why);
+  if (candidate->context == nullptr) return why;
+  return choose_port(candidate->context.get(), options, interface, &candidate->port);
 }
 
 /// Returns why this amount of memory cannot be registered now, or "" when it can.
@@ -55,23 +77,33 @@ std::unique_ptr<Device> open_device(const VerbsOptions& options, std::string* er
   std::string why = why_bad(options);
   if (why.empty()) why = list.why_none();
   const std::optional<Interface> interface = interface_with(options.address);
-  std::unique_ptr<Device> best;
+  std::vector<Candidate> candidates;
   bool known = false;
-  for (ibv_device* candidate : why.empty() ? list.devices() : std::span<ibv_device* const>()) {
-    if (!options.device.empty() && options.device != ibv_get_device_name(candidate)) continue;
+  const auto add_reason = [error](const std::string& reason) {
+    error->append(error->empty() ? "" : "; ").append(reason);
+  };
+  for (ibv_device* each : why.empty() ? list.devices() : std::span<ibv_device* const>()) {
+    if (!is_named(options.device, ibv_get_device_name(each))) continue;
     known = true;
-    std::string reason;
-    std::unique_ptr<Device> device = make(candidate, options, interface, &reason);
-    if (device == nullptr) {
-      error->append(error->empty() ? "" : "; ").append(reason);
-    } else if (best == nullptr || (device->port().has_address && !best->port().has_address)) {
-      best = std::move(device);
+    Candidate candidate;
+    const std::string reason = look_at(each, options, interface, &candidate);
+    if (!reason.empty()) {
+      add_reason(reason);
+      continue;
     }
-    if (best != nullptr && (!interface || best->port().has_address)) break;
+    candidates.push_back(std::move(candidate));
   }
-  if (best != nullptr) {
+  std::stable_partition(candidates.begin(), candidates.end(),
+                        [](const Candidate& candidate) { return candidate.port.has_address; });
+  for (Candidate& candidate : candidates) {
+    std::string reason;
+    auto device = Device::make(std::move(candidate.context), options, candidate.port, &reason);
+    if (device == nullptr) {
+      add_reason(reason);
+      continue;
+    }
     error->clear();
-    return best;
+    return device;
   }
   if (why.empty() && !known)
     why = "there is no RDMA device '" + options.device + "' (option device); there is: " + list.names();
@@ -94,7 +126,10 @@ VerbsReport list_devices(std::size_t needed_bytes) {
     if (const ContextPtr context = open_context(candidate, &entry.why_not); context != nullptr)
       entry.ports = list_ports(context.get());
     if (!entry.why_not.empty()) continue;
-    const auto device = make(candidate, {}, std::nullopt, &entry.why_not);
+    Candidate found;
+    entry.why_not = look_at(candidate, {}, std::nullopt, &found);
+    if (!entry.why_not.empty()) continue;
+    const auto device = Device::make(std::move(found.context), {}, found.port, &entry.why_not);
     if (device == nullptr) continue;
     entry.capabilities = device->capabilities();
     entry.why_not = why_too_little(*device, needed_bytes);

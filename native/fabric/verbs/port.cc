@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <span>
+
+#include "fabric/verbs/address/ip_address.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
@@ -49,12 +52,18 @@ std::string port_text(ibv_context* device, std::uint8_t number) {
   return std::string(ibv_get_device_name(device->device)) + " port " + std::to_string(number);
 }
 
-/// Order of preference: RoCE v2 on IPv4, on global IPv6, on link-local IPv6, then RoCE v1; larger is better.
-int rank(const ibv_gid_entry& gid) {
-  if (gid.gid_type == IBV_GID_TYPE_IB) return 1;
-  if (gid.gid_type == IBV_GID_TYPE_ROCE_V1) return 2;
-  if (is_mapped_ipv4(gid.gid.raw)) return 5;
-  return gid.gid.raw[0] == 0xfe && gid.gid.raw[1] == 0x80 ? 3 : 4;
+/// Order of preference: the addresses of this network namespace, since a shared device shows those of others,
+/// too; among them RoCE v2 on IPv4, on global IPv6, on link-local IPv6, then RoCE v1. Larger is better.
+int rank(const ibv_gid_entry& gid, std::span<const IpAddress> own) {
+  constexpr int kOwn = 10;
+  const auto is_it = [&gid](const IpAddress& ip) {
+    return std::memcmp(ip.bytes.data(), gid.gid.raw, ip.bytes.size()) == 0;
+  };
+  const int base = std::any_of(own.begin(), own.end(), is_it) ? kOwn : 0;
+  if (gid.gid_type == IBV_GID_TYPE_IB) return base + 1;
+  if (gid.gid_type == IBV_GID_TYPE_ROCE_V1) return base + 2;
+  if (is_mapped_ipv4(gid.gid.raw)) return base + 5;
+  return base + (gid.gid.raw[0] == 0xfe && gid.gid.raw[1] == 0x80 ? 3 : 4);
 }
 
 std::vector<ibv_gid_entry> gids_of(ibv_context* device, std::uint32_t port) {
@@ -78,13 +87,30 @@ struct BestGid {
 BestGid choose_gid(std::span<const ibv_gid_entry> gids, const VerbsOptions& options,
                    const std::optional<Interface>& interface) {
   BestGid best;
+  const std::vector<IpAddress> own = gids.size() > 1 ? host_addresses() : std::vector<IpAddress>();
   for (const ibv_gid_entry& gid : gids) {
     if (options.gid_index >= 0 && gid.gid_index != static_cast<std::uint32_t>(options.gid_index)) continue;
     const int fit = interface ? interface->fits(gid) : 0;
-    if (best.gid == nullptr || fit > best.fit || (fit == best.fit && rank(gid) > rank(*best.gid)))
+    if (best.gid == nullptr || fit > best.fit || (fit == best.fit && rank(gid, own) > rank(*best.gid, own)))
       best = {&gid, fit};
   }
   return best;
+}
+
+/// Enters what the device says about the port, except for its GID.
+void enter(const ibv_port_attr& attr, Port* port) {
+  port->max_msg_bytes = attr.max_msg_sz;
+  port->needs_grh = (attr.flags & IBV_QPF_GRH_REQUIRED) != 0;
+  port->address.mtu = static_cast<std::uint8_t>(attr.active_mtu);
+  port->address.link_layer = attr.link_layer;
+  port->address.lid = attr.lid;
+}
+
+void enter(const ibv_gid_entry& gid, Port* port) {
+  port->gid_index = static_cast<std::uint8_t>(gid.gid_index);
+  port->interface = gid.ndev_ifindex;
+  port->address.gid_type = static_cast<std::uint8_t>(gid.gid_type);
+  std::memcpy(port->address.gid.data(), gid.gid.raw, port->address.gid.size());
 }
 
 std::string why_no_gid(const std::string& port, std::span<const ibv_gid_entry> gids, int wanted) {
@@ -133,16 +159,33 @@ std::string choose_port(ibv_context* device, const VerbsOptions& options,
     why.clear();
     *chosen = {};
     chosen->number = number;
-    chosen->gid_index = static_cast<std::uint8_t>(found.gid->gid_index);
     chosen->has_address = found.fit > 0;
-    chosen->max_msg_bytes = attr.max_msg_sz;
-    chosen->address.mtu = static_cast<std::uint8_t>(attr.active_mtu);
-    chosen->address.link_layer = attr.link_layer;
-    chosen->address.lid = attr.lid;
-    chosen->address.gid_type = static_cast<std::uint8_t>(found.gid->gid_type);
-    std::memcpy(chosen->address.gid.data(), found.gid->gid.raw, chosen->address.gid.size());
+    enter(attr, chosen);
+    enter(*found.gid, chosen);
   }
   return why;
+}
+
+void refresh_port(ibv_context* device, const VerbsOptions& options, Port* port) {
+  ibv_port_attr attr{};
+  if (ibv_query_port(device, port->number, &attr) == 0 && attr.state == IBV_PORT_ACTIVE) enter(attr, port);
+  if (device->device->transport_type == IBV_TRANSPORT_IWARP && options.gid_index < 0) return;
+  std::vector<ibv_gid_entry> gids = gids_of(device, port->number);
+  // The old index is preferred, since one address may have two entries.
+  const auto is_same = [port](const ibv_gid_entry& gid) {
+    return gid.gid_type == port->address.gid_type &&
+           std::memcmp(gid.gid.raw, port->address.gid.data(), port->address.gid.size()) == 0;
+  };
+  if (options.gid_index < 0 && std::any_of(gids.begin(), gids.end(), is_same))
+    std::erase_if(gids, [&](const ibv_gid_entry& gid) { return !is_same(gid); });
+  const auto is_there = [port](const ibv_gid_entry& gid) { return gid.gid_index == port->gid_index; };
+  const auto is_near = [port](const ibv_gid_entry& gid) { return gid.ndev_ifindex == port->interface; };
+  for (const auto& preferred : {std::function<bool(const ibv_gid_entry&)>(is_near), {is_there}}) {
+    if (options.gid_index < 0 && std::any_of(gids.begin(), gids.end(), preferred))
+      std::erase_if(gids, [&](const ibv_gid_entry& gid) { return !preferred(gid); });
+  }
+  if (const BestGid found = choose_gid(gids, options, std::nullopt); found.gid != nullptr)
+    enter(*found.gid, port);
 }
 
 std::string why_down(ibv_context* device, std::uint8_t port) {

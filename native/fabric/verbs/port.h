@@ -16,6 +16,8 @@ struct Port {
   std::uint8_t number = 0;
   std::uint8_t gid_index = 0;
   bool has_address = false;  ///< it has the address named in the options
+  bool needs_grh = false;    ///< every packet needs a global route header (IBV_QPF_GRH_REQUIRED)
+  unsigned interface = 0;    ///< the network interface of its GID, 0 where the device does not say
   std::uint64_t max_msg_bytes = 0;
   Address address;  ///< without the fields of a single queue pair
 };
@@ -24,6 +26,11 @@ struct Port {
 /// device's name.
 std::string choose_port(ibv_context* device, const VerbsOptions& options,
                         const std::optional<Interface>& interface, Port* port);
+
+/// Looks at a chosen port again, since addresses, LIDs and MTUs change while a server runs. Finds the GID at
+/// its new index, or, when its address has gone, the best one that is left on the same network interface.
+/// Nothing changes when the port has no GID at all now.
+void refresh_port(ibv_context* device, const VerbsOptions& options, Port* port);
 
 /// Returns why the port can neither send nor receive now, or "" when it can or the device does not say.
 std::string why_down(ibv_context* device, std::uint8_t port);

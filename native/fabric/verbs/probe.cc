@@ -8,6 +8,7 @@
 
 #include "fabric/verbs/memory.h"
 #include "fabric/verbs/optional.h"
+#include "fabric/verbs/refusal.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
@@ -18,17 +19,32 @@ constexpr int kReadsMax = 128;
 /// (bench/HISTORY.md); for a NIC computed as two copies of 3 us against two round trips and four posts.
 constexpr std::uint32_t kSegmentedBytes = 32 * 1024;
 
+/// Returns whether the device makes a queue pair that sends that number of bytes inline. `given` is what it then has.
+bool takes_inline(ibv_pd* pd, ibv_cq* cq, std::uint32_t sges, std::uint32_t bytes, std::uint32_t* given) {
+  ibv_qp_init_attr init = reliable(cq, 16, 16, sges, bytes);
+  errno = 0;
+  const QpPtr qp(ibv_create_qp(pd, &init));
+  if (qp != nullptr) *given = std::min(init.cap.max_inline_data, kInlineMax);
+  return qp != nullptr;
+}
+
 /// Finds the largest inline size of a queue pair, or returns why the device has no reliable queue pair at
-/// all.
+/// all. The size need not be a power of two: irdma has 101 bytes.
 std::string probe_inline(ibv_pd* pd, ibv_cq* cq, std::uint32_t sges, std::uint32_t* inline_bytes) {
-  for (std::uint32_t bytes = kInlineMax;; bytes /= 2) {
-    ibv_qp_init_attr init = reliable(cq, 16, 16, sges, bytes);
-    errno = 0;
-    if (const QpPtr qp(ibv_create_qp(pd, &init)); qp != nullptr) {
-      *inline_bytes = std::min(init.cap.max_inline_data, kInlineMax);
-      return "";
+  if (takes_inline(pd, cq, sges, kInlineMax, inline_bytes)) return "";
+  if (takes_inline(pd, cq, sges, 0, inline_bytes)) {
+    std::uint32_t taken = *inline_bytes, refused = kInlineMax;
+    while (refused - taken > 1) {
+      const std::uint32_t middle = taken + (refused - taken) / 2;
+      std::uint32_t given = 0;
+      if (takes_inline(pd, cq, sges, middle, &given)) {
+        taken = std::max(middle, given);
+      } else {
+        refused = middle;
+      }
     }
-    if (bytes == 0) break;
+    *inline_bytes = taken;
+    return "";
   }
   if (errno == ENOMEM || errno == EAGAIN || errno == EMFILE || errno == ENFILE)
     return "cannot create a queue pair: " + why_refused(errno);
@@ -106,6 +122,7 @@ std::string probe(ibv_pd* pd, Probed* probed) {
                 MwPtr(ibv_alloc_mw(pd, IBV_MW_TYPE_2)) != nullptr;
   can.on_demand = probe_on_demand(context);
   can.dmabuf = probe_dmabuf(pd);
+  probed->attributes = attr;
   probed->driver = soft::driver_of(attr);
   soft::restrict_to(probed->driver, iwarp, &can);
   probed->reads_served = static_cast<std::uint16_t>(std::clamp(attr.max_qp_rd_atom, 1, kReadsMax));

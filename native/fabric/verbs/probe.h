@@ -11,6 +11,7 @@ namespace rdma_rpc::fabric::verbs {
 
 struct Probed {
   Capabilities capabilities;
+  ibv_device_attr attributes{};
   soft::Driver driver = soft::Driver::none;
   std::uint16_t reads_served = 1;  ///< READs of a peer that are served at once, per queue pair
   std::uint32_t cq_entries_max = 0;

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "fabric/verbs/queue/queue_pair.h"
+
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
@@ -20,11 +22,18 @@ Window* WindowTable::find(std::uint32_t key) const {
 }
 
 void WindowTable::free_those_on(const QueuePair& qp) {
+  if (qp.windows_bound == 0) return;
   std::vector<Window*> bound;
   for (const auto& [index, window] : windows_) {
     if (window->last_queue_pair() == &qp) bound.push_back(window);
   }
-  for (Window* window : bound) window->replace();
+  for (Window* window : bound) {
+    if (window->may_be_bound()) {
+      window->replace();
+    } else {
+      window->unbind();
+    }
+  }
 }
 
 void WindowTable::free_those_on(const Region& region) {
@@ -49,21 +58,38 @@ Window::~Window() {
 }
 
 std::uint32_t Window::bind(const QueuePair& qp, const Region& region) {
+  unbind();
   queue_pair_ = last_queue_pair_ = &qp;
+  ++qp.windows_bound;
   region_ = &region;
   ++region.windows_bound;
   return rkey_ = ibv_inc_rkey(rkey_);
 }
 
+void Window::unbind_by(std::uint32_t request) {
+  leave();
+  invalidated_by_ = request;
+}
+
 void Window::unbind() {
+  leave();
+  if (last_queue_pair_ != nullptr) --last_queue_pair_->windows_bound;
+  last_queue_pair_ = nullptr;
+}
+
+void Window::leave() {
   queue_pair_ = nullptr;
   if (region_ != nullptr) --region_->windows_bound;
   region_ = nullptr;
 }
 
+bool Window::may_be_bound() const {
+  return queue_pair_ != nullptr ||
+         (last_queue_pair_ != nullptr && !last_queue_pair_->has_carried_out(invalidated_by_));
+}
+
 void Window::replace() {
   unbind();
-  last_queue_pair_ = nullptr;
   if (mw_ == nullptr) return;
   table_.remove(*this);
   ibv_pd* pd = mw_->pd;

@@ -39,14 +39,18 @@ class Window final : public MemoryWindow {
   ibv_mw* get() const { return mw_.get(); }
   const QueuePair* queue_pair() const { return queue_pair_; }
   const Region* region() const { return region_; }
-  /// The queue pair of its last bind, also after the key has been invalidated, since that request may have
-  /// been flushed.
+  /// The queue pair of its last bind, also while the request that invalidates the key is under way, since that
+  /// request may be flushed. Null once the key is known to be invalid.
   const QueuePair* last_queue_pair() const { return last_queue_pair_; }
 
   /// Call when a bind is posted. Returns the key that it makes.
   std::uint32_t bind(const QueuePair& qp, const Region& region);
-  /// Call when its key has been invalidated, or will be before the next posted request.
+  /// Call when the request with that number, which invalidates its key, is posted. The device may flush it.
+  void unbind_by(std::uint32_t request);
+  /// Call when its key has been invalidated.
   void unbind();
+  /// Whether the device may still have it bound on the queue pair of its last bind.
+  bool may_be_bound() const;
   /// Call when the library has posted the bind: the next bind starts from this key.
   void posted() { mw_->rkey = rkey_; }
   /// Whether the chain being made contains a bind of it; a second one has to wait for posted().
@@ -58,7 +62,10 @@ class Window final : public MemoryWindow {
   MwPtr mw_;
   WindowTable& table_;
   DeviceCounters& counters_;
+  void leave();
+
   const QueuePair *queue_pair_ = nullptr, *last_queue_pair_ = nullptr;
+  std::uint32_t invalidated_by_ = 0;  ///< with a last queue pair and no other one
   const Region* region_ = nullptr;
 };
 

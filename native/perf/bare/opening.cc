@@ -8,7 +8,7 @@
 #include <random>
 
 #include "fabric/verbs/device_list.h"
-#include "fabric/verbs/memory.h"
+#include "fabric/verbs/refusal.h"
 #include "perf/bare/endpoint.h"
 
 namespace rdma_rpc::perf::bare {

@@ -2,6 +2,7 @@
 #include "session/link/link.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -40,8 +41,12 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
       receives_.open({.may_share = options_.credit_pool, .opens_in_place = options_.seal.has_value()});
   if (!why.empty()) return why;
   if (why = open_staging(); !why.empty()) return why;
-  fabric::QpOptions queues{
-      .send_wr_max = depth, .active = options_.is_active(), .polls_on = true, .flush_together = true};
+  fabric::QpOptions queues{.send_wr_max = depth - capabilities_.own_sends,
+                           .active = options_.is_active(),
+                           .polls_on = true,
+                           .flush_together = true,
+                           .max_sge = kSgeMax,
+                           .max_inline = SendQueue::inline_max(capabilities_)};
   receives_.describe(queues);
   qp_ = shared_.device->create_qp(*shared_.cq, queues, &why);
   if (qp_ == nullptr) return why;
@@ -120,10 +125,15 @@ void Link::report(telemetry::SessionRow& row) const {
 }
 
 /// A flushed completion only follows from another error, which the queue pair may know.
-std::string Link::why_failed(const char* what, fabric::WcStatus status) const {
+std::string Link::why_failed(const char* what, const fabric::Wc& wc) const {
   const std::string more = qp_->error();
-  if (status == fabric::WcStatus::wr_flush_err && !more.empty()) return more;
-  const std::string why = std::string(what) + fabric::to_string(status);
+  if (wc.status == fabric::WcStatus::wr_flush_err && !more.empty()) return more;
+  std::string why = std::string(what) + fabric::to_string(wc.status);
+  if (wc.vendor_err != 0) {
+    char code[32];
+    std::snprintf(code, sizeof code, ", vendor_err 0x%x", wc.vendor_err);
+    why += code;
+  }
   return more.empty() ? why : why + " (" + more + ")";
 }
 

@@ -150,7 +150,7 @@ class Link {
   bool post_receives();
   void begin_stall();
   void end_stall();
-  std::string why_failed(const char* what, fabric::WcStatus status) const;
+  std::string why_failed(const char* what, const fabric::Wc& wc) const;
 
   Shared& shared_;
   const std::uint32_t number_;

@@ -31,6 +31,8 @@ SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabili
       recorder_(recorder),
       wr_id_base_(wr_id_base),
       depth_(depth),
+      inline_max_(inline_max(capabilities)),
+      most_(depth - capabilities.own_sends - 2),
       credits_(credits),
       credits_max_(credits),
       credits_certain_(credits),
@@ -123,7 +125,7 @@ void SendQueue::prepare_in_slot(const Outgoing& frame, bool may_inline) {
     bytes = sealing_->seal_frame(frame.start, bytes);
   }
   count_sent(header, bytes);
-  const bool inlined = may_inline && bytes <= capabilities_.max_inline;
+  const bool inlined = may_inline && bytes <= inline_max_;
   ++(inlined ? stats_.inline_sends : stats_.eager_sends);
   const Opcode opcode = frame.invalidate_rkey != 0 ? Opcode::send_with_inv : Opcode::send;
   const bool signaled = (!inlined && frame.slot != kNoSlot) || frame.done.then != Then::nothing;

@@ -84,6 +84,11 @@ class SendQueue {
     return std::min(wanted, std::bit_floor(limit));
   }
 
+  /// What frames may have inline. Software devices have no memory for it in each entry of a queue.
+  static std::uint32_t inline_max(const fabric::Capabilities& can) {
+    return can.pins_memory ? std::min(can.max_inline, kInlineMax) : can.max_inline;
+  }
+
   /// Prefetches for a frame that will be sent: first this object, then the memory that it points to.
   void expect_frame() const {
     fabric::prefetch(this, kHotBytes);
@@ -115,7 +120,7 @@ class SendQueue {
   bool room(std::uint32_t count) {
     if (!open_) return false;
     if (prepared_ + count > kPostBatch) post_prepared();
-    return prepared_ + count <= kPostBatch && sequence_ - retired_ + count <= depth_ - 2;
+    return prepared_ + count <= kPostBatch && sequence_ - retired_ + count <= most_;
   }
   /// Returns whether there is room for `count` binds and a frame, and nothing unposted before them: a bound
   /// key exists only after its bind was posted.
@@ -296,6 +301,8 @@ class SendQueue {
   const telemetry::Recorder& recorder_;
   const std::uint64_t wr_id_base_;
   const std::uint32_t depth_;  ///< a power of two
+  const std::uint32_t inline_max_;
+  const std::uint32_t most_;  ///< requests under way, besides the last two
 
   std::uint32_t credits_, credits_max_, credits_certain_;
   std::uint32_t owed_ = 0, owed_threshold_;

@@ -56,10 +56,26 @@ std::vector<std::uint8_t> hardware_of(const ifaddrs* list, const std::string& na
   return {};
 }
 
+std::vector<Bytes> addresses_of(const ifaddrs* list, const std::string& name) {
+  std::vector<Bytes> found;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    const std::optional<Bytes> bytes = name == entry->ifa_name ? bytes_of(entry->ifa_addr) : std::nullopt;
+    if (bytes) found.push_back(*bytes);
+  }
+  return found;
+}
+
 }  // namespace
 
 int Interface::fits(const ibv_gid_entry& gid) const {
   if (std::memcmp(gid.gid.raw, address.data(), address.size()) == 0) return 2;
+  // A device that several network namespaces share shows the GIDs of all of them. An index is one of their
+  // namespace, and may be that of another interface here.
+  const bool by_ip = gid.gid_type == IBV_GID_TYPE_ROCE_V1 || gid.gid_type == IBV_GID_TYPE_ROCE_V2;
+  const auto is_it = [&gid](const auto& own) {
+    return std::memcmp(gid.gid.raw, own.data(), own.size()) == 0;
+  };
+  if (by_ip && std::none_of(addresses.begin(), addresses.end(), is_it)) return 0;
   if (gid.ndev_ifindex != 0) return gid.ndev_ifindex == index ? 1 : 0;
   if (hardware.size() == kInfinibandBytes)
     return std::memcmp(gid.gid.raw, hardware.data() + kInfinibandGid, sizeof gid.gid.raw) == 0 ? 1 : 0;
@@ -74,7 +90,8 @@ std::optional<Interface> interface_with(const std::string& address) {
   std::optional<Interface> found;
   for (const ifaddrs* entry = list; entry != nullptr && !found; entry = entry->ifa_next) {
     if (bytes_of(entry->ifa_addr) != wanted) continue;
-    found = {::if_nametoindex(entry->ifa_name), *wanted, hardware_of(list, entry->ifa_name)};
+    found = {::if_nametoindex(entry->ifa_name), *wanted, hardware_of(list, entry->ifa_name),
+             addresses_of(list, entry->ifa_name)};
   }
   ::freeifaddrs(list);
   return found;

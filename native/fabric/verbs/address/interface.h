@@ -16,6 +16,7 @@ struct Interface {
   unsigned index = 0;
   std::array<std::uint8_t, 16> address{};  ///< in the form of a GID: an IPv4 address is ::ffff:a.b.c.d
   std::vector<std::uint8_t> hardware;      ///< 6 bytes on Ethernet, 20 on InfiniBand
+  std::vector<std::array<std::uint8_t, 16>> addresses;  ///< all that it has, in that form
 
   /// How well a GID fits: 0 not at all, 1 it belongs to this interface, 2 it is the address itself.
   int fits(const ibv_gid_entry& gid) const;

@@ -92,7 +92,7 @@ std::string CmConnection::resolve() {
 rdma_conn_param CmConnection::parameters() const {
   const Device& device = manager_.device();
   rdma_conn_param parameters{};
-  parameters.responder_resources = static_cast<std::uint8_t>(device.port().address.reads);
+  parameters.responder_resources = static_cast<std::uint8_t>(qp_.address().reads);
   parameters.initiator_depth = static_cast<std::uint8_t>(
       std::clamp<std::uint32_t>(peer_.reads, 1, device.capabilities().max_rd_atomic));
   parameters.retry_count = device.options().retry_count;
@@ -234,9 +234,15 @@ void CmConnection::handle(rdma_cm_event_type event, int status) {
     case RDMA_CM_EVENT_DISCONNECTED:
       why = "the peer has closed the connection";
       break;
+    case RDMA_CM_EVENT_ADDR_CHANGE:
+      // Without this event's end the retries would have to find out.
+      why = "the address of " + manager_.device().capabilities().name +
+            " has moved to other hardware, as when a bond fails over (RDMA_CM_EVENT_ADDR_CHANGE)";
+      break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       why = manager_.device().capabilities().name + " was removed";
       break;
+    case RDMA_CM_EVENT_TIMEWAIT_EXIT:  // the number of an ended queue pair may be used again
     default:
       break;
   }

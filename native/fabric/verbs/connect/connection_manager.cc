@@ -134,8 +134,15 @@ std::string ConnectionManager::listen() {
 }
 
 bool ConnectionManager::can_speak() const {
-  // (A device that cannot be queried is being removed, and waits until its ids are destroyed.)
-  return why_down(device_.context(), device_.port().number).empty();
+  // Asking is a command of some 100 us, and hundreds of connections may end at once.
+  constexpr std::chrono::milliseconds kFresh{20};
+  const auto now = Attempts::Clock::now();
+  if (now - asked_ > kFresh) {
+    // (A device that cannot be queried is being removed, and waits until its ids are destroyed.)
+    spoke_ = why_down(device_.context(), device_.port().number).empty();
+    asked_ = now;
+  }
+  return spoke_;
 }
 
 void ConnectionManager::put_away(IdPtr id) {

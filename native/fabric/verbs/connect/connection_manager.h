@@ -2,6 +2,7 @@
 // ones. On the device's thread.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,7 +63,9 @@ class ConnectionManager {
   IpAddress address_;
   IdPtr anchor_;  ///< bound to the device, so that rdma_cm reports its removal even when no other id exists
   IdPtr listener_;
-  bool removed_ = false;  ///< the device has been removed
+  bool removed_ = false;       ///< the device has been removed
+  mutable bool spoke_ = true;  ///< the answer of can_speak() at that time
+  mutable std::chrono::steady_clock::time_point asked_;
   std::vector<CmConnection*> connections_;
   std::vector<IdPtr> put_away_;
 };

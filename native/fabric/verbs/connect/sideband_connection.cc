@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "fabric/verbs/connect/path.h"
 #include "fabric/verbs/connect/service.h"
 #include "fabric/verbs/device.h"
 #include "fabric/verbs/queue/queue_pair.h"
@@ -12,7 +13,6 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-constexpr std::uint8_t kHopLimit = 64;
 /// How long the passive side waits for the call to return. Its answer makes the active side send, and the
 /// first packets should find a queue pair that is ready. A known or responding neighbour takes less time than
 /// this; for a slower one, packets are resent.
@@ -29,6 +29,11 @@ SidebandConnection::~SidebandConnection() { device_.attempts().leave(*this); }
 std::string SidebandConnection::start(const Address& peer) {
   peer_ = peer;
   const Address& own = qp_.address();
+  device_.refresh_port();
+  if (device_.port().address.gid != own.gid)
+    return "the GID " + gid_text(own.gid.data()) + " of " + device_.capabilities().name +
+           " has gone while the connection was made; it is " + gid_text(device_.port().address.gid.data()) +
+           " now";
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
   attr.path_mtu = static_cast<ibv_mtu>(std::min(own.mtu, peer.mtu));
@@ -36,12 +41,8 @@ std::string SidebandConnection::start(const Address& peer) {
   attr.rq_psn = peer.psn;
   attr.max_dest_rd_atomic = static_cast<std::uint8_t>(own.reads);
   attr.min_rnr_timer = device_.options().min_rnr_timer;
-  attr.ah_attr.dlid = peer.lid;
-  attr.ah_attr.port_num = device_.port().number;
-  attr.ah_attr.is_global = own.link_layer == IBV_LINK_LAYER_ETHERNET ? 1 : 0;
-  attr.ah_attr.grh.sgid_index = device_.port().gid_index;
-  attr.ah_attr.grh.hop_limit = kHopLimit;
-  std::memcpy(attr.ah_attr.grh.dgid.raw, peer.gid.data(), peer.gid.size());
+  attr.ah_attr = path_to(device_.port(), peer);
+  attr.ah_attr.grh.flow_label = flow_label(own.qp_num, peer.qp_num);
   set_service(device_.options(), &attr.ah_attr);
   const auto to_rtr = [qp = qp_.get(), attr]() mutable {
     return ibv_modify_qp(qp, &attr,
@@ -78,7 +79,9 @@ std::string SidebandConnection::finish(int error) {
   if (error != 0)
     return "the peer's GID " + gid_text(peer_.gid.data()) + " cannot be reached from " +
            device_.capabilities().name + " (GID " + gid_text(qp_.address().gid.data()) +
-           "): " + std::strerror(error) + "; is it in another subnet, without a route?";
+           "): " + std::strerror(error) +
+           (error == ENOMEM ? "; the device has no more resources for READs of peers (max_res_rd_atom)"
+                            : "; is it in another subnet, without a route?");
   std::string why = move_to_rts();
   if (why.empty()) qp_.connected();
   return why;

@@ -20,6 +20,9 @@ constexpr unsigned kEventsPerAck = 64;
 /// A user that polls without ever sleeping must also notice the peer's end and the device's events. That
 /// check costs three system calls.
 constexpr unsigned kPollsPerEventCheck = 4096;
+/// Queue pairs of the device that one poll destroys: each takes a command of some 100 us to the firmware, and
+/// when a host dies, hundreds of them end at once.
+constexpr std::uint32_t kFinishedAtOnce = 32;
 
 std::uint32_t invalidated_key(const ibv_wc& from, const soft::Workaround* workaround) {
   if ((from.wc_flags & IBV_WC_WITH_INV) != 0) return from.invalidated_rkey;
@@ -29,11 +32,12 @@ std::uint32_t invalidated_key(const ibv_wc& from, const soft::Workaround* workar
 }  // namespace
 
 CompletionQueue::CompletionQueue(Device& device, ChannelPtr channel, std::uint32_t entries,
-                                 std::uint32_t entries_max)
+                                 std::uint32_t entries_max, int vector)
     : device_(device),
       channel_(std::move(channel)),
       entries_(std::clamp(entries, 1u, entries_max)),
-      entries_max_(entries_max) {
+      entries_max_(entries_max),
+      vector_(vector) {
   device_.counts().open_fds += 2;
 }
 
@@ -61,7 +65,7 @@ bool CompletionQueue::open() {
 CompletionQueue::DeviceCq* CompletionQueue::add_device_cq(std::uint32_t entries) {
   DeviceCq& device_cq = *device_cqs_.emplace_back(std::make_unique<DeviceCq>());
   device_cq.cq.reset(
-      ibv_create_cq(device_.context(), static_cast<int>(entries), &device_cq, channel_.get(), 0));
+      ibv_create_cq(device_.context(), static_cast<int>(entries), &device_cq, channel_.get(), vector_));
   if (device_cq.cq == nullptr) {
     device_cqs_.pop_back();
     return nullptr;
@@ -112,6 +116,7 @@ bool CompletionQueue::translate_shared(const ibv_wc& from, Wc& to) const {
   to.opcode = Opcode::recv;
   to.qp_num = from.qp_num;
   to.status = status_of(from.status, true, Opcode::recv);
+  if (to.status != WcStatus::success) to.vendor_err = from.vendor_err;
   QueuePair* qp = device_.find_on_shared(from.qp_num);
   // the user owns the receive's buffer again, and the message is lost
   if (qp == nullptr || qp->has_lost_completions()) {
@@ -149,8 +154,10 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
   to.opcode = entry->opcode;
   to.qp_num = qp->qp_num();
   to.bytes = entry->bytes;
+  if (to.status == WcStatus::success) queue.succeeded(number);
   const bool report = !entry->internal && (entry->signaled || to.status != WcStatus::success);
   if (to.status != WcStatus::success) {
+    to.vendor_err = from.vendor_err;
     // Since Linux 6.4, soft-RoCE reports the first request that it refuses as flushed, too.
     const bool refused = to.status != WcStatus::wr_flush_err || !qp->has_failed();
     if (entry->status != WcStatus::success && refused) to.status = entry->status;
@@ -182,9 +189,11 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
   }
   if (failed_.empty() || out.empty()) return count;
   // This queue has been seen empty. (Others may stay busy for any length of time.)
-  for (std::size_t i = 0; i < failed_.size(); ++i) {  // others may fail during the loop
+  std::uint32_t finished = 0;
+  for (std::size_t i = 0; i < failed_.size() && finished < kFinishedAtOnce;
+       ++i) {  // others may fail meanwhile
     const bool empty = count == 0 || (failed_[i]->shares_receives() && count < out.size());
-    if (empty) failed_[i]->finish_flush();
+    if (empty && failed_[i]->finish_flush()) ++finished;
   }
   return count + poll_failed(out.subspan(count));
 }
@@ -196,7 +205,10 @@ std::size_t CompletionQueue::poll(DeviceCq& device_cq, std::span<Wc> out) {
     const int asked = std::min(kBatch, static_cast<int>(out.size() - count));
     const int got = ibv_poll_cq(device_cq.cq.get(), asked, batch);
     for (int i = 0; i < got; ++i) count += translate(batch[i], out[count]) ? 1u : 0u;
-    if (got < 0) break;
+    if (got < 0) {
+      lose(device_cq, got);
+      break;
+    }
     device_cq.taken.took(static_cast<std::uint64_t>(got));
     if (got == asked) continue;
     device_cq.taken.found_empty(device_cq.entries);
@@ -206,6 +218,14 @@ std::size_t CompletionQueue::poll(DeviceCq& device_cq, std::span<Wc> out) {
     break;
   }
   return count;
+}
+
+void CompletionQueue::lose(DeviceCq& device_cq, int error) {
+  if (device_cq.failed) return;
+  device_cq.failed = true;
+  device_.lose_completions(
+      device_cq.cq.get(),
+      " cannot read its completions any more (ibv_poll_cq returned " + std::to_string(error) + ")");
 }
 
 std::size_t CompletionQueue::poll_failed(std::span<Wc> out) {
@@ -219,7 +239,9 @@ bool CompletionQueue::arm(bool solicited_only) {
   for (const auto& device_cq : device_cqs_) {
     if (stash_cq_ != nullptr || ibv_req_notify_cq(device_cq->cq.get(), solicited_only ? 1 : 0) != 0)
       return false;
-    if (ibv_poll_cq(device_cq->cq.get(), 1, &stash_) > 0) stash_cq_ = device_cq.get();
+    const int got = ibv_poll_cq(device_cq->cq.get(), 1, &stash_);
+    if (got > 0) stash_cq_ = device_cq.get();
+    if (got < 0) lose(*device_cq, got);
   }
   return stash_cq_ == nullptr &&
          std::none_of(failed_.begin(), failed_.end(), [](QueuePair* qp) { return qp->is_flushing(); });

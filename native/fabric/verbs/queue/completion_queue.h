@@ -26,7 +26,9 @@ class CompletionQueue final : public fabric::CompletionQueue {
     TakenCompletions taken;
   };
 
-  CompletionQueue(Device& device, ChannelPtr channel, std::uint32_t entries, std::uint32_t entries_max);
+  /// `vector` is the device's interrupt for its events.
+  CompletionQueue(Device& device, ChannelPtr channel, std::uint32_t entries, std::uint32_t entries_max,
+                  int vector);
   ~CompletionQueue() override;
   /// Returns false when the system refuses.
   bool open();
@@ -60,10 +62,13 @@ class CompletionQueue final : public fabric::CompletionQueue {
   bool translate_shared(const ibv_wc& from, Wc& to) const;
   void received(QueuePair& qp, const ibv_wc& from, Wc& to) const;
   std::size_t poll_failed(std::span<Wc> out);
+  /// The device CQ is broken: its queue pairs end.
+  void lose(DeviceCq& device_cq, int error);
 
   Device& device_;
   ChannelPtr channel_;
   std::uint32_t entries_, entries_max_;
+  const int vector_;
   int epoll_ = -1;  ///< watches the channel and the device's events: either wakes the sleeper
   bool watching_device_ = true;
   std::vector<std::unique_ptr<DeviceCq>> device_cqs_;  ///< queue pairs keep pointers to them

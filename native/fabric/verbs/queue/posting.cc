@@ -38,7 +38,7 @@ WcStatus QueuePair::check(const SendWr& wr, std::uint64_t bytes) const {
                  ? good
                  : bad;
     case Opcode::rdma_read:
-      return wr.inline_data || wr.sges.size() > can.max_sge_read ? bad : good;
+      return wr.inline_data || wr.sges.size() > std::min(can.max_sge_read, room_.sges) ? bad : good;
     case Opcode::send_with_inv:
       if (!can.windows) return bad;
       break;
@@ -55,8 +55,8 @@ WcStatus QueuePair::check(const SendWr& wr, std::uint64_t bytes) const {
     default:
       return bad;
   }
-  if (wr.sges.size() > can.max_sge) return bad;
-  return wr.inline_data && bytes > can.max_inline ? bad : good;
+  if (wr.sges.size() > room_.sges) return bad;
+  return wr.inline_data && bytes > room_.inline_bytes ? bad : good;
 }
 
 WcStatus QueuePair::check_bind(const SendWr::Bind& bind) const {
@@ -111,7 +111,7 @@ void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
     case Opcode::local_inv:
       to.opcode = IBV_WR_LOCAL_INV;
       to.invalidate_rkey = from.invalidate_rkey;
-      device_.windows().find(from.invalidate_rkey)->unbind();
+      device_.windows().find(from.invalidate_rkey)->unbind_by(sends_.next());
       break;
     case Opcode::bind_mw: {
       auto* window = static_cast<Window*>(from.bind.window);
@@ -214,7 +214,7 @@ std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
     const auto* window = wr.opcode == Opcode::bind_mw ? static_cast<Window*>(wr.bind.window) : nullptr;
     if (window != nullptr && window->get() != nullptr && window->in_chain()) break;
     binds |= window != nullptr;
-    ibv_sge* sges = &sges_[count * device_.capabilities().max_sge];
+    ibv_sge* sges = &sges_[count * room_.sges];
     ibv_send_wr& to = send_chain_[count++];
     const std::uint32_t number = sends_.push_device(prepare(wr, to, sges));
     to.wr_id = id_of(number);

@@ -15,7 +15,7 @@ constexpr unsigned kRemoteRights = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WR
 }  // namespace
 
 QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::DeviceCq& device_cq,
-                     const QpOptions& options, QpPtr qp, const Address& address)
+                     const QpOptions& options, QpPtr qp, const Address& address, std::uint64_t ring_bytes)
     : device_(device),
       cq_(cq),
       device_cq_(device_cq),
@@ -27,7 +27,9 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
       shared_(static_cast<ReceiveQueue*>(options.shared_receives)),
       tag_(options.tag),
       device_sends_(device_sends(options, device)),
-      sges_(std::size_t{kChain} * device.capabilities().max_sge),
+      ring_bytes_(ring_bytes),
+      room_(entry_room(options, device.capabilities())),
+      sges_(std::size_t{kChain} * room_.sges),
       workaround_(soft::make_workaround(device.driver(), *this)) {
   qp_num_ = qp_->qp_num;
   address_.qp_num = qp_num_;
@@ -37,7 +39,11 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
     nudge_ = std::make_unique<soft::Nudge>(*this);
   if (shared_ != nullptr) device.enter_on_shared(*this);
   ++device_.counts().queue_pairs;
-  if (!move_to_init()) to_error();
+  device_.reserve_reads(address_.reads);
+  device_.memory_bytes() += ring_bytes_;
+  if (const int error = move_to_init(); error != 0)
+    fail(device_.capabilities().name + " does not take a new queue pair to INIT on port " +
+         std::to_string(device_.port().number) + ": " + std::strerror(error));
 }
 
 QueuePair::~QueuePair() {
@@ -47,6 +53,8 @@ QueuePair::~QueuePair() {
   cq_.forget(*this);
   cq_.retire(device_cq_, device_sends_ + receives_.capacity());
   --device_.counts().queue_pairs;
+  device_.return_reads(address_.reads);
+  device_.memory_bytes() -= ring_bytes_;
   if (connection_ != nullptr)
     connection_->close(device_.with_its_needs(
         cq_.channel(), device_cq_.cq, shared_ == nullptr ? SrqPtr() : shared_->srq(), std::move(qp_)));
@@ -66,13 +74,13 @@ unsigned QueuePair::remote_rights() const {
   return kRemoteRights | (device_.capabilities().atomics ? unsigned{IBV_ACCESS_REMOTE_ATOMIC} : 0u);
 }
 
-bool QueuePair::move_to_init() {
+int QueuePair::move_to_init() {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = device_.port().number;
   attr.qp_access_flags = remote_rights();
   return ibv_modify_qp(qp_.get(), &attr,
-                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0;
+                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
 QpState QueuePair::state() const {
@@ -86,6 +94,7 @@ QpState QueuePair::state() const {
 std::vector<std::byte> QueuePair::local_address() const { return encode(address_); }
 
 std::string QueuePair::connect(std::span<const std::byte> remote_address) {
+  if (state_ == QpState::err && !error_.empty()) return error_;
   if (state_ != QpState::init) return std::string("connect() in state ") + to_string(state_);
   Address peer;
   Way way = way_cm;
@@ -179,18 +188,22 @@ bool QueuePair::is_flushing() {
          receives_.next_failed() != nullptr;
 }
 
-void QueuePair::finish_flush() {
-  if (!device_holds_up()) return;
+bool QueuePair::finish_flush() {
+  if (!device_holds_up()) return false;
   if (qp_ == nullptr) {
     sends_.flush_all();
     receives_.flush_all();
     settled_ = true;
-    return;
+    return false;
   }
   // A receive that it has taken and not completed would be lost with it.
-  if (shared_ != nullptr && !takes_no_more_ && ++looks_ < kLooksForLast) return device_.read_async_events();
+  if (shared_ != nullptr && !takes_no_more_ && ++looks_ < kLooksForLast) {
+    device_.read_async_events();
+    return false;
+  }
   device_.windows().free_those_on(*this);
   qp_.reset();
+  return true;
 }
 
 std::size_t QueuePair::poll_failed(std::span<Wc> out) {

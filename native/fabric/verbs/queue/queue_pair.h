@@ -11,6 +11,7 @@
 
 #include "fabric/verbs/connect/connection.h"
 #include "fabric/verbs/queue/completion_queue.h"
+#include "fabric/verbs/queue/entry_room.h"
 #include "fabric/verbs/queue/receive_queue.h"
 #include "fabric/verbs/queue/work_queue.h"
 #include "fabric/verbs/soft/nudge.h"
@@ -24,9 +25,12 @@ class QueuePair final : public fabric::QueuePair {
   /// device allows it.
   static std::uint32_t device_sends(const QpOptions& options, const Device& device);
 
-  /// `device_cq` must have entries reserved for both queues.
+  /// Internal requests in addition to the user's: those of ask_for_last_packet(), and those of soft/.
+  static std::uint32_t internal_sends(bool active, const Device& device);
+
+  /// `device_cq` must have entries reserved for both queues, which have that many bytes.
   QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::DeviceCq& device_cq,
-            const QpOptions& options, QpPtr qp, const Address& address);
+            const QpOptions& options, QpPtr qp, const Address& address, std::uint64_t ring_bytes);
   ~QueuePair() override;
 
   QpState state() const override;
@@ -74,12 +78,15 @@ class QueuePair final : public fabric::QueuePair {
   /// flushed.
   void lose_completions(const std::string& why);
   bool has_lost_completions() const { return lost_completions_; }
+  /// Windows whose last bind was on it, and whose keys are not known to be invalid.
+  mutable std::uint32_t windows_bound = 0;
+  bool has_carried_out(std::uint32_t request) const { return sends_.has_succeeded(request); }
   WorkQueue& queue(bool receive) { return receive ? receives_ : sends_; }
   /// Called in ERR when the completion queue is empty. A device does not report requests that it executed
   /// without a signal, so requests behind them would wait for ever. The first call destroys the device's
   /// queue pair, so that it can do nothing more; the next call ends everything without a completion as
-  /// flushed.
-  void finish_flush();
+  /// flushed. Returns true when it has destroyed something.
+  bool finish_flush();
   /// Whether finish_flush() or poll_failed() has work to do.
   bool is_flushing();
   /// Moves completions of requests that end without the device to `out`.
@@ -116,10 +123,8 @@ class QueuePair final : public fabric::QueuePair {
   static constexpr std::uint32_t kLooksForLast = 64;
 
   bool device_holds_up() const;
-  /// Internal requests in addition to the user's: those of ask_for_last_packet(), and those of soft/.
   static constexpr std::uint32_t kAsksMax = 2;
-  static std::uint32_t internal_sends(bool active, const Device& device);
-  bool move_to_init();
+  int move_to_init();
   /// Post the first of these requests with one doorbell. post_chain() returns their number.
   void post_drain(const SendWr& request);
   std::size_t post_chain(std::span<const SendWr> requests);
@@ -146,6 +151,8 @@ class QueuePair final : public fabric::QueuePair {
   bool end_reported_ = false;  ///< with shared receives: its end has been reported, see kNoReceive
   bool settled_ = false;       ///< with shared receives: everything that it has taken has been polled
   std::uint32_t device_sends_;
+  const std::uint64_t ring_bytes_;
+  const EntryRoom room_;
   std::array<ibv_send_wr, kChain + 1> send_chain_{};  ///< the last element is only pointed to
   std::array<ibv_recv_wr, kChain> recv_chain_{};
   std::vector<ibv_sge> sges_;

@@ -69,6 +69,13 @@ class WorkQueue {
     head_ = number + 1;
     return &at(number);
   }
+  /// The device has carried out this request and those before.
+  void succeeded(std::uint32_t number) { succeeded_ = number + 1; }
+  bool has_succeeded(std::uint32_t number) const {
+    return static_cast<std::int32_t>(succeeded_ - number) > 0;
+  }
+  /// The number of the next request.
+  std::uint32_t next() const { return tail_; }
   /// Whether the device has requests that are not known to be complete, and nothing waits behind them.
   bool last_unknown() const { return head_ != device_tail_ && tail_ == device_tail_; }
   /// The next request that ends without the device, or null.
@@ -78,7 +85,7 @@ class WorkQueue {
  private:
   std::uint32_t capacity_;
   std::vector<Entry> entries_;
-  std::uint32_t head_ = 0, device_tail_ = 0, tail_ = 0;
+  std::uint32_t head_ = 0, device_tail_ = 0, tail_ = 0, succeeded_ = 0;
   std::uint32_t internal_ = ~std::uint32_t{0};
 };
 

@@ -21,5 +21,6 @@ void operator delete(void* data, std::size_t) noexcept { std::free(data); }
 namespace rdma_rpc::fabric::test {
 
 std::uint64_t allocations_so_far() { return allocations; }
+void forget_allocations_since(std::uint64_t before) { allocations = before; }
 
 }  // namespace rdma_rpc::fabric::test

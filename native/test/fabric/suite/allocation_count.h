@@ -6,6 +6,9 @@
 namespace rdma_rpc::fabric::test {
 
 std::uint64_t allocations_so_far();
+/// For a device that is part of the test: what it allocates is not counted, when this is called with the
+/// number from before.
+void forget_allocations_since(std::uint64_t before);
 
 template <typename Body>
 std::uint64_t count_allocations(Body&& body) {

@@ -43,7 +43,11 @@ class HookedCompletionQueue final : public fabric::CompletionQueue {
   HookedCompletionQueue(std::unique_ptr<fabric::CompletionQueue> cq, std::shared_ptr<const Hooks> hooks)
       : cq_(std::move(cq)), hooks_(std::move(hooks)) {}
   std::size_t poll(std::span<fabric::Wc> out) override {
-    if (!hooks_->sends_first) return cq_->poll(out);
+    if (!hooks_->sends_first) {
+      const std::size_t polled = cq_->poll(out);
+      for (fabric::Wc& wc : out.first(hooks_->polled ? polled : 0)) hooks_->polled(wc);
+      return polled;
+    }
     fabric::Wc wc;
     while (cq_->poll({&wc, 1}) == 1) waiting_.push_back(wc);
     std::stable_partition(waiting_.begin(), waiting_.end(),

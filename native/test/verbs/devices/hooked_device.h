@@ -22,6 +22,8 @@ struct Hooks {
   /// The completions of this side's sends are polled before those of its receives, whichever came first, as
   /// on shm.
   bool sends_first = false;
+  /// Changes a completion that has been polled. Not together with sends_first.
+  std::function<void(fabric::Wc&)> polled;
 };
 
 class HookedDevice final : public fabric::Device {

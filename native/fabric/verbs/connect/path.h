@@ -1,0 +1,41 @@
+// The path of a queue pair's packets when rdma_cm does not name it. Called when queue pairs connect, on the
+// device's thread.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "fabric/verbs/port.h"
+
+namespace rdma_rpc::fabric::verbs {
+
+/// Whether packets need a global route header: always on Ethernet; on InfiniBand where the device insists, or
+/// where the peer is in another subnet (the first half of a GID).
+inline bool needs_route(const Port& port, const Address& peer) {
+  constexpr std::size_t kSubnetBytes = 8;
+  return port.needs_grh || port.address.link_layer == IBV_LINK_LAYER_ETHERNET ||
+         std::memcmp(port.address.gid.data(), peer.gid.data(), kSubnetBytes) != 0;
+}
+
+/// A label of 20 bits that differs between connections, from which RoCE v2 makes the UDP source port: switches
+/// with several paths (ECMP) then spread the connections of two hosts. Older kernels do that only for rdma_cm.
+inline std::uint32_t flow_label(std::uint32_t own_qp, std::uint32_t peer_qp) {
+  constexpr std::uint32_t kMask = 0xfffff;
+  const std::uint64_t both = std::uint64_t{own_qp} * peer_qp;
+  const auto label = static_cast<std::uint32_t>(both ^ both >> 20 ^ both >> 40) & kMask;
+  return label == 0 ? 1 : label;
+}
+
+inline ibv_ah_attr path_to(const Port& port, const Address& peer) {
+  constexpr std::uint8_t kHopLimit = 64;
+  ibv_ah_attr path{};
+  path.dlid = peer.lid;
+  path.port_num = port.number;
+  path.is_global = needs_route(port, peer) ? 1 : 0;
+  path.grh.sgid_index = port.gid_index;
+  path.grh.hop_limit = kHopLimit;
+  std::memcpy(path.grh.dgid.raw, peer.gid.data(), peer.gid.size());
+  return path;
+}
+
+}  // namespace rdma_rpc::fabric::verbs

@@ -1,0 +1,72 @@
+// Completion queues that break, and the device's own codes of failures.
+#include <algorithm>
+
+#include "nic/open.h"
+
+namespace rdma_rpc::nic {
+namespace {
+
+TEST(CompletionQueueThatCannotBePolled, EndsItsQueuePairsAndTheirRequests) {
+  Machine machine;
+  Nic& nic = machine.add(capable());
+  const auto device = open(nic);
+  Connected pair(*device, *device);
+  ASSERT_EQ(pair.error, "");
+  const auto memory = device->alloc_memory(4096, "test");
+  std::string error;
+  const auto region = device->reg_mr(memory->data(), 4096, fabric::access_local_write, &error);
+  const fabric::RecvWr receive{7, {region->addr(), 64, region->lkey()}};
+  ASSERT_EQ(pair.client->post_recv({&receive, 1}), 1u);
+  nic.poll_error = -EINVAL;
+  fabric::Wc wc;
+  std::size_t got = 0;
+  for (int i = 0; i < 100 && got == 0; ++i) got = pair.client_cq->poll({&wc, 1});
+  ASSERT_EQ(got, 1u);
+  EXPECT_EQ(wc.wr_id, 7u);
+  EXPECT_EQ(wc.status, fabric::WcStatus::wr_flush_err);
+  EXPECT_EQ(pair.client->state(), fabric::QpState::err);
+  EXPECT_EQ(pair.client->error(), "nic0 cannot read its completions any more (ibv_poll_cq returned -22)");
+  nic.poll_error = 0;
+}
+
+TEST(CompletionQueueThatCannotBePolled, IsNoticedBeforeASleep) {
+  Machine machine;
+  Nic& nic = machine.add(capable());
+  const auto device = open(nic);
+  Connected pair(*device, *device);
+  ASSERT_EQ(pair.error, "");
+  nic.poll_error = -1;
+  pair.client_cq->arm();
+  EXPECT_EQ(pair.client->state(), fabric::QpState::err);
+  nic.poll_error = 0;
+}
+
+/// Each thread of a process has a completion queue of its own, on a device that it has opened itself.
+TEST(CompletionQueuesOfThreads, UseTheInterruptsOfTheDeviceInTurn) {
+  Machine machine;
+  Nic& nic = machine.add(capable());
+  nic.vectors_max = 4;
+  for (int thread = 0; thread < 8; ++thread) open(nic)->create_cq(16);
+  std::sort(nic.vectors.begin(), nic.vectors.end());
+  EXPECT_EQ(nic.vectors, (std::vector<int>{0, 0, 1, 1, 2, 2, 3, 3}));
+}
+
+TEST(CodeOfTheDevice, ComesWithTheCompletionThatFailed) {
+  Machine machine;
+  Profile profile = capable();
+  profile.vendor_err = 0x81;
+  Nic& nic = machine.add(profile);
+  const auto device = open(nic);
+  Connected pair(*device, *device);
+  ASSERT_EQ(pair.error, "");
+  fabric::SendWr send;  // for which no receive is posted
+  send.wr_id = 3;
+  ASSERT_EQ(pair.client->post_send({&send, 1}), 1u);
+  fabric::Wc wc;
+  ASSERT_EQ(pair.client_cq->poll({&wc, 1}), 1u);
+  EXPECT_EQ(wc.status, fabric::WcStatus::rnr_retry_exc_err);
+  EXPECT_EQ(wc.vendor_err, 0x81u);
+}
+
+}  // namespace
+}  // namespace rdma_rpc::nic

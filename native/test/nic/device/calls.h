@@ -1,0 +1,46 @@
+// What the functions in front of the library have in common (library.cc, queues.cc). See nic.h.
+#pragma once
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <mutex>
+
+#include "nic/device/objects.h"
+
+#define IN_FRONT extern "C" __attribute__((visibility("default")))
+
+namespace rdma_rpc::nic {
+
+using LockGuard = std::lock_guard<std::recursive_mutex>;
+
+inline Nic& nic_of(ibv_context* context) { return *static_cast<Context*>(context)->nic; }
+
+/// Counts a command, and returns the NIC that it is for.
+inline Nic& commanded(ibv_context* context) {
+  Nic& nic = nic_of(context);
+  ++nic.commands;
+  return nic;
+}
+
+inline int semaphore() { return ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE); }
+
+inline void ring(int fd) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(fd, &one, sizeof one);
+}
+
+inline bool was_rung(int fd) {
+  std::uint64_t value = 0;
+  return ::read(fd, &value, sizeof value) == sizeof value;
+}
+
+template <typename T>
+T* refuse(int error) {
+  errno = error;
+  return nullptr;
+}
+
+}  // namespace rdma_rpc::nic

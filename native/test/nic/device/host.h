@@ -1,0 +1,25 @@
+// The network interfaces of this host, as a test wants them: getifaddrs() and if_nametoindex() of this program
+// come before those of the C library, see nic.h. Without a script they are the kernel's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rdma_rpc::nic {
+
+class Host {
+ public:
+  Host();
+  ~Host();
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+  static const Host* current();
+
+  struct Address {
+    std::string interface, ip;  ///< IPv4
+    unsigned index;             ///< of the interface
+  };
+  std::vector<Address> addresses;
+};
+
+}  // namespace rdma_rpc::nic

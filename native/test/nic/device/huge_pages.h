@@ -1,0 +1,51 @@
+// The kernel's huge pages, as this machine need not have them: mmap(), munmap() and madvise() of this program
+// come before those of the C library, see nic.h. Without a script each call goes straight to the kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+namespace rdma_rpc::nic {
+
+class HugePages {
+ public:
+  HugePages();
+  ~HugePages();
+  HugePages(const HugePages&) = delete;
+  HugePages& operator=(const HugePages&) = delete;
+  static HugePages* current();
+
+  std::size_t default_page = std::size_t{2} << 20;  ///< default_hugepagesz
+  /// Pages of each size that the administrator has reserved and nobody has mapped.
+  std::map<std::size_t, std::size_t> reserved;
+  /// Pages that the control group may still use; a page counts when it is first used.
+  std::size_t allowed = SIZE_MAX;
+  /// Before Linux 5.14: madvise() cannot populate.
+  bool old_kernel = false;
+
+  /// Mapped and not unmapped yet, in bytes; and the calls of munmap() that were refused.
+  std::size_t mapped_bytes() const;
+  std::size_t munmaps_refused = 0;
+  /// Whether a device finds every page of this range, as registering needs it.
+  bool has_all(const void* addr, std::size_t bytes) const;
+
+  // For the functions in front:
+  void* map(std::size_t bytes, int flags);
+  bool owns(const void* addr) const { return find(addr) != mappings_.end(); }
+  int populate(void* addr, std::size_t bytes);
+  int unmap(void* addr, std::size_t bytes);
+
+ private:
+  struct Mapping {
+    std::size_t bytes, page;
+    bool populated;
+  };
+  using Mappings = std::map<std::uintptr_t, Mapping>;
+  Mappings::const_iterator find(const void* addr) const;
+  bool charge(std::size_t pages);
+
+  Mappings mappings_;
+};
+
+}  // namespace rdma_rpc::nic

@@ -1,0 +1,45 @@
+// What a kind of NIC can do and how it behaves. A test takes a profile and changes one trait. Values.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <string>
+
+namespace rdma_rpc::nic {
+
+struct Profile {
+  std::string name = "nic0";
+  ibv_device_attr attributes{};
+  std::uint32_t inline_max = 256;
+  /// False: the driver accepts IBV_SEND_INLINE and ignores it, so that it needs the keys of the entries. By
+  /// reading providers/mana of rdma-core.
+  bool copies_inline = true;
+  bool allocates_windows = true;
+  /// False: a bind completes with an error, though windows can be allocated.
+  bool binds_windows = true;
+  /// The peer of a queue pair that ends is ended, too, as the good-bye of rdma_cm does it.
+  bool peers_notice = false;
+  /// The device's own code of a failed completion.
+  std::uint32_t vendor_err = 0;
+};
+
+/// A powerful NIC without bad habits.
+inline Profile capable() {
+  Profile profile;
+  ibv_device_attr& attr = profile.attributes;
+  attr.vendor_id = 0x1234;
+  attr.phys_port_cnt = 1;
+  attr.max_qp = attr.max_mr = attr.max_mw = attr.max_cq = attr.max_srq = 100'000;
+  attr.max_qp_wr = attr.max_srq_wr = 16'384;
+  attr.max_cqe = 1 << 20;
+  attr.max_sge = attr.max_sge_rd = 16;
+  attr.max_mr_size = UINT64_MAX;
+  attr.max_qp_rd_atom = attr.max_qp_init_rd_atom = 16;
+  attr.max_res_rd_atom = attr.max_qp * attr.max_qp_rd_atom;
+  attr.atomic_cap = IBV_ATOMIC_HCA;
+  attr.device_cap_flags = IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+  return profile;
+}
+
+}  // namespace rdma_rpc::nic

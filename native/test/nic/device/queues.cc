@@ -1,0 +1,166 @@
+// The functions of completion queues, shared receive queues and queue pairs in front of libibverbs; see nic.h.
+#include <algorithm>
+
+#include "nic/device/calls.h"
+
+namespace rdma_rpc::nic {
+namespace {
+
+/// Resources for the READs of the peer, which the device shares out when a queue pair goes to RTR.
+bool reserve_reads(Qp& qp, int count) {
+  Nic& nic = qp.nic();
+  if (nic.reads_reserved + count > nic.profile.attributes.max_res_rd_atom) return false;
+  nic.reads_reserved += count;
+  return true;
+}
+
+int move(Qp& qp, const ibv_qp_attr& attr, int mask) {
+  Nic& nic = qp.nic();
+  const ibv_qp_state next = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : qp.state;
+  if (next == IBV_QPS_RTR) {
+    if (nic.refuses_rtr != 0) return nic.refuses_rtr;
+    const std::uint32_t index = attr.ah_attr.grh.sgid_index;
+    const auto has_it = [index](const ibv_gid_entry& gid) { return gid.gid_index == index; };
+    if (attr.ah_attr.is_global != 0 && std::none_of(nic.gids.begin(), nic.gids.end(), has_it)) return EINVAL;
+    if (!reserve_reads(qp, attr.max_dest_rd_atomic)) return ENOMEM;
+    qp.attributes.dest_qp_num = attr.dest_qp_num;
+    qp.attributes.ah_attr = attr.ah_attr;
+    qp.attributes.max_dest_rd_atomic = attr.max_dest_rd_atomic;
+    qp.attributes.path_mtu = attr.path_mtu;
+  }
+  if (next == IBV_QPS_ERR) {
+    qp.fail();
+  } else {
+    qp.state = next;
+  }
+  if (next == IBV_QPS_RTS) qp.go_on();
+  if (next == IBV_QPS_SQD) {
+    ibv_async_event event{};
+    event.event_type = IBV_EVENT_SQ_DRAINED;
+    event.element.qp = &qp;
+    report(qp.context, event);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace rdma_rpc::nic
+
+using namespace rdma_rpc::nic;
+
+IN_FRONT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  auto* channel = new Channel{};
+  channel->context = context;
+  channel->fd = semaphore();
+  return channel;
+}
+IN_FRONT int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
+  ::close(channel->fd);
+  delete static_cast<Channel*>(channel);
+  return 0;
+}
+IN_FRONT int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** cq, void** owner) {
+  auto& channel = *static_cast<Channel*>(handle);
+  if (!was_rung(channel.fd)) return -1;
+  const LockGuard guard(lock());
+  *cq = channel.events.front();
+  channel.events.pop_front();
+  *owner = (*cq)->cq_context;
+  return 0;
+}
+IN_FRONT void ibv_ack_cq_events(ibv_cq*, unsigned) {}
+
+IN_FRONT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel,
+                               int vector) {
+  const LockGuard guard(lock());
+  ++commanded(context).live.completion_queues;
+  if (channel != nullptr) nic_of(context).vectors.push_back(vector);
+  auto* cq = new Cq{};
+  cq->context = context;
+  cq->cq_context = owner;
+  cq->channel = channel;
+  cq->cqe = entries;
+  return cq;
+}
+IN_FRONT int ibv_destroy_cq(ibv_cq* cq) {
+  const LockGuard guard(lock());
+  --commanded(cq->context).live.completion_queues;
+  if (cq->channel != nullptr) std::erase(static_cast<Channel*>(cq->channel)->events, cq);
+  delete static_cast<Cq*>(cq);
+  return 0;
+}
+
+IN_FRONT ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) {
+  commanded(pd->context);
+  auto* srq = new Srq{};
+  srq->context = pd->context;
+  srq->pd = pd;
+  srq->size = init->attr.max_wr;
+  return srq;
+}
+IN_FRONT int ibv_modify_srq(ibv_srq* handle, ibv_srq_attr* attributes, int) {
+  const LockGuard guard(lock());
+  auto& srq = *static_cast<Srq*>(handle);
+  if (attributes->srq_limit > srq.size) return EINVAL;
+  srq.limit = attributes->srq_limit;
+  return 0;
+}
+IN_FRONT int ibv_destroy_srq(ibv_srq* srq) {
+  commanded(srq->context);
+  delete static_cast<Srq*>(srq);
+  return 0;
+}
+
+IN_FRONT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
+  const LockGuard guard(lock());
+  Nic& nic = commanded(pd->context);
+  if (init->cap.max_inline_data > nic.profile.inline_max) return refuse<ibv_qp>(EINVAL);
+  if (nic.live.queue_pairs >= static_cast<std::uint32_t>(nic.profile.attributes.max_qp))
+    return refuse<ibv_qp>(ENOMEM);
+  ++nic.live.queue_pairs;
+  nic.made.push_back(init->cap);
+  auto* qp = new Qp{};
+  qp->context = pd->context;
+  qp->pd = pd;
+  qp->send_cq = init->send_cq;
+  qp->recv_cq = init->recv_cq;
+  qp->srq = init->srq;
+  qp->cap = init->cap;
+  qp->all_signaled = init->sq_sig_all != 0;
+  qp->qp_type = init->qp_type;
+  static std::uint32_t next = 16;
+  qp->qp_num = next++;
+  queue_pairs()[qp->qp_num] = qp;
+  return qp;
+}
+IN_FRONT int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
+  const LockGuard guard(lock());
+  auto& qp = *static_cast<Qp*>(handle);
+  Nic& nic = commanded(qp.context);
+  if (nic.told) nic.told(*attributes, mask);
+  return move(qp, *attributes, mask);
+}
+IN_FRONT int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int, ibv_qp_init_attr*) {
+  commanded(qp->context);
+  attributes->qp_state = qp->state;
+  return 0;
+}
+IN_FRONT int ibv_destroy_qp(ibv_qp* handle) {
+  const LockGuard guard(lock());
+  auto* qp = static_cast<Qp*>(handle);
+  Nic& nic = commanded(qp->context);
+  qp->fail();
+  --nic.live.queue_pairs;
+  nic.reads_reserved -= qp->attributes.max_dest_rd_atomic;
+  // Its completions go with it, as mlx5_cq_clean() and others do.
+  for (ibv_cq* cq : {qp->send_cq, qp->recv_cq}) {
+    std::erase_if(static_cast<Cq*>(cq)->completions,
+                  [qp](const ibv_wc& wc) { return wc.qp_num == qp->qp_num; });
+  }
+  for (auto& [index, mw] : keys().windows) {
+    if (mw->qp == qp) mw->qp = nullptr;
+  }
+  queue_pairs().erase(qp->qp_num);
+  delete qp;
+  return 0;
+}

@@ -1,0 +1,49 @@
+// An administrator changes the MTU of the wire while a program keeps its devices open. Sessions that exist may
+// end, since their packets are too long then; sessions that are made afterwards work.
+#include <gtest/gtest.h>
+
+#include "verbs/devices/census.h"
+#include "verbs/devices/ends.h"
+#include "verbs/devices/wire.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+/// Of both ends; 9000 again afterwards.
+class WireMtu {
+ public:
+  explicit WireMtu(const std::string& mtu) { both(mtu); }
+  ~WireMtu() { both("9000"); }
+  WireMtu(const WireMtu&) = delete;
+  WireMtu& operator=(const WireMtu&) = delete;
+
+ private:
+  static void both(const std::string& mtu) {
+    for (const char* end : {"v0", "v1"}) shell(std::string("ip link set ") + end + " mtu " + mtu);
+  }
+};
+
+class Mtu : public VerbsFaults {
+ protected:
+  void SetUp() override {
+    if (guest_link() != "rxe")
+      GTEST_SKIP() << "not run: needs the guest's wire, and packets that are not TCP's";
+  }
+};
+
+TEST_F(Mtu, OfTheWireIsFollowedByLaterSessions) {
+  Ends ends;
+  const Link before = ends.connect();
+  ends.expect_works(before);
+  {
+    const WireMtu small("1500");
+    ends.expect_works(ends.connect());
+  }
+  ends.expect_works(ends.connect());
+  // It was idle meanwhile.
+  ends.expect_works(before);
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test
