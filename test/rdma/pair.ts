@@ -140,7 +140,7 @@ export async function until<T>(look: () => T | Promise<T>, good: (seen: T) => bo
   while (!good(seen)) {
     if (performance.now() > end)
       throw new Error(
-        `not within ${STUCK_MS} ms: ${good}; last seen: ${inspect(seen, { breakLength: Infinity })}`,
+        `not true within ${STUCK_MS} ms: ${good}; last value: ${inspect(seen, { breakLength: Infinity })}`,
       );
     await turn();
     seen = await look();

@@ -56,7 +56,7 @@ async function row(name: TestName, fabric: PerfFabric, more: Partial<Plan> = {})
     given: {},
     say: (text) => listening(Number(/:(\d+)$/.exec(text)?.[1])),
   });
-  // The client's errors contain the error of the listening side.
+  // The client's error says what went wrong here, too.
   server.catch(() => undefined);
   const plan = { ...usual, test: name, events: name !== 'write_lat', ...more };
   const options = { host, port: await port, device: clientDevice, fabric, timeoutMs: 20_000 };

@@ -179,7 +179,7 @@ export class WireTap {
     const closed = once(this.#program, 'close');
     this.#program.kill();
     await closed;
-    if (!/^0 packets dropped by kernel$/m.test(said)) throw new Error(`tcpdump has not seen all: ${said}`);
+    if (!/^0 packets dropped by kernel$/m.test(said)) throw new Error(`tcpdump has missed packets: ${said}`);
   }
 
   #take(bytes: Buffer): void {
