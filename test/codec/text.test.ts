@@ -31,7 +31,7 @@ describe('short strings that are not ASCII', () => {
   });
 });
 
-describe('strings around the longest that a loop writes', () => {
+describe('strings around the longest that the loop writes', () => {
   const lengths = [loopCharsMax - 1, loopCharsMax, loopCharsMax + 1, 126, 127, 128];
   it.each(lengths.flatMap((length) => ['a', 'é', '漢'].map((each) => [length, each] as const)))(
     '%d × %s',

@@ -66,7 +66,7 @@ test.each<[string, () => void, string]>([
     'one version everywhere: version is 1.2.4, not 1.2.3',
   ],
   [
-    'the version of a platform's package',
+    'the version of a platform package',
     () => manifest({ optionalDependencies: { '@rdma-rpc/linux-x64': '^1.2.3' } }),
     'one version everywhere: @rdma-rpc/linux-x64 is ^1.2.3, not 1.2.3',
   ],
