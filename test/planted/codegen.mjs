@@ -32,7 +32,7 @@ export const codegenBugs = [
     file: 'options.ts',
     from: 'codecOf(options, ours.preferredCodec) ?? codecOf(serviceOptions, ours.defaultCodec)',
     to: 'codecOf(serviceOptions, ours.defaultCodec) ?? codecOf(options, ours.preferredCodec)',
-    caughtBy: ['test/codegen/codec-option.test.ts', 'the one of a method goes before that of its service'],
+    caughtBy: ['test/codegen/codec-option.test.ts', 'the codec of a method overrides that of its service'],
   },
   {
     name: 'a range is compared with the preceding one only',
