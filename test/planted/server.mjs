@@ -158,7 +158,7 @@ export const serverBugs = [
     to: 'promiseOf(inRoot(() => onError(error)));',
     caughtBy: [
       'test/runtime/process/worker-group.test.ts',
-      'nor does an onWorkerError that rejects end the process',
+      'an onWorkerError that rejects does not end the process',
     ],
   },
   {
