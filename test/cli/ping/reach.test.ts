@@ -61,7 +61,7 @@ test('an address that is connected is not followed by another, whatever it says'
   expect(steps.map(({ step }) => step)).toEqual(['resolve', 'connect']);
 });
 
-test('a name without an address', async () => {
+test('a name without an address is an error', async () => {
   const { error } = await ping(1, []);
   expect(error).toMatchObject({ step: 'connect', message: 'the name has no address' });
 });
