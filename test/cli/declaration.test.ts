@@ -98,7 +98,7 @@ import "google/protobuf/descriptor.proto";
 message Rule { optional int32 max = 1; repeated string tags = 2; optional Rule inner = 3; }
 extend google.protobuf.FieldOptions { optional Rule rule = 50001; }
 extend google.protobuf.MethodOptions { repeated string scopes = 50002; }
-// What somebody buys.
+// What a customer buys.
 //
 // All of it.
 message Order {
@@ -122,7 +122,7 @@ service Shop {
   const registry = registryOf(path);
   const shown = (name: string) => declarationText(lookUp(registry, name)!, registry);
   expect(shown('shop.Order')).toMatchInlineSnapshot(`
-    "// What somebody buys.
+    "// What a customer buys.
     //
     // All of it.
     message Order {

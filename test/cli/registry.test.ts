@@ -139,7 +139,7 @@ test.each<[string, string[], [string, number][]]>([
     ],
   ],
   [
-    'pieces',
+    'chunks',
     ['{"a', '":"\\', '""}', ' 1', '2 true'],
     [
       ['{"a":"\\""}', 1],

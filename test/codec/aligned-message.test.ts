@@ -49,10 +49,10 @@ function alignedOf(
   layout.fill(writer, plan, memory, end);
   const aligned: Uint8Array[] = [];
   let at = 0;
-  const put = (piece: Uint8Array) => {
-    if (piece.length === 0) return;
-    aligned.push(new Uint8Array(alignedOffset(at) - at).fill(gap), piece.slice());
-    at = alignedOffset(at) + piece.length;
+  const put = (part: Uint8Array) => {
+    if (part.length === 0) return;
+    aligned.push(new Uint8Array(alignedOffset(at) - at).fill(gap), part.slice());
+    at = alignedOffset(at) + part.length;
   };
   for (let i = 0; i < layout.stretches; i++) {
     put(memory.subarray(layout.from[i], layout.to[i]));
@@ -99,11 +99,11 @@ function cut(bytes: Uint8Array, cuts: readonly number[], gap: number): Uint8Arra
   view.setUint32(0, count, true);
   let at = alignedTableBytes(count);
   for (let i = 0; i < count; i++) {
-    const piece = bytes.subarray(places[i], places[i + 1]);
-    view.setUint32(4 + 4 * i, piece.length, true);
-    if (piece.length === 0) continue;
-    aligned.set(piece, alignedOffset(at));
-    at = alignedOffset(at) + piece.length;
+    const part = bytes.subarray(places[i], places[i + 1]);
+    view.setUint32(4 + 4 * i, part.length, true);
+    if (part.length === 0) continue;
+    aligned.set(part, alignedOffset(at));
+    at = alignedOffset(at) + part.length;
   }
   return aligned.subarray(0, at);
 }

@@ -19,7 +19,7 @@ describe('pruneByMask', () => {
   test.each([
     ['a scalar field', ['label'], { label: 'root' }],
     ['several fields', ['label', 'payload'], { label: 'root', payload: bytes(1, 2) }],
-    ['a whole message', ['next'], { next: tree().next }],
+    ['a nested message as a whole', ['next'], { next: tree().next }],
     ['a field of a message', ['next.label'], { next: { label: 'next' } }],
     ['a field of a nested message', ['next.next.label'], { next: { next: { label: 'far' } } }],
     ['a whole list', ['children'], { children: tree().children }],

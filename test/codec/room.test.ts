@@ -32,13 +32,13 @@ function encoded(
   expect(memory.subarray(0, start).every((byte) => byte === mark)).toBe(true);
   expect(memory.subarray(start + room).every((byte) => byte === mark)).toBe(true);
   if (writer.full) return undefined;
-  const pieces: Uint8Array[] = [];
+  const parts: Uint8Array[] = [];
   let at = start;
   for (let i = 0; i < writer.outOfLine; i++) {
-    pieces.push(memory.subarray(at, writer.outOfLineAt[i]), writer.outOfLineValue[i]!);
+    parts.push(memory.subarray(at, writer.outOfLineAt[i]), writer.outOfLineValue[i]!);
     at = writer.outOfLineAt[i]!;
   }
-  return Buffer.concat([...pieces, memory.subarray(at, end)]);
+  return Buffer.concat([...parts, memory.subarray(at, end)]);
 }
 
 function boundOf(type: AnyType, message: AnyMessage, gatherBytes: number): number {

@@ -36,7 +36,7 @@ describe('unknown fields', () => {
     expect([...writer.bytes.subarray(5, 49)]).toEqual(expected);
   });
 
-  test('are stored in memory that doubles, so many small fields are not copied each time', () => {
+  test('are stored in memory that doubles, so that a field is copied a few times at most', () => {
     const message: UnknownFields = {};
     const memories = new Set<ArrayBufferLike>();
     for (let i = 0; i < 10_000; i++) {

@@ -14,7 +14,7 @@ import { Cable, run } from './cable.ts';
 import { caught, endAll, pattern, reach, same } from './pair.ts';
 
 const serverPort = 7001;
-const cable = new Cable('hole', 1, serverPort);
+const cable = new Cable('path', 1, serverPort);
 /**
  * Longer than the 60 s after which the kernel itself ends a connection, so a call that ends earlier has
  * another reason.

@@ -106,7 +106,7 @@ describe('an agent that', () => {
     [
       'gives no authorities',
       { svids: [{ ...web, bundle: new Uint8Array() }] },
-      /no certificate, or none of an authority/,
+      /the agent.s answer has no certificate, or no authority/,
     ],
     ['gives nonsense', { svids: [{ ...web, bundle: new Uint8Array(1000).fill(0x30) }] }, /./],
   ])('%s changes nothing', async (_, response, reason) => {

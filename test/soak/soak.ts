@@ -110,9 +110,9 @@ export async function soak({
       const end = performance.now() + ms;
       performance.now() < end || courses[0]!.samples.length < roundsMin;
     ) {
-      const guests = comeAndGo(server.address, options);
+      const visitors = comeAndGo(server.address, options);
       told = await order(client, { trafficMs: roundMs });
-      await guests;
+      await visitors;
       // The server samples last, so that sessions of killed processes are gone.
       const { sample } = await order(client, { trafficMs: 0 });
       courses[0]!.samples.push(sample!);

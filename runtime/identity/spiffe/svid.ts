@@ -12,17 +12,17 @@ import { TrustDomains, trustDomainOf } from './trust-domains.ts';
 
 export interface Svid {
   readonly id: string;
-  /** Without authorities. */
+  /** TLS options without authorities. */
   readonly material: {
     readonly cert: string;
     readonly key: string;
     readonly crl?: string;
   };
-  /** The authorities of its own trust domain, and of federated ones. */
+  /** The authorities of the identity's own trust domain, and of federated domains. */
   readonly domains: TrustDomains;
   /** Why authorities of other domains were omitted. */
   readonly faults: readonly string[];
-  /** On the clock of `Date.now()`. */
+  /** In milliseconds since the epoch, as `Date.now()`. */
   readonly expiresAtMs: number;
 }
 
@@ -84,7 +84,8 @@ export function svidOf(
 ): Svid {
   const chain = certificates(x509Svid);
   const ca = certificates(bundle);
-  if (chain.length === 0 || ca.length === 0) throw new Error('no certificate, or none of an authority');
+  if (chain.length === 0 || ca.length === 0)
+    throw new Error("the agent's answer has no certificate, or no authority");
   const own = new X509Certificate(chain[0]!);
   const domain = trustDomainOf(spiffeId);
   if (identityOf(own) !== spiffeId || domain === undefined)

@@ -20,7 +20,7 @@ let address: string;
 beforeAll(async () => {
   const own = authority.issue({ names: ['greeter.example.org'], uris: ['spiffe://example.org/greeter'] });
   const web = authority.issue({ uris: ['spiffe://example.org/web'] });
-  const texts = { ca: authority.ca, cert: web.cert, key: web.key, stranger: new Authority('stranger').ca };
+  const texts = { ca: authority.ca, cert: web.cert, key: web.key, another: new Authority('another').ca };
   for (const [name, text] of Object.entries(texts)) writeFileSync(file(name), text);
   server.addService(
     EchoDefinition.methods as never,
@@ -68,7 +68,7 @@ test.each<[string, () => string[], RegExp]>([
   ],
   [
     'an authority that has not signed the certificate',
-    () => ['--ca', file('stranger'), '--servername', 'greeter.example.org'],
+    () => ['--ca', file('another'), '--servername', 'greeter.example.org'],
     /certificate/,
   ],
 ])('%s is refused with one sentence that has the reason', async (_, flags, reason) => {

@@ -232,12 +232,12 @@ describe('an error is one clear sentence without a stack', () => {
     ));
 
   test('when another program listens', async () => {
-    const port = await stranger((socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'));
+    const port = await otherProgram((socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'));
     await refused(dial('send_lat', port), 1, /is not rdma-rpc perf: it sends something else/);
   });
 
   test('when the listener is silent', async () => {
-    const port = await stranger(() => undefined);
+    const port = await otherProgram(() => undefined);
     await refused(dial('send_lat', port, '--timeout', '300'), 1, /has not answered within 0.3 s/);
   });
 
@@ -364,11 +364,11 @@ describe('an error is one clear sentence without a stack', () => {
   });
 });
 
-async function stranger(greet: (socket: Socket) => void): Promise<number> {
+async function otherProgram(answer: (socket: Socket) => void): Promise<number> {
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
     sockets.push(socket.on('error', () => undefined));
-    greet(socket);
+    answer(socket);
   });
   open.push({
     kill: () => {

@@ -52,11 +52,11 @@ test('when all addresses refuse, the error is that of the last one', async () =>
 });
 
 test('an address that is connected is not followed by another, whatever it says', async () => {
-  const stranger = createNetServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
-  await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve));
-  const { port } = stranger.address() as { port: number };
+  const webServer = createNetServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+  await new Promise<void>((resolve) => webServer.listen(0, '127.0.0.1', resolve));
+  const { port } = webServer.address() as { port: number };
   const { steps, error } = await ping(port, ['127.0.0.1', '127.0.0.2']);
-  stranger.close();
+  webServer.close();
   expect(error).toMatchObject({ step: 'welcome', message: expect.stringMatching(/not an rdma-rpc peer/) });
   expect(steps.map(({ step }) => step)).toEqual(['resolve', 'connect']);
 });

@@ -320,7 +320,7 @@ describe('the main thread', () => {
   test.each(['shm', 'tcp'] as const)(
     'reads which shared secret a client has proved, and sessions of workers are sealed with its keys (%s)',
     async (fabric) => {
-      const psk = { fleet: randomBytes(32), guests: randomBytes(32) };
+      const psk = { fleet: randomBytes(32), visitors: randomBytes(32) };
       const lines: string[] = [];
       const group = await start({ workers: 2, tls: { psk }, log: (line) => lines.push(line) });
       const security = { require: 'sealed' } as const;
@@ -329,7 +329,7 @@ describe('the main thread', () => {
         expect((await client.behave({ text: 'peer' })).text).toBe(`psk:${name} undefined undefined`);
         expect(channel.session?.security).toBe('sealed');
       }
-      const guessed = await caught(reach(group, { tls: { psk: { fleet: psk.guests } } }).client.echo({}));
+      const guessed = await caught(reach(group, { tls: { psk: { fleet: psk.visitors } } }).client.echo({}));
       expect([guessed.code, guessed.message]).toEqual([
         Status.UNAUTHENTICATED,
         expect.stringMatching(/the server does not have this key under this name/),
