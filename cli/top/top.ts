@@ -101,7 +101,7 @@ async function top(pid: number, { interval, once, json }: TopFlags): Promise<voi
       show();
     } else if (json !== true && process.stderr.isTTY) {
       // A program that reads the output of this command does not watch it.
-      console.error(`process ${pid} is read twice: ${note}`);
+      console.error(`process ${pid} is read twice, since rates need two readings: ${note}`);
     }
     for await (const view of views(pid, interval * 1000, stop.signal)) {
       shown = view;

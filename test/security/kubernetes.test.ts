@@ -45,7 +45,7 @@ describe('a token', () => {
   });
 
   test.each<[string, () => string | Promise<string> | undefined, RegExp]>([
-    ['that is missing', () => undefined, /no token: metadata has no authorization/],
+    ['that is missing', () => undefined, /no token: the metadata needs/],
     ['that is none', () => 'abc', /Invalid Compact JWS/],
     ['for another audience', () => token({ aud: ['https://kubernetes.default.svc'] }), /"aud"/],
     ['without an audience', () => token({ aud: undefined as never }), /"aud"/],
