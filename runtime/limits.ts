@@ -330,8 +330,8 @@ export const decodedBytesMax = 256 * MiB;
 /** Longest delay of a JavaScript timer; a longer one would fire at once. */
 export const timerMaxMs = 0x7fff_ffff;
 /**
- * How long interceptors of a client have to pass on what became of a call whose time is up, before its caller
- * waits no longer.
+ * Time in ms after the deadline or the abort of a client's call in which its interceptors may still pass on
+ * the result. After that the caller gets the error without them.
  */
 export const interceptorGraceMs = 100;
 

@@ -39,7 +39,7 @@ function faultIn(found: unknown): Error | undefined {
   if (found === undefined || found === null || found instanceof Error) return found ?? undefined;
   if (typeof found === 'string') return new Error(found);
   promiseOf(found)?.catch(() => undefined);
-  return new Error('checkServerIdentity has returned neither undefined nor an Error, or not at once');
+  return new Error('checkServerIdentity must return undefined or an Error, and not a promise');
 }
 
 /** Wraps the check, since Node calls it where nobody would handle an error. */
