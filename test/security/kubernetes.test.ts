@@ -191,7 +191,7 @@ describe('keys from an address', () => {
         ends: (socket) =>
           void socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'),
       },
-      /jwks: another protocol/,
+      /jwks: the server switched to another protocol/,
     ],
   ])('that answers with %s admits no client', async (_, bad, reason) => {
     answer = bad;
