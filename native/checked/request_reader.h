@@ -17,7 +17,7 @@
 
 namespace rdma_rpc::checked {
 
-/// What a queue posts to, beside its limits.
+/// The objects that requests may refer to.
 struct Resources {
   std::shared_ptr<Regions> regions;
   std::shared_ptr<AddressHandles> handles;

@@ -332,7 +332,11 @@ describe('defaults of a client', () => {
       /behave: hedging/,
     ],
     ['both ways at once', { behave: { hedging, retry: quick } }, /behave: give either retry or hedging/],
-    ['no truth value', { echo: { idempotent: 1 } }, /idempotent of echo is true or false/],
+    [
+      'a value that is not true or false',
+      { echo: { idempotent: 1 } },
+      /idempotent of echo must be true or false/,
+    ],
   ])('%s: refused when the client is made', (_, defaults, text) => {
     expect(() => createClient(definition, bed.channel(['a:1']), defaults as never)).toThrow(text);
     expect(() => createClient(definition, bed.channel(['a:1']), defaults as never)).toThrow(TypeError);

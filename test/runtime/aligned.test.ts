@@ -210,7 +210,7 @@ describe.each(pairWays.filter((way) => way !== 'loopback'))('over %s', (way) => 
     test('other values of the option are refused', async () => {
       using lease = allocBuffer(1000, pair.channel);
       const options = { into: lease, intoOverflow: 'copy' as 'lease' };
-      await expect(client().echo({}, options)).rejects.toThrow("intoOverflow is 'error' or 'lease'");
+      await expect(client().echo({}, options)).rejects.toThrow("intoOverflow must be 'error' or 'lease'");
     });
   });
 });

@@ -87,7 +87,7 @@ describe.each(pairWays)('%s', (way) => {
 
   test('the error names the interceptor and the state of the request', async () => {
     expect(await call('unary', hang, { timeoutMs: 1 })).toMatchObject({
-      rawMessage: 'test.stream.Streams/Unary: the deadline passed (an interceptor has not come back)',
+      rawMessage: 'test.stream.Streams/Unary: the deadline passed (an interceptor has not returned)',
       processed: 'no',
     });
     expect(runs).toBe(0);
@@ -98,7 +98,7 @@ describe.each(pairWays)('%s', (way) => {
       return never;
     };
     expect(await call('unary', leave, { signal: leaving.signal })).toMatchObject({
-      rawMessage: 'test.stream.Streams/Unary: cancelled by the caller (an interceptor has not come back)',
+      rawMessage: 'test.stream.Streams/Unary: cancelled by the caller (an interceptor has not returned)',
       processed: 'yes',
     });
   });

@@ -68,18 +68,18 @@ describe('options of a call', () => {
   });
 
   const wrong: [string, unknown, RegExp][] = [
-    ['no object', 5, /options of a call: they are no object/],
-    ['null', null, /options of a call: they are no object/],
+    ['no object', 5, /the options of a call must be an object/],
+    ['null', null, /the options of a call must be an object/],
     [
       'a controller for a signal',
       { signal: new AbortController() },
-      /signal is no AbortSignal.*controller\.signal/,
+      /signal is not an AbortSignal.*controller\.signal/,
     ],
-    ['an object for a signal', { signal: { aborted: false } }, /signal is no AbortSignal/],
-    ['null for a signal', { signal: null }, /signal is no AbortSignal/],
-    ['a text for a signal', { signal: 'x' }, /signal is no AbortSignal/],
-    ['a number for onHeader', { onHeader: 5 }, /onHeader is no function/],
-    ['a text for onTrailer', { onTrailer: 'x' }, /onTrailer is no function/],
+    ['an object for a signal', { signal: { aborted: false } }, /signal is not an AbortSignal/],
+    ['null for a signal', { signal: null }, /signal is not an AbortSignal/],
+    ['a text for a signal', { signal: 'x' }, /signal is not an AbortSignal/],
+    ['a number for onHeader', { onHeader: 5 }, /onHeader is not a function/],
+    ['a text for onTrailer', { onTrailer: 'x' }, /onTrailer is not a function/],
     ['an object for a context', { context: {} }, /context is not the context of a handler/],
     ['null for a context', { context: null }, /context is not the context of a handler/],
   ];

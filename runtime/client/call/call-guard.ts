@@ -155,7 +155,7 @@ export class CallGuard implements Abortable {
   #grant(): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(
-      () => this.#reject?.(this.#error('an interceptor has not come back')),
+      () => this.#reject?.(this.#error('an interceptor has not returned')),
       interceptorGraceMs,
     );
   }
