@@ -51,7 +51,7 @@ export function addTopCommand(program: Command): void {
     });
 }
 
-/** What the devices have counted that the process uses. */
+/** Reads the counters of the devices that the process uses. */
 const devicesOf = ({ contexts }: ProcessCounters): Promise<readonly DeviceCounters[]> =>
   readDeviceCounters([...new Set(contexts.map(({ device }) => device))]);
 

@@ -17,7 +17,7 @@
 
 namespace rdma_rpc::checked {
 
-/// What requests of a source carry on the fabric, beside their sequence number.
+/// Returns the bits of `wr_id` that name a source; the others are the sequence number of its request.
 constexpr std::uint64_t source_bits(std::uint32_t source) { return std::uint64_t{source} << 32; }
 
 class CompletionQueue {

@@ -18,7 +18,7 @@ struct Request {
   fabric::Opcode opcode = fabric::Opcode::send;
 };
 
-/// What a request keeps until it has completed.
+/// An object that a request keeps alive until it has completed.
 using Kept = std::shared_ptr<const void>;
 
 /// A queue as its completion queue sees it.

@@ -125,7 +125,7 @@ Refusal RequestReader::entries(std::span<const double> row, std::uint32_t index,
   return why_wrong(wr, bytes, index);
 }
 
-/// What only some operations have.
+/// Reads the fields that only some operations have.
 Refusal RequestReader::rest(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr) {
   if (is_atomic(wr.opcode)) {
     fabric::SendWr::Atomic atomic{};

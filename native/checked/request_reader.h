@@ -37,12 +37,12 @@ class RequestReader {
 
   std::span<const fabric::SendWr> sends() const { return sends_; }
   std::span<const fabric::RecvWr> receives() const { return receives_; }
-  /// What request `index` keeps; one after the other, from 0.
+  /// Returns the objects that request `index` keeps alive.
   std::span<const Kept> kept(std::size_t index) const {
     const std::size_t first = index == 0 ? 0 : ends_[index - 1];
     return std::span(kept_).subspan(first, ends_[index] - first);
   }
-  /// Lets go of what the batch keeps.
+  /// Releases the objects that the batch keeps alive.
   void end() { kept_.clear(); }
 
  private:

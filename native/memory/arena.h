@@ -30,7 +30,7 @@ inline constexpr BlockId kNoBlock = 0;
 using OwnerId = std::uint32_t;
 inline constexpr OwnerId kNobody = 0;
 
-/// What a block is used for, in the order of a call's steps. Blocks of earlier steps are released when later
+/// The use of a block, in the order of a call's steps. Blocks of earlier steps are released when later
 /// steps complete, so earlier steps must leave room for later ones. Otherwise calls would wait for each
 /// other's memory for ever, especially when client and server share an arena.
 enum class Use : std::uint8_t {

@@ -326,8 +326,8 @@ export function commonVersion(peer: Pick<Hello, 'version' | 'versionMax'>): numb
 }
 
 /**
- * What a hello or welcome is when its sender speaks no wire version of this side; undefined for all other
- * values. Comes before checkFrame(): other versions may have other fields.
+ * Returns an error text for a hello or welcome whose sender supports no wire version of this side, and
+ * undefined for all other values. Call it before checkFrame(), since other versions may have other fields.
  */
 export function otherVersion(value: unknown): string | undefined {
   const { type } = Object(value) as { type?: unknown };

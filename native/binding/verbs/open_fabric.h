@@ -28,7 +28,7 @@ class OpenFabric {
   static std::shared_ptr<OpenFabric> open(const OpenOptions& options, std::string* error);
   ~OpenFabric();
 
-  /// The device. What holds it keeps all of this object.
+  /// The device. A reference to it keeps the whole OpenFabric alive.
   static std::shared_ptr<fabric::Device> device(const std::shared_ptr<OpenFabric>& open) {
     return {open, open->device_.get()};
   }

@@ -1,6 +1,5 @@
-// UC and UD: a request completes when its packets have left, and each of them then takes its chance. Part of
-// SimQueuePair; the fate of packets comes from the world's seed. What a NIC does with a packet that does not
-// fit is done here: it drops it, and nobody is told.
+// UC and UD: a request completes when its packets have left. The world's seed then decides whether each of
+// them arrives. Like a NIC, this drops packets that do not fit, without an error. Part of SimQueuePair.
 #include <algorithm>
 #include <cstring>
 

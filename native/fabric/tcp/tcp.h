@@ -30,7 +30,7 @@
 
 namespace rdma_rpc::fabric {
 
-/// What is known about one direction of a connection's path.
+/// The known state of one direction of a connection's path.
 struct PathState {
   /// How often the same bytes have been resent, or the peer has been asked whether it takes more, without an
   /// answer of the peer's kernel.
