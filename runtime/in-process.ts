@@ -62,9 +62,7 @@ export function inProcessChannel(
     ),
   ]);
   if (typeof register !== 'function')
-    throw new TypeError(
-      'createInProcessChannel: takes a function, which adds services to the server that it gets',
-    );
+    throw new TypeError('createInProcessChannel: give a function that adds services to the server');
   const server = new ServerWithoutAddress(subset(options, serverRules), [fabric]);
   register(server);
   const address = 'in-process';

@@ -220,7 +220,7 @@ const text: Check = (value) =>
   typeof value === 'string' && Buffer.byteLength(value) <= controlTextBytes
     ? undefined
     : `not a text of at most ${controlTextBytes} bytes`;
-const flag: Check = (value) => (typeof value === 'boolean' ? undefined : 'neither true nor false');
+const flag: Check = (value) => (typeof value === 'boolean' ? undefined : 'must be true or false');
 const blob: Check = (value) =>
   value instanceof Uint8Array && value.byteLength > 0 && value.byteLength <= fabricAddressBytes
     ? undefined

@@ -86,7 +86,7 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
     case 'texts':
       return listOf(where, value, { kind: 'text', default: '', maxBytes: rule.maxBytes });
     case 'boolean':
-      if (typeof value !== 'boolean') throw new TypeError(`${where}: neither true nor false`);
+      if (typeof value !== 'boolean') throw new TypeError(`${where}: must be true or false`);
       return value;
     case 'pem':
       if (typeof value !== 'string' && !(value instanceof Uint8Array))

@@ -65,7 +65,7 @@ const proto2: Rule[] = [
   [
     'a default of -0 for an unsigned integer',
     'message A { optional uint32 a = 1 [default = -0]; }',
-    'the default of this field is a whole number from 0 to 4294967295',
+    'the default of this field must be a whole number from 0 to 4294967295',
   ],
   ['a default of -0 for a signed integer', 'message A { optional int32 a = 1 [default = -0]; }', undefined],
   [

@@ -125,7 +125,7 @@ describe('options', () => {
     [
       'a value that is not a function, for an in-process server',
       () => createInProcessChannel(createServer() as never),
-      /^createInProcessChannel: takes a function, which adds services/,
+      /^createInProcessChannel: give a function that adds services/,
     ],
     [
       'a default of an unknown method',
