@@ -211,8 +211,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * Returns the same for a request that has just arrived, by the clock of the turn: reading the clock costs
-   * as much as an interceptor.
+   * Returns the same for a request that has just arrived, at the time of the current turn
+   * (boundary/time/deadlines.ts), since reading the clock costs as much as an interceptor.
    */
   timeoutAtFirstMs(): number | undefined {
     return this.deadlineMs === 0 ? undefined : Math.max(0, this.deadlineMs - deadlines.now);

@@ -111,8 +111,8 @@ export class Unplaced {
   }
 
   /**
-   * Asks the worker with the fewest connections, including those that are offered to it. If that worker does not
-   * answer, asks all workers.
+   * Asks the worker with the fewest connections, including those that are offered to it. If that worker does
+   * not answer, asks all workers.
    */
   #askNext(one: Waiting): void {
     clearTimeout(one.timer);

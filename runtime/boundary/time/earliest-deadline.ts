@@ -10,8 +10,7 @@ const noTimer = -1;
 export interface DeadlinesOwner {
   /**
    * Ends all entries whose deadline is not after `deadlines.now`. There may be none, since the entry with the
-   * earliest deadline may have ended long ago. Returns the earliest remaining deadline, Infinity when there
-   * is none.
+   * earliest deadline may have ended long ago. Returns the earliest remaining deadline, or Infinity.
    */
   onDeadlines(): number;
 }
@@ -20,7 +19,7 @@ export class EarliestDeadline implements DeadlineOwner {
   readonly #owner: DeadlinesOwner;
   #timer = noTimer;
   #timerMs = Infinity;
-  /** Number of the turn in which the timer was set. */
+  /** Number of the turn (deadlines.ts) in which the timer was set. */
   #turn = 0;
 
   constructor(owner: DeadlinesOwner) {
