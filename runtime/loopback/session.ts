@@ -117,8 +117,8 @@ export class LoopbackSession {
   }
 
   /**
-   * Client: cancels a call. The server gets the cancel after earlier events. A call that must be confirmed ends
-   * with the server's confirmation, or with an answer that is on its way; if the server has not got its
+   * Client: cancels a call. The server gets the cancel after earlier events. A call that must be confirmed
+   * ends with the server's confirmation, or with an answer that is on its way; if the server has not got its
    * request, it ends at once, like every other call.
    */
   cancel(slot: number, reason: number): void {

@@ -2,7 +2,7 @@
  * Tells the addon what it must know about the JS runtime. Used once, when the addon is loaded (native.ts).
  */
 
-/** What a context must know of the JS runtime. */
+/** The facts about the JS runtime that a context needs. */
 export interface RuntimeNeeds {
   /**
    * What wakes the JS thread: its own event loop, or a separate waiting thread where libuv cannot be used.

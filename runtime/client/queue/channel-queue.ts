@@ -85,8 +85,8 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
 
   /** Sends a call of `waiting` that the current connection has not accepted. */
   enter(call: WaitingCall): void {
-    // Nothing was staged, so no flush would close the turn (deadlines.ts). It is not closed at once, since then
-    // each of many waiting calls would read the clock.
+    // Nothing was staged, so no flush would close the turn (deadlines.ts). It is not closed at once, since
+    // then each of many waiting calls would read the clock.
     closeTurnSoon();
     this.#admit(call, this.waiting, this.#startCall, this.waiting.why);
   }

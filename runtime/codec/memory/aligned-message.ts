@@ -26,7 +26,7 @@ export function alignedBytesMax(messageBytes: number): number {
   return messageBytes + Math.floor(messageBytes / 8) + 4096;
 }
 
-/** What an aligned message is read through: a Source. */
+/** The reader of an aligned message: a Source. */
 export interface SegmentReader {
   readonly bytes: Uint8Array;
   /** End of the visible segment. */

@@ -66,7 +66,7 @@ function namesOf(seen: SeenCertificate | undefined): string {
   return seen === undefined ? 'no names' : quoted(seen.subjectAltName || seen.subject || 'no names');
 }
 
-/** What Node has found in a certificate that has not the name of the server. */
+/** Describes the names in a certificate that does not have the name of the server. */
 function foundIn({ cert }: Error & { readonly cert?: unknown }): string {
   const seen = SeenCertificate.of(cert as PeerCertificate);
   if (seen === undefined) return '';
