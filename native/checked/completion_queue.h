@@ -1,6 +1,6 @@
 // A completion queue whose completions become records of JS. It knows the queues that complete on it, turns
-// the sequence number of a completion back into the number of its request, and releases what the request kept.
-// Made by Device; on the JS thread.
+// the sequence number of a completion back into the number of its request, and releases what the request
+// kept. Made by Device; on the JS thread.
 #pragma once
 
 #include <array>
@@ -37,8 +37,8 @@ class CompletionQueue {
 
   /// Writes completions into rows of `out` (records.h) and returns their number.
   std::size_t poll(std::span<double> out);
-  /// Lets connection attempts of its queue pairs go on, without giving out completions: those that come are
-  /// kept for the next poll(), up to a limit. Returns false at the limit, when nothing was done.
+  /// Makes progress with connection attempts of its queue pairs. Completions that arrive meanwhile are kept
+  /// for the next poll(), up to a limit. Returns false at the limit, when nothing was done.
   bool drive();
 
  private:

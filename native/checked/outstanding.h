@@ -1,6 +1,6 @@
-// The requests of one queue that have been posted and not completed: the number that their user gave them, and
-// what they keep (regions, address handles). A queue of the fabric knows a request by its sequence number.
-// Used by the queues of this folder, on the JS thread. No allocation after construction.
+// The requests of one queue that have been posted and not completed: the number that their user gave them,
+// and what they keep (regions, address handles). A queue of the fabric knows a request by its sequence
+// number. Used by the queues of this folder, on the JS thread. No allocation after construction.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Reads rows of JS into work requests and checks them against the device's limits and the memory that is
-// registered. One batch at a time: nothing of it may be posted when one row is wrong. Owned by a queue, on the
-// JS thread. Allocates nothing after the first batches.
+// registered. One batch at a time: nothing of it may be posted when one row is wrong. Owned by a queue, on
+// the JS thread. Allocates nothing after the first batches.
 #pragma once
 
 #include <cstdint>

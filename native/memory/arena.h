@@ -63,8 +63,8 @@ inline constexpr std::size_t kReservedShare = 16;
 /// Chunks that have been idle for long go back to the system except for this amount, the last used:
 /// occasional large calls then find warm pages.
 inline constexpr std::size_t kKeptIdleBytes = std::size_t{8} << 20;
-/// Amount that goes back at once. It is limited because each page takes time: 2 to 4 ms in total on a slow
-/// virtual machine.
+/// Maximum number of bytes that are returned to the system at a time, since each page takes time: 2 to 4 ms
+/// in total on a slow virtual machine.
 inline constexpr std::size_t kTrimBytes = std::size_t{32} << 20;
 
 struct ArenaOptions {

@@ -70,7 +70,7 @@ export interface FabricOffer {
   readonly name: string;
   /** host.ts */
   readonly host: string;
-  /** Of the fabric (fabrics.ts). Builds of before 0.1.0 do not say it. */
+  /** Version of the fabric (fabrics.ts). Builds before 0.1.0 do not send it. */
   readonly version?: number;
 }
 

@@ -41,7 +41,7 @@ interface AnyResponse {
    * For a stream: complete when its first message arrives. May be changed in place before it has been sent.
    */
   readonly header: Metadata;
-  /** For a stream: complete behind its last message. */
+  /** For a stream, the trailer is complete after the last message. */
   readonly trailer: Metadata;
 }
 

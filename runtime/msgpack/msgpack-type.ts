@@ -82,7 +82,7 @@ function decodeLifted(typeName: string, source: Source, at: number, end: number)
   if (bodyBytes > end - body) refuse('ends in the middle of a value');
   const parts = unpack(typeName, source, body, body + bodyBytes);
   if (!Array.isArray(parts) || parts.length !== 2 || !Array.isArray(parts[1]))
-    return refuse('no list of binaries');
+    return refuse('the list of its binary values is missing');
   let value: unknown = parts[0];
   let from = body + bodyBytes;
   for (const entry of parts[1] as unknown[]) {

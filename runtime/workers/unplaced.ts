@@ -31,7 +31,7 @@ interface Waiting {
 /** A worker that has been asked and has not answered. */
 interface Asked {
   readonly waiting: Set<Waiting>;
-  /** It has not answered for a while: others are asked before it. */
+  /** True when the worker has not answered for a while, so that others are asked first. */
   silent: boolean;
 }
 

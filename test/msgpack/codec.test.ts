@@ -227,7 +227,7 @@ describe('bytes of a hostile peer', () => {
     ['a time of one byte', bytesOf(0xd4, 0xff, 0), /extension 255 of 1 bytes/],
     ['a lifted head cut off', bytesOf(0xc1, 1, 0), /ends in the middle/],
     ['a lifted body cut off', bytesOf(0xc1, 200, 0, 0, 0, 1), /ends in the middle/],
-    ['a lifted body without a list', lifted([1]), /no list of binaries/],
+    ['a lifted body without a list', lifted([1]), /the list of its binary values is missing/],
     ['a list of something else', lifted([{ a: null }, [1]]), /a binary that does not exist/],
     ['a binary that is longer', lifted([{ a: null }, [[['a'], 2]]], one), /a binary that does not exist/],
     ['a negative length', lifted([{ a: null }, [[['a'], -1]]], one), /a binary that does not exist/],

@@ -1,7 +1,7 @@
-// Memory that `rdma-rpc/verbs` has allocated, and the ArrayBuffers over it. The memory stays mapped as long as
-// a region or an ArrayBuffer uses it. An application may move the memory to another ArrayBuffer, which this
-// code does not know, by transfer() or structuredClone(); Node calls the finalizer when the last of these
-// buffers is collected. One list per JS thread, used by VerbsHost on that thread.
+// Memory that `rdma-rpc/verbs` has allocated, and the ArrayBuffers over it. The memory stays mapped as long
+// as a region or an ArrayBuffer uses it. An application may move the memory to another ArrayBuffer, which
+// this code does not know, by transfer() or structuredClone(); Node calls the finalizer when the last of
+// these buffers is collected. One list per JS thread, used by VerbsHost on that thread.
 //
 // When a thread ends, Node runs all finalizers, even if a transferred buffer is in use on another thread, and
 // first detaches the buffer that it knows. So each buffer has sentinels, whose finalizers check the buffer

@@ -210,7 +210,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     return false;
   };
 
-  /** Opens it on the connection whose turn it is, or on another one that has a free slot. */
+  /** Opens a stream on the current connection, or on another one that has a free slot. */
   readonly #openStream = (entry: WaitingStream): boolean => {
     const streams = this.openStreams;
     if (streams === undefined) return false;

@@ -160,7 +160,7 @@ export class AlignedMessage {
     this.#place = alignedOffset(this.#place + length);
   }
 
-  /** Shows the source memory that begins where position 0 would lie if this segment were the only one. */
+  /** Sets the source's memory so that positions of the whole message are also positions in this segment. */
   #show(source: SegmentReader): void {
     const last = this.#segment + 1 === this.#count;
     const { length } = this.#memory;

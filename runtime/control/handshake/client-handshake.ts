@@ -265,8 +265,8 @@ function checkAgreed(side: LocalSide, { limits: { inflightMax, streamsMax = 0 } 
 }
 
 /**
- * Returns the side completed by what the connection shows: the address of this end, and the address for
- * fabrics that dial.
+ * Returns the side with the addresses that the connection shows: the address of this end, and the address
+ * for fabrics that dial.
  */
 function sideOf(side: LocalSide, duplex: Duplex): LocalSide {
   const address = ownAddress(duplex);

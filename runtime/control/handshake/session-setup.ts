@@ -73,7 +73,7 @@ export interface LocalSide {
   readonly onStep?: OnStep;
 }
 
-/** Returns what a session of this side on a fabric is opened on. */
+/** Returns the fabric and the device on which a session of this side is opened. */
 export function choiceOf({ verbs, address }: LocalSide, fabric: FabricName): FabricChoice {
   if (!fabrics[fabric].hasDevice) return { fabric };
   // The address also selects the GID of a named device, unless the GID is named as well.

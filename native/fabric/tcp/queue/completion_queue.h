@@ -4,8 +4,8 @@
 //
 // fd() is an epoll descriptor that watches an inner one, which holds the sockets. acknowledge() takes the
 // events out of the inner one. Only after some polls without a sleep does fd() stop watching it, so that fd()
-// is quiet while no thread sleeps, whatever the sockets do. A thread that sleeps between two responses therefore
-// pays for no change of the epoll set.
+// is quiet while no thread sleeps, whatever the sockets do. A thread that sleeps between two responses
+// therefore pays for no change of the epoll set.
 #pragma once
 
 #include <cstdint>
