@@ -12,8 +12,8 @@ export interface FabricRow {
    */
   readonly version: number;
   /**
-   * What both sides of a session must share: a process; a host, for processes that can open each other's
-   * memory through /proc; a kernel, for containers and other users; or only a network.
+   * The environment that both sides of a session must share: a process; a host, for processes that can open
+   * each other's memory through /proc; a kernel, for containers and other users; or only a network.
    */
   readonly reach: 'process' | 'host' | 'kernel' | 'network';
   /**

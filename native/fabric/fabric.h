@@ -200,7 +200,7 @@ class QueuePair {
   std::uint32_t qp_num_ = 0;
 };
 
-/// What a device reports apart from completions, as `struct ibv_async_event`.
+/// A device's report apart from completions, like `struct ibv_async_event`.
 struct AsyncEvent {
   enum class Kind : std::uint8_t {
     sq_drained,         ///< the queue pair is in SQD and has no request under way

@@ -26,8 +26,8 @@ export interface ContextOptions extends Omit<NativeOptions, 'fabric' | 'verbs' |
 }
 
 /**
- * What a context is opened on. Users with the same choice share one context. `verbs` is only for fabrics with
- * devices.
+ * The fabric and the device on which a context is opened. Users with the same choice share one context.
+ * `verbs` is only for fabrics with devices.
  */
 export interface FabricChoice {
   readonly fabric: FabricName;

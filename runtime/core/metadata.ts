@@ -161,7 +161,7 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
     return json;
   }
 
-  /** What console.log shows, also for the trailer of an error. */
+  /** Returns the text for console.log, also for the trailer of an error. */
   [inspect.custom](): object {
     return { ...this.toJSON() };
   }

@@ -5,12 +5,12 @@
 /** The facts about the JS runtime that a context needs. */
 export interface RuntimeNeeds {
   /**
-   * What wakes the JS thread: its own event loop, or a separate waiting thread where libuv cannot be used.
+   * Wakes the JS thread: its own event loop, or a separate waiting thread where libuv cannot be used.
    * Default `libuv`.
    */
   loop?: 'libuv' | 'thread';
   /**
-   * What reports that a block's ArrayBuffer was collected: the finalizer of its memory, or of the object.
+   * Reports that a block's ArrayBuffer was collected: the finalizer of its memory, or of the object.
    * Default `memory`.
    */
   collected?: 'memory' | 'object';
