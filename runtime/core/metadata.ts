@@ -62,7 +62,7 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
     if (init === undefined) return;
     // The error does not show the value: a single token passed here would appear in it.
     if (typeof init !== 'object' || init === null)
-      throw new TypeError('metadata is an object of names and values, or a list of such pairs');
+      throw new TypeError('metadata must be an object of names and values, or a list of such pairs');
     if (isPlain(init) && new.target === Metadata) {
       // They were checked when they were added.
       if (init.#keys.length === 0) return;

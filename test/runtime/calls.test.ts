@@ -327,7 +327,7 @@ describe.each(ways)('%s', (way) => {
     const lease = allocBuffer(300_000, world!.channel);
     const first = client.fetch({ number: 200_000 }, { into: lease });
     await expect(client.fetch({ number: 200_001 }, { into: lease })).rejects.toThrow(
-      /into: another call brings its response to this lease: give each its own/,
+      /into: another call already writes its response to this lease: give each call a lease of its own/,
     );
     expect((await first).payload.every((byte) => byte === (200_000 & 0xff))).toBe(true);
     expect((await client.fetch({ number: 200_001 }, { into: lease })).payload).toHaveLength(200_001);

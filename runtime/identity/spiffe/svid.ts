@@ -66,7 +66,7 @@ function federated(
     // The authorities of our own domain come with the identity.
     if (domain === own) continue;
     try {
-      if (domain === undefined) throw new Error('that is the id of no trust domain');
+      if (domain === undefined) throw new Error('its name is not the id of a trust domain');
       const pems = certificates(bundle);
       if (pems.length === 0) throw new Error('it contains no authority');
       domains.set(domain, pems);
