@@ -76,7 +76,7 @@ export function traceIn(bytes: Uint8Array): Trace {
   } catch {
     throw new Error(`${none}: its description is not JSON`);
   }
-  if (!isAbout(about)) throw new Error(`${none}: its description has another form`);
+  if (!isAbout(about)) throw new Error(`${none}: its description is not that of a trace`);
   const rows: Uint8Array[] = [];
   let at = rowsAt;
   for (const context of about.contexts as readonly TraceContext[]) {
