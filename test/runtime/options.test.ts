@@ -161,7 +161,7 @@ describe('options', () => {
   });
 
   test('a value that is not a channel is refused', () => {
-    expect(() => createClient(EchoDefinition, {} as never)).toThrow(/takes a channel, of createChannel()/);
+    expect(() => createClient(EchoDefinition, {} as never)).toThrow(/give a channel that createChannel()/);
   });
 });
 

@@ -180,9 +180,9 @@ describe('unusable input is refused at once, and the error contains no key:', ()
     [{ psk: { '': key } }, /a name has 1 to 128 bytes/],
     [{ psk: { ['é'.repeat(65)]: key } }, /a name has 1 to 128 bytes/],
     [{ psk: { 'a\nb': key } }, /no control characters/],
-    [{ psk: { a: key }, ca: authority.ca }, /psk goes without ca/],
-    [{ psk: { a: key }, cert, key: certKey }, /psk goes without cert/],
-    [{ psk: { a: key }, rejectUnauthorized: false }, /psk goes without rejectUnauthorized/],
+    [{ psk: { a: key }, ca: authority.ca }, /psk cannot be combined with ca/],
+    [{ psk: { a: key }, cert, key: certKey }, /psk cannot be combined with cert/],
+    [{ psk: { a: key }, rejectUnauthorized: false }, /psk cannot be combined with rejectUnauthorized/],
   ])('%#', (tls, reason) => {
     const given = (tls as { psk: object }).psk;
     // A key given bare is one secret: its bytes one by one are numbers such as the 8 of "Uint8Array".

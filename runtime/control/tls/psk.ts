@@ -50,7 +50,9 @@ function keysOf(given: PskKeys): Keys {
 export function checkPskAlone(options: object): void {
   for (const [name, value] of Object.entries(options)) {
     if (name === 'psk' || value === undefined || value === '') continue;
-    throw new TypeError(`psk goes without ${name}: each side proves that it has the key, and no certificate`);
+    throw new TypeError(
+      `psk cannot be combined with ${name}: the sides prove that they have the key, and use no certificates`,
+    );
   }
 }
 

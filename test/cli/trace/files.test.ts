@@ -146,7 +146,7 @@ describe('invalid files', () => {
     ['too many contexts', { contexts: Array.from({ length: 2000 }, () => about(0).contexts[0]) }],
   ])('a file with %s is reported', (_, given) => {
     expect(() => traceIn(file(call, given))).toThrow(
-      /^is not a trace of rdma-rpc: its description has another form/,
+      /^is not a trace of rdma-rpc: its description is not that of a trace/,
     );
   });
   test('a file with more rows than exist is reported', () => {
