@@ -289,7 +289,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#asked?.lease?.over();
   }
 
-  /** A handler inside interceptors begins and ends; the interceptors need not wait for it. */
+  /** Called when a handler inside interceptors begins. Interceptors need not wait for the handler. */
   enter(): void {
     this.#asked?.lease?.enter(this.method);
   }
