@@ -131,7 +131,7 @@ function checkedChoices(where: string, values: readonly string[], default_: stri
   if (wrong !== undefined || list.length === 0 || new Set(list).size !== list.length) {
     const what = wrong === undefined ? JSON.stringify(value) : String(wrong);
     throw new RangeError(
-      `${where}: ${what} is neither one of ${[default_, ...values].join(', ')} nor a list of different ones`,
+      `${where}: ${what} is neither one of ${[default_, ...values].join(', ')} nor a list of these without repetition`,
     );
   }
   return value;

@@ -198,8 +198,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * Sends these instead of the header and trailer that the handler has filled, with which they are mostly
-   * identical.
+   * Sends this header and trailer instead of those that the handler has filled. Mostly they are the same
+   * objects.
    */
   answerWith(header: Metadata, trailer: Metadata): void {
     this.#more.header = header;
@@ -211,7 +211,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * Returns the same for a request that has just arrived, at the time of the current turn
+   * Like timeoutMs(), for a request that has just arrived. It uses the time of the current turn
    * (boundary/time/deadlines.ts), since reading the clock costs as much as an interceptor.
    */
   timeoutAtFirstMs(): number | undefined {

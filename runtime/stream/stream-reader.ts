@@ -63,7 +63,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   readonly #endsWithLast: boolean;
   /** Received parts that are not open yet, by sequence number. */
   readonly #parts: (ReceivedPart | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
-  /** Announced parts, which arrive when they are wanted, by sequence number. */
+  /** By sequence number: parts that the peer has announced. It sends each only when asked for it. */
   readonly #announced: (number | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
   /** Sequence number of the next part to open. */
   #next = 0;
