@@ -50,7 +50,7 @@ export function createInProcessChannel(
   return inProcessChannel(register, options, nativeIfLoads() === undefined ? 'loopback' : 'sim');
 }
 
-/** The same on a fabric that the caller names: tests run on both. */
+/** Like createInProcessChannel(), but the caller names the fabric. Tests run on both. */
 export function inProcessChannel(
   register: (server: InProcessServer) => void,
   options: InProcessOptions,

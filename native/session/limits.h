@@ -131,13 +131,13 @@ inline constexpr std::uint64_t kUnreadStreamNs = 30'000'000'000;
 /// is blocked or stopped for a shorter time counts only as slow.
 inline constexpr std::uint64_t kReplyBufferWaitNs = 120'000'000'000;
 
-/// READs and WRITEs that all sessions post in one turn of the loop, ...
+/// Largest number of bytes of READs and WRITEs that all sessions post in one turn of the loop.
 inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
-/// ... and where posting means a copy by this thread: some 400 us, by arithmetic, ...
+/// The same where this thread copies what it posts. By calculation that takes some 400 us.
 inline constexpr std::uint32_t kCopiedBytesPerTurn = 4 * 1024 * 1024;
-/// ... or, by arithmetic, 7 us while there are small calls ...
+/// The same while there are small calls. By calculation that takes 7 us.
 inline constexpr std::uint32_t kSliceBytes = 64 * 1024;
-/// ... and for so long after one.
+/// For this time after a small call, kSliceBytes still applies.
 inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
 
 /// Increment by which the staging memory of a session grows.

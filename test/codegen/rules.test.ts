@@ -184,5 +184,5 @@ test('a closed enum of another file is an error in proto3', async () => {
     'a.proto': 'syntax = "proto3";\nimport "b.proto";\nmessage A { repeated E e = 1; }',
     'b.proto': 'syntax = "proto2";\nenum E { X = 1; }',
   });
-  expect(found).toEqual(['a.proto:3:24: error: E is a closed enum, which proto3 has not | e']);
+  expect(found).toEqual(['a.proto:3:24: error: E is a closed enum, which proto3 does not have | e']);
 });

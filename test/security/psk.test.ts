@@ -166,7 +166,7 @@ describe('unusable input is refused at once, and the error contains no key:', ()
   const short = 'c0ffee00c0ffee';
   test.each<[object, RegExp]>([
     [{ psk: {} }, /psk: there is no key in it/],
-    [{ psk: { a: short } }, /the key of "a" is no 16 to 256 random bytes, nor a text with them in hex/],
+    [{ psk: { a: short } }, /the key of "a" must be 16 to 256 random bytes, or a string with them in hex/],
     [{ psk: { a: 'a password that people know' } }, /the key of "a" is no 16/],
     [{ psk: { a: 1234567 } }, /the key of "a" is no 16/],
     [{ psk: { a: randomBytes(15) } }, /the key of "a" is no 16 to 256/],

@@ -13,9 +13,9 @@
 namespace rdma_rpc::binding {
 
 struct OpenOptions {
-  std::string fabric;  ///< sim, shm, tcp or verbs
-  // sim: its world. Chances of each packet of UC and UD in a million.
-  std::uint64_t seed = 1;
+  std::string fabric;      ///< sim, shm, tcp or verbs
+  std::uint64_t seed = 1;  ///< sim: the seed of its world
+  /// sim: how many of a million packets of UC and UD are lost, and how many arrive twice.
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0;
   std::string host;  ///< tcp: where to accept connections
   fabric::VerbsOptions verbs;

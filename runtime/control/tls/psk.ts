@@ -28,7 +28,7 @@ function keyOf(name: string, given: unknown): Uint8Array {
   const key = isHex ? Buffer.from(given, 'hex') : given;
   if (!(key instanceof Uint8Array) || key.byteLength < bytesMin || key.byteLength > bytesMax) {
     throw new TypeError(
-      `psk: the key of ${JSON.stringify(name)} is no ${bytesMin} to ${bytesMax} random bytes, nor a text with them in hex (openssl rand -hex 32)`,
+      `psk: the key of ${JSON.stringify(name)} must be ${bytesMin} to ${bytesMax} random bytes, or a string with them in hex (openssl rand -hex 32)`,
     );
   }
   return key;
