@@ -40,9 +40,10 @@ inline constexpr std::uint32_t kCertainCancels = 5;
 /// Up to this number of sessions, each session of a context has its own receives, since a shared receive
 /// queue and its completion queue take some megabytes, too.
 inline constexpr std::uint32_t kSharedFrom = 2;
-/// Credits beyond the guaranteed ones for all sessions of a context together, and ...
+/// Credits beyond the guaranteed ones, for all sessions of a context together.
 inline constexpr std::uint32_t kSharedBeyond = 1024;
-/// ... for one session: at most this number of times what is then left.
+/// A session gets at most so many of them that what is left for the others is one part in this number of its
+/// own credits.
 inline constexpr std::uint32_t kCreditShare = 3;
 /// A session whose peer uses all of its credits in this time gets more, and one whose peer uses less than
 /// half of them gets fewer. Longer than round trips, since a peer can use its credits once per round trip.
@@ -95,8 +96,8 @@ inline constexpr std::uint32_t kChunkBytes = 512 * 1024;
 /// with others, its data would leave the cache before it is answered (docs/internals/decisions/fairness.md).
 inline constexpr std::int64_t kQuantumBytes = 4 * kChunkBytes;
 /// Limit of posted WRITEs of a session that have not completed, which is what delays a frame that is posted
-/// now. At least two WRITEs, so that the wire does not wait for the next post. 100 Gb/s transfer it in 20 us,
-/// by arithmetic.
+/// now. At least two WRITEs, so that the wire does not wait for the next post. By calculation, 100 Gb/s
+/// transfer it in 20 us.
 inline constexpr std::uint32_t kWriteAheadBytes = 256 * 1024;
 inline constexpr std::uint32_t kWriteChunkBytes = kWriteAheadBytes / 2;
 /// A completion is requested after this number of bytes of WRITEs.
