@@ -44,8 +44,8 @@ export interface LocalSide {
    */
   readonly address?: string;
   /**
-   * The address to which a client's sideband connection leads; tcp and shared memory by descriptors dial it,
-   * too.
+   * The address to which a client has made its sideband connection. tcp and shm-fd make a second connection
+   * to the same address.
    */
   readonly through?: Through;
   /** The client's credentials in wire form; requested when the connection is open. */

@@ -160,7 +160,7 @@ function explained(error: Error & { code?: string }, options: Checked<ChannelTls
   if (plainCodes.has(code)) {
     return new RpcError(
       Status.UNAUTHENTICATED,
-      'the server does not speak TLS at this address: give its option tls, or none to this channel',
+      'the server does not speak TLS at this address: give the server the option tls, or leave it out of this channel',
       { processed: 'no', cause: error },
     );
   }
