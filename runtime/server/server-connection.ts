@@ -89,7 +89,7 @@ export class ServerConnection {
     return true;
   }
 
-  /** True after the first request, which counts as the `ready` that may still be on its way. */
+  /** True after the first request. It proves the same as the frame `ready`, which may arrive later. */
   get used(): boolean {
     return this.session.requests > 0;
   }
