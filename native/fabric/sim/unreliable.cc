@@ -102,8 +102,8 @@ void SimQueuePair::take_datagram(const SimMessage& message) {
   complete_message(message, bytes);
 }
 
-/// A packet of a UC message. One that does not continue where the last one ended ends the message, unless it
-/// is the first of another.
+/// Takes a packet of a UC message. When the packet does not continue where the last one ended, the message
+/// under way is dropped; the packet only counts if it is the first of another message.
 void SimQueuePair::take_part(const SimPacket& packet) {
   if (peer_ == nullptr || peer_->qp_num_ != packet.message->source_qp) return;
   if (packet.is_first()) assembly_ = {packet.message, 0};
