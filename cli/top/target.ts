@@ -78,7 +78,7 @@ function listenerAt(target: string): number {
   const found = processesWithCounters().find((pid) => holds(pid, inodes));
   if (found !== undefined) return found;
   throw new Error(
-    `no process of this user on this machine listens at ${target} with rdma-rpc; run the command on the machine of the process`,
+    `no process of this user, on this machine, listens at ${target} with rdma-rpc; run the command on the machine of the process`,
   );
 }
 

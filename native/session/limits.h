@@ -42,8 +42,7 @@ inline constexpr std::uint32_t kCertainCancels = 5;
 inline constexpr std::uint32_t kSharedFrom = 2;
 /// Credits beyond the guaranteed ones, for all sessions of a context together.
 inline constexpr std::uint32_t kSharedBeyond = 1024;
-/// A session gets at most so many of them that what is left for the others is one part in this number of its
-/// own credits.
+/// A session gets at most this number of times as many of them as then remain for others.
 inline constexpr std::uint32_t kCreditShare = 3;
 /// A session whose peer uses all of its credits in this time gets more, and one whose peer uses less than
 /// half of them gets fewer. Longer than round trips, since a peer can use its credits once per round trip.

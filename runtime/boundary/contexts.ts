@@ -36,7 +36,10 @@ export interface FabricChoice {
 
 interface Entry {
   readonly key: string;
-  /** The choice without its address; for a session's own context, a unique key. */
+  /**
+   * The key without the address, so that contexts which differ only in their address have the same family.
+   * Unique for a session's own context.
+   */
   readonly family: string;
   /** The context belongs to one session and is not shared. */
   readonly own: boolean;

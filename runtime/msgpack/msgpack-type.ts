@@ -88,7 +88,7 @@ function decodeLifted(typeName: string, source: Source, at: number, end: number)
   for (const entry of parts[1] as unknown[]) {
     const [path, length] = Array.isArray(entry) && entry.length === 2 ? (entry as unknown[]) : [];
     if (!Number.isInteger(length) || (length as number) < 0 || (length as number) > end - from)
-      return refuse('a binary that does not exist');
+      return refuse('the list of its binary values is wrong');
     const stop = from + (length as number);
     value = putBack(typeName, value, path, source.value(from, stop));
     from = stop;

@@ -8,7 +8,7 @@ import { Link } from '../control/link.ts';
 import { Status } from '../core/errors/status.ts';
 import { workerAnswerMs, workerWaiting, workerWaitMs } from './limits.ts';
 
-/** The used part of a worker. */
+/** What this file uses of a worker. */
 export interface Place {
   /** Whether it takes connections. */
   readonly up: boolean;

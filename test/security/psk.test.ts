@@ -167,11 +167,11 @@ describe('unusable input is refused at once, and the error contains no key:', ()
   test.each<[object, RegExp]>([
     [{ psk: {} }, /psk: there is no key in it/],
     [{ psk: { a: short } }, /the key of "a" must be 16 to 256 random bytes, or a string with them in hex/],
-    [{ psk: { a: 'a password that people know' } }, /the key of "a" is no 16/],
-    [{ psk: { a: 1234567 } }, /the key of "a" is no 16/],
-    [{ psk: { a: randomBytes(15) } }, /the key of "a" is no 16 to 256/],
-    [{ psk: { a: randomBytes(257) } }, /the key of "a" is no 16 to 256/],
-    [{ psk: { a: randomBytes(257).toString('hex') } }, /the key of "a" is no 16 to 256/],
+    [{ psk: { a: 'a password that people know' } }, /the key of "a" must be 16/],
+    [{ psk: { a: 1234567 } }, /the key of "a" must be 16/],
+    [{ psk: { a: randomBytes(15) } }, /the key of "a" must be 16 to 256/],
+    [{ psk: { a: randomBytes(257) } }, /the key of "a" must be 16 to 256/],
+    [{ psk: { a: randomBytes(257).toString('hex') } }, /the key of "a" must be 16 to 256/],
     [
       { psk: [key] },
       /psk: takes an object with names, such as { name: … }, or a function, and this is Array/,
@@ -215,7 +215,7 @@ describe('unusable input is refused at once, and the error contains no key:', ()
     ['', /there is no key in it/],
     ['fleet', /line 1 is not NAME:HEX/],
     [`# ours\n\nfleet:${key}\nother ${key}`, /line 4 is not NAME:HEX/],
-    ['fleet:c0ffee', /the key of "fleet" is no 16/],
+    ['fleet:c0ffee', /the key of "fleet" must be 16/],
     [`fleet:${key}\nfleet:${key}`, /line 2 has a second key of "fleet"/],
   ])('a file %j', (text, reason) => {
     expect(() => readPsk(text)).toThrow(reason);

@@ -187,7 +187,7 @@ describe('an agent that', () => {
 });
 
 test.each([
-  [{ endpoint: 'http://a' }, /createWorkload: endpoint: http:\/\/a is none; it is unix:\/path or tcp/],
+  [{ endpoint: 'http://a' }, /createWorkload: endpoint: http:\/\/a is none; give unix:\/path or tcp/],
   [{}, /no endpoint is given, and SPIFFE_ENDPOINT_SOCKET is not set/],
   [{ socket: '/a' }, /there is no option socket/],
 ])('options that cannot be used: %j', (options, reason) => {

@@ -291,8 +291,8 @@ function sideOf(side: LocalSide, duplex: Duplex): LocalSide {
 }
 
 /**
- * Resolves with the credentials for this connection. Rejects, before anything is sent, when they must not be
- * sent over it.
+ * Resolves with the credentials for this connection. Rejects when credentials must not be sent over such a
+ * connection; nothing is sent then.
  */
 async function shown(side: LocalSide, link: Link): Promise<Uint8Array | undefined> {
   if (side.credentials === undefined) return undefined;
