@@ -43,8 +43,8 @@ export class EarliestDeadline implements DeadlineOwner {
   }
 
   /**
-   * Called when the wheel has moved a timer that was set in this turn. A deadline before the moved timer then
-   * needs a new one.
+   * Called when the wheel has made a timer later that was set in this turn. If a deadline is added that is
+   * earlier than this timer, it then needs a timer of its own.
    */
   onLongTurn(lagMs: number): void {
     if (this.#turn === deadlines.turn) this.#timerMs += lagMs;
