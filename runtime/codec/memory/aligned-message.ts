@@ -160,7 +160,7 @@ export class AlignedMessage {
     this.#place = alignedOffset(this.#place + length);
   }
 
-  /** Sets the source's memory so that positions in the complete message are also positions in this segment. */
+  /** Sets the source's memory so that positions in the complete message are valid in this segment, too. */
   #show(source: SegmentReader): void {
     const last = this.#segment + 1 === this.#count;
     const { length } = this.#memory;
