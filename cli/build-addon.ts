@@ -1,7 +1,7 @@
 /**
  * `rdma-rpc build-addon`: compiles the addon of the installed package, for systems on which its binaries do
- * not load. The result is in build/Release of the package, where runtime/native/native.ts looks first, and of
- * the package rdma-rpc, where that is another one.
+ * not load. The result is written to build/Release of the package, where runtime/native/native.ts looks
+ * first. If this command belongs to another package, the result is also written to build/Release of rdma-rpc.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { accessSync, constants, cpSync, existsSync, rmSync } from 'node:fs';

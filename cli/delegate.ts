@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 /**
- * `rdma-rpc`, the command of the published package rdma-rpc: the commands are in rdma-rpc-cli, which services
- * do not need. Runs that where it is installed, in the folder of the caller or beside this package. Elsewhere
- * npm fetches the same version for this one run. `npm pack` in a clone makes a package that has the commands
- * inside, and no such file.
+ * `rdma-rpc`, the command of the published package rdma-rpc. The commands are in rdma-rpc-cli, which services
+ * do not need. This runs that package where it is installed, in the folder of the caller or beside this
+ * package; elsewhere npm fetches the same version for this one run. A package that `npm pack` makes in a
+ * clone contains the commands, and not this file.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -13,14 +13,16 @@ import { pathToFileURL } from 'node:url';
 
 const cli = 'rdma-rpc-cli';
 
-/** The commands' own file, seen from these places; undefined where they are not installed. */
+/**
+ * Returns the file with the commands, as found from these places, or undefined where they are not installed.
+ */
 function commandsFrom(places: readonly string[]): string | undefined {
   for (const place of places) {
     try {
       const manifest = createRequire(place).resolve(`${cli}/package.json`);
       const { bin } = JSON.parse(readFileSync(manifest, 'utf8')) as { bin: Record<string, string> };
       return join(dirname(manifest), bin[cli]!);
-    } catch {} // not seen from there
+    } catch {} // It was not found from there.
   }
   return undefined;
 }
@@ -36,7 +38,7 @@ else {
       `To keep it: npm install --save-dev ${cli}@${version}`,
   );
   const run = ['exec', '--yes', `--package=${cli}@${version}`, '--', cli, ...process.argv.slice(2)];
-  // npm is a script on Windows, which only a shell starts.
+  // On Windows npm is a script, which only a shell can start.
   const done = spawnSync('npm', run, { stdio: 'inherit', shell: process.platform === 'win32' });
   process.exitCode = done.status ?? 1;
 }

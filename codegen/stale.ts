@@ -43,8 +43,8 @@ export function staleFiles(
     )
       return [];
     const otherTarget = stems.has(outputPath(source).replace(/\.ts$/, ''));
-    // Also when the source comes with this package or another one: another run has generated it beside the
-    // files that import it.
+    // A file whose source comes with this package or another one is current, too: another run has generated
+    // it beside the files that import it.
     const there = findImport(source, include, false) !== undefined || packageWith(source) !== undefined;
     return otherTarget || !(there || isCompilers(source)) ? [file] : [];
   });

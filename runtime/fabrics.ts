@@ -1,28 +1,29 @@
 /**
- * The fabrics, a row each: all that TypeScript has to know of how they differ. Nobody else in `runtime/` or
- * `cli/` asks for a fabric by its name, so a new one is a row here and a folder in `native/fabric`
- * (CONTRIBUTING has the list). Constants, read by boundary/ and control/ on every JS thread.
+ * The fabrics: a table with everything that TypeScript needs to know about their differences. No other code
+ * in `runtime/` or `cli/` checks for a fabric by its name, so a new fabric is an entry here and a folder in
+ * `native/fabric` (CONTRIBUTING has the list). Constants; boundary/ and control/ read them on every JS
+ * thread.
  */
 
 export interface FabricRow {
   /**
-   * What two queue pairs exchange below the frames of their sessions has this version
-   * (native/fabric/versions.h). Sides with different ones do not connect by this fabric.
+   * Version of the fabric's own protocol, below the frames of sessions (native/fabric/versions.h). Sides with
+   * different versions do not connect by this fabric.
    */
   readonly version: number;
   /**
-   * What the two sides of a session must share: one process; one host, as processes that may open each
-   * other's memory through /proc; one kernel, as containers and other users do; or nothing but a network.
+   * The environment that both sides of a session must share: a process; a host, for processes that can open
+   * each other's memory through /proc; a kernel, for containers and other users; or only a network.
    */
   readonly reach: 'process' | 'host' | 'kernel' | 'network';
   /**
-   * Where a client's queue pair connects to by itself: to the server's host:port, or to the path of its unix
-   * socket.
+   * The address to which a client's queue pair connects by itself: the server's host:port, or the path of its
+   * unix socket.
    */
   readonly dials: 'nothing' | 'hostPort' | 'path';
-  /** It is opened on an RDMA device, which the option `verbs` chooses. */
+  /** True when the fabric is opened on an RDMA device, which the option `verbs` chooses. */
   readonly hasDevice: boolean;
-  /** Native code carries it. */
+  /** True when native code implements the fabric. */
   readonly needsAddon: boolean;
   /**
    * The device of `openVerbsDevice` on which remote memory has its queue pair. Undefined for none: peers of
@@ -34,24 +35,21 @@ export interface FabricRow {
    * (limits.ts).
    */
   readonly slots: 'shared' | 'registered';
-  /**
-   * Each session has a context of its own: what is shown to one peer of a context is shown to all of its
-   * peers.
-   */
+  /** True when each session needs a context of its own, since all peers of a context see the same memory. */
   readonly isAlone: boolean;
   /**
-   * Its credits are granted out of receives that sessions share, where both sides know how
+   * True when its credits can come from receives that sessions share, if both sides support it
    * (docs/wire/calls.md, section 4).
    */
   readonly creditPool: boolean;
   /**
-   * Whether a server whose fabrics were not named opens it in listen(): in any case; where it has opened no
-   * other one; or only when a client comes, since a device that is open holds locked memory.
+   * When a server whose fabrics were not named opens the fabric: always in listen(), in listen() if no other
+   * fabric is open, or when a client connects, since an open device holds locked memory.
    */
   readonly opens: 'early' | 'instead' | 'late';
 }
 
-/** In the order of `auto`. */
+/** The fabrics in the order of `auto`. */
 export const fabrics = {
   shm: {
     version: 3,
@@ -101,7 +99,7 @@ export const fabrics = {
     creditPool: false,
     opens: 'instead',
   },
-  /** Between the two sides of createInProcessChannel(), which names it itself. */
+  /** Connects the two sides of createInProcessChannel(), which selects it. */
   sim: {
     version: 1,
     reach: 'process',
@@ -131,19 +129,21 @@ export const fabrics = {
 
 export type FabricName = keyof typeof fabrics;
 
-/** Those that can be asked for: all that reach beyond their process. */
+/** The fabrics that users can select: all that connect processes. */
 export type Fabric = Exclude<FabricName, 'sim' | 'loopback'>;
 
-/** The row of a fabric, whose values the compiler does not know beforehand. */
+/** Returns the entry of a fabric, for code that does not know the fabric at compile time. */
 export const fabricRow = (name: FabricName): FabricRow => fabrics[name];
 
-/** Whether listen() opens a fabric that nobody has named. `isFirst`: it has opened no other one. */
+/**
+ * Returns whether listen() opens a fabric that was not named; `isFirst` says that no other one is open yet.
+ */
 export function opensInListen(name: FabricName, isFirst: boolean): boolean {
   const { opens } = fabrics[name];
   return opens === 'early' || (opens === 'instead' && isFirst);
 }
 
-/** Those that can be chosen between two processes, in the order of `auto`. */
+/** The fabrics that can connect two processes, in the order of `auto`. */
 export const fabricNames = (Object.keys(fabrics) as FabricName[]).filter(
   (name): name is Fabric => fabricRow(name).reach !== 'process',
 );

@@ -50,7 +50,7 @@ export function createInProcessChannel(
   return inProcessChannel(register, options, nativeIfLoads() === undefined ? 'loopback' : 'sim');
 }
 
-/** The same on a fabric that the caller names: tests run on both. */
+/** Like createInProcessChannel(), but the caller names the fabric. Tests run on both. */
 export function inProcessChannel(
   register: (server: InProcessServer) => void,
   options: InProcessOptions,
@@ -62,9 +62,7 @@ export function inProcessChannel(
     ),
   ]);
   if (typeof register !== 'function')
-    throw new TypeError(
-      'createInProcessChannel: takes a function, which adds services to the server that it gets',
-    );
+    throw new TypeError('createInProcessChannel: give a function that adds services to the server');
   const server = new ServerWithoutAddress(subset(options, serverRules), [fabric]);
   register(server);
   const address = 'in-process';

@@ -1,7 +1,7 @@
 /**
- * Every limit and default of the runtime, each with its reason. Options that a user may set take their
- * default and range from here (core/options.ts checks them); native/session/limits.h is the same file for the
- * native layers.
+ * Every limit and default of the runtime, each with its reason. Options that users may set take their default
+ * and range from here (core/options.ts checks them). native/session/limits.h has the limits of the native
+ * layers.
  */
 
 const KiB = 1024;
@@ -9,180 +9,199 @@ const MiB = 1024 * KiB;
 const GiB = 1024 * MiB;
 
 /**
- * Calls in flight per session; the smaller of both sides' wishes. 256 hides a round trip at any rate that JS
- * can reach. The call slot has 12 bits on the wire.
+ * Calls in flight per session; the smaller value of both sides applies. 256 hide a round trip at any rate
+ * that JS can reach. A call slot has 12 bits on the wire.
  */
 export const inflight = { default: 256, min: 1, max: 4096 } as const;
 /**
- * Open streams per session; the smaller of both sides' wishes. More wait in the channel. Each may hold a
- * large message in memory, and takes `slotsPerStream` of the call slots that unary calls leave.
+ * Open streams per session; the smaller value of both sides applies. Further ones wait in the channel. Each
+ * may have a large message in memory, and takes `slotsPerStream` of the call slots that unary calls leave.
  */
 export const streams = { default: 64, min: 0, max: 512 } as const;
 /**
- * Call slots per stream: itself, one part in each direction that is always its own, and one more for larger
+ * Call slots per stream: one for the stream, one for a part in each direction, and one more for larger
  * windows.
  */
 export const slotsPerStream = 4;
 /** Call slots of a session: 12 bits of the call word name one (native/session/limits.h). */
 export const callSlots = 4096;
 /**
- * Calls that wait in a channel for a call slot, a send slot or the connection. Past it the caller is told,
- * rather than memory growing.
+ * Calls that wait in a channel for a call slot, a send slot or the connection. Further calls fail, so that
+ * memory does not grow without a limit.
  */
 export const queuedCalls = { default: 4096, min: 0, max: 1_000_000 } as const;
 /**
- * Parts of a stream on their way or unread, per direction. A part of small messages holds some 8 KiB of them:
- * eight hide a round trip at any rate that JS can reach.
+ * Parts of a stream in flight or unread, per direction. A part of small messages has some 8 KiB, and eight
+ * hide a round trip at any rate that JS can reach.
  */
 export const streamParts = 8;
 /**
- * Most bytes of a part that has several messages, or less where a slot holds less. Longer ones are
- * more that a reader who stops leaves unread.
+ * Maximum bytes of a part with several messages; less where a slot is smaller. With longer parts, more would
+ * be left unread when a reader stops.
  */
 export const streamPackedBytes = 8 * KiB;
 /**
- * Bytes of large messages of a stream on their way or unread, per direction; one message may always go. A
- * slow reader holds no more of the arena than this.
+ * Bytes of large messages of a stream in flight or unread, per direction; a single message may always be
+ * sent. A slow reader keeps no more of the arena in use.
  */
 export const streamBytes = 8 * MiB;
 /**
- * Parts of a stream that was given up: the server answers them when it learns of that. If it does not for so
- * long, they are given up one by one, and held until it does.
+ * For a cancelled stream: time for the server to answer its parts. Parts that are unanswered after it are
+ * cancelled one by one, and stay pending release until the server answers.
  */
 export const partLingerMs = 5_000;
 /**
- * Largest message accepted. Generous, since a 4 MiB limit is the first error that gRPC users meet; lengths on
- * the wire have 32 bits.
+ * Largest accepted message. The default is generous, since a limit of 4 MiB is the first error that gRPC
+ * users meet. Lengths on the wire have 32 bits.
  */
 export const messageBytes = { default: 64 * MiB, min: 1 * KiB, max: 4 * GiB - 1 } as const;
 
-/** Pauses of one attempt while the queue of a unix socket is full; they double. */
+/**
+ * Pauses of an attempt to connect while the queue of a unix socket is full; each is twice as long as the one
+ * before.
+ */
 export const fullQueuePauseMs = { first: 20, max: 500 } as const;
-/** One attempt to connect, handshake included. A peer on the same network answers within milliseconds. */
+/**
+ * Time limit of one attempt to connect, with its handshake. A peer on the same network answers within
+ * milliseconds.
+ */
 export const connectTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
 /**
- * Pause after a failed attempt to connect: the first, and the longest. They grow by 1.6, with 20 % of chance
- * while they are short. A restarted process is back within a second.
+ * The first and the longest pause after a failed attempt to connect. Each is 1.6 times as long as the one
+ * before, and short ones vary randomly by 20 %. A restarted process is back within a second.
  */
 export const backoffMs = { default: 50, min: 1, max: 600_000 } as const;
 export const backoffMaxMs = { default: 10_000, min: 1, max: 600_000 } as const;
 /**
- * From accepting a socket to its session being ready, on the server. Silence costs a socket for no longer.
+ * Server: time limit from accepting a socket until its session is ready. A silent peer occupies a socket no
+ * longer.
  */
 export const handshakeTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
 /**
- * Connections that the system keeps until this side accepts them (listen(2)); it takes no more than
- * net.core.somaxconn. Past it a client's attempt takes one to several seconds, as its system asks again.
+ * Connections that the system queues until this side accepts them (listen(2)); at most net.core.somaxconn.
+ * When the queue is full, a client's attempt takes one to several seconds, since its system must retry.
  */
 export const listenBacklog = 1_024;
 /**
- * Sockets that have said nothing yet, and as many handshakes that are being made. More of those wait for
- * their turn; more of the others push out the oldest.
+ * Maximum number of silent sockets, and of handshakes in progress. Further handshakes wait in a queue;
+ * further silent sockets evict the oldest.
  */
 export const handshakes = { default: 128, min: 1, max: 65_536 } as const;
-/**
- * Time for the first frame of a connection, before it may be evicted for others: the longest round trip.
- */
+/** Time for the first frame of a connection before it may be evicted; the longest round trip. */
 export const handshakeGraceMs = 250;
-/** The same for its next words, once it is being served: its process may have a crowd of its own. */
+/**
+ * Time for the next frame of a handshake in progress before it may be evicted; its process may be overloaded,
+ * too.
+ */
 export const handshakeStallMs = 500;
-/** A handshake whose peer has been silent for that long leaves its place to one that waits, and goes on. */
+/**
+ * A handshake whose peer is silent for this time loses its position to a waiting one, and continues without.
+ */
 export const handshakeYieldMs = 250;
 /**
- * How long an address of which a handshake came to nothing is served behind others, and how many such
- * addresses a server remembers.
+ * After a failed handshake, how long the address ranks behind others; and how many such addresses a server
+ * remembers.
  */
 export const suspectMs = 60_000;
 export const suspectsMax = 32_768;
 /**
- * Milliseconds between two TLS handshakes that a server begins with such addresses. Each one costs it a
+ * Milliseconds between two TLS handshakes that a server begins with such addresses. Each costs the server a
  * signature, up to 1 ms, so they take at most a tenth of its thread.
  */
 export const suspectTlsApartMs = 10;
 /**
- * So many times `handshakesMax` may be silent within that time, may wait for their turn, and may go on
- * without a place.
+ * Up to this many times `handshakesMax` connections may be silent, may wait in the queue, and may continue
+ * without a position.
  */
 export const handshakeQueueFactor = 8;
 /**
- * How long calls of a session that is lost wait for the server to say why, when it is not gone itself: its
- * word is on its way then.
+ * How long calls of a lost session wait for the server's reason, when the server itself has not gone: then
+ * the reason is on its way.
  */
 export const lastWordsMs = 200;
 /**
- * Longest wait for a place; then the client is told when to come again. Less than `connectTimeoutMs`, which
- * goes on meanwhile.
+ * Longest wait for a position; a client that would wait longer is told when to retry. Shorter than
+ * `connectTimeoutMs`, which includes the wait.
  */
 export const handshakeWaitMs = 2_000;
-/** The latest appointment. 10,000 clients take some ten seconds. */
+/** The latest retry time. 10,000 clients take some ten seconds. */
 export const retryAfterMsMax = 30_000;
-/** For an answer of an application's `authorize` that comes later. */
+/** Time limit for an application's `authorize` that returns a promise. */
 export const authorizeMs = 5_000;
-/** Credentials are got anew so long before they expire: they may travel, and clocks differ. */
+/** Credentials are renewed this long before they expire, since they may be in flight and clocks differ. */
 export const credentialsMarginMs = 30_000;
-/** A function that has not given any by then is asked again: those who ask meanwhile share its answer. */
+/**
+ * A credentials function that has not answered within this time is called again. Calls that wait share one
+ * answer.
+ */
 export const credentialsMs = 30_000;
-/** Numbers of users and groups; the last one stands for none. */
+/** Ids of users and groups; the largest one means none. */
 export const userId = { default: undefined, min: 0, max: 0xffff_fffe } as const;
-/** Rights on the file of a unix socket. */
+/** The permissions of a unix socket's file. */
 export const socketMode = { default: undefined, min: 0, max: 0o777 } as const;
 /**
- * Sessions of one server: each has its own queue pair and receive slab (inflightMax slots). As many as a
- * thread's context holds (native/session/limits.h).
+ * Sessions of one server. Each has its own queue pair and receives (inflightMax slots). The maximum is that
+ * of a thread's context (native/session/limits.h).
  */
 export const sessions = { default: 1024, min: 1, max: 16_384 } as const;
 /**
- * Connections of one network address, so that one client that goes wild leaves room for the others. A client
- * process needs one.
+ * Connections of one network address, so that one faulty client leaves room for others. A client process
+ * needs one.
  */
 export const sessionsPerPeer = { default: 64, min: 1, max: 65_536 } as const;
-/** Quotas of an identity; without: none. Rates are of a second, which is also what may come at once. */
+/**
+ * Quotas of an identity; none by default. Rates are per second, and the amount of one second may be used at
+ * once.
+ */
 export const quotaSessions = { default: undefined, min: 1, max: 65_536 } as const;
 export const quotaCallsPerSecond = { default: undefined, min: 1, max: 1_000_000_000 } as const;
 export const quotaBytesPerSecond = { default: undefined, min: 1, max: 1024 * GiB } as const;
-/** Of the arena, for large requests of one session: the smallest blocks have 4 KiB. */
+/** Arena memory for large requests of one session; the smallest blocks have 4 KiB. */
 export const quotaArenaBytes = { default: undefined, min: 64 * KiB, max: 1024 * GiB } as const;
 /** Of memory that is exposed to an identity, over all of its sessions. */
 export const quotaExposedBytes = { default: undefined, min: 1, max: 1024 * GiB } as const;
 /** Identities without a session whose accounts are kept: coming back brings no new second's worth. */
 export const quotaAccountsClosed = 1_024;
 /**
- * Asynchronous handlers that run at once in a server: 64 sessions with full windows. What comes on top is
- * turned away before any work is done for it.
+ * Asynchronous handlers that run at the same time in a server: 64 sessions with full windows. Further
+ * requests are rejected before any work is done for them.
  */
 export const handlers = { default: 16_384, min: 1, max: 1_000_000 } as const;
 /**
- * Limits that a server has for calls. Longer ones than the wire can carry (32 bits of microseconds) would be
- * none.
+ * A server's time limits for calls. The maximum is the longest time that the wire can carry (32 bits of
+ * microseconds).
  */
 export const serverTimeoutMs = { default: undefined, min: 1, max: 4_294_967 } as const;
-/** Grace of `shutdown()`. */
+/** Grace period of `shutdown()`. */
 export const graceMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
 /**
- * From telling a client to make no more calls to turning away those that it makes all the same. Longer than
- * any round trip.
+ * Time from asking a client to make no more calls until further calls are rejected. Longer than any round
+ * trip.
  */
 export const goawayNoticeMs = 1_000;
-/** Age and idle time at which a server lets a client connect anew; without the options: never. */
+/** Age and idle time after which a server lets a client connect again; never by default. */
 export const connectionAgeMaxMs = { default: undefined, min: 1, max: 1_000_000_000 } as const;
 export const connectionIdleMaxMs = { default: undefined, min: 1, max: 1_000_000_000 } as const;
-/** What calls under way get then: longer than most time limits of calls. */
+/** Grace period of calls under way then; longer than most time limits of calls. */
 export const connectionAgeGraceMs = { default: 60_000, min: 0, max: 86_400_000 } as const;
-/** Ages differ by that share either way, so that clients that came together do not come back together. */
-export const connectionAgeJitter = 0.1;
 /**
- * How long `close()` waits for the native session to report its end, or a socket for its peer to take the
- * last bytes, before it goes on without.
+ * Ages vary by this share in both directions, so that clients that connected together do not reconnect
+ * together.
  */
+export const connectionAgeJitter = 0.1;
+/** How long `close()` waits for the native session to end, or for a socket's peer to read the last bytes. */
 export const closeTimeoutMs = 2_000;
 
-/** A control frame. A hello is under 1 KiB; a peer cannot make us buffer more than this. */
+/** Maximum size of a control frame; a peer cannot make this side buffer more. A hello has less than 1 KiB. */
 export const controlFrameBytes = 64 * KiB;
-/** Texts in control frames: reasons and identities. */
+/** Maximum length of texts in control frames, such as reasons and identities. */
 export const controlTextBytes = 1 * KiB;
-/** Address blob of a queue pair (native/fabric/fabric.h). */
+/** Maximum size of a queue pair's address blob (native/fabric/fabric.h). */
 export const fabricAddressBytes = 512;
-/** Of the proof that a queue pair is its sender's, and of what each side brings to its key without TLS. */
+/**
+ * Sizes of the proof that a queue pair belongs to its sender, and of each side's share of the key without
+ * TLS.
+ */
 export const bindingProofBytes = 32;
 export const bindingSecretBytes = 32;
 /** Names a side in handles of remote memory: random, so that a handle of another connection is noticed. */
@@ -191,164 +210,157 @@ export const exposerBytes = 8;
 export const fabricsMax = 16;
 
 /**
- * Receives of a session besides those for calls: for control frames, and room for requests that wait; and
- * bytes in front of each slot (native/session/limits.h).
+ * Receives of a session in addition to those for calls, for control frames and for requests that wait; and
+ * the bytes before each slot (native/session/limits.h).
  */
 export const receivesBesides = 20;
 export const slotHeadBytes = 64;
 
-/** PATH_MAX. */
+/** The maximum length of a path (PATH_MAX). */
 export const traceFolderBytes = 4096;
-/** Trace files of a thread that are kept, since a peer that makes sessions fail must not fill a disk. */
+/** Number of trace files of a thread that are kept: a peer that makes sessions fail must not fill a disk. */
 export const traceFilesMax = 16;
-/** Once there are that many: between two files with the same reason. */
+/** Once this number is reached, the pause between two files with the same reason. */
 export const tracePauseMs = 1_000;
 /**
- * So long a context stays open when its last channel or server has closed: whoever opens one for each call
- * finds it there.
+ * How long a context stays open after its last channel or server has closed, so that a program that opens a
+ * channel for each call reuses it.
  */
 export const contextLingerMs = 1_000;
-/** How often a context that nobody uses any more looks whether its last lease has come back. */
+/** How often an unused context checks whether its last lease has been released. */
 export const leaseCheckMs = 1_000;
 
 /**
- * Idle time after which TCP looks whether the peer's host is still there. A dead process is noticed at once,
- * without this.
+ * Idle time after which TCP probes the peer's host. The end of a process is noticed at once, without a probe.
  */
 export const tcpKeepAliveMs = 20_000;
-/** So long it is not asked again whether an RDMA device has come. */
+/** After a device was not found, no further check is made for this time. */
 export const missingDeviceMs = 1_000;
 /**
- * Log lines a second: warnings of all channels and servers together, a server's `log` for each peer address.
- * A hostile peer must not fill a disk.
+ * Log lines per second, for the warnings of all channels and servers together, and for a server's `log` per
+ * peer address. A hostile peer must not fill a disk.
  */
 export const logLinesPerSecond = 10;
-/** Addresses that have lines of their own within a second; the others share theirs. */
+/** Number of addresses with lines of their own within a second; further ones share a limit. */
 export const logPeersMax = 1_024;
 
-/** Metadata of one message in its wire form. It shares the slot with the message. */
+/** Maximum metadata of one message in its wire form, which shares the slot with the message. */
 export const metadataBytes = 8 * KiB;
 export const metadataEntries = 64;
-/** Text of an error response, UTF-8 bytes; the rest is cut off. */
+/** Maximum text of an error response in UTF-8 bytes; longer ones are cut. */
 export const errorTextBytes = 1 * KiB;
 
-/** What a send or receive slot holds. 8 KiB: two pages, above which copying costs more than a READ. */
+/** Size of a send or receive slot. 8 KiB are two pages; copying more costs more than a READ. */
 export const slotBytes = { default: 8 * KiB, min: 1 * KiB, max: 64 * KiB } as const;
 /**
- * The same on shm where no slotBytes is given. There a slot is not pinned and takes the pages that messages
- * touch, and one SEND costs three quarters of two, which are to be put together. Values of 16 KiB fit, with
- * what is around them. No longer: 272 slots of each session come into use one after the other.
+ * Size of a slot on shm, unless slotBytes is set. Slots of shm are not pinned, and take only pages that
+ * messages touch. One SEND costs three quarters of two SENDs whose segments must be joined. Messages with
+ * values of 16 KiB fit. They are not larger, since the 272 slots of a session are used in turn.
  */
 export const shmSlotBytes = 17 * KiB;
-/** Send slots of a thread's context, shared by its sessions: four sessions with full windows. */
+/** Send slots of a thread's context, which its sessions share: enough for four sessions with full windows. */
 export const sendSlots = { default: 1024, min: 16, max: 65_536 } as const;
-/** Low bits of a session's number, which are its place among those alive. */
+/** The low bits of a session number: its index among the live sessions. */
 export const sessionIndexMask = 0x3fff;
 /**
- * A session gets another send slot while it holds no more than so many times what is free; the last one in
- * `reservedSlots` is for those that hold less than their part of them (native/session/limits.h).
+ * A session gets another send slot while it has at most this many times the number of free slots. The last
+ * `reservedSlots` are for sessions that have less than their share of them (native/session/limits.h).
  */
 export const slotShare = 3;
 export const reservedSlots = 16;
-/**
- * How long a message waits for arena memory that it must be copied into, as native code does with what it
- * reads.
- */
+/** How long a message waits for arena memory into which it must be copied; the same as in native code. */
 export const memoryWaitMs = 10_000;
 /**
- * Longest part of a call's time that a response which waits for memory leaves for telling the caller; a tenth
- * of that time where that is less.
+ * A response waits for memory until this long before the call's deadline, or a tenth of the call's time if
+ * that is shorter, so that the caller still gets the error.
  */
 export const tellingMsMax = 100;
-/** Arena for large messages and leases, reserved as it is needed. */
+/** Arena for large messages and leases; it grows as needed. */
 export const arenaBytes = { default: 256 * MiB, min: 4 * MiB, max: 1024 * GiB } as const;
-/** Application buffers kept registered between calls: bytes, count, and how long unused. */
+/** Application buffers that stay registered between calls: maximum bytes, count, and idle time. */
 export const mrCacheBytes = { default: 256 * MiB, min: 0, max: 1024 * GiB } as const;
 export const mrCacheEntriesMax = { default: 1024, min: 0, max: 1_000_000 } as const;
 export const mrCacheIdleMs = { default: 10_000, min: 1, max: 86_400_000 } as const;
 /**
- * Memory that a session's peer can touch where there are no windows; it grows to that. Messages are copied
- * through it, so a larger one is refused.
+ * Memory that a session's peer can access where the device has no windows; it grows up to this size. Messages
+ * are copied through it, so larger ones are refused.
  */
 export const stagingBytes = { default: undefined, min: 256 * KiB, max: 1024 * GiB } as const;
 
 /**
- * A `bytes` value of at least this size is not copied into a bulk message but sent from where it is. Below, a
- * copy is cheaper than a registration.
+ * A `bytes` value of at least this size is not copied into a bulk message, but sent in place. For smaller
+ * values a copy is cheaper than a registration.
  */
 export const gatherBytes = 16 * KiB;
 /**
- * A message of up to this size with a buffer that none before it had is copied where a device would have to
- * register the buffer: by arithmetic, to pin and unpin its 256 pages and to tell the device of them takes as
- * long as the copy, and most such buffers never come again.
+ * A message of up to this size is copied when its buffer is new and a device would have to register it. By
+ * calculation, pinning and unpinning 256 pages and informing the device takes as long as the copy, and most
+ * such buffers are never sent again.
  */
 export const newBufferBytes = 1 * MiB;
 /**
- * Gather entries of one bulk message; a message with more is copied into one (native/session/limits.h has the
- * same number).
+ * Gather entries of one bulk message; a message with more is copied into one entry (native/session/limits.h
+ * has the same number).
  */
 export const gatherEntriesMax = 30;
-/** What one gather entry takes in its frame. */
+/** Size of a gather entry in its frame. */
 export const gatherEntryBytes = 16;
 /**
- * A `bytes` field of at least this size in a bulk message is a view of leased memory; a smaller one is a
- * copy, so that it does not hold the whole block.
+ * A `bytes` field of at least this size in a bulk message is a view of leased memory. A smaller one is a
+ * copy, so that it does not keep the whole block in use.
  */
 export const leaseBytes = 4 * KiB;
-/** Answers that an application keeps may hold this share of the arena. Further ones are copied out of it. */
+/** Share of the arena that answers kept by an application may use. Further ones are copied out of it. */
 export const keptAnswersShare = 1 / 2;
 /**
- * Requests of each method that tell the application when it reads them after their call. One that does so
- * does it in the first or in none.
+ * Number of requests of each method that warn when the application reads them after their call. An
+ * application with this mistake makes it in the first requests.
  */
 export const watchedRequests = 8;
 
 /**
- * What a buffer of allocBuffer() has besides the bytes asked for: for what is around a payload that a
- * response brings, its other fields, table and gaps (docs/wire/frames.md §2.4).
+ * Bytes that a buffer of allocBuffer() has in addition to the requested ones, for the rest of a response: its
+ * other fields, table and gaps (docs/wire/frames.md §2.4).
  */
 export const aroundBytes = 4 * KiB;
-/** What a sealed message takes besides: a tag for each chunk (docs/wire/connections.md §1.5). */
+/** Sealing adds a tag to each chunk of this size (docs/wire/connections.md §1.5). */
 export const sealChunkBytes = 64 * KiB;
 export const sealTagBytes = 16;
 
-/** Submissions staged before they are published: peers overlap best when they get 8 to 32 at a time. */
+/** Number of staged submissions that are published together: peers overlap best with 8 to 32. */
 export const flushEvery = 16;
 /**
- * Resolution of deadlines, and slots of their wheel (a power of two): one turn of the wheel is four seconds.
+ * Resolution of deadlines, and slots of the timer wheel (a power of two): one revolution takes four seconds.
  */
 export const wheelTickMs = 2;
 export const wheelSlots = 2048;
-/** Deadlines that may run at once in a thread. */
+/** Deadlines that may be set at the same time in a thread. */
 export const deadlinesMax = 1 << 22;
 /**
- * Between two garbage collections that look for dropped streams of connect-es while others wait: the
- * shortest, and the longest when they find nothing.
+ * The shortest pause between two garbage collections that search for dropped streams of connect-es while
+ * other streams wait, and the longest one when they find nothing.
  */
 export const collectPauseMs = { first: 100, max: 30_000 } as const;
-/**
- * What a message in MessagePack may take in the heap when it is decoded; `messageMaxBytes` is what it may
- * take on the wire.
- */
+/** Maximum heap memory of a decoded MessagePack message; `messageMaxBytes` limits its size on the wire. */
 export const decodedBytesMax = 256 * MiB;
 /** Longest delay of a JavaScript timer; a longer one would fire at once. */
 export const timerMaxMs = 0x7fff_ffff;
 /**
- * How long interceptors of a client have to pass on what became of a call whose time is up, before its caller
- * waits no longer.
+ * Time in ms after the deadline or the abort of a client's call in which its interceptors may still pass on
+ * the result. After that the caller gets the error without them.
  */
 export const interceptorGraceMs = 100;
 
-/** Requests and responses of each method that are looked at for properties which are no fields. */
+/** Requests and responses of each method that are checked for properties that are not fields. */
 export const checkedMessages = 100;
 /**
- * Kinds of errors of a method's handler that are shown with their stacks, before the next sum; further ones
- * are counted.
+ * Kinds of errors of a method's handler that are logged with their stacks between two summaries; further ones
+ * are only counted.
  */
 export const handlerErrorKinds = 4;
-/** How often those that were only counted are summed up. */
+/** How often a summary of the counted errors is logged. */
 export const handlerErrorSumMs = 60_000;
-/** How often refused clients are summed up in a process warning, of a server without `log`. */
+/** How often a server without `log` summarizes refused clients in a process warning. */
 export const refusalSumMs = 60_000;
-/** Characters of such an error that are shown. */
+/** Maximum number of logged characters of such an error. */
 export const handlerErrorText = 8192;

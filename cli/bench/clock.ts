@@ -18,7 +18,7 @@ export interface Clock {
  */
 const timerMs = 2;
 
-/** Limit of Node's timers: 24.8 days. A wake-up that is too early waits again. */
+/** Limit of Node's timers: 24.8 days. A longer wait takes several timers, one after the other. */
 const timerMaxMs = 2 ** 31 - 1;
 
 export const realClock: Clock = {

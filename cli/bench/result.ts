@@ -41,8 +41,8 @@ export interface Load {
 
 export interface Travelled {
   /**
-   * Numbers of messages transferred by READ and WRITE of memory of their own, and of those sent along with a
-   * SEND. `null` when unknown on this side.
+   * The number of messages that travelled by READ and WRITE of memory of their own, and of those that were
+   * sent in a SEND. `null` when this side does not know.
    */
   readonly requests: { readonly bulk: number; readonly sent: number };
   readonly responses: { readonly bulk: number; readonly sent: number } | null;
@@ -215,7 +215,10 @@ export function scheduleOf({ kind, start, step, end }: Rates): NonNullable<Load[
   return { kind, start, step, ...(end === undefined ? {} : { end }) };
 }
 
-/** `sent`: messages sent, and calls answered. Returns null when unknown. */
+/**
+ * `messages` is the number of sent messages, `answers` that of answered calls. Returns null when the counts
+ * are unknown.
+ */
 export function travelledIn(
   before: Stats | undefined,
   after: Stats | undefined,

@@ -14,7 +14,7 @@ import {
 } from '../../runtime/native/native.ts';
 import { jsonText, printableLine } from '../output.ts';
 
-/** What each event of a device or a port means for the sessions of rdma-rpc. */
+/** The meaning of each event of a device or a port for sessions of rdma-rpc. */
 const meanings: Readonly<Record<string, string>> = {
   IBV_EVENT_DEVICE_FATAL:
     'the device has failed or is removed: its sessions end now, and clients connect again by another fabric',
@@ -39,7 +39,7 @@ export interface DeviceEvent {
   /** 0 when the event concerns the device as a whole. */
   readonly port: number;
   readonly event: string;
-  /** What it means for sessions. */
+  /** The meaning of the event for sessions. */
   readonly meaning: string;
 }
 

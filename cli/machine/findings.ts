@@ -10,7 +10,7 @@ export interface Finding {
   readonly check: string;
   readonly level: Level;
   readonly what: string;
-  /** What to do; absent for `ok`. */
+  /** The remedy; absent for `ok`. */
   readonly remedy?: string;
 }
 

@@ -11,8 +11,8 @@ import { migrateNice } from './nice-grpc.ts';
 import { migrateProtobufEs } from './protobuf-es.ts';
 
 /**
- * All groups, of which none is converted when one cannot be. Status codes are in none: their numbers are
- * equal.
+ * All groups. If one of them cannot be converted, none is. Status codes are in no group, since their numbers
+ * are equal.
  */
 const groups: readonly Group[] = ['client', 'server', 'errors', 'metadata', 'messages'];
 

@@ -1,4 +1,4 @@
-/** What to do next when `rdma-rpc ping` stops at a step. */
+/** The next step for the user when `rdma-rpc ping` stops at a step. */
 import type { StepName } from './steps.ts';
 
 /** The step at which a server was not reached, or a later round trip that had no answer. */

@@ -1,6 +1,6 @@
 /**
- * The call that `rdma-rpc ping` makes over the fabric, of a method that no server has; and the queue of a
- * session that makes one call at a time.
+ * The call that `rdma-rpc ping` makes over the fabric: it calls a method that exists on no server. Also the
+ * queue of a session that makes one call at a time.
  */
 import { type ClientMethod, clientMethod } from '../../runtime/client/call/client-method.ts';
 import type { CallQueue } from '../../runtime/client/queue/call-queue.ts';

@@ -17,7 +17,7 @@ import { type TimedStep, Timeline } from './steps.ts';
 /** A server was not reached, or it has not answered. */
 export class Stopped extends Error {
   readonly step: Stop;
-  /** What to do next. */
+  /** Advice for the user. */
   readonly next: string;
 
   constructor(step: Stop, cause: Error) {

@@ -1,4 +1,4 @@
-/** What `rdma-rpc ping` prints about one connection: the text, line by line, and the JSON. */
+/** The output of `rdma-rpc ping` about one connection: the text, line by line, and the JSON. */
 import type { SessionSummary } from '../../runtime/control/session-summary.ts';
 import { printableLine } from '../output.ts';
 import type { Stopped } from './reach.ts';

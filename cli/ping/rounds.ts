@@ -28,7 +28,10 @@ export function spreadOf(values: readonly number[]): Spread | undefined {
   };
 }
 
-/** Both round trips, the sideband first: without it the server's event loop would be blamed on the fabric. */
+/**
+ * Makes both round trips, the one over the sideband first: otherwise the time of the server's event loop
+ * would seem to be that of the fabric.
+ */
 async function roundOn(session: Session): Promise<Round> {
   const sidebandMs = session.pings
     ? await session.sideband().catch((error: Error) => {

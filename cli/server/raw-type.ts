@@ -25,7 +25,7 @@ export function rawType(typeName: string): MessageType<Uint8Array, Uint8Array> {
       return bytes;
     },
     fields: () => {
-      throw new TypeError(`${typeName}: its fields are in its descriptor`);
+      throw new TypeError(`${typeName}: this type has bytes only, without a list of fields`);
     },
   });
 }

@@ -50,7 +50,7 @@ export async function withSchema(
   if (fromFiles(flags)) {
     try {
       const schema = await openSchema(flags, () => {
-        throw new TypeError('files need no channel');
+        throw new TypeError('the declarations come from files, so no channel is opened');
       });
       await action(schema, isAddress(first) ? others : words);
     } catch (error) {

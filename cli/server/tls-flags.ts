@@ -114,7 +114,7 @@ const inFlags: readonly (readonly [string, string])[] = [
     'this server accepts only clients with a certificate that it trusts: --cert and --key, signed by an authority that it has (its ca)',
   ],
   [
-    'the server does not speak TLS at this address: give its option tls, or none to this channel',
+    'the server does not speak TLS at this address: give the server the option tls, or leave it out of this channel',
     'the server does not speak TLS at this address: leave out --tls, --ca, --cert, --key, --servername and --identity',
   ],
   [

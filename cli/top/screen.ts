@@ -112,7 +112,7 @@ function threadText({ contexts, state }: View): string {
   return blocked > 0 ? `EVENT LOOP BLOCKED for ${time(blocked * 1000)}` : `loop lag ${time(lag * 1000)}`;
 }
 
-/** What the devices have counted between the two readings that stands still while all is well. */
+/** Lines with the error counters of devices that have grown between the two readings. */
 function deviceLines({ devices }: View): string[] {
   const each = devices.flatMap(({ device, port, perSecond }) =>
     Object.entries(perSecond).map(

@@ -78,7 +78,7 @@ function listenerAt(target: string): number {
   const found = processesWithCounters().find((pid) => holds(pid, inodes));
   if (found !== undefined) return found;
   throw new Error(
-    `no process of this user, on this machine, listens at ${target} and has counters of rdma-rpc; they are read on the machine of the process itself`,
+    `no process of this user, on this machine, listens at ${target} with rdma-rpc; run the command on the machine of the process`,
   );
 }
 
@@ -89,7 +89,7 @@ export function pidOf(target: string | undefined): number {
   if (pids.length === 1) return pids[0]!;
   if (pids.length === 0)
     throw new Error(
-      'no process of this user has counters of rdma-rpc: none has a connection or a server now',
+      'no process of this user has a connection or a server of rdma-rpc now, so there are no counters',
     );
   const names = pids.map((pid) => `${pid} (${orNone(() => readCounters(pid).command) ?? 'has ended'})`);
   throw new Error(`several processes have counters of rdma-rpc, name one: ${names.join(', ')}`);

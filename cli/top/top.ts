@@ -51,7 +51,7 @@ export function addTopCommand(program: Command): void {
     });
 }
 
-/** What the devices have counted that the process uses. */
+/** Reads the counters of the devices that the process uses. */
 const devicesOf = ({ contexts }: ProcessCounters): Promise<readonly DeviceCounters[]> =>
   readDeviceCounters([...new Set(contexts.map(({ device }) => device))]);
 
@@ -101,7 +101,7 @@ async function top(pid: number, { interval, once, json }: TopFlags): Promise<voi
       show();
     } else if (json !== true && process.stderr.isTTY) {
       // A program that reads the output of this command does not watch it.
-      console.error(`process ${pid} is read twice: ${note}`);
+      console.error(`process ${pid} is read twice, since rates need two readings: ${note}`);
     }
     for await (const view of views(pid, interval * 1000, stop.signal)) {
       shown = view;

@@ -40,9 +40,11 @@ export interface ContextView {
 export interface DeviceView {
   readonly device: string;
   readonly port: number;
-  /** What it has counted that stands still while all is well, of all processes together. */
+  /**
+   * Error counters of the device, which do not grow while all is well. They count for all processes together.
+   */
   readonly counters: Readonly<Record<string, number>>;
-  /** The rates of those that have grown between the two readings. */
+  /** The rates of the counters that have grown between the two readings. */
   readonly perSecond: Readonly<Record<string, number>>;
 }
 
@@ -160,7 +162,7 @@ function deviceView(
   };
 }
 
-/** What the devices that a process uses had counted at its two readings. */
+/** The counters of a process's devices at the two readings. */
 export interface DeviceReadings {
   readonly now: readonly DeviceCounters[];
   readonly before: readonly DeviceCounters[];

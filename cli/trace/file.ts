@@ -68,7 +68,7 @@ export function traceIn(bytes: Uint8Array): Trace {
   const textBytes = head.readUInt32LE(12);
   const rowsAt = traceHeadBytes + textBytes;
   if (textBytes > textBytesMax)
-    throw new Error(`${none}: it says that its description has ${textBytes} bytes`);
+    throw new Error(`${none}: a description of ${textBytes} bytes is too long`);
   if (rowsAt > bytes.length) throw new Error('is cut off: a part of its description is missing');
   let about: unknown;
   try {
@@ -76,7 +76,7 @@ export function traceIn(bytes: Uint8Array): Trace {
   } catch {
     throw new Error(`${none}: its description is not JSON`);
   }
-  if (!isAbout(about)) throw new Error(`${none}: its description has another form`);
+  if (!isAbout(about)) throw new Error(`${none}: its description is not that of a trace`);
   const rows: Uint8Array[] = [];
   let at = rowsAt;
   for (const context of about.contexts as readonly TraceContext[]) {

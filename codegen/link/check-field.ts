@@ -85,7 +85,7 @@ export function fieldFaults(
     const isClosed = FeatureScope.ofEnum(schema, found).get('enumType') === closed;
     refuse(
       isClosed,
-      `${found.fullName} is a closed enum, which ${syntax === 'proto3' ? 'proto3 has not' : 'a field of implicit presence cannot hold'}`,
+      `${found.fullName} is a closed enum, which ${syntax === 'proto3' ? 'proto3 does not have' : 'a field of implicit presence cannot hold'}`,
     );
   }
   return faults;

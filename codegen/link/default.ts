@@ -34,11 +34,11 @@ export function defaultText(
       return refuse('a message has no default value');
     case 'string':
     case 'bytes':
-      if (value.kind !== 'string') return refuse(`the default of a ${type} field is written in quotes`);
+      if (value.kind !== 'string') return refuse(`the default of a ${type} field must be written in quotes`);
       return type === 'bytes' ? escapeBytes(value.bytes) : value.bytes.toString('utf8');
     case 'bool':
       if (value.kind !== 'name' || (value.text !== 'true' && value.text !== 'false'))
-        return refuse('the default of a bool field is true or false');
+        return refuse('the default of a bool field must be true or false');
       return value.text;
     case 'enum': {
       const found = schema.get(field.typeName ?? '');
@@ -53,14 +53,14 @@ export function defaultText(
     case 'double': {
       const number = floatOf(value, type);
       return number === undefined
-        ? refuse(`the default of a ${type} field is a number, inf or nan`)
+        ? refuse(`the default of a ${type} field must be a number, inf or nan`)
         : floatText(number, type);
     }
     default: {
       const number = integerOf(value, type);
       const [least, most] = integerRange(type);
       return number === undefined
-        ? refuse(`the default of this field is a whole number from ${least} to ${most}`)
+        ? refuse(`the default of this field must be a whole number from ${least} to ${most}`)
         : String(number);
     }
   }

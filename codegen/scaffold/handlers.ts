@@ -9,7 +9,7 @@ import { outputPath } from '../emit/scope.ts';
 import type { File, Message, Method, Service } from '../model/model.ts';
 import { quoted } from '../model/quoted.ts';
 
-/** What was done to one class. */
+/** The changes to one class. */
 export interface Scaffolded {
   /** `shop.v1.Shop` */
   readonly service: string;

@@ -1,6 +1,6 @@
 // A completion queue whose completions become records of JS. It knows the queues that complete on it, turns
-// the sequence number of a completion back into the number of its request, and releases what the request kept.
-// Made by Device; on the JS thread.
+// the sequence number of a completion back into the number of its request, and releases what the request
+// kept. Made by Device; on the JS thread.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace rdma_rpc::checked {
 
-/// What requests of a source carry on the fabric, beside their sequence number.
+/// Returns the bits of `wr_id` that name a source; the others are the sequence number of its request.
 constexpr std::uint64_t source_bits(std::uint32_t source) { return std::uint64_t{source} << 32; }
 
 class CompletionQueue {
@@ -37,8 +37,8 @@ class CompletionQueue {
 
   /// Writes completions into rows of `out` (records.h) and returns their number.
   std::size_t poll(std::span<double> out);
-  /// Lets connection attempts of its queue pairs go on, without giving out completions: those that come are
-  /// kept for the next poll(), up to a limit. Returns false at the limit, when nothing was done.
+  /// Makes progress with connection attempts of its queue pairs. Completions that arrive meanwhile are kept
+  /// for the next poll(), up to a limit. Returns false at the limit, when nothing was done.
   bool drive();
 
  private:

@@ -1,7 +1,7 @@
-// An open device and what it makes: regions, completion queues and queue pairs whose users may make mistakes.
-// Everything keeps what it needs: a region its memory, a queue pair its completion queue, a posted request its
-// regions, and all of them the device, so that they can be released in any order. Used by the binding, on the
-// JS thread.
+// An open device and the objects that it creates: regions, completion queues and queue pairs, whose users may
+// make mistakes. Each object keeps the objects that it needs alive: a region keeps its memory, a queue pair
+// its completion queue, a posted request its regions, and all of them keep the device. So they can be
+// released in any order. Used by the binding, on the JS thread.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The requests of one queue that have been posted and not completed: the number that their user gave them, and
-// what they keep (regions, address handles). A queue of the fabric knows a request by its sequence number.
-// Used by the queues of this folder, on the JS thread. No allocation after construction.
+// The requests of one queue that have been posted and not completed: the number that their user gave them,
+// and what they keep (regions, address handles). A queue of the fabric knows a request by its sequence
+// number. Used by the queues of this folder, on the JS thread. No allocation after construction.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Request {
   fabric::Opcode opcode = fabric::Opcode::send;
 };
 
-/// What a request keeps until it has completed.
+/// An object that a request keeps alive until it has completed.
 using Kept = std::shared_ptr<const void>;
 
 /// A queue as its completion queue sees it.

@@ -1,6 +1,6 @@
 // Reads rows of JS into work requests and checks them against the device's limits and the memory that is
-// registered. One batch at a time: nothing of it may be posted when one row is wrong. Owned by a queue, on the
-// JS thread. Allocates nothing after the first batches.
+// registered. One batch at a time: nothing of it may be posted when one row is wrong. Owned by a queue, on
+// the JS thread. Allocates nothing after the first batches.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace rdma_rpc::checked {
 
-/// What a queue posts to, beside its limits.
+/// The objects that requests may refer to.
 struct Resources {
   std::shared_ptr<Regions> regions;
   std::shared_ptr<AddressHandles> handles;
@@ -39,7 +39,7 @@ class RequestReader {
 
   std::span<const fabric::SendWr> sends() const { return sends_; }
   std::span<const fabric::RecvWr> receives() const { return receives_; }
-  /// What request `index` keeps; one after the other, from 0.
+  /// Returns the objects that request `index` keeps alive.
   std::span<const Kept> kept(std::size_t index) const {
     const std::size_t first = index == 0 ? 0 : ends_[index - 1];
     return std::span(kept_).subspan(first, ends_[index] - first);

@@ -1,5 +1,5 @@
-// What a device can do, and why it cannot do the rest. Part of fabric.h. Filled in when a device is opened;
-// its users ask it instead of the name of a fabric. Values, for any thread.
+// The capabilities of a device, and why it lacks the others. Part of fabric.h. Filled in when a device is
+// opened; its users ask it instead of the name of a fabric. Values, for any thread.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +38,8 @@ inline constexpr std::size_t kFeatures = 13;
 /// The name in texts for users, such as "atomics (compare-and-swap, fetch-and-add)".
 const char* to_string(Feature feature);
 
-/// What a device can do. Figures called `probed` are measured by trying, never taken from a table of device
-/// names.
+/// The capabilities of a device. Figures called `probed` are measured by trying, never taken from a table of
+/// device names.
 struct Capabilities {
   std::string name;  ///< "shm", "sim" or a device such as "mlx5_0"; for display only, never for decisions
   std::uint32_t port = 0;          ///< port of the device, 0 where devices have no ports; for display only

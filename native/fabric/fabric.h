@@ -19,8 +19,9 @@
 //  - A key is dead once its LOCAL_INV has completed, or a SEND_WITH_INV naming it has been polled, or the
 //    queue pair of its window is in ERR and its flush has been polled. From then on no access through that
 //    key can read or write a byte, whatever the peer does.
-//  - UC: a message that loses a packet is dropped whole, and a WRITE may then have written a part. What the
-//    peer refuses is dropped, too, and nothing fails; a SEND and WRITE completes when it has left.
+//  - UC: a message that loses a packet is dropped whole, and a WRITE may then have written a part. A
+//    message that the peer refuses is dropped, too, without an error. SENDs and WRITEs complete when they have
+//    left.
 //  - UD: each SEND is one datagram of at most max_datagram_bytes, to any queue pair; it may be lost, doubled
 //    or overtaken. One with another Q_Key, or without a posted receive, is dropped.
 #pragma once
@@ -169,9 +170,9 @@ class QueuePair {
   /// Revokes the peer's access to the memory behind a window of this queue pair, at once and without the
   /// peer: after this returns true, no byte of it is read or written through the window, and the memory and
   /// its region may go. READs that come later or are in progress complete at the peer as Wc::memory_gone.
-  /// WRITEs complete as ever, and what they bring is discarded. The queue pair goes on, and the window stays
-  /// bound until it is invalidated. Returns false, with nothing changed, where a device or the peer moves the
-  /// bytes by itself. Only fabrics with Capabilities::reads_memory_late can do this.
+  /// WRITEs complete as usual, but their bytes are discarded. The queue pair stays usable, and the window
+  /// stays bound until it is invalidated. Returns false, with nothing changed, where a device or the peer
+  /// moves the bytes by itself. Only fabrics with Capabilities::reads_memory_late can do this.
   virtual bool revoke(std::uint32_t rkey) {
     static_cast<void>(rkey);
     return false;
@@ -202,7 +203,7 @@ class QueuePair {
   std::uint32_t qp_num_ = 0;
 };
 
-/// What a device reports apart from completions, as `struct ibv_async_event`.
+/// A device's report apart from completions, like `struct ibv_async_event`.
 struct AsyncEvent {
   enum class Kind : std::uint8_t {
     sq_drained,         ///< the queue pair is in SQD and has no request under way

@@ -21,7 +21,7 @@ enum Access : std::uint32_t {
       1u << 6,  ///< only if Capabilities::on_demand: pages are loaded when accessed, nothing is pinned
 };
 
-/// What peers may be given.
+/// Rights that peers may get.
 inline constexpr std::uint32_t kRemoteAccess =
     access_remote_read | access_remote_write | access_remote_atomic;
 

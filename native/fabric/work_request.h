@@ -1,4 +1,4 @@
-// What is posted to a queue pair, and what comes back: work requests and completions, named as in libibverbs.
+// Work requests, which are posted to a queue pair, and their completions; named as in libibverbs.
 // Part of fabric.h, on the same thread.
 #pragma once
 

@@ -128,9 +128,9 @@ bool Arena::beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const {
 }
 
 /// Even a greedy owner may have one block for each use, so that no step of its calls waits for ever for
-/// memory that only later steps release. The only block of a use may also come out of the reserve, since the
-/// blocks of earlier steps are released once it exists. A message so large that no reserve is left waits
-/// until it fits.
+/// memory that only later steps release. If an owner has no other block for a use, its block for that use may
+/// also come out of the reserve: once it exists, the blocks of earlier steps are released. A message so large
+/// that no reserve is left waits until it fits.
 bool Arena::beyond_share(std::size_t bytes, Use use, OwnerId owner) const {
   if (beyond_own_limit(bytes, use, owner)) return true;
   if (owner == kNobody || owners_present_ < 2) return false;

@@ -30,7 +30,7 @@ inline constexpr BlockId kNoBlock = 0;
 using OwnerId = std::uint32_t;
 inline constexpr OwnerId kNobody = 0;
 
-/// What a block is used for, in the order of a call's steps. Blocks of earlier steps are released when later
+/// The use of a block, in the order of a call's steps. Blocks of earlier steps are released when later
 /// steps complete, so earlier steps must leave room for later ones. Otherwise calls would wait for each
 /// other's memory for ever, especially when client and server share an arena.
 enum class Use : std::uint8_t {
@@ -63,8 +63,8 @@ inline constexpr std::size_t kReservedShare = 16;
 /// Chunks that have been idle for long go back to the system except for this amount, the last used:
 /// occasional large calls then find warm pages.
 inline constexpr std::size_t kKeptIdleBytes = std::size_t{8} << 20;
-/// Amount that goes back at once. It is limited because each page takes time: 2 to 4 ms in total on a slow
-/// virtual machine.
+/// Maximum number of bytes that are returned to the system at a time, since each page takes time: 2 to 4 ms
+/// in total on a slow virtual machine.
 inline constexpr std::size_t kTrimBytes = std::size_t{32} << 20;
 
 struct ArenaOptions {

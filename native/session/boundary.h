@@ -92,7 +92,7 @@ enum : int { block, offset, bytes, lent, words };
 }  // namespace gather_entry
 /// Size of the encode scratch buffer of a context. JS encodes short large-message parts there, everything
 /// except the large values. At submission they are copied to an arena block; encoding in a block directly
-/// costs more. Not smaller than such a block.
+/// costs more. At least as large as such a block.
 inline constexpr std::uint32_t kScratchBytes = 4096;
 /// The key of a gather entry in arena memory that the application has leased.
 inline constexpr int kLeasedMemory = -1;

@@ -40,9 +40,9 @@ inline constexpr std::uint32_t kCertainCancels = 5;
 /// Up to this number of sessions, each session of a context has its own receives, since a shared receive
 /// queue and its completion queue take some megabytes, too.
 inline constexpr std::uint32_t kSharedFrom = 2;
-/// Credits beyond the guaranteed ones for all sessions of a context together, and ...
+/// Credits beyond the guaranteed ones, for all sessions of a context together.
 inline constexpr std::uint32_t kSharedBeyond = 1024;
-/// ... for one session: at most this number of times what is then left.
+/// A session gets at most this number of times as many of them as then remain for others.
 inline constexpr std::uint32_t kCreditShare = 3;
 /// A session whose peer uses all of its credits in this time gets more, and one whose peer uses less than
 /// half of them gets fewer. Longer than round trips, since a peer can use its credits once per round trip.
@@ -95,8 +95,8 @@ inline constexpr std::uint32_t kChunkBytes = 512 * 1024;
 /// with others, its data would leave the cache before it is answered (docs/internals/decisions/fairness.md).
 inline constexpr std::int64_t kQuantumBytes = 4 * kChunkBytes;
 /// Limit of posted WRITEs of a session that have not completed, which is what delays a frame that is posted
-/// now. At least two WRITEs, so that the wire does not wait for the next post. 100 Gb/s transfer it in 20 us,
-/// by arithmetic.
+/// now. At least two WRITEs, so that the wire does not wait for the next post. By calculation, 100 Gb/s
+/// transfer it in 20 us.
 inline constexpr std::uint32_t kWriteAheadBytes = 256 * 1024;
 inline constexpr std::uint32_t kWriteChunkBytes = kWriteAheadBytes / 2;
 /// A completion is requested after this number of bytes of WRITEs.
@@ -131,13 +131,13 @@ inline constexpr std::uint64_t kUnreadStreamNs = 30'000'000'000;
 /// is blocked or stopped for a shorter time counts only as slow.
 inline constexpr std::uint64_t kReplyBufferWaitNs = 120'000'000'000;
 
-/// READs and WRITEs that all sessions post in one turn of the loop, ...
+/// Largest number of bytes of READs and WRITEs that all sessions post in one turn of the loop.
 inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
-/// ... and where posting means a copy by this thread: some 400 us, by arithmetic, ...
+/// The same where this thread copies what it posts. By calculation that takes some 400 us.
 inline constexpr std::uint32_t kCopiedBytesPerTurn = 4 * 1024 * 1024;
-/// ... or, by arithmetic, 7 us while there are small calls ...
+/// The same while there are small calls. By calculation that takes 7 us.
 inline constexpr std::uint32_t kSliceBytes = 64 * 1024;
-/// ... and for so long after one.
+/// For this time after a small call, kSliceBytes still applies.
 inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
 
 /// Increment by which the staging memory of a session grows.

@@ -56,9 +56,9 @@ class Session final : public Link {
   bool failed() const { return !error_.empty() && !closed_; }
 
   // --- by the context, each turn
-  /// Something is about to happen to this call slot of it, and to those of others: fetches what that will
-  /// touch into the cache. In steps, each of which looks at what the one before it has fetched, so that each
-  /// is made for all of a batch before the next one is.
+  /// Prefetches the memory that the next operation on this call slot will touch. It works in steps, since
+  /// each step needs the cache lines that the step before has fetched. The caller makes each step for a whole
+  /// batch before it makes the next one.
   static constexpr int kExpectSteps = 4;
   void expect(int step, std::uint32_t slot) const;
   /// Does the same for incoming frames.

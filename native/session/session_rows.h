@@ -19,7 +19,7 @@ class SessionRows {
  public:
   explicit SessionRows(telemetry::CountersPage& page) : page_(page) { owners_.fill(kNone); }
 
-  /// There is a session in this table entry from now on; it is gone.
+  /// Called when the session in this table entry has been opened, and when it has ended.
   void opened(std::uint32_t index);
   void closed(std::uint32_t index);
   /// `security`: as SessionRow has it.

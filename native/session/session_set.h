@@ -1,6 +1,6 @@
-// Sessions of a context that have something in common: one of these for each thing that a turn looks after,
-// so that it costs what is active and not what exists. Sessions put themselves in; the context looks at them.
-// On the context's thread.
+// A set of sessions of a context, such as those with running time limits. A turn visits the sessions of the
+// sets only, so its cost depends on the number of active sessions. Sessions add themselves; the context
+// visits them. On the context's thread.
 #pragma once
 
 #include <cstdint>

@@ -26,8 +26,8 @@ export interface ContextOptions extends Omit<NativeOptions, 'fabric' | 'verbs' |
 }
 
 /**
- * What a context is opened on. Users with the same choice share one context. `verbs` is only for fabrics with
- * devices.
+ * The fabric and the device on which a context is opened. Users with the same choice share one context.
+ * `verbs` is only for fabrics with devices.
  */
 export interface FabricChoice {
   readonly fabric: FabricName;
@@ -36,7 +36,10 @@ export interface FabricChoice {
 
 interface Entry {
   readonly key: string;
-  /** The choice without its address; for a session's own context, a unique key. */
+  /**
+   * The key without the address, so that contexts which differ only in their address have the same family.
+   * Unique for a session's own context.
+   */
   readonly family: string;
   /** The context belongs to one session and is not shared. */
   readonly own: boolean;

@@ -74,7 +74,7 @@ export class FabricContext {
     this.#deviceListeners.delete(listener);
   }
 
-  /** Returns what the message that has just found no memory must wait for. */
+  /** Returns the resource for which a message must wait that has just found no memory. */
   get lacking(): 'memory' | 'registration' {
     return this.outgoing.bulk.shortBytes === 0 ? 'registration' : 'memory';
   }

@@ -99,8 +99,9 @@ export class Sessions {
   }
 
   /**
-   * Begins to connect a session of the side that has made the connection. Returns '' or why it cannot be
-   * connected. `through`: for fabrics that dial by themselves; `words`: as native code takes them.
+   * Begins to connect a session of the side that has opened the connection. Returns '' or why it cannot be
+   * connected. `through` is the address to dial, for fabrics that dial by themselves; `words` are the
+   * identifying words in the form that native code takes.
    */
   dial(session: number, peerAddress: Uint8Array, through?: Through, words?: Uint8Array): string {
     this.#dialling.delete(session);
@@ -110,8 +111,8 @@ export class Sessions {
   }
 
   /**
-   * The same, and resolves with '' when the session's queue pair is connected to the peer's, or with why it
-   * cannot be; the fabric has a time limit for it.
+   * Does the same, and resolves to '' when the session's queue pair is connected to the peer's, or to the
+   * reason why it cannot be. The fabric has a time limit for it.
    */
   connect(session: number, peerAddress: Uint8Array, through?: Through, words?: Uint8Array): Promise<string> {
     const why = this.dial(session, peerAddress, through, words);

@@ -384,7 +384,7 @@ function withoutWires(side: LocalSide): LocalSide {
  */
 export function clientChannel(what: string, channel: Channel): ClientChannel {
   if (channel instanceof ClientChannel) return channel;
-  throw new TypeError(`${what}: takes a channel, of createChannel() of the same rdma-rpc`);
+  throw new TypeError(`${what}: give a channel that createChannel() of the same rdma-rpc has returned`);
 }
 
 /**

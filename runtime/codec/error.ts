@@ -34,7 +34,7 @@ export class CodecError extends Error {
    * message being read, or of a field whose TypeScript type cannot hold the received value.
    */
   readonly path: string;
-  /** What is wrong, without path and offset. */
+  /** The problem, without path and offset. */
   readonly reason: string;
 
   constructor(path: string, reason: string, offset?: number) {

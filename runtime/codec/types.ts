@@ -145,8 +145,8 @@ export interface MethodForm<Req = unknown, ReqInit = Req, Res = unknown, ResInit
 }
 
 /**
- * What clients and servers need to know of a method. Methods of generated services (`Method`) also have the
- * forms of grpc-js and nice-grpc.
+ * The properties of a method that clients and servers use. Methods of generated services (`Method`) also have
+ * the forms of grpc-js and nice-grpc.
  */
 export interface MethodDefinition<Req = unknown, ReqInit = Req, Res = unknown, ResInit = Res>
   extends MethodForm<Req, ReqInit, Res, ResInit> {

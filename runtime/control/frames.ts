@@ -74,7 +74,7 @@ export interface FabricOffer {
   readonly name: string;
   /** host.ts */
   readonly host: string;
-  /** Of the fabric (fabrics.ts). Builds of before 0.1.0 do not say it. */
+  /** Version of the fabric (fabrics.ts). Builds before 0.1.0 do not send it. */
   readonly version?: number;
 }
 
@@ -250,7 +250,7 @@ const text: Check = (value) =>
   typeof value === 'string' && Buffer.byteLength(value) <= controlTextBytes
     ? undefined
     : `not a text of at most ${controlTextBytes} bytes`;
-const flag: Check = (value) => (typeof value === 'boolean' ? undefined : 'neither true nor false');
+const flag: Check = (value) => (typeof value === 'boolean' ? undefined : 'must be true or false');
 const blob: Check = (value) =>
   value instanceof Uint8Array && value.byteLength > 0 && value.byteLength <= fabricAddressBytes
     ? undefined
@@ -366,8 +366,8 @@ export function commonVersion(peer: Pick<Hello, 'version' | 'versionMax'>): numb
 }
 
 /**
- * What a hello or welcome is when its sender speaks no wire version of this side; undefined for all other
- * values. Comes before checkFrame(): other versions may have other fields.
+ * Returns an error text for a hello or welcome whose sender supports no wire version of this side, and
+ * undefined for all other values. Call it before checkFrame(), since other versions may have other fields.
  */
 export function otherVersion(value: unknown): string | undefined {
   const { type } = Object(value) as { type?: unknown };

@@ -21,8 +21,8 @@ export const verbsConnectTimeoutMs = { default: 4_000, min: 1, max: 600_000 } as
  */
 export const verbsAckTimeout = { default: 14, min: 1, max: 31 } as const;
 /**
- * Number of resends before the session is lost: with the default timeout, half a second. On some devices 7
- * means no limit.
+ * Number of resends before the session is lost. With both defaults that takes half a second. On some devices
+ * 7 means no limit.
  */
 export const verbsRetryCount = { default: 6, min: 0, max: 7 } as const;
 /**

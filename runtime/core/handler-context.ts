@@ -6,7 +6,7 @@ import type { ContextValues } from './context-values.ts';
 import type { Metadata } from './metadata.ts';
 import type { PeerInfo } from './peer.ts';
 
-/** What a handler knows about its call besides the request. */
+/** The information and functions that a handler has besides the request. */
 export interface HandlerContext {
   /** `pkg.Service/Method` */
   readonly method: string;

@@ -41,7 +41,7 @@ interface AnyResponse {
    * For a stream: complete when its first message arrives. May be changed in place before it has been sent.
    */
   readonly header: Metadata;
-  /** For a stream: complete behind its last message. */
+  /** For a stream, the trailer is complete after the last message. */
   readonly trailer: Metadata;
 }
 
@@ -109,9 +109,9 @@ const ignore = (): void => undefined;
 /**
  * Marks the rejection of a promise of `next` as handled, since an interceptor may drop that promise, and an
  * unhandled rejection would end the process. Call it only when the call has failed: for the stacks of errors
- * V8 follows a promise to the function that awaits it, but only while it has a single listener. The caller is
- * the function whose promise it is, so the listener is added one microtask later, when the promise exists.
- * Node looks for unhandled rejections after that.
+ * V8 follows a promise to the function that awaits it, but only while it has a single listener. This is
+ * called inside the function that returns the promise, so the promise exists only one microtask later, and
+ * the listener is added then. Node looks for unhandled rejections after that.
  */
 function handleLater(responseOf: () => Promise<RpcResponse>): void {
   queueMicrotask(() => responseOf().catch(ignore));

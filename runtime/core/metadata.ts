@@ -62,7 +62,7 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
     if (init === undefined) return;
     // The error does not show the value: a single token passed here would appear in it.
     if (typeof init !== 'object' || init === null)
-      throw new TypeError('metadata is an object of names and values, or a list of such pairs');
+      throw new TypeError('metadata must be an object of names and values, or a list of such pairs');
     if (isPlain(init) && new.target === Metadata) {
       // They were checked when they were added.
       if (init.#keys.length === 0) return;
@@ -161,7 +161,7 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
     return json;
   }
 
-  /** What console.log shows, also for the trailer of an error. */
+  /** Returns the text for console.log, also for the trailer of an error. */
   [inspect.custom](): object {
     return { ...this.toJSON() };
   }

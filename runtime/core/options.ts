@@ -87,7 +87,7 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
     case 'texts':
       return listOf(where, value, { kind: 'text', default: '', maxBytes: rule.maxBytes });
     case 'boolean':
-      if (typeof value !== 'boolean') throw new TypeError(`${where}: neither true nor false`);
+      if (typeof value !== 'boolean') throw new TypeError(`${where}: must be true or false`);
       return value;
     case 'pem':
       if (typeof value !== 'string' && !isUint8Array(value))
@@ -132,7 +132,7 @@ function checkedChoices(where: string, values: readonly string[], default_: stri
   if (wrong !== undefined || list.length === 0 || new Set(list).size !== list.length) {
     const what = wrong === undefined ? JSON.stringify(value) : String(wrong);
     throw new RangeError(
-      `${where}: ${what} is none of ${[default_, ...values].join(', ')}, and no list of them without repetition`,
+      `${where}: ${what} is neither one of ${[default_, ...values].join(', ')} nor a list of these without repetition`,
     );
   }
   return value;

@@ -1,6 +1,6 @@
 /**
- * The other side of a connection: what was verified about it, and separately what it claims about itself.
- * Created once per session, and passed to handlers as `context.peer`; adapters create one from the
+ * The other side of a connection: the facts that were verified about it, and separately its own unverified
+ * claims. Created once per session, and passed to handlers as `context.peer`; adapters create one from the
  * information of their server.
  */
 import { X509Certificate } from 'node:crypto';
@@ -10,9 +10,7 @@ import { X509Certificate } from 'node:crypto';
  * display.
  */
 export interface PeerInfo {
-  /**
-   * Where its connection comes from: `host:port`, or the address of the unix socket on which it connected.
-   */
+  /** The address from which it connected: `host:port`, or the address of the unix socket. */
   readonly address: string;
   /**
    * Its verified identity: the result of the server's `authenticate`, else the URI of its certificate (such
@@ -20,7 +18,7 @@ export interface PeerInfo {
    * when nothing was verified.
    */
   readonly identity: string | undefined;
-  /** What it claims about itself, unchecked. */
+  /** Its own claims about itself, which are not checked. */
   readonly claims: string;
   /**
    * User, primary group and process id of the process at the other end of a unix socket, when it connected.
@@ -29,17 +27,17 @@ export interface PeerInfo {
   readonly uid: number | undefined;
   readonly gid: number | undefined;
   readonly pid: number | undefined;
-  /** The certificate whose private key it has proved to own, signed by a trusted authority. */
+  /** The trusted certificate whose private key the peer has proved to own. */
   readonly certificate: X509Certificate | undefined;
 }
 
-/** What was verified about a peer before it sent anything. */
+/** The facts that were verified about a peer before it sent anything. */
 export type Verified = Partial<Pick<PeerInfo, 'identity' | 'uid' | 'gid' | 'pid'>> & {
   /** As received, in DER. */
   readonly certificate?: Uint8Array;
   /** Why it may have no session, for the log. */
   readonly refused?: string;
-  /** The refusal is not the peer's fault: this side has nothing to check it with. */
+  /** True when the refusal is not the peer's fault, since this side lacks the means to check it. */
   readonly unchecked?: boolean;
   /** The kind of its sideband connection, when no third party can read or change it. Absent for plain TCP. */
   readonly transport?: 'tls' | 'unix' | 'process';
@@ -82,7 +80,7 @@ export class KnownPeer implements PeerInfo {
     return this.#verified.refused;
   }
 
-  /** Whether the refusal is not the peer's fault: this side has nothing to check it with. */
+  /** Whether the refusal is not the peer's fault, since this side lacks the means to check it. */
   get unchecked(): boolean {
     return this.#verified.unchecked === true;
   }

@@ -15,8 +15,8 @@ export interface LateListener {
 /** The delay in ms by which a fired signal may be noticed late. */
 const afterMs = 3;
 
-// The function of this moment: tests replace the global one by clocks of their own, while Node's timers fire
-// the signals.
+// A reference to the original function, since Node's real timers abort the signals even when a test replaces
+// the global one by a fake timer.
 const soon = setTimeout;
 let waiting: LateListener[] = [];
 

@@ -49,7 +49,7 @@ export interface CallOptions {
    */
   into?: Lease | undefined;
   /**
-   * What to do with a response that does not fit `into`. `error` (default): the call fails with
+   * Chooses the result when a response does not fit `into`. `error` (default): the call fails with
    * RESOURCE_EXHAUSTED, which says how much memory it needs; its handler has run. `lease`: the response comes
    * with a lease of its own, and `leaseOf(response)` differs from `into`.
    */

@@ -55,8 +55,8 @@ async function countersOf(device: string, folder: string): Promise<DeviceCounter
 
 /**
  * Reads the counters of the RDMA devices of this machine, or of those that `devices` names, in the order of
- * their names and ports. Empty without a device. Values only grow, until the driver is loaded anew; what a
- * driver does not say is left out. `root`: the folder of the devices.
+ * their names and ports. Empty without a device. Values only grow until the driver is loaded again; counters
+ * that a driver does not have are omitted. `root` is the folder of the devices.
  */
 export async function readDeviceCounters(
   devices?: readonly string[],

@@ -1,14 +1,14 @@
 /**
- * The arena of a loopback context: an ArrayBuffer for each block. Only what the application allocates counts
- * against `arenaBytes`. Messages take what they need: both sides share one heap here, and no peer has to be
- * kept from using it up. Used by LoopbackContext, on its JS thread.
+ * The arena of a loopback context: an ArrayBuffer for each block. Only memory that the application allocates
+ * counts against `arenaBytes`. Messages take as much as they need, since both sides share one heap and need
+ * no protection from each other. Used by LoopbackContext, on its JS thread.
  */
 interface Block {
   readonly bytes: number;
   references: number;
-  /** While this side needs it, also when the application has it. */
+  /** Buffers that this side needs, even if the application has them, too. */
   held: ArrayBuffer | undefined;
-  /** Of one that the application has: it ends with its last view. */
+  /** The reference to a buffer that the application has, which ends with the buffer's last view. */
   lent: WeakRef<ArrayBuffer> | undefined;
 }
 
@@ -34,7 +34,7 @@ export class Blocks {
     return block;
   }
 
-  /** Bytes that the block has; 0 when it has been released. */
+  /** Returns the size of the block in bytes, or 0 when it has been released. */
   sizeOf(block: number): number {
     return this.#find(block)?.byteLength ?? 0;
   }
@@ -46,7 +46,7 @@ export class Blocks {
     return buffer;
   }
 
-  /** The same memory, which is released with the last view of it unless it is released before. */
+  /** Returns the same memory. It is released with its last view, unless it is released before. */
   lend(block: number): ArrayBuffer {
     const buffer = this.memoryOf(block);
     const known = this.#blocks.get(block)!;
@@ -58,7 +58,7 @@ export class Blocks {
     return buffer;
   }
 
-  /** The number of the block with this memory, or 0. */
+  /** Returns the number of the block with this memory, or 0. */
   numberOf(buffer: ArrayBuffer): number {
     return this.#numbers.get(buffer) ?? 0;
   }
@@ -67,7 +67,7 @@ export class Blocks {
     const known = this.#blocks.get(block);
     if (known === undefined) return;
     ++known.references;
-    // Until JS has seen the event that brings it.
+    // Until JS has got the event that contains the block.
     known.held = this.memoryOf(block);
   }
 
@@ -78,7 +78,7 @@ export class Blocks {
     else if (known.lent !== undefined) known.held = undefined;
   }
 
-  /** Releases it, and detaches its memory: views of it are empty from now on. */
+  /** Releases the block and detaches its memory, so that views of it are empty. */
   take(block: number): void {
     const buffer = this.#blocks.has(block) ? this.memoryOf(block) : undefined;
     if (buffer !== undefined && buffer.byteLength > 0) structuredClone(null, { transfer: [buffer] });
@@ -98,7 +98,7 @@ export class Blocks {
     this.leasedBytes -= known.bytes;
   }
 
-  /** A number is a word of 32 bits with a sign, and not 0. */
+  /** A number is an int32 word other than 0. */
   #nextNumber(): number {
     do this.#last = (this.#last + 1) & 0x7fff_ffff;
     while (this.#last === 0 || this.#blocks.has(this.#last));

@@ -1,8 +1,8 @@
 /**
  * The native boundary (native.ts) in TypeScript, for channels within one process where the addon cannot be
- * loaded: what one end submits becomes the events of the other end, in a later iteration of the event loop.
- * Messages are encoded into the same slots and blocks and decoded out of them by the same code as with the
- * addon. There is no wire, so nothing is registered or shown to anybody, and credits have no use. Made by
+ * loaded. The submissions of one end become events of the other end, in a later iteration of the event loop.
+ * Messages are encoded into slots and blocks, and decoded from them, by the same code as with the addon.
+ * There is no wire, so no memory is registered or exposed, and credits have no effect. Made by
  * boundary/contexts.ts, used on its JS thread.
  */
 import { flushEvery, gatherEntriesMax, sessionIndexMask, slotHeadBytes } from '../limits.ts';
@@ -27,11 +27,11 @@ import { SendSlots } from './send-slots.ts';
 import { LoopbackSession, type SessionHost } from './session.ts';
 import { SessionTable } from './session-table.ts';
 
-/** Submissions that fit before a flush, which is due after `flushEvery`. */
+/** Maximum number of submissions before a flush, which is due after `flushEvery`. */
 const submissionsMax = 4 * flushEvery;
 const scratchBytes = 16 * 1024;
 
-/** Nothing is registered, pinned or shown to anybody. */
+/** No memory is registered, pinned or exposed. */
 const capabilities: VerbsCapabilities = {
   maxInline: 0,
   maxSge: gatherEntriesMax,
@@ -65,7 +65,7 @@ export class LoopbackContext implements NativeContext, SessionHost, MessageHost,
   readonly clock: Float64Array;
   readonly freeSlots: Int32Array;
   readonly sendSlab: ArrayBuffer;
-  /** A message is read where its sender has encoded it. */
+  /** A receiver reads a message in the memory into which its sender has encoded it. */
   readonly shortMessages: ArrayBuffer;
   readonly reassembledMessages = new ArrayBuffer(0);
   readonly slotStride: number;
@@ -174,7 +174,7 @@ export class LoopbackContext implements NativeContext, SessionHost, MessageHost,
     return 0;
   }
 
-  /** No message waits until it is wanted. */
+  /** Messages never wait at their sender. */
   want(): void {}
 
   segmentedBytes(): number {
@@ -232,12 +232,12 @@ export class LoopbackContext implements NativeContext, SessionHost, MessageHost,
     return '';
   }
 
-  /** For the application. */
+  /** Allocates a block for the application. */
   allocBlock(bytes: number): number {
     return this.blocks.leasedBytes + bytes > this.arenaBytes ? 0 : this.blocks.alloc(bytes);
   }
 
-  /** For a message. No block is larger than the arena. */
+  /** Allocates a block for a message. No block is larger than the arena. */
   allocBuffer(bytes: number): ArrayBuffer | undefined {
     return bytes > this.arenaBytes ? undefined : this.blocks.memoryOf(this.blocks.alloc(bytes));
   }
@@ -262,7 +262,7 @@ export class LoopbackContext implements NativeContext, SessionHost, MessageHost,
     return this.blocks.numberOf(buffer);
   }
 
-  /** Nothing has to be registered, so the application's buffer is not kept for it. */
+  /** No memory is registered, so the application's buffer is not kept. */
   registerBuffer(key: number): string {
     this.emit(eventOf(EvKind.evicted, 0, { call: key | 0, method: Math.floor(key / 2 ** 32) }));
     return '';

@@ -1,7 +1,7 @@
 /**
- * The events of a loopback context that JS has not had yet, and how JS gets them: in batches, each in an
- * iteration of the event loop of its own, so that timers and sockets have their turn. Used by
- * LoopbackContext, on its JS thread.
+ * The events of a loopback context that JS has not got yet. JS gets them in batches, each in an event-loop
+ * iteration of its own, so that timers and sockets are served in between. Used by LoopbackContext, on its JS
+ * thread.
  */
 import { setImmediate } from 'node:timers';
 import { clockMs } from '../clock.ts';
@@ -10,16 +10,19 @@ import { Ctl, Ev } from '../native/native.ts';
 import { type LoopbackEvent, writeEvent } from './events.ts';
 import type { SendSlots } from './send-slots.ts';
 
-/** Events that JS gets at once. */
+/** Maximum number of events in a batch. */
 const batchMax = 256;
 
-/** What the queue tells of each event. */
+/** The owner of the queue, which is notified of each event. */
 export interface QueueOwner {
-  /** JS gets the event now, unless false is returned, for one that means nothing any more. */
+  /**
+   * Called when JS gets the event. Returns false for an event that no longer means anything; JS does not get
+   * it then.
+   */
   onDelivery(event: LoopbackEvent): boolean;
-  /** JS has handled it. */
+  /** Called when JS has handled the event. */
   onHandled(event: LoopbackEvent): void;
-  /** JS has handled the batch. */
+  /** Called when JS has handled the batch. */
   onBatch(): void;
 }
 
@@ -55,7 +58,7 @@ export class EventQueue {
     this.#waiting = [];
   }
 
-  /** In the root: the batch has events of many callers. */
+  /** Run in the root context, since the batch has events of many callers. */
   #schedule(): void {
     if (this.#scheduled || this.#closed) return;
     this.#scheduled = true;
@@ -65,7 +68,7 @@ export class EventQueue {
   readonly #deliver = (): void => {
     this.#scheduled = false;
     if (this.#closed) return;
-    // An event of kind 0 has been taken back.
+    // An event of kind 0 was removed.
     const batch = this.#waiting
       .splice(0, batchMax)
       .filter((event) => event.kind !== 0 && this.#owner.onDelivery(event));

@@ -1,14 +1,14 @@
 /**
- * Events of a loopback context that JS has not had yet, and how they are written as the words of native.ts.
- * Used by LoopbackContext, on its JS thread.
+ * Events of a loopback context that JS has not got yet, and their form in the words of native.ts. Used by
+ * LoopbackContext, on its JS thread.
  */
 import { Ev, EvKind, receiveSlab, shortMessageSlots } from '../native/native.ts';
 
-/** What a message is in: nothing, a send slot, or a block whose reference goes to JS with the event. */
+/** The memory of a message: none, a send slot, or a block whose reference passes to JS with the event. */
 export interface Place {
   readonly slot: number;
   readonly metadataBytes: number;
-  /** 0: the message lies in the slot, behind the metadata. */
+  /** 0 when the message lies in the slot, after the metadata. */
   readonly block: number;
   readonly aligned: boolean;
   readonly messageBytes: number;
@@ -18,21 +18,21 @@ export const noSlot = -1;
 export const nowhere: Place = { slot: noSlot, metadataBytes: 0, block: 0, aligned: false, messageBytes: 0 };
 
 export interface LoopbackEvent {
-  /** 0: taken back before JS had it. */
+  /** 0 when the event was removed before JS got it. */
   kind: number;
   readonly session: number;
-  /** Of its kind: the call slot, the handle, the token, or the low word of a key. */
+  /** Depends on the kind: the call slot, the handle, the token, or the low word of a key. */
   readonly call: number;
-  /** Of its kind: the method, the status, `held`, or the high word of a key. */
+  /** Depends on the kind: the method, the status, `held`, or the high word of a key. */
   readonly method: number;
   readonly place: Place;
-  /** Of its kind: the time left, the reason, or what did not fit the reply buffer. */
+  /** Depends on the kind: the remaining time, the reason, or the bytes that did not fit the reply buffer. */
   readonly time: number;
-  /** Of its kind: `processed`, or whether it is a part. */
+  /** Depends on the kind: `processed`, or whether it is a part of a stream. */
   readonly processed: number;
 }
 
-/** An event with what it does not name empty. */
+/** Returns an event in which all other properties are empty. */
 export function eventOf(
   kind: number,
   session: number,
@@ -41,14 +41,14 @@ export function eventOf(
   return { kind, session, call: 0, method: 0, place: nowhere, time: 0, processed: 0, ...rest };
 }
 
-/** The end of a call without an answer. */
+/** Returns the event for the end of a call without an answer. */
 export function failedEvent(session: number, call: number, reason: number, processed: number): LoopbackEvent {
   return eventOf(EvKind.failed, session, { call, time: reason, processed });
 }
 
 /**
- * Writes the words of an event at `at`. `slotAt`: where the payload of its slot begins. A receiver reads the
- * message out of the sender's slot, which is free when the batch has been handled.
+ * Writes the words of an event at `at`. `slotAt` is the position of the payload in its slot. A receiver reads
+ * the message from the sender's slot, which is free once the batch has been handled.
  */
 export function writeEvent(words: Int32Array, at: number, event: LoopbackEvent, slotAt: number): void {
   const { slot, metadataBytes, block, aligned, messageBytes } = event.place;

@@ -1,6 +1,6 @@
 /**
- * Messages that fit no slot: their segments, which lie in the arena, in the encode scratch buffer or in
- * memory of the application, copied into one block. Used by LoopbackContext, on its JS thread.
+ * Copies the segments of a message that fits no slot into one block. The segments lie in the arena, in the
+ * encode scratch buffer or in memory of the application. Used by LoopbackContext, on its JS thread.
  */
 import { GatherEntry, type NativeContext } from '../native/native.ts';
 import type { Blocks } from './blocks.ts';
@@ -10,7 +10,7 @@ const alignmentBytes = 64;
 
 const segmentPlace = (at: number): number => Math.ceil(at / alignmentBytes) * alignmentBytes;
 
-/** The segments that the words of `native.gatherEntries` name. */
+/** Returns the segments that the words of `native.gatherEntries` name. */
 export function segmentsIn(
   native: Pick<NativeContext, 'gatherEntries' | 'scratch'>,
   blocks: Blocks,
@@ -29,7 +29,7 @@ export function segmentsIn(
   });
 }
 
-/** Bytes that the segments take one behind the other, with the gaps of an aligned message if they are one. */
+/** Returns the total bytes of the segments, including the gaps of an aligned message. */
 export function extentOf(segments: readonly Uint8Array[], aligned: boolean): number {
   let end = 0;
   for (const { byteLength } of segments) end = (aligned ? segmentPlace(end) : end) + byteLength;

@@ -1,6 +1,6 @@
 /**
- * How messages get from one end of a loopback session to the other: what JS submits becomes the event of the
- * other end. Used by LoopbackContext, on its JS thread.
+ * How messages get from one end of a loopback session to the other: each submission of JS becomes an event of
+ * the other end. Used by LoopbackContext, on its JS thread.
  */
 import {
   Ctl,
@@ -23,31 +23,33 @@ import { type LoopbackCall, type LoopbackSession, Processed } from './session.ts
 import type { SessionTable } from './session-table.ts';
 
 const resourceExhausted = 8;
-/** Where the header of a part (runtime/stream/part-header.ts) has its number of messages and its kind. */
+/**
+ * The positions of the message count and the kind in the header of a part (runtime/stream/part-header.ts).
+ */
 const partCountAt = 8;
 const partKindAt = 10;
 const partOpens = 1;
-/** Handles and tokens are words of 32 bits with a sign, above 0. */
+/** Handles and tokens are positive int32 words. */
 const numbersMax = 0x7fff_ffff;
 
-/** What a context shares with its messages. */
+/** The parts of the context that this class uses. */
 export interface MessageHost
   extends Pick<NativeContext, 'control' | 'submissions' | 'gatherEntries' | 'scratch' | 'arenaBytes'> {
   readonly slots: SendSlots;
   readonly blocks: Blocks;
   readonly sessions: SessionTable;
   emit(event: LoopbackEvent): void;
-  /** Gives back the memory of a message that nobody gets. */
+  /** Frees the memory of a message that will not be delivered. */
   drop(place: Place): void;
 }
 
-/** What a request asks for besides being carried over. */
+/** The properties of a request, apart from its message. */
 type Request = Pick<LoopbackCall, 'slot' | 'confirmed' | 'replyBuffer' | 'replyBufferOnly'>;
 
-/** The words of a submission that both kinds of submissions have. */
+/** The words that submissions of both kinds have. */
 interface Submitted {
   readonly op: number;
-  /** A call slot, or the handle that an answer is for. */
+  /** The call slot, or the handle of the call that is answered. */
   readonly call: number;
   /** The method, or the status of an answer. */
   readonly method: number;
@@ -66,7 +68,7 @@ export class Messages {
     this.#host = host;
   }
 
-  /** Takes over all that JS has staged. */
+  /** Takes all submissions that JS has staged. */
   flush(): void {
     const { control } = this.#host;
     const end = control[Ctl.staged]! * Sub.words;
@@ -102,7 +104,7 @@ export class Messages {
     this.#begin(own, server, { op, call, method, timeoutUs, place }, request);
   }
 
-  /** As NativeContext.submitBulk(): everything is copied at once. */
+  /** Like NativeContext.submitBulk(); copies everything at once. */
   submitBulk(
     session: number,
     submitted: Omit<Submitted, 'place'> & Pick<Place, 'slot' | 'metadataBytes'>,
@@ -118,7 +120,7 @@ export class Messages {
     const { op, call, slot, metadataBytes } = submitted;
     const segments =
       typeof gatherEntries === 'number' ? segmentsIn(this.#host, blocks, gatherEntries) : gatherEntries;
-    // Memory of the application that has been transferred is empty.
+    // A buffer that the application has transferred is empty.
     if (segments.some(({ byteLength }) => byteLength === 0)) return -Reason.detached;
     const aligned = (flags & submitAligned) !== 0;
     const answered = op === SubOp.response ? own.calls.get(call) : undefined;
@@ -148,11 +150,14 @@ export class Messages {
     return token;
   }
 
-  /** The caller's block for the answer if that is large enough, or a new one; a Reason, negated, for none. */
+  /**
+   * Returns the caller's block for the answer if that is large enough, a new block, or a negated Reason when
+   * there is none.
+   */
   #blockFor(answered: LoopbackCall | undefined, bytes: number): number {
     const { blocks, control, arenaBytes } = this.#host;
     const replyBuffer = answered?.replyBuffer ?? 0;
-    // The application may have released it since.
+    // The application may have released it meanwhile.
     if (replyBuffer !== 0 && blocks.sizeOf(replyBuffer) >= bytes) {
       blocks.addReference(replyBuffer);
       return replyBuffer;
@@ -178,7 +183,7 @@ export class Messages {
     client.begin({ ...request, handle, counts, request: event, answer: undefined, leaving: false }, server);
   }
 
-  /** Ends the call with this handle. An answer that nobody waits for is dropped. */
+  /** Ends the call with this handle. Drops an answer for which no client waits. */
   #answer(server: LoopbackSession | undefined, handle: number, status: number, place: Place): void {
     const call = server?.calls.get(handle);
     const processed = (status & notRun) === 0 ? Processed.yes : Processed.no;
@@ -190,7 +195,7 @@ export class Messages {
     }
   }
 
-  /** The caller takes the answer into its own memory or not at all, and that is too small. */
+  /** The caller only accepts the answer in its own memory, which is too small. */
   #refuseBeyondReplyBuffer(server: LoopbackSession, call: LoopbackCall, place: Place): void {
     this.#host.drop(place);
     const words = { method: resourceExhausted, time: place.messageBytes, processed: Processed.yes };

@@ -1,7 +1,6 @@
 /**
- * The send slots of a loopback context: numbers of free ones on the stack that JS pops them from, and the
- * memory that they are in. A message stays in its slot until its receiver has read it. Used by
- * LoopbackContext, on its JS thread.
+ * The send slots of a loopback context: their memory, and the stack of free slot numbers from which JS pops.
+ * A message stays in its slot until its receiver has read it. Used by LoopbackContext, on its JS thread.
  */
 import { slotHeadBytes } from '../limits.ts';
 import { Ctl } from '../native/native.ts';
@@ -23,12 +22,12 @@ export class SendSlots {
     control[Ctl.freeSlots] = count;
   }
 
-  /** Where the payload of a slot begins; 0 for none. */
+  /** The position of a slot's payload; 0 for no slot. */
   payloadOf(slot: number): number {
     return slot === noSlot ? 0 : slot * this.stride + slotHeadBytes;
   }
 
-  /** A byte of the metadata that lies in the slot; 0 when it has none there. */
+  /** Returns a byte of the metadata in the slot, or 0 when the slot has no metadata there. */
   metadataByte({ slot, metadataBytes }: Place, at: number): number {
     return metadataBytes <= at ? 0 : this.memory[this.payloadOf(slot) + at]!;
   }

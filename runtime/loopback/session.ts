@@ -1,43 +1,46 @@
 /**
- * One end of a session of a loopback context, and the calls that go through it. A request becomes the other
- * end's event, its answer this end's; nothing else lies between the two. Used by LoopbackContext, on its JS
+ * One end of a session of a loopback context, and the calls over it. A request becomes an event of the other
+ * end, and its answer an event of this end, with nothing in between. Used by LoopbackContext, on its JS
  * thread.
  */
 import { EvKind, Reason, type SessionOptions } from '../native/native.ts';
 import { eventOf, failedEvent, type LoopbackEvent, type Place } from './events.ts';
 
-/** As the word `processed` of events has it. */
+/** The values of the word `processed` of events. */
 export const Processed = { no: 0, maybe: 1, yes: 2 } as const;
 
-/** Status codes, as the words of events have them. */
+/** Status codes as they are in the words of events. */
 const cancelled = 1;
 const deadlineExceeded = 4;
 
-/** A call between its request and its last event. Both ends have the same object. */
+/** A call between its request and its last event. Both ends share this object. */
 export interface LoopbackCall {
   /** The client's call slot. */
   readonly slot: number;
-  /** What the server's events and its answer name it by. */
+  /** The number by which the server's events and its answer name the call. */
   readonly handle: number;
-  /** Its client is told only when the server has let go of it (docs/internals/decisions/calls.md). */
+  /**
+   * The client gets the last event of the call only when the server has released its memory
+   * (docs/internals/decisions/calls.md).
+   */
   readonly confirmed: boolean;
-  /** Block for the answer, or 0; `replyBufferOnly`: what does not fit it is refused. */
+  /** The block for the answer, or 0. With `replyBufferOnly`, an answer that does not fit it is refused. */
   readonly replyBuffer: number;
   readonly replyBufferOnly: boolean;
-  /** It is a stream or a call, and no part of one. */
+  /** True for a call or a stream, false for a part of a stream. */
   readonly counts: boolean;
-  /** The event that brings it to the server, until JS has had that. */
+  /** The event with which the server's JS gets the call, until then. */
   request: LoopbackEvent | undefined;
-  /** The event that brings the answer to the client, until JS has had that. */
+  /** The event with which the client's JS gets the answer, until then. */
   answer: LoopbackEvent | undefined;
-  /** Its client has given it up, and waits until the server has let go of it. */
+  /** The client has cancelled the call, and waits until the server has released its memory. */
   leaving: boolean;
 }
 
-/** What a session needs of its context. */
+/** The functions of the context that a session uses. */
 export interface SessionHost {
   emit(event: LoopbackEvent): void;
-  /** The message of an event that nobody will get. */
+  /** Frees the message of an event that will not be delivered. */
   drop(place: Place): void;
 }
 
@@ -45,12 +48,12 @@ export class LoopbackSession {
   readonly number: number;
   readonly options: SessionOptions;
   state: 'connecting' | 'ready' | 'down' = 'connecting';
-  /** connectSession() has been called for this end. */
+  /** True once connectSession() was called for this end. */
   dialled = false;
   peer: LoopbackSession | undefined;
   error = '';
   endedThere = false;
-  /** Calls under way: of a client by call slot, of a server by handle. */
+  /** Calls under way: on a client by call slot, on a server by handle. */
   readonly calls = new Map<number, LoopbackCall>();
 
   readonly #host: SessionHost;
@@ -61,7 +64,7 @@ export class LoopbackSession {
     this.#host = host;
   }
 
-  /** The other end of a session that has both. */
+  /** The other end; a session must have both. */
   get other(): LoopbackSession | undefined {
     return this.state === 'ready' ? this.peer : undefined;
   }
@@ -72,7 +75,7 @@ export class LoopbackSession {
     return count;
   }
 
-  /** Connects it to the other end. Both are up when both have been told to connect. */
+  /** Connects to the other end. Both are up once connectSession() was called for both. */
   connect(peer: LoopbackSession): void {
     this.dialled = true;
     this.peer = peer;
@@ -83,20 +86,22 @@ export class LoopbackSession {
     }
   }
 
-  /** Client: a call begins, whose request is `event` at the server. */
+  /** Client: begins a call. `event` is its request, for the server. */
   begin(call: LoopbackCall, server: LoopbackSession): void {
     this.calls.set(call.slot, call);
     server.calls.set(call.handle, call);
     this.#host.emit(call.request!);
   }
 
-  /** Server: JS has the request of this call from now on. */
+  /** Server: JS has got the request of this call. */
   onRequest(handle: number): void {
     const call = this.calls.get(handle);
     if (call !== undefined) call.request = undefined;
   }
 
-  /** Server: answers a call, whose client may have given it up. Returns false when nobody waits for it. */
+  /**
+   * Server: answers a call, which its client may have cancelled. Returns false when no client waits for it.
+   */
   answer(call: LoopbackCall, words: Partial<LoopbackEvent>): boolean {
     this.calls.delete(call.handle);
     const client = this.other;
@@ -106,15 +111,15 @@ export class LoopbackSession {
     return true;
   }
 
-  /** Client: JS has the last event of the call in this slot from now on. */
+  /** Client: JS has got the last event of the call in this slot. */
   onAnswer(event: LoopbackEvent): void {
     if (this.calls.get(event.call)?.answer === event) this.calls.delete(event.call);
   }
 
   /**
-   * Client: gives a call up. The server learns of it behind what is on its way. A call that is confirmed ends
-   * with the server's word, or with an answer that is on its way, unless the server has not had its request;
-   * another one ends at once.
+   * Client: cancels a call. The server gets the cancel after earlier events. A call that must be confirmed
+   * ends with the server's confirmation, or with an answer that is on its way; if the server has not got its
+   * request, it ends at once, like every other call.
    */
   cancel(slot: number, reason: number): void {
     const call = this.calls.get(slot);
@@ -138,7 +143,7 @@ export class LoopbackSession {
     this.#host.emit(failedEvent(this.number, slot, reason, Processed.maybe));
   }
 
-  /** Server: JS learns now that this call was given up. Returns false when it has answered meanwhile. */
+  /** Server: JS now gets the cancel of this call. Returns false when it has answered meanwhile. */
   onCancelled({ call: handle, method }: LoopbackEvent): boolean {
     const call = this.calls.get(handle);
     if (call === undefined) return false;
@@ -146,7 +151,7 @@ export class LoopbackSession {
     return true;
   }
 
-  /** Ends both ends of the session. */
+  /** Ends the session at both ends. */
   close(reason: string): void {
     if (this.state === 'down') return;
     const peer = this.other;
@@ -170,7 +175,7 @@ export class LoopbackSession {
     this.#host.emit(eventOf(EvKind.sessionDown, this.number));
   }
 
-  /** Takes back the request of a call. Returns false when the server has it. */
+  /** Removes the request of a call from the queue. Returns false when the server has got it. */
   #takeBack(call: LoopbackCall): boolean {
     const { request } = call;
     if (request === undefined) return false;

@@ -112,14 +112,15 @@ export class Check {
   }
 
   #elements(count: number, depth: number): void {
-    if (count > this.#bytes.length - this.#at) this.#refuse(`an array of ${count} elements in fewer bytes`);
+    if (count > this.#bytes.length - this.#at)
+      this.#refuse(`the message is too short for an array of ${count} elements`);
     this.#count(Cost.array + Cost.element * count);
     for (let i = 0; i < count; ++i) this.#value(depth + 1);
   }
 
   #fields(count: number, depth: number): void {
     if (2 * count > this.#bytes.length - this.#at)
-      this.#refuse(`an object of ${count} members in fewer bytes`);
+      this.#refuse(`the message is too short for an object of ${count} members`);
     this.#count(Cost.object + cost.ofFields(count));
     for (let i = 0; i < count; ++i) {
       this.#key(count);

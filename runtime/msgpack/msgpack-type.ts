@@ -82,13 +82,13 @@ function decodeLifted(typeName: string, source: Source, at: number, end: number)
   if (bodyBytes > end - body) refuse('ends in the middle of a value');
   const parts = unpack(typeName, source, body, body + bodyBytes);
   if (!Array.isArray(parts) || parts.length !== 2 || !Array.isArray(parts[1]))
-    return refuse('no list of binaries');
+    return refuse('the list of its binary values is missing');
   let value: unknown = parts[0];
   let from = body + bodyBytes;
   for (const entry of parts[1] as unknown[]) {
     const [path, length] = Array.isArray(entry) && entry.length === 2 ? (entry as unknown[]) : [];
     if (!Number.isInteger(length) || (length as number) < 0 || (length as number) > end - from)
-      return refuse('a binary that does not exist');
+      return refuse('the list of its binary values is wrong');
     const stop = from + (length as number);
     value = putBack(typeName, value, path, source.value(from, stop));
     from = stop;

@@ -2,15 +2,15 @@
  * Tells the addon what it must know about the JS runtime. Used once, when the addon is loaded (native.ts).
  */
 
-/** What a context must know of the JS runtime. */
+/** The facts about the JS runtime that a context needs. */
 export interface RuntimeNeeds {
   /**
-   * What wakes the JS thread: its own event loop, or a separate waiting thread where libuv cannot be used.
+   * Wakes the JS thread: its own event loop, or a separate waiting thread where libuv cannot be used.
    * Default `libuv`.
    */
   loop?: 'libuv' | 'thread';
   /**
-   * What reports that a block's ArrayBuffer was collected: the finalizer of its memory, or of the object.
+   * Reports that a block's ArrayBuffer was collected: the finalizer of its memory, or of the object.
    * Default `memory`.
    */
   collected?: 'memory' | 'object';

@@ -165,8 +165,8 @@ export interface NativeContext {
    * number, the context's `gatherEntries` hold this number of segments, and `keys` is 0, or a block whose
    * reference JS gives up with the submission. `slot` holds the metadata, at most slotBytes - 512 bytes of
    * it, and is -1 without metadata. `replyBuffer` is the arena block that the response is to be received in,
-   * or 0; the caller keeps its reference. `use` says for what the arena gives a block (Use) when the segments
-   * have to be copied into one. `flags`: submitAligned, submitReplyBufferOnly.
+   * or 0; the caller keeps its reference. `use` is the use of the arena block (Use) when the segments have to
+   * be copied into one. `flags`: submitAligned, submitReplyBufferOnly.
    *
    * Returns a token > 0. A SENT event carries the token when the gather entries are no longer in use: before
    * or at the end of the call; for a call that is pending release, with its RELEASED event at the latest.

@@ -3,7 +3,7 @@
  * failure.
  */
 
-/** What a program without the addon can still do (docs/guides/testing.md). */
+/** The part of the package that works without the addon (docs/guides/testing.md). */
 export const worksWithoutAddon = 'messages, JSON, the generator and createInProcessChannel() work without it';
 
 /** Where the process runs. */
@@ -14,7 +14,7 @@ export interface Host {
   readonly arch?: NodeJS.Architecture;
 }
 
-/** Why there is no addon that loads, what to do, and what works without it. */
+/** The reason why no addon loads, the remedy, and the part of the package that works without it. */
 export function whyNoAddon(what: string, host: Host): string {
   return `rdma-rpc: ${what}; ${whoForbids() ?? remedyOn(host)}; ${worksWithoutAddon}`;
 }

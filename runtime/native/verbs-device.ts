@@ -37,14 +37,17 @@ export interface NativeQpOptions {
   readonly active: boolean;
 }
 
-/** What each thread may open any number of. Calls with the number of a closed object are refused. */
+/**
+ * A device that `rdma-rpc/verbs` has opened; a thread may open any number. Calls with the number of a closed
+ * object are refused.
+ */
 export interface NativeVerbsDevice {
   readonly capabilities: VerbsCapabilities;
   /** Allocates memory that stays mapped as long as a region or an ArrayBuffer uses it. */
   allocBuffer(bytes: number): ArrayBuffer | NativeRefusal;
   /** Returns whether these bytes lie in memory of `allocBuffer`, of any device of this thread. */
   owns(bytes: Uint8Array): boolean;
-  /** Registers bytes of `allocBuffer` memory or of a SharedArrayBuffer: nothing else stays where it is. */
+  /** Registers bytes of `allocBuffer` memory or of a SharedArrayBuffer, since other memory may move. */
   regMr(
     bytes: Uint8Array,
     access: number,

@@ -159,8 +159,8 @@ export const EvKind = {
   deviceGone: 14,
 } as const;
 /**
- * What a cancelled call still holds until the peer has answered its CANCEL: `pendingRelease` word of a FAILED
- * event.
+ * Resources that a cancelled call keeps until the peer has answered its CANCEL, for the word `pendingRelease`
+ * of a FAILED event.
  */
 export const PendingRelease = {
   /** Its call slot, until RELEASED. */
@@ -193,7 +193,7 @@ export const leasedMemory = -1;
  * submission.
  */
 export const copiedMemory = -2;
-/** What an arena block is used for. memory/arena.h says how much of the arena each use may have. */
+/** The uses of an arena block. memory/arena.h says how much of the arena each use may have. */
 export const Use = {
   /** An outgoing message of a stream. */
   part: 1,

@@ -32,8 +32,8 @@ function shown(error: unknown): string {
 }
 
 /**
- * The method for which `authorize` must allow a client that wants to serve; clients of older releases called
- * it for that.
+ * A client may serve only if `authorize` allows it to call this method. Clients of older releases called it
+ * in order to serve; today's do not.
  */
 const serveMethod = ReverseDefinition.methods.serve.fullName;
 

@@ -23,7 +23,7 @@ export interface AcceptedSession extends Pick<SessionSummary, 'fabric' | 'securi
 /** Reported when a connection has got no session. */
 export interface RefusedSession {
   readonly accepted: false;
-  /** What was known about the peer by then: at least its address. */
+  /** The peer as far as it was known by then; at least its address. */
   readonly peer: PeerInfo;
   readonly code: StatusCode;
   /** The reason as in the server's log; the client may have got a shorter one. */

@@ -198,8 +198,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * Sends these instead of the header and trailer that the handler has filled, with which they are mostly
-   * identical.
+   * Sends this header and trailer instead of those that the handler has filled. Mostly they are the same
+   * objects.
    */
   answerWith(header: Metadata, trailer: Metadata): void {
     this.#more.header = header;
@@ -211,8 +211,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * Returns the same for a request that has just arrived, by the clock of the turn: reading the clock costs
-   * as much as an interceptor.
+   * Like timeoutMs(), for a request that has just arrived. It uses the time of the current turn
+   * (boundary/time/deadlines.ts), since reading the clock costs as much as an interceptor.
    */
   timeoutAtFirstMs(): number | undefined {
     return this.deadlineMs === 0 ? undefined : Math.max(0, this.deadlineMs - deadlines.now);
@@ -289,7 +289,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#asked?.lease?.over();
   }
 
-  /** A handler inside interceptors begins and ends; the interceptors need not wait for it. */
+  /** Called when a handler inside interceptors begins. Interceptors need not wait for the handler. */
   enter(): void {
     this.#asked?.lease?.enter(this.method);
   }

@@ -48,7 +48,7 @@ export interface Server extends AsyncDisposable {
   readonly sessions: readonly SessionSummary[];
 }
 
-/** Services of a server that share interceptors: what `server.scope(...)` gives. */
+/** Services of a server that share interceptors; the result of `server.scope(...)`. */
 export interface ServiceScope {
   /**
    * Adds a service as `server.add` does, with the interceptors of the server and, inside them, those of this

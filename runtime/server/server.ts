@@ -384,7 +384,7 @@ export class RpcServer implements Server, ServerSessionListener {
 /** Returns the class behind a server. Throws a TypeError for objects that this package has not created. */
 export function rpcServer(what: string, server: Server): RpcServer {
   if (server instanceof RpcServer) return server;
-  throw new TypeError(`${what}: takes a server, of createServer() of the same rdma-rpc`);
+  throw new TypeError(`${what}: give a server that createServer() of the same rdma-rpc has returned`);
 }
 
 /** Creates a server. Call `add(...)`, then `listen(...)`. Throws for unknown options and invalid values. */

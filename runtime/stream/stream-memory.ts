@@ -77,8 +77,8 @@ export class StreamMemory {
     const { loops } = this.#context.sessions;
     if (this.#unwatched >= 0 && !loops) return undefined;
     const arena = this.#arenaBytes;
-    // Senders of this thread, whose copies wait for this memory, may use as much as they need; then nothing
-    // is kept, and that half may be used by copies, too.
+    // When senders are on this thread, their copies need the arena. Then no message stays in it, and the half
+    // that is otherwise for kept messages is available for copies, too.
     const [kept, copiedMax] = loops
       ? [arena, arena * (1 + keptShare)]
       : [native.stats().arenaLeasedBytes, arena];

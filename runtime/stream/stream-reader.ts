@@ -12,7 +12,7 @@ import type { CopiedMessage } from './stream-memory.ts';
 export interface ReceivedPart {
   readonly messages: readonly unknown[];
   readonly last: boolean;
-  /** Token with which its consumption is reported. */
+  /** The token that reports the consumption of the part. */
   readonly token: number;
   /** The copy of its message, if that was large and was copied out of the arena. */
   readonly copied?: CopiedMessage | undefined;
@@ -25,8 +25,8 @@ export interface ReaderOwner {
   /** The application has received all messages of the part. */
   onConsumed(part: ReceivedPart): void;
   /**
-   * The application waits for the part that was announced with this token, so fetch it; or it never will, so
-   * drop it.
+   * Called for a part that was announced with this token: either the application waits for it, so it must be
+   * fetched, or it will never be read, so it must be dropped.
    */
   onWanted(token: number): void;
   onUnwanted(token: number): void;
@@ -63,7 +63,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   readonly #endsWithLast: boolean;
   /** Received parts that are not open yet, by sequence number. */
   readonly #parts: (ReceivedPart | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
-  /** Announced parts, which arrive when they are wanted, by sequence number. */
+  /** By sequence number: parts that the peer has announced. It sends each only when asked for it. */
   readonly #announced: (number | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
   /** Sequence number of the next part to open. */
   #next = 0;
@@ -77,7 +77,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   #started = false;
   /** True when the part with `last` has been opened. */
   #sawLast = false;
-  /** True when no part follows the received ones. */
+  /** True when no part will follow the received ones. */
   #closed = false;
   #ended = false;
   /** True when nobody reads: messages are dropped on arrival. */

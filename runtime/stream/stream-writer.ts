@@ -1,6 +1,7 @@
 /**
  * The sending direction of a stream: packs small messages into parts, and sends a part when it is full or the
- * turn ends, as far as credits allow. Both ends of a stream use it. On the JS thread of its session.
+ * event-loop iteration ends, as far as credits allow. Both ends of a stream use it. On the JS thread of its
+ * session.
  */
 
 import { packedBytes } from '../boundary/outgoing/plain-types.ts';
@@ -28,11 +29,11 @@ export interface PartPort {
   ): boolean;
   /** Called before the first message; `lead()` may then be called. */
   onFirstMessage?(): void;
-  /** There is room again after `write` has returned false. */
+  /** Called when there is room again after `write` has returned false. */
   onWritable(): void;
-  /** The part with the flag `last` has been sent. */
+  /** Called when the part with the flag `last` has been sent. */
   onLastSent(): void;
-  /** A message that `write` has accepted cannot be sent. No message follows. */
+  /** Called when a message that `write` has accepted cannot be sent. No message follows. */
   onWriteFault(error: unknown): void;
 }
 
@@ -95,7 +96,7 @@ export class StreamWriter {
     this.#sendLead();
   }
 
-  /** `sendPart` has sent the part without its message, which follows with the next part. */
+  /** Called when `sendPart` has sent the part without its message, which follows with the next part. */
   skip(): void {
     this.#sequence = (this.#sequence + 1) >>> 0;
   }
@@ -117,7 +118,7 @@ export class StreamWriter {
     this.#count = 0;
   }
 
-  /** A credit may be available. */
+  /** Called when a credit may be available. */
   onCredit(): void {
     if (this.#done || !this.#sendLead()) return;
     if (this.#holds) {

@@ -1,6 +1,7 @@
 /**
- * Runs listeners at the end of the turn, when all promises that can continue have continued. Stream writers
- * collect messages until then, so that messages produced together are sent together. One list per JS thread.
+ * Runs listeners when all promises that can continue in this event-loop iteration have continued. Stream
+ * writers collect messages until then, so that messages produced together are sent together. One list per JS
+ * thread.
  */
 
 export interface TurnListener {

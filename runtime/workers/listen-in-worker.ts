@@ -21,8 +21,8 @@ import { PortDuplex } from './port-duplex.ts';
 export interface WorkerOptions {
   /**
    * Called in this worker when it has drained: its server has been shut down, and no call is under way any
-   * more. The thread ends when the returned promise is settled, after 5,000 ms at the latest. What it throws
-   * or rejects with becomes a process warning.
+   * more. The thread ends when the returned promise is settled, after 5,000 ms at the latest. Its
+   * exceptions and rejections become process warnings.
    */
   onDrained?: () => unknown;
   /**

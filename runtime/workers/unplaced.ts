@@ -8,7 +8,7 @@ import { Link } from '../control/link.ts';
 import { Status } from '../core/errors/status.ts';
 import { workerAnswerMs, workerWaiting, workerWaitMs } from './limits.ts';
 
-/** The used part of a worker. */
+/** What this file uses of a worker. */
 export interface Place {
   /** Whether it takes connections. */
   readonly up: boolean;
@@ -31,7 +31,7 @@ interface Waiting {
 /** A worker that has been asked and has not answered. */
 interface Asked {
   readonly waiting: Set<Waiting>;
-  /** It has not answered for a while: others are asked before it. */
+  /** True when the worker has not answered for a while, so that others are asked first. */
   silent: boolean;
 }
 
@@ -111,8 +111,8 @@ export class Unplaced {
   }
 
   /**
-   * Asks the worker with the fewest connections, counting those that it has been asked for; if that one does
-   * not answer, asks all.
+   * Asks the worker with the fewest connections, including those that are offered to it. If that worker does
+   * not answer, asks all workers.
    */
   #askNext(one: Waiting): void {
     clearTimeout(one.timer);

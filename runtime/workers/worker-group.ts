@@ -169,7 +169,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
       this.#warn(text);
       return;
     }
-    // It is called where nobody would catch what it throws, or hear of what it rejects with.
+    // Handle its exceptions and rejections here, since no caller would.
     const failed = (fault: unknown): void =>
       this.#warn(`${text}; and onWorkerError has failed: ${textOf(fault)}`);
     try {

@@ -296,7 +296,7 @@ describe('addresses that createChannel accepts', () => {
     [[5], /not a string/],
     [undefined, /not understood/],
     [{}, /not understood/],
-    [{ resolve: 5 }, /resolve is no function/],
+    [{ resolve: 5 }, /resolve is not a function/],
     [Array.from({ length: 257 }, (_, i) => `h:${i}`), /257 addresses, at most 256/],
   ])('%j is refused', (given, text) => {
     expect(() => createChannel(given as string)).toThrow(text);

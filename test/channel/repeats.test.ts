@@ -303,8 +303,8 @@ describe('defaults of a client', () => {
   test.each<[string, object, RegExp]>([
     ['attempts', { retry: { attemptsMax: 6 } }, /retry: attemptsMax: 6 is not an integer from 2 to 5/],
     ['a wrong name', { retry: { tries: 3 } }, /there is no option tries/],
-    ['codes', { retry: { codes: [99] } }, /codes is a list of Status codes/],
-    ['OK among them', { hedging: { delayMs: 1, codes: [0] } }, /codes is a list of Status codes/],
+    ['codes', { retry: { codes: [99] } }, /codes must be a list of Status codes/],
+    ['OK among them', { hedging: { delayMs: 1, codes: [0] } }, /codes must be a list of Status codes/],
     ['no delay', { hedging: {} }, /hedging needs delayMs/],
     ['metadata', { metadata: { 'a b': 'c' } }, /metadata key/],
     ['a signal', { signal: new AbortController().signal }, /there is no option signal/],
@@ -332,7 +332,11 @@ describe('defaults of a client', () => {
       /behave: hedging/,
     ],
     ['both ways at once', { behave: { hedging, retry: quick } }, /behave: give either retry or hedging/],
-    ['no truth value', { echo: { idempotent: 1 } }, /idempotent of echo is true or false/],
+    [
+      'a value that is not true or false',
+      { echo: { idempotent: 1 } },
+      /idempotent of echo must be true or false/,
+    ],
   ])('%s: refused when the client is made', (_, defaults, text) => {
     expect(() => createClient(definition, bed.channel(['a:1']), defaults as never)).toThrow(text);
     expect(() => createClient(definition, bed.channel(['a:1']), defaults as never)).toThrow(TypeError);

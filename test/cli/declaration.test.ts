@@ -1,6 +1,6 @@
 /**
- * Declarations as text: the printed form of every declaration of the test schemas, parsed again, declares the
- * same; options and comments are kept.
+ * Declarations as text. The printed form of every declaration of the test schemas must parse again and
+ * declare the same, with its options and comments.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -76,7 +76,7 @@ const schemas = [
   'test/interop/protos/interop.proto',
 ];
 
-test.each(schemas)('%s', (path) => {
+test.each(schemas)('the printed form of %s declares the same', (path) => {
   const name = path.slice(path.lastIndexOf('/') + 1);
   const registry = registryOf(join(root, path));
   const again = join(directory, name);
@@ -88,7 +88,7 @@ test.each(schemas)('%s', (path) => {
   expect(bare(readFile, read)).toEqual(bare(file, registry));
 });
 
-test('options, reserved names and comments, in readable form', () => {
+test('options, reserved names and comments are printed in readable form', () => {
   const path = join(directory, 'shop.proto');
   writeFileSync(
     path,
@@ -98,7 +98,7 @@ import "google/protobuf/descriptor.proto";
 message Rule { optional int32 max = 1; repeated string tags = 2; optional Rule inner = 3; }
 extend google.protobuf.FieldOptions { optional Rule rule = 50001; }
 extend google.protobuf.MethodOptions { repeated string scopes = 50002; }
-// What somebody buys.
+// What a customer buys.
 //
 // All of it.
 message Order {
@@ -122,7 +122,7 @@ service Shop {
   const registry = registryOf(path);
   const shown = (name: string) => declarationText(lookUp(registry, name)!, registry);
   expect(shown('shop.Order')).toMatchInlineSnapshot(`
-    "// What somebody buys.
+    "// What a customer buys.
     //
     // All of it.
     message Order {

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc devices`: its output for devices of every kind, and the command itself on the machine that runs
- * the tests, whatever its devices.
+ * `rdma-rpc devices`: its output for devices of every kind, and the command itself on any machine that runs
+ * the tests.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -13,7 +13,7 @@ import { device } from './scripted-machine.ts';
 
 const none: VerbsReport = { whyNone: 'verbs is off: no RDMA device', whyNoCm: '', memlock: '', devices: [] };
 
-test('a usable device: its ports, addresses and capabilities', () => {
+test('shows ports, addresses and capabilities of a usable device', () => {
   const report = { ...none, whyNone: '', memlock: 'unlimited', devices: [device] };
   expect(devicesText(report).split('\n')).toEqual([
     '1 RDMA device, 1 can be used',
@@ -31,7 +31,7 @@ test('a usable device: its ports, addresses and capabilities', () => {
   ]);
 });
 
-test('one that cannot be opened: the reason, and no unknown values', () => {
+test('shows the reason, and no unknown values, of a device that cannot be opened', () => {
   const capabilities = { ...device.capabilities, maxQpWr: 0 };
   const broken = { ...device, name: 'mlx5_1', whyNot: 'no permission for uverbs1', capabilities, ports: [] };
   const text = devicesText({ ...none, memlock: '8 MiB', whyNoCm: 'no rdma_cm', devices: [device, broken] });
@@ -39,7 +39,7 @@ test('one that cannot be opened: the reason, and no unknown values', () => {
   expect(text).toMatch(/\nmlx5_1 \(InfiniBand\): cannot be used: no permission for uverbs1$/);
 });
 
-test('one that can be opened and not used: the reason, and its capabilities', () => {
+test('shows the reason and the capabilities of a device that can be opened but not used', () => {
   const text = devicesText({ ...none, devices: [{ ...device, whyNot: 'memlock is 64 KiB' }] });
   expect(text).toMatch(/cannot be used: memlock is 64 KiB\n {2}port 1: [\s\S]*\n {2}has: memory windows/);
 });
@@ -61,7 +61,7 @@ describe('-v', () => {
     { device: 'mlx5_9', port: 1, counters: { link_downed: 1 } },
   ];
 
-  test('all attributes, flags, ports, P_Keys and counters of the device, below it', () => {
+  test('shows all attributes, flags, ports, P_Keys and counters below the device', () => {
     const text = devicesText({ ...none, devices: [device] }, [details], counters);
     const lines = text.split('\n');
     expect(lines.slice(lines.findIndex((line) => line.includes('READ and WRITE')) + 1)).toEqual([
@@ -86,11 +86,11 @@ describe('-v', () => {
     ]);
   });
 
-  test('the JSON has all of them', () => {
+  test('prints all of them as JSON', () => {
     expectSchema('devices', { ...none, devices: [device], details: [details], counters });
   });
 
-  test('each device has its own', () => {
+  test('shows those of each device below it', () => {
     const second = { ...device, name: 'mlx5_1' };
     const text = devicesText({ ...none, devices: [second, device] }, [details], counters);
     expect(text.indexOf('node_guid')).toBeGreaterThan(text.indexOf('mlx5_0 ('));
@@ -98,12 +98,12 @@ describe('-v', () => {
   });
 });
 
-test('none: the reason', () => {
+test('shows the reason when there is no device', () => {
   expect(devicesText(none)).toBe('no RDMA device: verbs is off: no RDMA device');
 });
 
 test.each<[string[]]>([[[]], [['-v']], [['--json']], [['-v', '--json']]])(
-  'the command ends with 0 and says what there is %j',
+  'the command lists the devices and ends with 0: %j',
   (args) => {
     const main = fileURLToPath(new URL('../../dist/bundle/cli.js', import.meta.url));
     const done = spawnSync(process.execPath, [main, 'devices', ...args], { encoding: 'utf8' });

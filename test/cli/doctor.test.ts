@@ -29,7 +29,7 @@ import {
 test.each<[string, Machine, Facts]>([
   ['a laptop', scripted(laptop), facts],
   ['a server with a NIC', scripted(server), withDevices(device)],
-])('%s: nothing to mend', (_, machine, known) => {
+])('%s has no finding', (_, machine, known) => {
   const levels = examine(machine, known).filter(({ level }) => level === 'problem');
   expect(levels).toEqual([]);
 });
@@ -55,7 +55,7 @@ describe('each finding has its remedy', () => {
     ],
     ['no device', scripted(laptop), facts, 'advice devices', /no RDMA device/, /rdma link add rxe0/],
     [
-      'one that cannot be used',
+      'a device that cannot be used',
       scripted(server),
       withDevices({ ...device, whyNot: 'max_inline_data is 0' }),
       'problem devices',
@@ -63,7 +63,7 @@ describe('each finding has its remedy', () => {
       /another device/,
     ],
     [
-      'no ib_uverbs',
+      'the module ib_uverbs is missing',
       scripted(without(server, /uverbs/)),
       { ...facts, verbs: { ...facts.verbs, whyNone: 'load ib_uverbs' } },
       'problem modules',
@@ -71,7 +71,7 @@ describe('each finding has its remedy', () => {
       /^modprobe ib_uverbs$/,
     ],
     [
-      'no rdma_ucm',
+      'the module rdma_ucm is missing',
       scripted(without(server, /rdma_ucm/)),
       { ...nic, verbs: { ...nic.verbs, whyNoCm: 'no rdma_cm' } },
       'advice modules',
@@ -79,7 +79,7 @@ describe('each finding has its remedy', () => {
       /^modprobe rdma_ucm$/,
     ],
     [
-      'a container without the files',
+      'a container without the device files',
       scripted(without(server, /^\/dev/)),
       facts,
       'problem files',
@@ -87,7 +87,7 @@ describe('each finding has its remedy', () => {
       /--device=\/dev\/infiniband/,
     ],
     [
-      'a container with some of the files',
+      'a container with some of the device files',
       scripted(without(server, /dev.*uverbs0/)),
       facts,
       'problem files',
@@ -95,7 +95,7 @@ describe('each finding has its remedy', () => {
       /all of its files/,
     ],
     [
-      'no permission',
+      'no permission for the device files',
       scripted(without(server, /dev.*uverbs0/), ['/dev/infiniband/uverbs0']),
       facts,
       'problem files',
@@ -131,7 +131,7 @@ describe('each finding has its remedy', () => {
       /cma_roce_mode/,
     ],
     [
-      'link-local only',
+      'link-local addresses only',
       scripted(server),
       withPort({ gids: [{ ...gid, gid: 'fe80::1' }] }),
       'advice gids',
@@ -159,7 +159,7 @@ describe('each finding has its remedy', () => {
       /same/,
     ],
     [
-      'little to lock',
+      'a low limit for locked memory',
       scripted({ ...server, '/proc/self/limits': limits('65536') }),
       nic,
       'problem memlock',
@@ -167,7 +167,7 @@ describe('each finding has its remedy', () => {
       /ulimit -l unlimited/,
     ],
     [
-      'less than the arena',
+      'a limit for locked memory below the arena',
       scripted({ ...server, '/proc/self/limits': limits('67108864') }),
       nic,
       'advice memlock',
@@ -183,7 +183,7 @@ describe('each finding has its remedy', () => {
       /echo madvise/,
     ],
     [
-      'a governor that saves',
+      'a frequency governor that saves power',
       scripted({ ...laptop, '/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor': 'powersave' }),
       facts,
       'advice processor',
@@ -191,7 +191,7 @@ describe('each finding has its remedy', () => {
       /cpupower/,
     ],
     [
-      'deep sleep',
+      'deep sleep states of the processor',
       scripted({
         ...laptop,
         '/sys/devices/system/cpu/cpu0/cpuidle/state3/latency': '133',
@@ -203,7 +203,7 @@ describe('each finding has its remedy', () => {
       /polling: 'busy'/,
     ],
     [
-      'one processor',
+      'a single processor',
       scripted({ ...laptop, '/sys/devices/system/cpu/online': '0' }),
       facts,
       'advice polling',
@@ -235,7 +235,7 @@ describe('each finding has its remedy', () => {
       /process_vm_readv/,
     ],
     [
-      'a network of its own',
+      'a container with its own network',
       scripted({ ...without(server, /eth0/), '/.dockerenv': '' }),
       nic,
       'advice container',
@@ -260,7 +260,7 @@ describe('each finding has its remedy', () => {
   });
 });
 
-test('the screen of doctor', () => {
+test('doctor prints its findings', () => {
   const machine = scripted({ ...server, '/proc/self/limits': limits('65536') });
   const findings = examine(machine, withPort({ gids: [] }));
   expectSchema('doctor', { findings });
@@ -286,7 +286,7 @@ test('the screen of doctor', () => {
   `);
 });
 
-test('files of a machine under another root', () => {
+test('files of a machine are read under another root', () => {
   const root = mkdtempSync(join(tmpdir(), 'rdma-rpc-root-'));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   const write = (path: string, text: string) => {
@@ -311,7 +311,7 @@ test('files of a machine under another root', () => {
 });
 
 describe('on this machine', () => {
-  test('info', async () => {
+  test('info ends with 0', async () => {
     const { code, out } = await run('info', '--json');
     const info = expectSchema('info', JSON.parse(out) as { fabrics: { name: string }[] });
     expect([code, info.fabrics.map(({ name }) => name)]).toEqual([0, ['shm', 'shm-fd', 'verbs', 'tcp']]);
@@ -321,7 +321,7 @@ describe('on this machine', () => {
     });
   });
 
-  test('doctor: its exit code shows whether something does not work', async () => {
+  test('the exit code of doctor shows whether something does not work', async () => {
     const { code, out } = await run('doctor', '--json');
     const { findings } = expectSchema('doctor', JSON.parse(out) as { findings: { level: string }[] });
     expect(code).toBe(findings.some(({ level }) => level === 'problem') ? 1 : 0);

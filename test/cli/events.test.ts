@@ -40,7 +40,7 @@ describe('an event', () => {
     ['IBV_EVENT_CLIENT_REREGISTER', 1, /multicast groups/],
     ['IBV_EVENT_GID_CHANGE', 1, /an address of the port/],
     ['IBV_EVENT_QP_FATAL', 0, /an object of the process/],
-  ])('%s has its place, its time and its meaning', (name, port, expected) => {
+  ])('%s is printed with its device, time and meaning', (name, port, expected) => {
     const event = deviceEvent('mlx5_0', happens(name, port), Date.UTC(2026, 0, 2, 3, 4, 5, 678));
     expectSchema('events', event);
     expect(eventText(event)).toMatch(expected);
@@ -55,7 +55,7 @@ describe('watching', () => {
     vi.useRealTimers();
   });
 
-  test('passes on the events of all devices, those before the end too, and closes the devices', async () => {
+  test('prints the events of all devices, also those just before the end, and closes the devices', async () => {
     const [first, second] = [new ScriptedWatch(), new ScriptedWatch()];
     const seen: DeviceEvent[] = [];
     const ended = new AbortController();
@@ -113,11 +113,11 @@ describe('opening', () => {
       ['b', 'a', 'b'],
       ['b', 'a'],
     ],
-  ])('%j: those devices, each once; all by default', (names, expected) => {
+  ])('%j opens each of these devices once, or all by default', (names, expected) => {
     expect([...openWatches(nativeWith(['a', 'b']), names).keys()]).toEqual(expected);
   });
 
-  test('without a device the reason is that of rdma-rpc devices', () => {
+  test('without a device the error has the reason that rdma-rpc devices prints', () => {
     expect(() => openWatches(nativeWith([]), [])).toThrow('no RDMA device: this machine has no RDMA device');
   });
 
@@ -128,7 +128,7 @@ describe('opening', () => {
   });
 });
 
-test('the command names what is missing for a device that is not there', async () => {
+test('the command names the missing device', async () => {
   const { code, out, errors } = await run('events', 'nobody', '--json');
   expect(code).toBe(1);
   expectSchema('events', JSON.parse(out));

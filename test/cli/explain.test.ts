@@ -64,7 +64,7 @@ interface Tiers {
   >;
 }
 
-test.each(['shm', 'tcp'])('without a size: where each tier ends, over %s', async (fabric) => {
+test.each(['shm', 'tcp'])('without a size it prints where each tier ends, over %s', async (fabric) => {
   const { code, out } = await run('explain', method, '--fabric', fabric, '--json');
   expect(code, out).toBe(0);
   const { tiers } = expectSchema('explain', JSON.parse(out) as Tiers);
@@ -72,7 +72,7 @@ test.each(['shm', 'tcp'])('without a size: where each tier ends, over %s', async
   expect(tiers.request).toEqual(tiers.response);
   const ends = tiers.request.map(({ bytesMax }) => bytesMax);
   expect(ends.at(-1)).toBeNull();
-  // The last size of a tier, and the first of the next.
+  // The last size of a tier and the first size of the next one.
   for (const [i, end] of ends.slice(0, -1).entries()) {
     const [at] = (await explain('--size', String(end), '--fabric', fabric)).calls;
     const [above] = (await explain('--size', String(end! + 1), '--fabric', fabric)).calls;
@@ -82,7 +82,7 @@ test.each(['shm', 'tcp'])('without a size: where each tier ends, over %s', async
   }
 });
 
-test('whose memory is read: on shm that of long requests, over tcp always a copy', async () => {
+test('it names the memory that is READ: that of long requests on shm, always a copy over tcp', async () => {
   const why = async (size: string, ...args: string[]) =>
     (await explain('--size', size, ...args)).calls[0]!.request.why;
   expect(await why('5000000', '--proto', proto)).toMatch(
@@ -103,7 +103,7 @@ test.each(['shm', 'tcp'])('the trial call obeys --require, over %s', async (fabr
   expect(out).toMatch(/^test\.echo\.Echo\/Echo over shm, .+ memory shown by window, sealed\n/);
 });
 
-test('no method named: explains one with a bytes field', async () => {
+test('without a method it explains one with a bytes field', async () => {
   const { code, out } = await run('explain', '--size', '5000000', '--json');
   expect(code).toBe(0);
   const { calls, ...rest } = expectSchema('explain', JSON.parse(out) as Explained);
@@ -127,7 +127,7 @@ test("a server's declarations are tried beside the connection to it, whose count
   }
 });
 
-test('no method named: the first one of the server, or of the files, that has a bytes field', async () => {
+test('without a method it takes the first one with a bytes field, of the server or of the files', async () => {
   const server = createServer().add(EchoDefinition, {});
   addReflection(server);
   const address = await server.listen('127.0.0.1:0');
@@ -139,7 +139,7 @@ test('no method named: the first one of the server, or of the files, that has a 
   await server.shutdown({ graceMs: 0 });
 });
 
-test('the screen', async () => {
+test('it prints one line for each message', async () => {
   const { code, out } = await run('explain', method, '--size', '10', '--fabric', 'tcp', '--proto', proto);
   expect(code).toBe(0);
   expect(`\n${out}`).toMatchInlineSnapshot(`
@@ -158,15 +158,20 @@ test('the screen', async () => {
 
 test.each<[string, string[], number, RegExp]>([
   [
-    'no size, and a fabric without a device',
+    'no size and a fabric without a device',
     [method, '--fabric', 'verbs', '--client-device', 'nosuch0'],
     1,
     /^error: .*/,
   ],
-  ['a size that is none', [method, '--size', 'big'], 2, /Give bytes from 0/],
-  ['a service', ['test.echo.Echo', '--size', '1'], 2, /^error: give a method: Service\/Method\n$/],
+  ['an invalid size', [method, '--size', 'big'], 2, /Give bytes from 0/],
+  [
+    'a service instead of a method',
+    ['test.echo.Echo', '--size', '1'],
+    2,
+    /^error: give a method: Service\/Method\n$/,
+  ],
   ['two addresses', ['a:1', 'b:1', '--size', '1'], 2, /^error: give a method: Service\/Method\n$/],
-  ['an address where nobody is', ['127.0.0.1:1', '--size', '1'], 1, /ECONNREFUSED/],
+  ['an address without a listener', ['127.0.0.1:1', '--size', '1'], 1, /ECONNREFUSED/],
   [
     'no method with a field for bytes',
     ['--size', '1', '--proto', join(root, 'proto/grpc/health/v1/health.proto')],
@@ -181,12 +186,12 @@ test.each<[string, string[], number, RegExp]>([
     /^error: .+\/Brightness is a stream, whose messages travel in parts; explain makes unary calls\n$/,
   ],
   [
-    'a device that is not there',
+    'an unknown device',
     [method, '--size', '1', '--fabric', 'verbs', '--client-device', 'none0'],
     1,
     /^error: .+\n$/,
   ],
-])('%s', async (_, args, code, errors) => {
+])('%s is an error', async (_, args, code, errors) => {
   const outcome = await run('explain', ...args);
   expect(outcome).toMatchObject({ code, out: '', errors: expect.stringMatching(errors) });
   expect(outcome.errors).not.toMatch(/\n\s+at /);

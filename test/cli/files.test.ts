@@ -50,12 +50,12 @@ describe.each([
   ['--proto', echoProto],
   ['--protoset', echoSet],
 ])('with %s', (...flags) => {
-  test('a call to a server without reflection', async () => {
+  test('call works with a server without reflection', async () => {
     const outcome = await run('call', address, 'test.echo.Echo/Echo', '{"text":"hi"}', ...flags);
     expect(outcome).toEqual({ code: 0, out: '{\n  "text": "hi"\n}\n', errors: '' });
   });
 
-  test('list and describe need no server, and accept its address', async () => {
+  test('list and describe need no server, but accept its address', async () => {
     expect((await run('list', ...flags)).out).toBe('test.echo.Echo\n');
     expect((await run('list', address, 'test.echo.Echo', ...flags)).out).toMatch(/^test\.echo\.Echo\/Echo\n/);
     expect((await run('describe', 'test.echo.Echo/Echo', ...flags)).out).toContain(
@@ -122,20 +122,24 @@ message Receipt { Order.Line line = 1; }
 });
 
 test.each<[string, string[], RegExp]>([
-  ['a .proto that is not there', ['--proto', 'no/such.proto'], /^error: .*no\/such\.proto: no such file\n$/],
+  ['a missing .proto', ['--proto', 'no/such.proto'], /^error: .*no\/such\.proto: no such file\n$/],
   [
-    'a set that is not there',
+    'a missing descriptor set',
     ['--protoset', 'no/such.binpb'],
     /^error: no\/such\.binpb cannot be read: ENOENT\n$/,
   ],
   [
-    'a .proto that has no end',
+    'an endless .proto',
     ['--proto', '/dev/zero'],
     /^error: \/dev\/zero: cannot be read: ENODEV: it is a device\n$/,
   ],
-  ['a set that has no end', ['--protoset', '/dev/zero'], /^error: \/dev\/zero cannot be read: ENODEV\n$/],
-  ['a set that is none', ['--protoset', echoProto], /is not a descriptor set: protoc --include_imports/],
-])('%s', async (_, flags, errors) => {
+  ['an endless descriptor set', ['--protoset', '/dev/zero'], /^error: \/dev\/zero cannot be read: ENODEV\n$/],
+  [
+    'a file that is not a descriptor set',
+    ['--protoset', echoProto],
+    /is not a descriptor set: protoc --include_imports/,
+  ],
+])('%s is an error', async (_, flags, errors) => {
   expect(await run('list', ...flags)).toMatchObject({
     code: 1,
     out: '',
@@ -143,7 +147,7 @@ test.each<[string, string[], RegExp]>([
   });
 });
 
-test('a .proto with an error: its position', async () => {
+test('an error in a .proto is reported with its position', async () => {
   const path = join(directory, 'broken.proto');
   writeFileSync(path, 'syntax = "proto3";\nmessage A { Bee b = 1; }\n');
   expect((await run('list', '--proto', path)).errors).toMatch(/^error: .*broken\.proto:2:13: (?!error).*Bee/);
@@ -162,7 +166,7 @@ test('types of options are never suggested for a name', async () => {
   });
 });
 
-test('protoc reads the same', async () => {
+test('protoc accepts the same files', async () => {
   if (spawnSync('protoc', ['--version']).status !== 0) return;
   const path = join(directory, 'protoc.binpb');
   const args = [
@@ -174,7 +178,7 @@ test('protoc reads the same', async () => {
   expect((await run('list', '--protoset', path)).out).toBe('test.echo.Echo\n');
 });
 
-test('neither files nor an address', async () => {
+test('a command without files and without an address is an error', async () => {
   expect(await run('list')).toMatchObject({
     code: 2,
     errors: 'error: give the address of a server, or --proto or --protoset\n',
@@ -185,7 +189,7 @@ describe('requests', () => {
   const echo = (...args: string[]) =>
     run('call', address, 'test.echo.Echo/Echo', ...args, '--proto', echoProto);
 
-  test('unknown members are refused, or ignored', async () => {
+  test('with unknown members are refused, or accepted on request', async () => {
     expect((await echo('{"txt":1}')).errors).toMatch(/unknown field "txt"; did you mean text\?/);
     expect(await echo('{"txt":1,"text":"a"}', '--allow-unknown-fields')).toMatchObject({
       code: 0,
@@ -193,11 +197,11 @@ describe('requests', () => {
     });
   });
 
-  test('fields with their default, on request', async () => {
+  test('show fields with their default on request', async () => {
     expect(JSON.parse((await echo('{}', '--emit-defaults')).out)).toMatchObject({ text: '', payload: '' });
   });
 
-  test('a stream from stdin: each message as it arrives, in any layout', async () => {
+  test('of a stream are read from stdin as they arrive, in any layout', async () => {
     server.add(StreamsDefinition, {
       async *echo(requests) {
         for await (const each of requests) yield each;
@@ -226,7 +230,7 @@ describe('requests', () => {
     });
   });
 
-  test('-d is the request as in grpcurl, @ is stdin', async () => {
+  test('can be given by -d, as in grpcurl, where @ means stdin', async () => {
     const method = ['call', address, 'test.echo.Echo/Echo', '--proto', echoProto];
     expect((await run(...method, '-d', '{"text":"a"}')).out).toBe('{\n  "text": "a"\n}\n');
     expect(await runWith('{"text":"b"}', ...method, '-d', '@')).toMatchObject({
@@ -263,7 +267,7 @@ describe('requests', () => {
 
   // Node reads such a stdin as an empty one.
   test.each(['call -', 'call -d @', 'bench -d @', 'bench -D -'])(
-    'a folder as stdin is no empty stream: %s',
+    'a directory as stdin is an error, not an empty stream: %s',
     async (words) => {
       const folder = openSync('/', 'r');
       onTestFinished(() => closeSync(folder));
@@ -279,7 +283,7 @@ describe('requests', () => {
 });
 
 describe('--json', () => {
-  test('list, describe, health', async () => {
+  test('list, describe and health print JSON', async () => {
     addReflection(server);
     const json = async (...args: string[]) => JSON.parse((await run(...args, '--json')).out) as object;
     const list = expectSchema('list', await json('list', address, 'test.echo.Echo'));
@@ -301,12 +305,12 @@ describe('--json', () => {
       [{ status: { code: 'NOT_FOUND', message: 'nobody', details: [], trailer: { left: ['2'] } } }],
     ],
     [
-      'a request that is wrong',
+      'a wrong request',
       '{"txt":1}',
       1,
       [{ error: { message: expect.stringMatching(/unknown field "txt"/) } }],
     ],
-  ])('call: %s', async (_, request, code, lines) => {
+  ])('call prints %s', async (_, request, code, lines) => {
     const outcome = await run(
       'call',
       address,
@@ -322,7 +326,7 @@ describe('--json', () => {
   });
 });
 
-describe('one sentence and a code, no stack, for a peer of another implementation', () => {
+describe('for another kind of peer the error is one sentence with a code, without a stack', () => {
   const listening = async (peer: NetServer): Promise<string> => {
     await new Promise<void>((resolve) => peer.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void peer.close());
@@ -333,7 +337,7 @@ describe('one sentence and a code, no stack, for a peer of another implementatio
     ['no listener', async () => '127.0.0.1:1'],
     ['no such socket', async () => `unix:${join(directory, 'none.sock')}`],
     ['a web server', () => listening(createHttpServer((_, response) => response.end('hello')))],
-    ['who hangs up', () => listening(createNetServer((socket) => socket.destroy()))],
+    ['a listener that hangs up', () => listening(createNetServer((socket) => socket.destroy()))],
   ])('%s', async (_, start) => {
     const peer = await start();
     for (const [command, ...args] of commands) {
@@ -345,7 +349,7 @@ describe('one sentence and a code, no stack, for a peer of another implementatio
   });
 });
 
-test('the schemas of the documents are those that are tested', () => {
+test('the schemas in the documents are the tested ones', () => {
   for (const name of ['bench', 'call', 'list', 'describe', 'health', 'ping', 'devices', 'links', 'events'])
     expect(existsSync(join(root, 'docs/schemas', `${name}.schema.json`)), name).toBe(true);
 });

@@ -1,4 +1,4 @@
-/** The text of `rdma-rpc info`, on a simulated machine. */
+/** The output of `rdma-rpc info` on a simulated machine. */
 import { expect, test } from 'vitest';
 import type { Facts } from '../../cli/machine/facts.ts';
 import { infoOf, infoText } from '../../cli/machine/info.ts';
@@ -6,7 +6,7 @@ import type { DeviceCounters } from '../../runtime/counters/device-counters.ts';
 import { expectSchema } from './schemas.ts';
 import { capabilities, device, scripted, server, withDevices } from './scripted-machine.ts';
 
-test('the screen of info', () => {
+test('info prints the machine, the fabrics and the limits', () => {
   const counted: DeviceCounters[] = [
     { device: 'mlx5_0', port: 1, counters: { port_xmit_data: 7, out_of_sequence: 12, np_cnp_sent: 0 } },
     { device: 'mlx5_7', port: 1, counters: { out_of_sequence: 1 } },

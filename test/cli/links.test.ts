@@ -37,7 +37,7 @@ const ethernet = {
 const textOf = (files: Readonly<Record<string, string>>, counters: readonly DeviceCounters[] = []) =>
   linksText(linksOf(scripted(files), counters)).split('\n');
 
-test('each port has a line, with its counters of trouble that are not 0', () => {
+test('each port has a line, with its error counters that are not 0', () => {
   const counters: DeviceCounters[] = [
     { device: 'mlx5_0', port: 0, counters: { cnpHandled: 9 } },
     { device: 'mlx5_0', port: 1, counters: { port_xmit_data: 7, symbol_error: 12, link_downed: 0 } },
@@ -57,20 +57,20 @@ test('each port has a line, with its counters of trouble that are not 0', () => 
   ]);
 });
 
-describe('a link that does not work has what to do below it', () => {
+describe('a link that does not work is followed by the remedy', () => {
   test.each([
     [{ ...infiniband, state: '1: DOWN', phys_state: '2: Polling' }, /→ the cable and the switch/],
     [{ ...infiniband, state: '2: INIT', sm_lid: '0x0' }, /→ a subnet manager \(opensm\): none has/],
     [{ ...infiniband, state: '3: ARMED' }, /→ the subnet manager, whose log/],
     [{ ...ethernet, state: '1: DOWN', phys_state: '3: Disabled' }, /→ ip link set eth1 up/],
     [{ state: '1: DOWN', link_layer: 'Ethernet' }, /→ ip link set its interface up/],
-  ])('%#', (files, expected) => {
+  ])('in case %#', (files, expected) => {
     const [, remedy] = textOf(portFiles('mlx5_0', 1, files));
     expect(remedy).toMatch(expected);
   });
 });
 
-test('files that are missing or cannot be understood are unknown', () => {
+test('missing or invalid files are shown as unknown', () => {
   const links = linksOf(scripted(portFiles('odd0', 1, { lid: 'none' })), []);
   expect(expectSchema('links', { links }).links).toEqual([
     {
@@ -97,11 +97,11 @@ test('the JSON has every field', () => {
   });
 });
 
-test('no device', () => {
+test('no device is no error', () => {
   expect(linksText([])).toMatch(/^no RDMA device: .*rdma link add/);
 });
 
-test.each([[], ['--json']])('the command ends with 0 and says what there is %s', async (...args) => {
+test.each([[], ['--json']])('the command lists the links and ends with 0 %s', async (...args) => {
   const { code, out, errors } = await run('links', ...args);
   expect([code, errors]).toEqual([0, '']);
   if (args.length === 0) expect(out).toMatch(/^(no RDMA device: |\S+ port \d+: )/);

@@ -26,7 +26,7 @@ afterAll(() => server.shutdown({ graceMs: 0 }));
 
 const run = (file: string | undefined, ...args: string[]) => runProgram(main, file, ...args);
 
-/** Its output goes to that file; undefined: to a reader that closes before any output. */
+/** Runs a command with its output in that file, or with a reader that closes before any output. */
 async function runProgram(program: string, file: string | undefined, ...args: string[]): Promise<Outcome> {
   const output = file === undefined ? 'pipe' : openSync(file, 'w');
   const held = ['-c', 'read go && exec "$@"', 'sh', process.execPath, program, ...args];
@@ -43,7 +43,7 @@ async function runProgram(program: string, file: string | undefined, ...args: st
 
 const commands = [['--help'], ['--version'], ['info'], ['devices', '--json'], ['explain', '--help']];
 
-test.each(commands)('%s %s: a full disk is an error, in one sentence', async (...args) => {
+test.each(commands)('%s %s: a full disk is an error of one sentence', async (...args) => {
   const { code, errors } = await run('/dev/full', ...args);
   expect(errors).toMatch(/^rdma-rpc: the output cannot be written: ENOSPC: .*\n$/);
   expect(code).toBe(1);
@@ -56,7 +56,7 @@ test.each(commands)('%s %s: a reader that closes early is no error', async (...a
 // A plugin's input is what protoc writes: an empty input is a request without files.
 const plugin = join(dirname(main), 'protoc-gen.js');
 
-test('the plugin of protoc: a full disk is an error in one sentence, a closed reader is none', async () => {
+test('the plugin of protoc: a full disk is an error of one sentence, and a closed reader is no error', async () => {
   const full = await runProgram(plugin, '/dev/full');
   expect(full.errors).toMatch(/^protoc-gen-rdma-rpc: the output cannot be written: ENOSPC: .*\n$/);
   expect(full.code).toBe(1);
@@ -85,7 +85,7 @@ const mistakes: [string[], number][] = [
   [['list', 'unix:/nobody/here'], 1],
 ];
 
-test.each(mistakes)('%s: the exit code is %i where errors cannot be written either', (args, code) => {
+test.each(mistakes)('%s: the exit code is %i even when the error cannot be written', (args, code) => {
   const full = openSync('/dev/full', 'w');
   const { status } = spawnSync(process.execPath, [main, ...args], { stdio: ['ignore', full, full] });
   closeSync(full);

@@ -1,5 +1,5 @@
 /**
- * Descriptors that no compiler would create, and requests with unknown names: each causes an error of one
+ * Descriptors that no compiler would create, and requests with unknown names. Each causes an error of one
  * sentence.
  */
 
@@ -25,7 +25,7 @@ describe('descriptors', () => {
       /^(a and b|b and a) import each other in a circle$/,
     ],
     [
-      'a type that nobody declares',
+      'an undeclared type',
       [
         file({
           name: 'a',
@@ -34,18 +34,18 @@ describe('descriptors', () => {
       ],
       /^the descriptors cannot be used: .*/,
     ],
-  ])('%s', (_, files, error) => {
+  ])('with %s are an error', (_, files, error) => {
     expect(() => registryOf(files)).toThrow(error);
   });
 
-  test('a chain of imports of any length', () => {
+  test('may import each other in a chain of any length', () => {
     const files = Array.from({ length: 20_000 }, (_, i) =>
       file({ name: `${i}`, dependency: i === 0 ? [] : [`${i - 1}`] }),
     );
     expect([...registryOf(files.reverse()).files]).toHaveLength(20_000);
   });
 
-  test('fields named like properties of objects', () => {
+  test('may have fields named like properties of objects', () => {
     const names = ['__proto__', 'constructor', 'toString', 'valueOf', 'hasOwnProperty'];
     const field = names.map((name, i) => scalar(name, i + 1));
     const registry = registryOf([file({ name: 'a', messageType: [{ name: 'A', field }] })]);
@@ -56,7 +56,7 @@ describe('descriptors', () => {
     expect(Object.prototype).not.toHaveProperty('c');
   });
 
-  test('JSON names for descriptors without them', () => {
+  test('get JSON names when they have none', () => {
     const registry = registryOf([
       file({ name: 'a', messageType: [{ name: 'A', field: [scalar('a_b', 1)] }] }),
     ]);
@@ -98,15 +98,15 @@ describe('names in a request', () => {
     [{ colur: 0 }, 'p.A: unknown field "colur"; did you mean colour?'],
     [{ innerA: { list: [{}, { x: 1 }] } }, 'p.A: unknown field "x"; available: colour, innerA, list'],
     [{ colour: 'GREN' }, 'p.A.colour: p.Colour has no value "GREN"; did you mean GREEN?'],
-  ])('%j', (json, error) => {
+  ])('an unknown name in %j is an error', (json, error) => {
     expect(() => encode(json)).toThrow(error);
   });
 
-  test('names of the .proto and of JSON, numbers of enums', () => {
+  test('may be those of the .proto or of JSON, and enums may be numbers', () => {
     expect([...encode({ inner_a: { colour: 1 } })]).toEqual([...encode({ innerA: { colour: 'GREEN' } })]);
   });
 
-  test('fields and values know the type in which they are declared', () => {
+  test('fields and values have the type in which they are declared', () => {
     expect(lookUp(registry, 'p.A.list')).toBe(input);
     expect(lookUp(registry, 'p.GREEN')).toBe(registry.getEnum('p.Colour'));
     expect(lookUp(registry, 'p.Nope')).toBeUndefined();
@@ -139,7 +139,7 @@ test.each<[string, string[], [string, number][]]>([
     ],
   ],
   [
-    'pieces',
+    'chunks',
     ['{"a', '":"\\', '""}', ' 1', '2 true'],
     [
       ['{"a":"\\""}', 1],
@@ -156,7 +156,7 @@ test.each<[string, string[], [string, number][]]>([
       ['{"a":', 2],
     ],
   ],
-])('JSON values: %s', async (_, chunks, values) => {
+])('JSON values are split: %s', async (_, chunks, values) => {
   const found: [string, number][] = [];
   for await (const { text, line } of jsonTexts(chunks)) found.push([text, line]);
   expect(found).toEqual(values);

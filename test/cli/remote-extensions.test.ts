@@ -1,6 +1,6 @@
 /**
- * Extensions that no import leads to: what `rdma-rpc call` requests from a server's reflection service, and
- * for how long.
+ * Extensions that no import leads to: which of them `rdma-rpc call` requests from a server's reflection
+ * service, and for how long.
  */
 
 import { type Channel, createInProcessChannel } from 'rdma-rpc';
@@ -56,7 +56,7 @@ const fileWith = (name: string, extendee?: string, number?: number): FileDescrip
   });
 const namesOf = (files: readonly FileDescriptorProto[]) => files.map(({ name }) => name);
 
-test('files with extensions, and with extensions of the messages in those', async () => {
+test('it requests files with extensions, and with extensions of the messages in those files', async () => {
   const asked: string[] = [];
   const channel = channelTo(
     {
@@ -71,7 +71,7 @@ test('files with extensions, and with extensions of the messages in those', asyn
   expect(asked).toEqual(['A', 'A 7', 'B', 'B 9', 'C']);
 });
 
-test('no request is made for messages without extension ranges', async () => {
+test('it requests nothing for messages without extension ranges', async () => {
   const asked: string[] = [];
   const channel = channelTo({ numbers: () => [], file: () => create(FileDescriptorProtoSchema) }, asked);
   const plain = create(FileDescriptorProtoSchema, { name: 'p.proto', messageType: [{ name: 'P' }] });
@@ -80,12 +80,12 @@ test('no request is made for messages without extension ranges', async () => {
   expect(asked).toEqual([]);
 });
 
-test('a server that does not answer', async () => {
+test('it waits only briefly for a server that does not answer', async () => {
   const channel = channelTo({ numbers: () => undefined, file: () => create(FileDescriptorProtoSchema) });
   expect(namesOf(await withExtensions(channelReflection(channel), [fileWith('A')]))).toEqual(['A.proto']);
 });
 
-test('a server that answers without end', async () => {
+test('it stops reading from a server that answers without end', async () => {
   let made = 0;
   const channel = channelTo({
     numbers: () => [1],

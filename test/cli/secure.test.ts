@@ -84,7 +84,7 @@ test('the key may be encrypted, with its passphrase in a file', async () => {
   });
 });
 
-test('a shared secret, in a file', async () => {
+test('a shared secret is read from a file', async () => {
   const address = await serve({ tls: { psk: { fleet: psk } } });
   const call = (name: string) => run('call', address, method, '--psk-file', file(name));
   expect((await call('psk')).out).toMatch(/psk:fleet/);
@@ -96,7 +96,7 @@ test('a shared secret, in a file', async () => {
 });
 
 test.each<[string, () => string[], Partial<Outcome>]>([
-  ['another name of it', () => [...withCa(), '--servername', 'greeter.example.org'], { code: 0 }],
+  ['another of its names', () => [...withCa(), '--servername', 'greeter.example.org'], { code: 0 }],
   ['its identity', () => [...withCa(), '--identity', 'dns:greeter.example.org'], { code: 0 }],
   [
     'its identity without the prefix',
@@ -104,7 +104,7 @@ test.each<[string, () => string[], Partial<Outcome>]>([
     { code: 1, errors: expect.stringMatching(/lacks the prefix dns: \(--identity\)\n$/) },
   ],
   [
-    'no flag',
+    'without any flag',
     () => [],
     {
       code: 1,
@@ -112,7 +112,7 @@ test.each<[string, () => string[], Partial<Outcome>]>([
     },
   ],
   [
-    'authorities that do not know it',
+    'authorities that have not signed it',
     () => ['--tls'],
     {
       code: 1,
@@ -122,7 +122,7 @@ test.each<[string, () => string[], Partial<Outcome>]>([
     },
   ],
   [
-    'a name that it does not have',
+    'a name that the certificate does not have',
     () => [...withCa(), '--servername', 'a.example.org'],
     {
       code: 1,
@@ -131,12 +131,12 @@ test.each<[string, () => string[], Partial<Outcome>]>([
       ),
     },
   ],
-])('a server with a certificate, and %s', async (_, args, outcome) => {
+])('a server with a certificate is reached or refused with %s', async (_, args, outcome) => {
   const address = await serve({ tls: own });
   expect(await run('health', address, ...args())).toMatchObject(outcome);
 });
 
-test('a server that requires a certificate, or has no TLS: the error names the flags', async () => {
+test('the error names the flags when a server requires a certificate or has no TLS', async () => {
   const mutual = await serve({ tls: { ...own, ca } });
   expect((await run('health', mutual, ...withCa())).errors).toMatch(
     /that it trusts: --cert and --key, signed by an authority that it has \(its ca\)\n$/,
@@ -148,9 +148,9 @@ test('a server that requires a certificate, or has no TLS: the error names the f
 test.each<[string, () => string[], RegExp]>([
   ['a certificate without a key', () => ['--cert', file('cert')], /^error: --cert needs --key\n$/],
   ['a key without a certificate', () => ['--key', file('key')], /^error: --key needs --cert\n$/],
-  ['a file that is not there', () => ['--ca', file('none')], /^error: --ca .+none: ENOENT/],
+  ['a missing file', () => ['--ca', file('none')], /^error: --ca .+none: ENOENT/],
   [
-    'a file that is no key',
+    'a file that is not a key',
     () => ['--cert', file('cert'), '--key', file('broken')],
     /^error: --key .+broken: no PEM text/,
   ],
@@ -164,24 +164,28 @@ test.each<[string, () => string[], RegExp]>([
     () => ['--cert', file('key'), '--key', file('key')],
     /^error: --cert .+key: there is no certificate in it, but a private key\n$/,
   ],
-  ['authorities that are none', () => ['--ca', file('broken')], /^error: --ca .+broken: no PEM text/],
+  [
+    'a file without certificates of authorities',
+    () => ['--ca', file('broken')],
+    /^error: --ca .+broken: no PEM text/,
+  ],
   [
     'a passphrase without a key',
     () => ['--passphrase-file', file('passphrase')],
     /--passphrase-file needs --key/,
   ],
   [
-    'a file of a passphrase that is not there',
+    'a missing passphrase file',
     () => ['--cert', file('cert'), '--key', file('key'), '--passphrase-file', file('none')],
     /^error: --passphrase-file: .*none/,
   ],
   [
-    'a file of secrets that is none',
+    'an invalid file of secrets',
     () => ['--psk-file', file('broken')],
     /^error: --psk-file: .+line 1 is not NAME:HEX\n$/,
   ],
-  ['a credential that is none', () => ['--credential', 'abc'], /Give key=value/],
-])('%s: exit code 2, of health and of bench', async (_, args, errors) => {
+  ['an invalid credential', () => ['--credential', 'abc'], /Give key=value/],
+])('health and bench end with exit code 2 for %s', async (_, args, errors) => {
   for (const command of [
     ['health', '127.0.0.1:1'],
     ['bench', '127.0.0.1:1', method],
@@ -192,7 +196,7 @@ test.each<[string, () => string[], RegExp]>([
     });
 });
 
-test('credentials are passed to `authenticate`, by TLS and unix sockets only', async () => {
+test('credentials are passed to `authenticate`, over TLS and unix sockets only', async () => {
   const authenticate: ServerOptions['authenticate'] = (_, metadata) => {
     if (metadata.get('token') !== 'abc') throw new Error('who?');
     return 'user:eve';
@@ -217,7 +221,7 @@ test('credentials are passed to `authenticate`, by TLS and unix sockets only', a
   });
 });
 
-test('--require: sessions are sealed, or refused with the flag named', async () => {
+test('with --require sessions are sealed, or refused with an error that names the flag', async () => {
   const sealed = ['--require', 'sealed'];
   const levels: string[] = [];
   const onSession: ServerOptions['onSession'] = (session) =>

@@ -31,16 +31,16 @@ afterEach(() => server.shutdown({ graceMs: 0 }));
 
 describe('rdma-rpc health', () => {
   test.each<[string, (h: Health) => unknown, string[], Outcome]>([
-    ['a server that is up', () => 0, [], { code: 0, out: 'SERVING\n', errors: '' }],
-    ['a service of it', () => 0, ['test.echo.Echo'], { code: 0, out: 'SERVING\n', errors: '' }],
+    ['reports a server that serves', () => 0, [], { code: 0, out: 'SERVING\n', errors: '' }],
+    ['reports a service that serves', () => 0, ['test.echo.Echo'], { code: 0, out: 'SERVING\n', errors: '' }],
     [
-      'one that does not serve',
+      'reports a service that does not serve',
       (h) => h.setStatus('', 'NOT_SERVING'),
       [],
       { code: 1, out: 'NOT_SERVING\n', errors: '' },
     ],
     [
-      'a service that is not there',
+      'reports an unknown service',
       () => 0,
       ['nobody'],
       { code: 1, out: '', errors: 'error: NOT_FOUND: unknown service nobody\n' },
@@ -50,7 +50,7 @@ describe('rdma-rpc health', () => {
     expect(await run('health', address, ...args)).toEqual(outcome);
   });
 
-  test('a server without the service', async () => {
+  test('names the missing service of a server', async () => {
     const plain = createServer();
     expect(await run('health', await plain.listen('127.0.0.1:0'))).toEqual({
       code: 1,
@@ -61,7 +61,7 @@ describe('rdma-rpc health', () => {
     await plain.shutdown({ graceMs: 0 });
   });
 
-  test('no listener at the address', async () => {
+  test('reports an address without a listener', async () => {
     await server.shutdown();
     expect(await run('health', address)).toMatchObject({
       code: 1,
@@ -70,7 +70,7 @@ describe('rdma-rpc health', () => {
     });
   });
 
-  test('a silent listener: the time limit', async () => {
+  test('ends at its time limit with a silent listener', async () => {
     const silent = createNetServer();
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     const { port } = silent.address() as { port: number };
@@ -86,7 +86,7 @@ describe('rdma-rpc health', () => {
     [['nowhere'], /address "nowhere": not understood/],
     [['unix:/x', '--timeout', '0'], /Give milliseconds from 1 to 600000/],
     [[], /missing required argument 'address'\n\(rdma-rpc health --help lists its options\)/],
-  ])('the command line %j is wrong: exit code 2', async (args, errors) => {
+  ])('ends with exit code 2 for the wrong command line %j', async (args, errors) => {
     expect(await run('health', ...args)).toMatchObject({ code: 2, errors: expect.stringMatching(errors) });
   });
 });
@@ -94,7 +94,7 @@ describe('rdma-rpc health', () => {
 describe('with reflection', () => {
   beforeEach(() => addReflection(server));
 
-  test('rdma-rpc list: services, and the methods of one', async () => {
+  test('rdma-rpc list prints services, and the methods of one', async () => {
     expect((await run('list', address)).out).toBe(
       'grpc.health.v1.Health\ngrpc.reflection.v1.ServerReflection\ntest.echo.Echo\n',
     );
@@ -126,7 +126,7 @@ describe('with reflection', () => {
       ['test.echo.Echo/Echo', '{"text":"hi","payload":"AAEC"}'],
       '{\n  "text": "hi",\n  "payload": "AAEC"\n}\n',
     ],
-    ['none, which is an empty one', ['test.echo.Echo/Echo'], '{}\n'],
+    ['no request, which means an empty one', ['test.echo.Echo/Echo'], '{}\n'],
     [
       'metadata',
       ['test.echo.Echo/Behave', '{}', '-m', 'a=1', '-m', 'b=2=3'],
@@ -169,12 +169,12 @@ describe('with reflection', () => {
       /^error: test\.echo\.EchoMessage: unknown field "txt"; did you mean text\?\n$/,
     ],
     [
-      'a field that is not there',
+      'an unknown field',
       ['test.echo.Echo/Echo', '{"frobnicate":1}'],
       1,
       /unknown field "frobnicate"; available: text, payload.*\n$/,
     ],
-    ['what is no JSON', ['test.echo.Echo/Echo', '{'], 1, /the request is not JSON/],
+    ['text that is not JSON', ['test.echo.Echo/Echo', '{'], 1, /the request is not JSON/],
     ['a line that is no JSON', ['test.echo.Echo/Echo', '{}\n{'], 1, /line 2 of the request is not JSON/],
     ['two requests', ['test.echo.Echo/Echo', '{}\n{}'], 1, /takes one request/],
     [
@@ -189,12 +189,7 @@ describe('with reflection', () => {
       1,
       /^error: test\.echo\.Echo has no method Ehco; did you mean Echo\?\n$/,
     ],
-    [
-      'a method that is not there',
-      ['test.echo.Echo/Frobnicate'],
-      1,
-      /has no method Frobnicate; available: .*Echo/,
-    ],
+    ['an unknown method', ['test.echo.Echo/Frobnicate'], 1, /has no method Frobnicate; available: .*Echo/],
     [
       'a misspelt service',
       ['test.ehco.Echo/Echo'],
@@ -202,7 +197,12 @@ describe('with reflection', () => {
       /^error: the server has no service test\.ehco\.Echo; did you mean test\.echo\.Echo\?\n$/,
     ],
     ['a service without its package', ['Echo/Echo'], 1, /no service Echo; did you mean test\.echo\.Echo\?/],
-    ['one that is misspelt too', ['Heatlh/Check'], 1, /did you mean grpc\.health\.v1\.Health\?/],
+    [
+      'a misspelt service without its package',
+      ['Heatlh/Check'],
+      1,
+      /did you mean grpc\.health\.v1\.Health\?/,
+    ],
     [
       'a service',
       ['test.echo.Echo'],
@@ -226,7 +226,7 @@ describe('with reflection', () => {
     });
   });
 
-  describe('beside the messages, on stderr', () => {
+  describe('rdma-rpc call prints on stderr', () => {
     let answer: (context: HandlerContext) => unknown;
     beforeEach(async () => {
       await server.shutdown({ graceMs: 0 });
@@ -245,7 +245,7 @@ describe('with reflection', () => {
     });
     const bytes = Uint8Array.of(1, 2, 250);
 
-    test('header and trailer', async () => {
+    test('header and trailer with -v', async () => {
       answer = ({ header, trailer }) => {
         header.set('request-id', '7');
         header.set('token-bin', bytes);
@@ -317,7 +317,7 @@ describe('with reflection', () => {
       });
     });
 
-    test('the details of an error of a stream once, as JSON', async () => {
+    test("the details of a stream's error once, as JSON", async () => {
       answer = () => {
         throw new RpcError(Status.ABORTED, 'enough', { details: [{ type: 'acme.Unknown', value: bytes }] });
       };
@@ -326,7 +326,7 @@ describe('with reflection', () => {
       });
     });
 
-    test('the same of a stream, its messages before the error', async () => {
+    test("the details of a stream's error, after the messages on stdout", async () => {
       answer = () => {
         throw new RpcError(Status.ABORTED, 'enough', { trailer: new Metadata({ left: '2' }) });
       };
@@ -338,7 +338,7 @@ describe('with reflection', () => {
     });
   });
 
-  test('an unknown name', async () => {
+  test('an unknown name with the nearest known one', async () => {
     expect(await run('describe', address, 'no.Such')).toMatchObject({
       code: 1,
       errors: expect.stringMatching(

@@ -24,10 +24,10 @@ const seed = 20_261_122;
 const noLimit = 2 ** 31;
 
 /**
- * The aligned layout of a message at a receiver; gaps that are not sent contain `gap`. Undefined: the message
- * has no out-of-line value.
+ * The aligned layout of a message at a receiver, or undefined when the message has no out-of-line value.
+ * Gaps, which are not sent, are filled with `gap`.
  */
-/** One object is reused for all, as in a context. */
+/** One object is reused for all messages, as a context does. */
 const layout = new AlignedLayout();
 
 function alignedOf(
@@ -49,10 +49,10 @@ function alignedOf(
   layout.fill(writer, plan, memory, end);
   const aligned: Uint8Array[] = [];
   let at = 0;
-  const put = (piece: Uint8Array) => {
-    if (piece.length === 0) return;
-    aligned.push(new Uint8Array(alignedOffset(at) - at).fill(gap), piece.slice());
-    at = alignedOffset(at) + piece.length;
+  const put = (part: Uint8Array) => {
+    if (part.length === 0) return;
+    aligned.push(new Uint8Array(alignedOffset(at) - at).fill(gap), part.slice());
+    at = alignedOffset(at) + part.length;
   };
   for (let i = 0; i < layout.stretches; i++) {
     put(memory.subarray(layout.from[i], layout.to[i]));
@@ -90,7 +90,7 @@ function* bytesIn(value: unknown): Generator<Uint8Array> {
     for (const each of Object.values(value)) yield* bytesIn(each);
 }
 
-/** The aligned layout of `bytes`, cut at those positions, with `gap` between. */
+/** Returns the aligned layout of `bytes`, cut at those positions, with `gap` between the cuts. */
 function cut(bytes: Uint8Array, cuts: readonly number[], gap: number): Uint8Array {
   const places = [0, ...cuts, bytes.length];
   const count = places.length - 1;
@@ -99,11 +99,11 @@ function cut(bytes: Uint8Array, cuts: readonly number[], gap: number): Uint8Arra
   view.setUint32(0, count, true);
   let at = alignedTableBytes(count);
   for (let i = 0; i < count; i++) {
-    const piece = bytes.subarray(places[i], places[i + 1]);
-    view.setUint32(4 + 4 * i, piece.length, true);
-    if (piece.length === 0) continue;
-    aligned.set(piece, alignedOffset(at));
-    at = alignedOffset(at) + piece.length;
+    const part = bytes.subarray(places[i], places[i + 1]);
+    view.setUint32(4 + 4 * i, part.length, true);
+    if (part.length === 0) continue;
+    aligned.set(part, alignedOffset(at));
+    at = alignedOffset(at) + part.length;
   }
   return aligned.subarray(0, at);
 }
@@ -143,7 +143,7 @@ const many = {
   fString: ['between', 'and behind'],
 };
 const cases: [string, AnyType, AnyMessage][] = [
-  ['nested, repeated and in maps', any(Tree), trees],
+  ['nested values, lists and maps', any(Tree), trees],
   ['thousands of values', any(Packed), many],
   [
     'a map of bytes',
@@ -162,7 +162,7 @@ const cases: [string, AnyType, AnyMessage][] = [
   ],
 ];
 
-test.each(cases)('%s: each value on 64 bytes, as a view', (_name, type, message) => {
+test.each(cases)('%s: each value is a view that begins on a multiple of 64 bytes', (_name, type, message) => {
   for (const [gather, align] of [
     [60, 60],
     [Number.POSITIVE_INFINITY, 60],
@@ -179,12 +179,12 @@ test.each(cases)('%s: each value on 64 bytes, as a view', (_name, type, message)
 });
 
 describe('fields that the receiver does not know', () => {
-  test('are skipped with any contents', () => {
+  test('are skipped, whatever they contain', () => {
     const aligned = alignedOf(any(Tree), trees, 60, 60)!;
     expect(decode(any(Empty), aligned).message).toEqual({});
   });
 
-  test('are kept in any segment', () => {
+  test('are kept, whichever segment they are in', () => {
     // Fields of Extendable: bytes, a message with bytes in it, a group with bytes in it; then the known
     // field.
     const value = payload(80);
@@ -211,7 +211,7 @@ describe('fields that the receiver does not know', () => {
     }
   });
 
-  test('groups are decoded after the search for their end', () => {
+  test('groups are decoded correctly after the search for their end', () => {
     const inner = { id: 2, name: 'inner', must: {}, raw: payload(300, 5) };
     const message = {
       id: 1,
@@ -231,7 +231,7 @@ describe('fields that the receiver does not know', () => {
   });
 });
 
-describe('claims of a peer about its segments', () => {
+describe("a peer's table of segments", () => {
   const outcome = (type: AnyType, aligned: Uint8Array): unknown => {
     try {
       return decode(type, aligned, 8).message;
@@ -241,7 +241,7 @@ describe('claims of a peer about its segments', () => {
     }
   };
 
-  test('many groups, each with a boundary, behind many segments: going back takes as many steps as going forward', () => {
+  test('with many groups after many segments is read in linear time', () => {
     // If each group skipped all the empty segments again, this would take 4 * 10^10 steps.
     const groups = 20_000;
     const head = Proto2.encode({ id: 1, name: '', must: {} });
@@ -253,7 +253,7 @@ describe('claims of a peer about its segments', () => {
     expect(message).toEqual(Proto2.decode(bytes));
   });
 
-  test('cuts anywhere: the message, or an error, and never a byte of a gap', () => {
+  test('with cuts anywhere gives the message or an error, and never a byte of a gap', () => {
     let read = 0;
     let refused = 0;
     const small = {
@@ -296,15 +296,15 @@ describe('claims of a peer about its segments', () => {
 
   const table = (...words: number[]) => new Uint8Array(Uint32Array.from(words).buffer);
   test.each([
-    ['nothing', new Uint8Array(0)],
-    ['half of a count', new Uint8Array(3)],
-    ['no chunks', table(0)],
+    ['an empty table', new Uint8Array(0)],
+    ['a table with half a count', new Uint8Array(3)],
+    ['a table without chunks', table(0)],
     ['a table beyond the aligned message', table(100, 1)],
     ['a table beyond all memory', table(0xffff_ffff, 1)],
     ['a chunk beyond the aligned message', table(1, 1)],
     ['lengths that wrap around', table(3, 0xffff_ffff, 0xffff_ffff, 2)],
     ['a last chunk beyond the aligned message', new Uint8Array([...cut(payload(100), [50], 0)].slice(0, -1))],
-  ])('%s: refused', (_name, aligned) => {
+  ])('%s is refused', (_name, aligned) => {
     expect(typeof AlignedMessage.of(aligned)).toBe('string');
   });
 });

@@ -1,6 +1,6 @@
 /**
- * The output of a bundler for a generated file with many messages of which an application uses one: that
- * message, and nothing that it does not call.
+ * The output of a bundler for an application that uses one of many messages of a generated file: it contains
+ * that message, and nothing that the application does not use.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,10 +25,10 @@ async function bundled(contents: string): Promise<string> {
 const use = `import { Optionals } from './test/codec/gen/everything.rdma.ts';
   console.log(Optionals.encode({}), Optionals.decode(new Uint8Array(0)));`;
 
-test('one message, what it refers to, no descriptor, no JSON, no well-known types', async () => {
+test('a bundle has the used message and its dependencies, but no descriptor, JSON or well-known types', async () => {
   const text = await bundled(use);
   expect(text).toContain('corpus.everything.Optionals');
-  expect(text).toContain('corpus.everything.Scalars'); // A field of it has that type.
+  expect(text).toContain('corpus.everything.Scalars'); // A field of the used message has this type.
   expect(text).not.toContain('corpus.everything.Maps');
   expect(text).not.toContain('google.protobuf.');
   expect(text).not.toContain('fileDescriptor');
@@ -36,7 +36,7 @@ test('one message, what it refers to, no descriptor, no JSON, no well-known type
   expect(text.length).toBeLessThan(26_000);
 });
 
-test('an unused service is absent', async () => {
+test('a bundle has no unused service', async () => {
   const text = await bundled(`import { Order } from './test/stream/gen/stream.rdma.ts';
     console.log(Order.encode({}));`);
   expect(text).toContain('test.stream.Order');
@@ -44,7 +44,7 @@ test('an unused service is absent', async () => {
   expect(text).not.toContain('requestSerialize');
 });
 
-test('JSON is included when it is imported', async () => {
+test('a bundle has JSON when the application imports it', async () => {
   const text = await bundled(`${use}
     import { toJson } from 'rdma-rpc/json';
     console.log(toJson(Optionals, {}));`);

@@ -14,9 +14,9 @@ const decode = (input: unknown) => (StringValue as MessageType<unknown>).decode(
 test.each<[string, unknown]>([
   ['a Uint8Array', bytes],
   ['a Buffer', Buffer.from(bytes)],
-  ['a part of a larger one', Buffer.concat([Buffer.from('xx'), bytes]).subarray(2)],
+  ['a view of a larger buffer', Buffer.concat([Buffer.from('xx'), bytes]).subarray(2)],
   ['a subclass', new (class extends Uint8Array {})(bytes)],
-  ['one of another realm', runInNewContext(`Uint8Array.of(${bytes.join()})`)],
+  ['a Uint8Array of another realm', runInNewContext(`Uint8Array.of(${bytes.join()})`)],
 ])('%s', (_, input) => {
   expect(decode(input)).toEqual({ value: 'hello' });
 });
@@ -27,7 +27,11 @@ test.each<[string, unknown, string]>([
   ['an array', [...bytes], 'got Array'],
   ['a string', 'abc', 'got string'],
   ['a promise', Promise.resolve(bytes), 'got Promise'],
-  ['an object with the properties of one', { buffer, byteOffset: 0, byteLength: 7, length: 7 }, 'got Object'],
+  [
+    'an object with the properties of a Uint8Array',
+    { buffer, byteOffset: 0, byteLength: 7, length: 7 },
+    'got Object',
+  ],
   ['another typed array', new Uint16Array(4), 'got Uint16Array'],
   ['a DataView', new DataView(buffer), 'got DataView'],
   ['null', null, 'got null'],
@@ -39,7 +43,7 @@ test.each<[string, unknown, string]>([
   );
 });
 
-test('the rejection of a given promise is not unhandled', () => {
+test('a promise that rejects causes no unhandled rejection', () => {
   expect(() => decode(Promise.reject(new Error('not handled')))).toThrow(TypeError);
 });
 
@@ -51,9 +55,9 @@ test('an array whose buffer has been transferred is not an empty message', () =>
   );
 });
 
-describe('bytes fields of messages with another type are errors as well', () => {
+describe('a bytes field with a value of another type is an error, too', () => {
   const any = { typeUrl: 'type.googleapis.com/google.protobuf.StringValue', value: buffer as never };
-  test('of an Any in JSON', () => {
+  test('in JSON of an Any', () => {
     const registry = createRegistry(StringValue);
     expect(() => toJson(Any, any, { registry })).toThrow(CodecError);
   });

@@ -1,6 +1,4 @@
-/**
- * Which values equals, clone and merge treat as equal, copy and merge. Random messages: protobuf-es.test.ts.
- */
+/** How equals, clone and merge compare, copy and merge values. protobuf-es.test.ts has random messages. */
 import { clone, equals, merge } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import type { AnyMessage, AnyType } from './corpus.ts';
@@ -12,13 +10,13 @@ const bytes = (...values: number[]) => new Uint8Array(values);
 describe('equals', () => {
   test.each([
     [
-      'nothing and defaults',
+      'an empty message and one with defaults',
       Scalars,
       {},
       { fInt32: 0, fString: '', fBytes: bytes(), fInt64: 0n, fBool: false },
     ],
     ['bytes of the same content', Scalars, { fBytes: bytes(1, 2) }, { fBytes: Buffer.from([1, 2]) }],
-    ['NaN', Scalars, { fDouble: Number.NaN }, { fDouble: Number.NaN }],
+    ['NaN and NaN', Scalars, { fDouble: Number.NaN }, { fDouble: Number.NaN }],
     ['0 and -0', Scalars, { fDouble: 0 }, { fDouble: -0 }],
     [
       'maps in another order',
@@ -26,40 +24,50 @@ describe('equals', () => {
       { textByString: { a: '1', b: '2' } },
       { textByString: { b: '2', a: '1' } },
     ],
-    ['an empty list and none', Packed, {}, { fInt32: [] }],
-    ['an empty map and none', Maps, {}, { byInt32: {} }],
+    ['an empty list and an absent one', Packed, {}, { fInt32: [] }],
+    ['an empty map and an absent one', Maps, {}, { byInt32: {} }],
     [
-      'the same case',
+      'oneofs with the same case',
       Oneofs,
       { choice: { case: 'text', value: 'a' } },
       { choice: { case: 'text', value: 'a' } },
     ],
-    ['no case and none', Oneofs, {}, { choice: { case: undefined } }],
-    ['the default as string', JsTypes, {}, { asString: '0', asNumber: 0 }],
+    ['an undefined case and an absent oneof', Oneofs, {}, { choice: { case: undefined } }],
+    ['defaults of other JavaScript types and absent fields', JsTypes, {}, { asString: '0', asNumber: 0 }],
     [
-      'messages in messages',
+      'equal nested messages',
       Tree,
       { next: { next: { label: 'x' } } },
       { next: { next: { label: 'x' }, label: '' } },
     ],
-  ] as const)('the same: %s', (_what, type, a, b) => {
+  ] as const)('is true for %s', (_what, type, a, b) => {
     expect(equals(any(type), a as AnyMessage, b as AnyMessage)).toBe(true);
     expect(equals(any(type), b as AnyMessage, a as AnyMessage)).toBe(true);
   });
 
   test.each([
-    ['an optional default and nothing', Optionals, {}, { fInt32: 0 }],
-    ['bytes', Scalars, { fBytes: bytes(1) }, { fBytes: bytes(2) }],
+    ['an optional field with its default and an absent one', Optionals, {}, { fInt32: 0 }],
+    ['different bytes', Scalars, { fBytes: bytes(1) }, { fBytes: bytes(2) }],
     ['bytes of another length', Scalars, { fBytes: bytes(1) }, { fBytes: bytes(1, 0) }],
     ['a list in another order', Packed, { fInt32: [1, 2] }, { fInt32: [2, 1] }],
     ['a longer list', Packed, { fInt32: [1] }, { fInt32: [1, 2] }],
-    ['a key that is inherited', Maps, { textByString: { toString: 'a' } }, { textByString: { a: 'a' } }],
-    ['a key more', Maps, { textByString: { a: '1' } }, { textByString: { a: '1', b: '2' } }],
-    ['another case', Oneofs, { choice: { case: 'text', value: 'a' } }, { choice: { case: undefined } }],
-    ['a case at its default and none', Oneofs, { choice: { case: 'text', value: '' } }, {}],
-    ['an empty message and none', Tree, {}, { next: {} }],
-    ['unknown fields', Tree, {}, { $unknownFields: bytes(8, 1) }],
-  ] as const)('not the same: %s', (_what, type, a, b) => {
+    [
+      'a key that only looks like an inherited one',
+      Maps,
+      { textByString: { toString: 'a' } },
+      { textByString: { a: 'a' } },
+    ],
+    ['an additional key', Maps, { textByString: { a: '1' } }, { textByString: { a: '1', b: '2' } }],
+    [
+      'different cases of a oneof',
+      Oneofs,
+      { choice: { case: 'text', value: 'a' } },
+      { choice: { case: undefined } },
+    ],
+    ['a case with its default and no case', Oneofs, { choice: { case: 'text', value: '' } }, {}],
+    ['an empty nested message and an absent one', Tree, {}, { next: {} }],
+    ['different unknown fields', Tree, {}, { $unknownFields: bytes(8, 1) }],
+  ] as const)('is false for %s', (_what, type, a, b) => {
     expect(equals(any(type), a as AnyMessage, b as AnyMessage)).toBe(false);
     expect(equals(any(type), b as AnyMessage, a as AnyMessage)).toBe(false);
   });
@@ -102,14 +110,26 @@ describe('clone', () => {
 describe('merge', () => {
   test.each([
     [
-      'what is set replaces',
+      'a set field replaces the old value',
       Scalars,
       { fInt32: 1, fString: 'a' },
       { fInt32: 2 },
       { fInt32: 2, fString: 'a' },
     ],
-    ['a default replaces nothing', Scalars, { fInt32: 1 }, { fInt32: 0 }, { fInt32: 1 }],
-    ['an optional default replaces', Optionals, { fInt32: 1 }, { fInt32: 0 }, { fInt32: 0 }],
+    [
+      'a default of a field without presence replaces nothing',
+      Scalars,
+      { fInt32: 1 },
+      { fInt32: 0 },
+      { fInt32: 1 },
+    ],
+    [
+      'a default of an optional field replaces the old value',
+      Optionals,
+      { fInt32: 1 },
+      { fInt32: 0 },
+      { fInt32: 0 },
+    ],
     ['lists are appended', Packed, { fInt32: [1] }, { fInt32: [2, 3] }, { fInt32: [1, 2, 3] }],
     [
       'maps are merged',
@@ -126,21 +146,21 @@ describe('merge', () => {
       { next: { label: 'a', leaf: { kind: 1 } } },
     ],
     [
-      'another case replaces',
+      'another case of a oneof replaces the old one',
       Oneofs,
       { choice: { case: 'text', value: 'a' } },
       { choice: { case: 'number', value: 1 } },
       { choice: { case: 'number', value: 1 } },
     ],
     [
-      'messages of the same case are merged',
+      'messages in the same case of a oneof are merged',
       Oneofs,
       { choice: { case: 'message', value: { fInt32: 1 } } },
       { choice: { case: 'message', value: { fUint32: 2 } } },
       { choice: { case: 'message', value: { fInt32: 1, fUint32: 2 } } },
     ],
     [
-      'unknown fields follow each other',
+      'unknown fields are appended',
       Tree,
       { $unknownFields: bytes(8, 1) },
       { $unknownFields: bytes(8, 2) },

@@ -1,6 +1,6 @@
 /**
- * Floats: a number that is too large for one is refused in every form, and JSON and text have the fewest
- * digits that give the same float, as C++, Go and Java print it.
+ * Floats. A number that is too large for a float is refused in every format. JSON and text use the fewest
+ * digits that give the same float again, as C++, Go and Java do.
  */
 import { CodecError, FloatValue } from 'rdma-rpc/codec';
 import { fromJson, toJson, toJsonString } from 'rdma-rpc/json';
@@ -15,23 +15,26 @@ const max = 3.4028234663852886e38;
 const away = 3.4028235677973366e38;
 
 describe('values that no float can represent', () => {
-  test.each([1e39, -1e39, away, -away, Number.MAX_VALUE])('%s is refused by name', (value) => {
-    const error =
-      /^corpus\.everything\.\w+\.\w+(?:\[.*\])?: expected a number of at most ±3\.4028234663852886e\+38, got number /;
-    for (const encode of [
-      () => Scalars.encode({ fFloat: value }),
-      () => Optionals.encode({ fFloat: value }),
-      () => Packed.encode({ fFloat: [1, value] }),
-      () => Unpacked.encode({ fFloat: [1, value] }),
-      () => Maps.encode({ bySfixed32: { 1: value } }),
-      () => msgpackForm(256, Scalars, Scalars).input.encode({ fFloat: value }),
-      () => toJson(Scalars, { fFloat: value }),
-    ]) {
-      expect(encode).toThrow(CodecError);
-      expect(encode).toThrow(error);
-    }
-    expect(() => fromJson(Scalars, { fFloat: value })).toThrow(error);
-  });
+  test.each([1e39, -1e39, away, -away, Number.MAX_VALUE])(
+    '%s is refused, and the error names the field',
+    (value) => {
+      const error =
+        /^corpus\.everything\.\w+\.\w+(?:\[.*\])?: expected a number of at most ±3\.4028234663852886e\+38, got number /;
+      for (const encode of [
+        () => Scalars.encode({ fFloat: value }),
+        () => Optionals.encode({ fFloat: value }),
+        () => Packed.encode({ fFloat: [1, value] }),
+        () => Unpacked.encode({ fFloat: [1, value] }),
+        () => Maps.encode({ bySfixed32: { 1: value } }),
+        () => msgpackForm(256, Scalars, Scalars).input.encode({ fFloat: value }),
+        () => toJson(Scalars, { fFloat: value }),
+      ]) {
+        expect(encode).toThrow(CodecError);
+        expect(encode).toThrow(error);
+      }
+      expect(() => fromJson(Scalars, { fFloat: value })).toThrow(error);
+    },
+  );
 
   test.each([max, -max, away * (1 - 2 ** -53), Infinity, -Infinity, NaN, 1e-46, -0])(
     '%s is sent',
@@ -41,12 +44,12 @@ describe('values that no float can represent', () => {
     },
   );
 
-  test('a double can represent them', () => {
+  test('can be sent as doubles', () => {
     expect(Scalars.decode(Scalars.encode({ fDouble: 1e39 })).fDouble).toBe(1e39);
   });
 });
 
-describe('the fewest digits', () => {
+describe('floats are printed with the fewest digits', () => {
   test.each([
     [0.1, '0.1'],
     [1 / 3, '0.33333334'],

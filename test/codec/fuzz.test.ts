@@ -34,14 +34,14 @@ const plausible = fc.array(
 );
 
 describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { ours, theirs }) => {
-  test('random bytes', () => {
+  test('random bytes are decoded or refused', () => {
     const property = fc.property(plausible, (bytes) => {
       survives(ours, new Uint8Array(bytes));
     });
     fc.assert(property, { seed, numRuns: runs(300) });
   });
 
-  test('valid encodings with a few bytes changed, cut or repeated', () => {
+  test('damaged encodings are decoded or refused', () => {
     const change = fc.record({ at: fc.nat(), byte: fc.nat({ max: 255 }) });
     const property = fc.property(
       initOf(theirs, 1),

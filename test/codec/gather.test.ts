@@ -1,6 +1,6 @@
 /**
- * Encoding with out-of-line fields: memory · value · memory … is the plain encoding, whichever values are
- * left out.
+ * Encoding with out-of-line values: the encoded segments and the values, joined in order, are the plain
+ * encoding, whichever values are out of line.
  */
 import fc from 'fast-check';
 import { outOfLineMax, Writer } from 'rdma-rpc/codec';
@@ -12,7 +12,7 @@ import { Packed, Scalars, Tree, type TreeInit } from './gen/everything.rdma.ts';
 const seed = 20_261_121;
 
 interface Gathered {
-  /** Memory and values joined. */
+  /** Joins encoded segments and values. */
   readonly bytes: Buffer;
   readonly outOfLine: number;
   readonly memoryBytes: number;
@@ -90,7 +90,7 @@ describe('lengths around the steps of a varint', () => {
 });
 
 describe('out-of-line values', () => {
-  test('are those of at least the threshold, and nothing else', () => {
+  test('are exactly the values of at least the threshold', () => {
     const message = { children: [{ payload: payload(99) }, { payload: payload(100) }] };
     expect(gather(tree, message, 100)).toMatchObject({ outOfLine: 1 });
     expect(gather(tree, message, 99)).toMatchObject({ outOfLine: 2 });
@@ -104,7 +104,7 @@ describe('out-of-line values', () => {
     });
   });
 
-  test(`at most ${outOfLineMax} values; the rest is copied`, () => {
+  test(`are at most ${outOfLineMax}; further values are copied`, () => {
     const message = { fBytes: Array.from({ length: outOfLineMax + 5 }, () => payload(50)) };
     const gathered = gather(Packed as unknown as AnyType, message, 10);
     expect(gathered.outOfLine).toBe(outOfLineMax);

@@ -34,7 +34,8 @@ interface Values {
 }
 
 /**
- * One of each field. Fields with a `jstype` of their own, and the runtime's types, are the same in all modes.
+ * A message with each kind of field. Fields with a `jstype` of their own, and the types of the runtime, are
+ * the same in all modes.
  */
 const messageOf = ({ signed, unsigned, list }: Values, convert: Convert): AnyMessage => ({
   signed: convert(signed),
@@ -106,7 +107,7 @@ test('the bytes equal those of protobuf-es and protobufjs, whose values this cod
     values.filter(({ list }) => list.length > 0),
   );
   const property = fc.property(longs, ({ signed, unsigned, list }) => {
-    // One codec omits zero, the other one writes it.
+    // One codec omits zero, the other writes it.
     fc.pre(signed !== 0n && unsigned !== 0n);
     const given = { signed, unsigned, zigzag: signed, fixed: unsigned, sfixed: signed, packed: list };
     const bytes = Buffer.from(asBigint.Wide.encode({ ...given, needed: 1n }));
@@ -130,7 +131,7 @@ test('the bytes equal those of protobuf-es and protobufjs, whose values this cod
 });
 
 describe.each(modes)('as %s', (_mode, type, convert, module) => {
-  test('zero is the default, and explicit defaults have the type', () => {
+  test('zero is the default, and explicit defaults have that type', () => {
     const zero = convert(0n);
     const created = type.create({ needed: zero } as never) as AnyMessage;
     expect(created).toMatchObject({ signed: zero, unsigned: zero, fixed: zero });
@@ -138,7 +139,7 @@ describe.each(modes)('as %s', (_mode, type, convert, module) => {
     expect((module as typeof asBigint).WideDefaults).toMatchObject({ standard: convert(-42n) });
   });
 
-  test('extensions have the type too, in JSON as well', () => {
+  test('extensions have that type, too, also in JSON', () => {
     const { extra, extras } = module as unknown as typeof asBigint;
     const message = type.create({ needed: convert(1n) } as never);
     extra.set(message as never, convert(-5n) as never);
@@ -152,7 +153,7 @@ describe.each(modes)('as %s', (_mode, type, convert, module) => {
   });
 });
 
-test('the TypeScript types match', () => {
+test('the declared TypeScript types match', () => {
   expectTypeOf<asNumber.Wide['signed']>().toEqualTypeOf<number>();
   expectTypeOf<asString.Wide['packed']>().toEqualTypeOf<string[]>();
   expectTypeOf<asNumber.Wide['totals']>().toEqualTypeOf<Record<string, number>>();
@@ -173,7 +174,7 @@ describe('a value that a number cannot represent', () => {
     ['by_number', { byNumber: { 1: beyond } }],
     ['one', { choice: { case: 'one', value: beyond } }],
   ];
-  test.each(fields)('when decoded is an error which names the field: %s', (name, message) => {
+  test.each(fields)('is an error when field %s is decoded, which names the field', (name, message) => {
     const bytes = asBigint.Wide.encode({ needed: 0n, ...message } as never);
     expect(() => asNumber.Wide.decode(bytes)).toThrow(
       // Once, since the containing message is part of its name.
@@ -183,14 +184,14 @@ describe('a value that a number cannot represent', () => {
     );
   });
 
-  test.each([2 ** 53, 0.5, Number.NaN])('when encoded is an error: %s', (signed) => {
+  test.each([2 ** 53, 0.5, Number.NaN])('is an error when %s is encoded', (signed) => {
     expect(() => asNumber.Wide.encode({ signed, needed: 0 })).toThrow(
       /Wide\.signed: expected a whole number/,
     );
     expect(() => asNumber.Wide.encode({ signed: 1n as never, needed: 0 })).toThrow(/got bigint 1/);
   });
 
-  test('as a default is an error of the generator, with its position', async () => {
+  test('is an error with its position when it is a default in a .proto', async () => {
     const text = 'syntax = "proto2";\nmessage A {\n  optional int64 x = 1 [default = 9007199254740993];\n}';
     const directory = workspace({ 'a.proto': text });
     const error: unknown = await generate({ files: [`${directory}/a.proto`], int64: 'number' }).catch(
@@ -202,7 +203,7 @@ describe('a value that a number cannot represent', () => {
   });
 });
 
-test('without the option: bigint', async () => {
+test('without the option, 64-bit integers are bigint', async () => {
   const directory = workspace({ 'a.proto': proto3('message A { int64 x = 1; map<string, uint64> m = 2; }') });
   const texts = async (int64?: 'bigint') => {
     const options = int64 === undefined ? {} : { int64 };

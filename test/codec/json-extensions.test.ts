@@ -38,7 +38,7 @@ const inJson = {
 };
 
 describe('a message with extensions', () => {
-  test('is written with them, by full name, and parsed again', () => {
+  test('is written with their full names, and parsed again', () => {
     const json = toJson(Extendable, everything(), { registry });
     expect(json).toMatchObject(inJson);
     expect(json).toEqual(
@@ -50,7 +50,7 @@ describe('a message with extensions', () => {
     expect(grouped.get(read)?.text).toBe('in a group');
   });
 
-  test('is written without those that the registry does not have', () => {
+  test('is written without extensions that the registry lacks', () => {
     expect(toJson(Extendable, everything())).toEqual({ known: 1 });
     expect(toJson(Extendable, everything(), { registry: createRegistry(number) })).toEqual({
       known: 1,
@@ -88,21 +88,21 @@ describe('a message with extensions', () => {
 
   test.each<[string, JsonValue, object, RegExp]>([
     ['not in the registry', { '[lang.proto2.number]': '1' }, {}, /unknown field "\[lang\.proto2\.number\]"/],
-    ['of no name', { '[]': 1 }, { registry }, /unknown field "\[\]"/],
-    ['by its own name alone', { number: 1 }, { registry }, /unknown field "number"/],
+    ['without a name', { '[]': 1 }, { registry }, /unknown field "\[\]"/],
+    ['without its package', { number: 1 }, { registry }, /unknown field "number"/],
     [
-      'of a wrong kind',
+      'with a value of the wrong type',
       { '[lang.proto2.number]': true },
       { registry },
       /^lang\.proto2\.Extendable\.\[lang\.proto2\.number\]: expected/,
     ],
     [
-      'with null in a list',
+      'with null in its list',
       { '[lang.proto2.texts]': [null] },
       { registry },
       /\[lang\.proto2\.texts\]\[0\]: expected/,
     ],
-  ])('%s is refused', (_what, json, options, reason) => {
+  ])('an extension %s is refused', (_what, json, options, reason) => {
     const read = () => fromJson(Extendable, json, options);
     expect(read).toThrow(CodecError);
     expect(read).toThrow(reason);
@@ -120,13 +120,13 @@ describe('a message with extensions', () => {
     expect(absent).toEqual(Extendable.create());
   });
 
-  test('malformed bytes under its number are a CodecError', () => {
+  test('malformed bytes with the number of an extension cause a CodecError', () => {
     const broken = Extendable.create();
     broken.$unknownFields = Uint8Array.of(0xa8, 0x06, 0xff); // field 101, a varint that is cut off
     expect(() => toJson(Extendable, broken, { registry })).toThrow(CodecError);
   });
 
-  test('two different ones of the same name or number cannot be in one registry', () => {
+  test('two extensions with the same name or number cannot be in one registry', () => {
     expect(() => createRegistry(number, number, proto2)).not.toThrow();
     expect(() => createRegistry(number, { ...number })).toThrow(
       'two different extensions are called lang.proto2.number',
@@ -137,11 +137,11 @@ describe('a message with extensions', () => {
   });
 });
 
-describe('duplicate members', () => {
+describe('duplicate members are refused', () => {
   test.each<[string, string]>([
-    ['at the top', '{"optionalInt32": 1, "optionalInt32": 1}'],
+    ['at the top level', '{"optionalInt32": 1, "optionalInt32": 1}'],
     ['written in two ways', '{"optionalInt32":1,"optional\\u0049nt32":1}'],
-    ['inside', '{"optionalInt64":"1","optionalNestedMessage":{"a":1,"b":[{"c":{}},"}"],"a":2}}'],
+    ['in nested objects', '{"optionalInt64":"1","optionalNestedMessage":{"a":1,"b":[{"c":{}},"}"],"a":2}}'],
     ['in an object of a list', '[{"a":1},{"a":[],"a":1}]'],
     ['with a quote in the name', '{"\\"":1,"\\"":2}'],
     ['with a backslash at its end', '{"\\\\":"x","\\\\":2}'],
@@ -153,9 +153,9 @@ describe('duplicate members', () => {
 
   test.each<[string, string]>([
     ['in two objects', '{"repeatedNestedMessage":[{"a":1},{"a":1}],"optionalNestedMessage":{"a":1}}'],
-    ['as value', '{"optionalString":"optionalString","repeatedString":["a","a",","]}'],
-    ['that look like members inside of a string', '{"optionalString":"{\\"a\\":1,\\"a\\":1}"}'],
-  ])('but not %s', (_what, text) => {
+    ['when a value equals a name', '{"optionalString":"optionalString","repeatedString":["a","a",","]}'],
+    ['when a string looks like JSON members', '{"optionalString":"{\\"a\\":1,\\"a\\":1}"}'],
+  ])('but are not reported %s', (_what, text) => {
     expect(() => fromJsonString(AllTypes, text)).not.toThrow();
   });
 });

@@ -29,7 +29,7 @@ function survives(type: AnyType, json: JsonValue, ignoreUnknownFields: boolean):
   return true;
 }
 
-test('any JSON for any type', () => {
+test('random JSON is parsed or refused by any type', () => {
   const property = fc.property(
     fc.constantFrom(...corpus),
     fc.jsonValue(),
@@ -58,7 +58,7 @@ function replaced(json: JsonValue, path: readonly number[], other: JsonValue): J
   );
 }
 
-test('inputs of the conformance cases with a value replaced', () => {
+test('conformance inputs with one value replaced are parsed or refused', () => {
   const valid = jsonCases.filter(({ output }) => output !== 'refused').map(({ input }) => input);
   const other = fc.oneof(
     fc.jsonValue({ maxDepth: 2 }),

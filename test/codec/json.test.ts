@@ -9,7 +9,7 @@ import { AllTypes, type AllTypesInit } from './gen/conformance.rdma.ts';
 import { JsTypes, Maps, Oneofs, Optionals, Scalars, Tree } from './gen/everything.rdma.ts';
 
 describe('options of writing', () => {
-  test('alwaysEmitImplicit: fields without presence, empty lists and maps', () => {
+  test('alwaysEmitImplicit writes unset fields without presence, empty lists and empty maps', () => {
     const json = toJson(Scalars, {}, { alwaysEmitImplicit: true });
     expect(json).toEqual({
       fDouble: 0,
@@ -39,16 +39,16 @@ describe('options of writing', () => {
     });
   });
 
-  test('useProtoFieldName', () => {
+  test('useProtoFieldName writes the names of the .proto', () => {
     expect(toJson(Scalars, { fInt32: 1 }, { useProtoFieldName: true })).toEqual({ f_int32: 1 });
   });
 
-  test('enumAsNumber', () => {
+  test('enumAsNumber writes enums as numbers', () => {
     expect(toJson(Scalars, { fEnum: 1 })).toEqual({ fEnum: 'COLOUR_RED' });
     expect(toJson(Scalars, { fEnum: 1 }, { enumAsNumber: true })).toEqual({ fEnum: 1 });
   });
 
-  test('indent', () => {
+  test('indent sets the indentation', () => {
     expect(toJsonString(Scalars, { fInt32: 1 }, { indent: 2 })).toBe('{\n  "fInt32": 1\n}');
     expect(toJsonString(Scalars, { fInt32: 1 })).toBe('{"fInt32":1}');
   });
@@ -64,7 +64,7 @@ test('jstype determines the type of 64-bit numbers, not their JSON form', () => 
   expect(toJson(JsTypes, message)).toEqual({ asString: '1', asNumber: '2', asBigint: '3', strings: ['-1'] });
 });
 
-test('a key __proto__ is a key like any other, both ways', () => {
+test('the key __proto__ is written and parsed like any other key', () => {
   const message = fromJsonString(Maps, '{"textByString":{"__proto__":"a"}}');
   expect(Object.keys(message.textByString)).toEqual(['__proto__']);
   expect(toJsonString(Maps, message)).toBe('{"textByString":{"__proto__":"a"}}');
@@ -130,7 +130,7 @@ describe('errors name the field', () => {
     expect(() => toJson(AllTypes, message as unknown as AllTypesInit)).toThrow(text);
   });
 
-  test('a cycle, and JSON that is nested too deep', () => {
+  test('a cycle, and JSON that is nested too deep, are refused', () => {
     const cycle = Tree.create();
     cycle.next = cycle;
     expect(() => toJson(Tree, cycle)).toThrow(/nested more than 100 deep/);
@@ -141,7 +141,7 @@ describe('errors name the field', () => {
     expect(() => fromJsonString(AllTypes, `{"optionalValue":${value}}`)).toThrow(/nested more than 100 deep/);
   });
 
-  test('an Any without a registry', () => {
+  test('an Any without a registry is refused', () => {
     const any = packAny(StringValue, { value: 'x' });
     expect(() => toJson(AllTypes, { optionalAny: any })).toThrow(
       'optional_any: type "type.googleapis.com/google.protobuf.StringValue" is not in the registry (option registry)',
@@ -162,7 +162,7 @@ describe('JSON.stringify with jsonReplacer', () => {
     mapInt64Int64: { 7: 8n },
   });
 
-  test('without it a message with a 64-bit number is refused', () => {
+  test('JSON.stringify refuses 64-bit numbers without it', () => {
     expect(() => JSON.stringify(message)).toThrow(/BigInt/);
   });
 

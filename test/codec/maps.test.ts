@@ -35,7 +35,7 @@ describe('number keys', () => {
     expect(Object.keys(decoded.byInt32)).toHaveLength(keys.length);
   });
 
-  test('up to the largest, which is not an array index in JavaScript', () => {
+  test('up to the largest number are accepted, which is not an array index in JavaScript', () => {
     const keys = [0, 2 ** 30, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 2, 2 ** 32 - 1];
     const byUint32 = Object.fromEntries(keys.map((key, i) => [key, new Uint8Array([i])]));
     const bytes = bytesOfOthers('by_uint32', byUint32);
@@ -43,7 +43,7 @@ describe('number keys', () => {
     expect(Maps.decode(bytes).byUint32).toEqual(byUint32);
   });
 
-  test('a duplicate key, between maps with gaps', () => {
+  test('the last entry of a duplicate key wins, between maps with gaps', () => {
     const a = Maps.encode({ byInt32: { 1000: 'a', 70000: 'b' }, byUint32: { 90000: new Uint8Array([1]) } });
     const b = Maps.encode({ byInt32: { 1000: 'c', [2 ** 30]: 'd' }, byUint32: { 50: new Uint8Array([2]) } });
     const { byInt32, byUint32 } = Maps.decode(Buffer.concat([a, b, a]));
@@ -66,7 +66,7 @@ describe('number keys', () => {
     '0x10',
     'NaN',
     '9'.repeat(12),
-  ])('a key that is written in another way than a number is: %j', (key) => {
+  ])('%j is refused, since it is not how JavaScript writes the number', (key) => {
     expect(() => Maps.encode({ byInt32: { [key]: '' } })).toThrow(/by_int32: expected a whole number as key/);
     expect(() => Maps.encode({ byUint32: { 1: new Uint8Array(0), [key]: new Uint8Array(0) } })).toThrow(
       CodecError,
@@ -109,18 +109,21 @@ describe('string keys', () => {
 
   test.each<[string, { [key: string]: string }]>([
     ['a literal', { a: 'x', b: '', '': 'y' }],
-    ['nothing', {}],
-    ['no prototype', Object.assign(Object.create(null), { a: 'x', 5: 'y' })],
-    ['so many that V8 keeps them in a hash table', many],
-    ['some deleted again', without({ a: 'x', b: 'y', c: 'z', d: 'w' }, 'a', 'c')],
-    ['frozen', Object.freeze({ a: 'x', b: 'y' })],
+    ['an empty object', {}],
+    ['an object without a prototype', Object.assign(Object.create(null), { a: 'x', 5: 'y' })],
+    ['enough keys that V8 stores them in a hash table', many],
+    ['an object with deleted keys', without({ a: 'x', b: 'y', c: 'z', d: 'w' }, 'a', 'c')],
+    ['a frozen object', Object.freeze({ a: 'x', b: 'y' })],
     ['keys that are numbers', { 10: 'x', 9: 'y', '-1': 'z', '1e3': 'w', a: 'v' }],
     ['a key __proto__', JSON.parse('{"__proto__": "x", "a": "y"}')],
     ['keys that every object inherits', { constructor: 'x', hasOwnProperty: 'y', toString: 'z' }],
-    ['inherited ones, which are no entries', Object.assign(Object.create(inherited), { a: 'x', 7: 'z' })],
-    ['only inherited ones', Object.create(inherited)],
+    [
+      'inherited properties, which are not entries',
+      Object.assign(Object.create(inherited), { a: 'x', 7: 'z' }),
+    ],
+    ['only inherited properties', Object.create(inherited)],
     ['an object of a class', new Labels()],
-    ['one that is not enumerable, and a symbol', Object.assign(hidden, { [Symbol('s')]: 'z' })],
+    ['a property that is not enumerable, and a symbol', Object.assign(hidden, { [Symbol('s')]: 'z' })],
     ['a proxy', new Proxy({ a: 'x', b: 'y' }, {})],
     [
       'getters',

@@ -1,4 +1,4 @@
-/** Field masks, applied: the rules of field_mask.proto and of protobuf's FieldMaskUtil. */
+/** Applied field masks, by the rules of field_mask.proto and of protobuf's FieldMaskUtil. */
 import { CodecError, checkFieldMask, mergeByMask, pruneByMask } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import type { AnyMessage, AnyType } from './corpus.ts';
@@ -17,16 +17,16 @@ const tree = () => ({
 
 describe('pruneByMask', () => {
   test.each([
-    ['a scalar', ['label'], { label: 'root' }],
-    ['several', ['label', 'payload'], { label: 'root', payload: bytes(1, 2) }],
-    ['a whole message', ['next'], { next: tree().next }],
+    ['a scalar field', ['label'], { label: 'root' }],
+    ['several fields', ['label', 'payload'], { label: 'root', payload: bytes(1, 2) }],
+    ['a nested message as a whole', ['next'], { next: tree().next }],
     ['a field of a message', ['next.label'], { next: { label: 'next' } }],
-    ['one in it', ['next.next.label'], { next: { next: { label: 'far' } } }],
-    ['a list, whole', ['children'], { children: tree().children }],
-    ['a map, whole', ['named'], { named: tree().named }],
+    ['a field of a nested message', ['next.next.label'], { next: { next: { label: 'far' } } }],
+    ['a whole list', ['children'], { children: tree().children }],
+    ['a whole map', ['named'], { named: tree().named }],
     ['a part and the whole, in any order', ['next.label', 'next', 'next.payload'], { next: tree().next }],
-    ['what is not there', ['next.next.next.label'], { next: { next: {} } }],
-    ['nothing', [], {}],
+    ['the messages on the way to an absent field', ['next.next.next.label'], { next: { next: {} } }],
+    ['nothing for an empty mask', [], {}],
   ])('keeps %s', (_what, paths, expected) => {
     const given = tree();
     expect(pruneByMask(Tree, given, { paths })).toEqual(Tree.decode(Tree.encode(expected)));
@@ -64,25 +64,32 @@ describe('pruneByMask', () => {
 describe('mergeByMask', () => {
   const rows: [string, AnyType, AnyMessage, AnyMessage, string[], AnyMessage][] = [
     [
-      'a scalar replaces',
+      'a scalar replaces the old value',
       any(Scalars),
       { fInt32: 1, fBool: true },
       { fInt32: 2 },
       ['f_int32'],
       { fInt32: 2, fBool: true },
     ],
-    ['one at its default too', any(Scalars), { fInt32: 1 }, { fInt32: 0 }, ['f_int32'], {}],
     [
-      'one that is not there clears',
+      'a scalar with its default replaces the old value, too',
+      any(Scalars),
+      { fInt32: 1 },
+      { fInt32: 0 },
+      ['f_int32'],
+      {},
+    ],
+    [
+      'an absent scalar clears the field',
       any(Scalars),
       { fInt32: 1, fString: 'x' },
       {},
       ['f_int32'],
       { fString: 'x' },
     ],
-    ['one with presence too', any(Optionals), { fInt32: 1 }, {}, ['f_int32'], {}],
+    ['an absent optional field clears the field, too', any(Optionals), { fInt32: 1 }, {}, ['f_int32'], {}],
     [
-      'a default with presence stays one',
+      'an optional field with its default stays set',
       any(Optionals),
       { fInt32: 1 },
       { fInt32: 0 },
@@ -90,7 +97,7 @@ describe('mergeByMask', () => {
       { fInt32: 0 },
     ],
     [
-      'what is not named stays',
+      'a field that the mask does not name stays',
       any(Scalars),
       { fInt32: 1 },
       { fInt32: 2, fString: 'y' },
@@ -115,7 +122,7 @@ describe('mergeByMask', () => {
       { next: { label: 'y', payload: bytes(1) } },
     ],
     [
-      'one that is not there does nothing',
+      'an absent message changes nothing',
       any(Tree),
       { next: { label: 'x' } },
       {},
@@ -123,7 +130,7 @@ describe('mergeByMask', () => {
       { next: { label: 'x' } },
     ],
     [
-      'a field inside',
+      'a field of a nested message is replaced',
       any(Tree),
       { next: { label: 'x', payload: bytes(1) } },
       { next: { label: 'y', payload: bytes(2) } },
@@ -131,7 +138,7 @@ describe('mergeByMask', () => {
       { next: { label: 'y', payload: bytes(1) } },
     ],
     [
-      'a field inside of none makes one',
+      'a field of an absent message creates the message',
       any(Tree),
       {},
       { next: { label: 'y', payload: bytes(2) } },
@@ -139,16 +146,16 @@ describe('mergeByMask', () => {
       { next: { label: 'y' } },
     ],
     [
-      'a field inside is cleared',
+      'a field of a nested message is cleared',
       any(Tree),
       { next: { label: 'x', payload: bytes(1) } },
       {},
       ['next.label'],
       { next: { payload: bytes(1) } },
     ],
-    ['none on both sides stays none', any(Tree), {}, {}, ['next.label'], {}],
+    ['a message that is absent on both sides stays absent', any(Tree), {}, {}, ['next.label'], {}],
     [
-      'a case replaces another',
+      'a case of a oneof replaces another',
       any(Oneofs),
       { choice: { case: 'number', value: 1 } },
       { choice: { case: 'text', value: 'a' } },
@@ -156,7 +163,7 @@ describe('mergeByMask', () => {
       { choice: { case: 'text', value: 'a' } },
     ],
     [
-      'a case that is not chosen clears itself',
+      'the named case of a oneof is cleared when the source does not have it',
       any(Oneofs),
       { choice: { case: 'text', value: 'a' } },
       {},
@@ -164,7 +171,7 @@ describe('mergeByMask', () => {
       {},
     ],
     [
-      'and leaves another one alone',
+      'another case than the named one stays',
       any(Oneofs),
       { choice: { case: 'number', value: 1 } },
       {},
@@ -189,7 +196,7 @@ describe('mergeByMask', () => {
     expect(mergeByMask(Tree, target(), {}, mask, options)).toEqual(Tree.create());
   });
 
-  test('without a mask: all fields that the source has set', () => {
+  test('merges all fields that the source has set when there is no mask', () => {
     const target = Scalars.create({ fInt32: 1, fString: 'x' });
     expect(mergeByMask(Scalars, target, { fString: 'y' }, undefined)).toEqual(
       Scalars.create({ fInt32: 1, fString: 'y' }),
@@ -208,16 +215,20 @@ describe('mergeByMask', () => {
 describe('a path that the message does not have is an error, and nothing is changed', () => {
   const deep = Array.from({ length: 200 }, () => 'next').join('.');
   test.each([
-    ['no field', 'lable', /mask has "lable", but \S+Tree has no field "lable"/],
-    ['no field inside', 'next.lable', /mask has "next\.lable", but \S+Tree has no field "lable"/],
-    ['a name of TypeScript', 'next.Label', /no field "Label"/],
+    ['an unknown field', 'lable', /mask has "lable", but \S+Tree has no field "lable"/],
+    [
+      'an unknown field of a nested message',
+      'next.lable',
+      /mask has "next\.lable", but \S+Tree has no field "lable"/,
+    ],
+    ['the TypeScript form of a name', 'next.Label', /no field "Label"/],
     ['through a scalar', 'label.x', /Tree\.label is no message/],
     ['through a list', 'children.label', /Tree\.children is repeated/],
     ['through a map', 'named.x', /Tree\.named is a map/],
-    ['an empty one', '', /no field ""/],
-    ['behind one that is there', 'next.', /no field ""/],
-    ['a name of every object', '__proto__', /no field "__proto__"/],
-    ['too deep', deep, /at most 100 deep/],
+    ['an empty path', '', /no field ""/],
+    ['an empty name after a field', 'next.', /no field ""/],
+    ['a name that every object has', '__proto__', /no field "__proto__"/],
+    ['a path that is too deep', deep, /at most 100 deep/],
   ])('%s', (_what, path, message) => {
     const target = Tree.create({ label: 'x' });
     const mask = { paths: ['label', 'next', path] };

@@ -23,7 +23,7 @@ import { meaningful } from './well-known-values.ts';
 const seed = 20_261_121;
 const registry = createRegistry(codec, ...modules);
 
-/** The result of a function, or that it throws. */
+/** The result of a function, or its error. */
 function attempt<T>(run: () => T): { readonly value: T } | { readonly refused: string } {
   try {
     return { value: run() };
@@ -33,15 +33,15 @@ function attempt<T>(run: () => T): { readonly value: T } | { readonly refused: s
 }
 
 /**
- * Through text, as JSON travels: this drops `-0` and properties without a value. protobuf-es writes all
- * digits of a float. The check that no digit of a double is lost is made when JSON is parsed again.
+ * Converts JSON to text and back, as JSON travels: this drops `-0` and properties without a value.
+ * protobuf-es writes all digits of a float; parsing the JSON again checks that no digit of a double is lost.
  */
 const asFloats = (json: unknown): JsonValue =>
   JSON.parse(JSON.stringify(json), (_, value: unknown) =>
     typeof value === 'number' ? Math.fround(value) : value,
   ) as JsonValue;
 
-/** Messages in messages, one level: the largest type of the corpus contains itself several times. */
+/** Nests messages one level deep, since the largest type of the corpus contains itself several times. */
 const depth = 1;
 
 describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { ours, theirs }) => {
@@ -50,7 +50,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { o
 
   const es = esType(name);
 
-  test('binary', () => {
+  test('each reads the binary encoding of the other', () => {
     const property = fc.property(sensible, (init) => {
       const bytes = ours.encode(init);
       const message = ours.decode(bytes);
@@ -59,7 +59,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { o
     fc.assert(property, { seed, numRuns: runs(60) });
   });
 
-  test('JSON', () => {
+  test('each reads the JSON of the other', () => {
     let written = 0;
     const property = fc.property(sensible, fc.boolean(), fc.boolean(), (init, always, protoNames) => {
       const message = ours.decode(ours.encode(init));
@@ -83,7 +83,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { o
     expect(written).toBeGreaterThan(0);
   });
 
-  test('values that have no JSON form', () => {
+  test('both refuse values that have no JSON form', () => {
     const property = fc.property(anything, (init) => {
       const message = ours.decode(ours.encode(init));
       const mine = attempt(() => toJson(ours, message, { registry }));
@@ -97,7 +97,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { o
     fc.assert(property, { seed, numRuns: runs(40) });
   });
 
-  test('equality and copies', () => {
+  test('both agree on equality, and copies are equal', () => {
     const property = fc.property(anything, anything, (init, other) => {
       const [a, b] = [ours.decode(ours.encode(init)), ours.decode(ours.encode(other))];
       expect(equals(ours, a, clone(ours, a))).toBe(true);

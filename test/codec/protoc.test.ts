@@ -13,8 +13,8 @@ import { type AnyMessage, corpus, initOf, protoDirectory } from './corpus.ts';
 const seed = 20_261_123;
 const samples = 3;
 /**
- * By package. protoc 3.21 refuses the file with the hostile names: its service uses a message that is called
- * `string`.
+ * The messages of the corpus by package. protoc 3.21 refuses the file with the hostile names, since its
+ * service uses a message called `string`.
  */
 const files: Readonly<Record<string, string>> = {
   'corpus.conformance': 'conformance.proto',
@@ -33,7 +33,7 @@ function protoc(what: '--encode' | '--decode', typeName: string, input: Uint8Arr
 needs('protoc');
 
 describe.each(known.map((pair) => [pair.name, pair] as const))('%s', (name, { ours, theirs }) => {
-  test('through protoc and back', () => {
+  test('a message is unchanged after protoc has read and written it', () => {
     for (const init of fc.sample<AnyMessage>(initOf(theirs, 1), { seed, numRuns: samples })) {
       const message = ours.decode(ours.encode(init));
       const text = protoc('--decode', name, ours.encode(message));

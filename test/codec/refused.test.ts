@@ -71,7 +71,13 @@ const wrong: [string, unknown, unknown, string, RegExp][] = [
   ],
   ['one value for a list', Packed, { fInt32: 5 }, 'Packed.f_int32', /an array, got number 5/],
   ['a wrong element of a list', Packed, { fInt32: [1, '2'] }, 'Packed.f_int32', /got string "2"/],
-  ['a hole in a list', Packed, { fString: [undefined] }, 'Packed.f_string', /a string, got undefined/],
+  [
+    'an undefined element of a list',
+    Packed,
+    { fString: [undefined] },
+    'Packed.f_string',
+    /a string, got undefined/,
+  ],
   ['a list as map', Maps, { byInt32: [] }, 'Maps.by_int32', /a plain object, got an array/],
   ['a Map as map', Maps, { byInt32: new Map() }, 'Maps.by_int32', /a plain object/],
   ['a list as map with string keys', Maps, { textByString: [] }, 'Maps.text_by_string', /got an array/],
@@ -184,7 +190,7 @@ const kinds: readonly [string, unknown][] = [
   ['a function', () => 5],
   ['an object', {}],
   [
-    'an object that is no number',
+    'an object that cannot be converted to a number',
     {
       valueOf() {
         throw new Error('asked for its value');
@@ -196,7 +202,7 @@ const kinds: readonly [string, unknown][] = [
   ['a date', new Date(5)],
 ];
 
-/** A message with that value in one place. */
+/** Messages that contain the value, each in another kind of field. */
 const places: readonly [string, MessageType<unknown, unknown>, (key: string, value: unknown) => object][] = [
   ['a field', Scalars as MessageType<unknown, unknown>, (key, value) => ({ [key]: value })],
   ['a field with presence', Optionals as MessageType<unknown, unknown>, (key, value) => ({ [key]: value })],
@@ -207,18 +213,15 @@ const places: readonly [string, MessageType<unknown, unknown>, (key: string, val
   ['a list with a jstype', JsTypes as MessageType<unknown, unknown>, (key, value) => ({ [key]: [value] })],
 ];
 
-describe.each(places)(
-  'any value in %s is written or refused with an error of ours',
-  (_place, type, message) => {
-    const keys = Object.keys(type.create() as object);
-    test.each(kinds)('%s', (_kind, value) => {
-      expect(keys.length).toBeGreaterThan(5);
-      for (const key of keys)
-        for (const error of refusals(type, message(key, value)))
-          if (error !== undefined) expect(error, key).toBeInstanceOf(CodecError);
-    });
-  },
-);
+describe.each(places)('any value in %s is written or refused with a CodecError', (_place, type, message) => {
+  const keys = Object.keys(type.create() as object);
+  test.each(kinds)('%s', (_kind, value) => {
+    expect(keys.length).toBeGreaterThan(5);
+    for (const key of keys)
+      for (const error of refusals(type, message(key, value)))
+        if (error !== undefined) expect(error, key).toBeInstanceOf(CodecError);
+  });
+});
 
 describe('unlimited nesting', () => {
   const tree = Tree as MessageType<unknown, unknown>;
@@ -232,7 +235,7 @@ describe('unlimited nesting', () => {
     ['in a list, twice', self((each) => ({ children: [each, each] })), 'Tree.children'],
     ['in a map, twice', self((each) => ({ named: { a: each, b: each } })), 'Tree.named'],
     ['in a list and behind it', self((each) => ({ children: [each, each], next: each })), ''],
-  ])('of a message that contains itself: %s', (_what, message, path) => {
+  ])('of a message that contains itself is refused: %s', (_what, message, path) => {
     for (const error of refusals(tree, message)) {
       expect(error).toBeInstanceOf(CodecError);
       expect((error as CodecError).message).toMatch(/more than 100 deep/);
@@ -240,21 +243,21 @@ describe('unlimited nesting', () => {
     }
   });
 
-  test('a message that is too large for the shared memory leaves nothing behind for the next one', () => {
+  test('a message too large for the shared memory does not change the next one', () => {
     const message = self((each) => ({ label: 'x'.repeat(100_000), children: [each, each] }));
     expect(() => tree.encode(message)).toThrow(/more than 100 deep/);
     expect(Tree.decode(Tree.encode({ label: 'y'.repeat(100_000), next: {} })).next).toBeDefined();
   });
 });
 
-test('errors behind a value that is too large for the shared memory', () => {
+test('errors after a value too large for the shared memory name their field', () => {
   for (const wrongPart of [{ next: null }, { children: 5 }, { children: [{ label: 5 }] }, { named: [] }]) {
     const message = { label: 'x'.repeat(100_000), ...wrongPart };
     expect(() => (Tree as MessageType<unknown, unknown>).encode(message)).toThrow(CodecError);
   }
 });
 
-test('the same limit as for decoding: nesting over 100', () => {
+test('nesting over 100 is refused, as in decoding', () => {
   const nest = (depth: number): object => (depth === 0 ? {} : { next: nest(depth - 1) });
   expect(Tree.decode(Tree.encode(nest(100))).next).toBeDefined();
   expect(() => Tree.encode(nest(101))).toThrow(CodecError);
@@ -268,9 +271,9 @@ test('create treats null as encode does', () => {
   }
 });
 
-describe('accepted', () => {
+describe('the encoder accepts', () => {
   test.each([
-    ['undefined', { fInt32: undefined, fString: undefined, fMessage: undefined }, ''],
+    ['undefined as absent', { fInt32: undefined, fString: undefined, fMessage: undefined }, ''],
     [
       'defaults',
       { fInt32: 0, fString: '', fBytes: new Uint8Array(0), fBool: false, fInt64: 0n, fDouble: 0, fEnum: 0 },

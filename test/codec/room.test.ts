@@ -1,6 +1,6 @@
 /**
- * Encoding with a limit: nothing is written at or behind it, insufficient room is reported, and the size that
- * `bound` returns is enough.
+ * Encoding with a limit: the encoder writes nothing at or after the limit, it reports insufficient room, and
+ * the size that `bound` returns is enough.
  */
 import fc from 'fast-check';
 import { Writer } from 'rdma-rpc/codec';
@@ -14,7 +14,8 @@ const start = 7;
 const mark = 0xee;
 
 /**
- * Encodes at `start` with this room, in memory that continues behind it. Undefined: the room was not enough.
+ * Encodes at `start` with this room, in memory that continues after it. Returns undefined when the room is
+ * not enough.
  */
 function encoded(
   type: AnyType,
@@ -31,13 +32,13 @@ function encoded(
   expect(memory.subarray(0, start).every((byte) => byte === mark)).toBe(true);
   expect(memory.subarray(start + room).every((byte) => byte === mark)).toBe(true);
   if (writer.full) return undefined;
-  const pieces: Uint8Array[] = [];
+  const parts: Uint8Array[] = [];
   let at = start;
   for (let i = 0; i < writer.outOfLine; i++) {
-    pieces.push(memory.subarray(at, writer.outOfLineAt[i]), writer.outOfLineValue[i]!);
+    parts.push(memory.subarray(at, writer.outOfLineAt[i]), writer.outOfLineValue[i]!);
     at = writer.outOfLineAt[i]!;
   }
-  return Buffer.concat([...pieces, memory.subarray(at, end)]);
+  return Buffer.concat([...parts, memory.subarray(at, end)]);
 }
 
 function boundOf(type: AnyType, message: AnyMessage, gatherBytes: number): number {
@@ -48,7 +49,7 @@ function boundOf(type: AnyType, message: AnyMessage, gatherBytes: number): numbe
 }
 
 describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { ours, theirs }) => {
-  test('fits the room that bound returns, and a smaller room completely or not at all', () => {
+  test('fits the size that bound returns; with less room it is written completely or not at all', () => {
     const share = fc.double({ min: 0, max: 1, noNaN: true });
     const threshold = fc.constantFrom(2, 61, Number.POSITIVE_INFINITY);
     const property = fc.property(initOf(theirs), share, threshold, (init, part, gatherBytes) => {
@@ -65,9 +66,9 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { 
 const tree = Tree as unknown as AnyType;
 const packed = Packed as unknown as AnyType;
 
-/** In fields of one kind each element checks the room, in the other kind the whole list is checked once. */
+/** In fields of one kind each element checks the room; in the others one check covers the whole list. */
 const messages: [string, AnyType, object][] = [
-  ['no field', tree, {}],
+  ['a message without fields', tree, {}],
   ['a string', tree, { label: 'abc' } satisfies TreeInit],
   ['a long string, which is measured', tree, { label: 'ä'.repeat(2000) }],
   ['many small messages', tree, { children: Array.from({ length: 40 }, () => ({})) }],
@@ -83,16 +84,20 @@ const messages: [string, AnyType, object][] = [
   ],
 ];
 
-test.each(messages)('every amount of room up to the bound: %s', (_what, type, message) => {
-  const plain = Buffer.from(type.encode({ ...message }));
-  const bound = boundOf(type, { ...message }, Number.POSITIVE_INFINITY);
-  const step = bound > 2000 ? 997 : 1;
-  for (let room = 0; room <= bound; room += step) {
-    const found = encoded(type, { ...message }, room, Number.POSITIVE_INFINITY);
-    if (found !== undefined && Buffer.compare(found, plain) !== 0) expect.fail(`with room for ${room} bytes`);
-  }
-  expect(encoded(type, { ...message }, bound, Number.POSITIVE_INFINITY)).toEqual(plain);
-});
+test.each(messages)(
+  '%s is written completely or not at all with any room up to the bound',
+  (_what, type, message) => {
+    const plain = Buffer.from(type.encode({ ...message }));
+    const bound = boundOf(type, { ...message }, Number.POSITIVE_INFINITY);
+    const step = bound > 2000 ? 997 : 1;
+    for (let room = 0; room <= bound; room += step) {
+      const found = encoded(type, { ...message }, room, Number.POSITIVE_INFINITY);
+      if (found !== undefined && Buffer.compare(found, plain) !== 0)
+        expect.fail(`with room for ${room} bytes`);
+    }
+    expect(encoded(type, { ...message }, bound, Number.POSITIVE_INFINITY)).toEqual(plain);
+  },
+);
 
 test('a message too large for the shared memory of encode() has the same encoding', () => {
   const label = 'x'.repeat(70_000);

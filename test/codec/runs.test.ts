@@ -132,7 +132,7 @@ function refusal(action: () => unknown): CodecError {
   throw new Error('it was accepted');
 }
 
-/** Twice the number that is collected at once. */
+/** Twice the number of elements that the decoder collects at once. */
 const lists = (kind: Kind, minLength = 1) =>
   fc.oneof(
     fc.array(kind.values, { minLength, maxLength: 12 }),
@@ -141,7 +141,7 @@ const lists = (kind: Kind, minLength = 1) =>
 const runs = { seed: 8, numRuns: 60 };
 
 describe.each(kinds)('$key', (kind) => {
-  test('is written as by the simple encoder, and decoded again', () => {
+  test('is written as the simple encoder writes it, and decoded again', () => {
     fc.assert(
       fc.property(lists(kind), (list) => {
         const bytes = run(kind, contentOf(kind, list));
@@ -152,7 +152,7 @@ describe.each(kinds)('$key', (kind) => {
     );
   });
 
-  test('is decoded from several runs as from one', () => {
+  test('is decoded from several runs like from one', () => {
     fc.assert(
       fc.property(lists(kind), lists(kind), lists(kind), (a, b, c) => {
         const bytes = [a, b, c].flatMap((list) => run(kind, contentOf(kind, list)));
@@ -162,7 +162,7 @@ describe.each(kinds)('$key', (kind) => {
     );
   });
 
-  test('a list belongs to its message alone, and has no empty elements', () => {
+  test('is a list that no other message shares, without empty elements', () => {
     fc.assert(
       fc.property(lists(kind), lists(kind), (a, b) => {
         const first = decode(kind, run(kind, contentOf(kind, a)));
@@ -176,7 +176,7 @@ describe.each(kinds)('$key', (kind) => {
     );
   });
 
-  test('a run that ends inside a value is refused at that position', () => {
+  test('is refused at the position where a run ends inside a value', () => {
     fc.assert(
       fc.property(lists(kind), fc.nat(), (list, cut) => {
         const content = contentOf(kind, list);
@@ -203,7 +203,7 @@ describe.each(kinds)('$key', (kind) => {
     );
   });
 
-  test('a wrong value is refused wherever it is', () => {
+  test('is refused when any of its values is wrong', () => {
     fc.assert(
       fc.property(lists(kind), fc.nat(), fc.constantFrom(...kind.wrong), (list, at, wrong) => {
         const spoiled: unknown[] = [...list];
@@ -226,7 +226,7 @@ describe.each(kinds.filter(({ wire }) => wire !== undefined))('varints of $key',
           .concat(new Array<number>(size - bytes.length).fill(0))
           .map((byte, i) => (i < size - 1 ? byte | 128 : byte));
 
-  test('may be longer than necessary', () => {
+  test('may be longer than needed', () => {
     const values = fc.tuple(kind.values, fc.integer({ min: 1, max: 10 }));
     fc.assert(
       fc.property(fc.array(values, { minLength: 1, maxLength: 40 }), (list) => {
@@ -237,7 +237,7 @@ describe.each(kinds.filter(({ wire }) => wire !== undefined))('varints of $key',
     );
   });
 
-  test.each([0, 1, 20, 127, 128, 129])('of eleven bytes are refused behind %i others', (count) => {
+  test.each([0, 1, 20, 127, 128, 129])('of eleven bytes are refused after %i others', (count) => {
     for (const behind of [0, 1, 2, 5, 20]) {
       const before = new Array<number>(count).fill(1);
       const wide = [...new Array<number>(10).fill(255), 1];
@@ -261,7 +261,7 @@ describe.each(kinds.filter(({ wire }) => wire !== undefined))('varints of $key',
   });
 });
 
-test('booleans count bits in the high half', () => {
+test('a boolean is true when only its high 32 bits are set', () => {
   const kind = kinds.find(({ key }) => key === 'fBool')!;
   const list = [...varint(2n ** 32n), ...varint(2n ** 63n), 0, 1, 0x80, 0, 2];
   expect(decode(kind, run(kind, list))).toEqual([true, true, false, true, false, true]);

@@ -61,8 +61,8 @@ async function whileRewritten(
 const texts = ['ä'.repeat(40), 'a'.repeat(3000), '€'.repeat(200), 'x'.repeat(6000), '𝄞'.repeat(12)];
 const message = { text: texts[0]!, payload: Buffer.from('b'.repeat(300)), number: 7 };
 
-describe('memory that is rewritten continuously', () => {
-  test.each(texts)('a text of a message', async (text) => {
+describe('a message in memory that is rewritten continuously is decoded or refused', () => {
+  test.each(texts)('when it contains texts', async (text) => {
     const encoded = EchoMessage.encode({ ...message, text });
     const refused = await whileRewritten(encoded, (source) =>
       EchoMessage.decodeFrom(source, 0, encoded.length),
@@ -71,12 +71,12 @@ describe('memory that is rewritten continuously', () => {
   });
 
   // A string of that size ends where its memory does.
-  test('a large text', async () => {
+  test('when it contains a large text', async () => {
     const encoded = EchoMessage.encode({ text: '€'.repeat(100_000) });
     await whileRewritten(encoded, (source) => EchoMessage.decodeFrom(source, 0, encoded.length), 2000);
   });
 
-  test('MessagePack', async () => {
+  test('when it is MessagePack', async () => {
     const type = msgpackType<object>('test.Any');
     const encoded = type.encode({
       texts: texts.slice(0, 2),
@@ -88,7 +88,7 @@ describe('memory that is rewritten continuously', () => {
     ).toBeGreaterThan(0);
   });
 
-  test('the table of the aligned layout', async () => {
+  test('when the table of its aligned layout changes', async () => {
     const memory = new Uint8Array(1024);
     const table = new DataView(memory.buffer);
     for (const [i, word] of [3, 10, 300, 20].entries()) table.setUint32(4 * i, word, true);
@@ -102,7 +102,7 @@ describe('memory that is rewritten continuously', () => {
   });
 });
 
-test('parts of such memory are recognized by every decoder', () => {
+test('every decoder recognizes parts of shared memory', () => {
   const memory = new ArrayBuffer(100);
   expect(isShared(memory)).toBe(false);
   markShared(memory);

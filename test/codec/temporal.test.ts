@@ -34,7 +34,7 @@ describe.each(temporals)('Temporal of %s', (_whose, given) => {
     ['1969-12-31T23:59:59.999999999Z', -1n, 999_999_999],
     ['0001-01-01T00:00:00Z', -62_135_596_800n, 0],
     ['9999-12-31T23:59:59.999999999Z', 253_402_300_799n, 999_999_999],
-  ])('instant %s', (text, seconds, nanos) => {
+  ])('converts the instant %s in both directions', (text, seconds, nanos) => {
     const timestamp = timestampFromTemporal(given.Instant.from(text));
     expect(timestamp).toEqual({ seconds, nanos });
     const instant = timestampToTemporal(timestamp, given);
@@ -49,7 +49,7 @@ describe.each(temporals)('Temporal of %s', (_whose, given) => {
     ['-PT0.25S', 0n, -250_000_000, '-PT0.25S'],
     ['P1DT2H3M4S', 93_784n, 0, 'PT93784S'],
     ['PT315576000000S', 315_576_000_000n, 0, 'PT315576000000S'],
-  ])('duration %s', (text, seconds, nanos, back) => {
+  ])('converts the duration %s in both directions', (text, seconds, nanos, back) => {
     const duration = durationFromTemporal(given.Duration.from(text));
     expect(duration).toEqual({ seconds, nanos });
     const made = durationToTemporal(duration, given);
@@ -82,7 +82,7 @@ describe('without a polyfill', () => {
     expect(String(durationToTemporal({ seconds: 1n, nanos: 0 }))).toBe('PT1S');
   });
 
-  test('without it the error says what to do', () => {
+  test('the error says what to do when there is none', () => {
     delete (globalThis as Global).Temporal;
     const text = /has no Temporal \(Node has one from version 26 on\): give that of a polyfill/;
     expect(() => timestampToTemporal({ seconds: 0n, nanos: 0 })).toThrow(text);
@@ -99,25 +99,33 @@ describe('values out of range for a Timestamp or Duration cause a RangeError in 
       () => timestampFromDate(new Date('+010000-01-01T00:00:00Z')),
       /years 1 to 9999/,
     ],
-    ['no date', () => timestampFromDate(new Date('x')), /NaN is not a time/],
+    ['an invalid date', () => timestampFromDate(new Date('x')), /NaN is not a time/],
     ['milliseconds', () => timestampFromMs(1e18), /years 1 to 9999/],
     ['nanoseconds', () => timestampFromNanos(10n ** 30n), /years 1 to 9999/],
     [
-      'seconds of a peer',
+      'seconds out of range in a Timestamp',
       () => timestampToDate({ seconds: 1n << 62n, nanos: 0 }),
       /Timestamp\.seconds: 46116/,
     ],
     [
-      'nanos of a peer',
+      'nanos out of range in a Timestamp',
       () => timestampToDate({ seconds: 0n, nanos: -1 }),
       /Timestamp\.nanos: -1 is not a whole/,
     ],
     ['too many nanos', () => timestampToNanos({ seconds: 0n, nanos: 1e9 }), /from 0 to 999999999/],
-    ['a span', () => durationFromMs(1e18), /longer than 10,000 years/],
-    ['a span in nanoseconds', () => durationFromNanos(-(10n ** 30n)), /longer than 10,000 years/],
-    ['a span of a peer', () => durationToMs({ seconds: -years - 1n, nanos: 0 }), /longer than 10,000 years/],
-    ['two signs', () => durationToMs({ seconds: 1n, nanos: -1 }), /different signs/],
-    ['two signs, the other way', () => durationToNanos({ seconds: -1n, nanos: 1 }), /different signs/],
+    ['a duration in milliseconds', () => durationFromMs(1e18), /longer than 10,000 years/],
+    ['a duration in nanoseconds', () => durationFromNanos(-(10n ** 30n)), /longer than 10,000 years/],
+    [
+      'seconds out of range in a Duration',
+      () => durationToMs({ seconds: -years - 1n, nanos: 0 }),
+      /longer than 10,000 years/,
+    ],
+    ['a Duration with two signs', () => durationToMs({ seconds: 1n, nanos: -1 }), /different signs/],
+    [
+      'a Duration with two signs, the other way round',
+      () => durationToNanos({ seconds: -1n, nanos: 1 }),
+      /different signs/,
+    ],
   ])('%s', (_what, action, message) => {
     expect(action).toThrow(RangeError);
     expect(action).toThrow(message);

@@ -1,6 +1,7 @@
 /**
- * Texts of each length around each boundary of the writers (the loop of short texts, measured texts, lengths
- * of one, two and three bytes), written into exactly the room that they may have, on the Node that runs this.
+ * Texts of every length around each boundary of the writers (the loop for short texts, measured texts, and
+ * lengths of one, two and three bytes). Each is written into exactly the room that it needs, on the Node that
+ * runs the test.
  */
 import { Writer } from 'rdma-rpc/codec';
 import { describe, expect, test, vi } from 'vitest';
@@ -15,50 +16,56 @@ const around = (length: number): number[] => Array.from({ length: 7 }, (_, i) =>
 const mark = 0xee;
 
 describe.each(characters.map((each) => [JSON.stringify(each), each] as const))('texts of %s', (_, each) => {
-  /** Its length counts UTF-16 units, as the writers do. */
+  /** The length in UTF-16 units, as the writers count it. */
   const textOf = (length: number): string =>
     'x'.repeat(length % each.length) + each.repeat(Math.floor(length / each.length));
 
-  test.each(boundaries)('around %d characters in a message, by themselves and behind bytes', (boundary) => {
-    for (const length of around(boundary)) {
-      const label = textOf(length);
-      const expected = Buffer.from(label).toString();
-      for (const bytes of [0, 100, 3000, 8192 - length, 65_536 - length, 65_536 - 3 * length]) {
-        const children = bytes > 0 ? [{ payload: new Uint8Array(bytes) }] : [];
-        // Fields are written in the order of their numbers: the text follows the bytes.
-        const encoded = Tree.encode({ children, named: { last: { label } } });
-        expect(Tree.decode(encoded).named.last!.label === expected, `${length} behind ${bytes}`).toBe(true);
-      }
-    }
-  });
-
-  test.each(boundaries)('around %d characters in memory that ends soon behind them', (boundary) => {
-    const writer = new Writer();
-    for (const length of around(boundary)) {
-      const label = textOf(length);
-      const expected = Buffer.from(label);
-      writer.reset(new Uint8Array(0));
-      const bound = Tree.bound({ label }, writer);
-      for (const less of [0, 1, 5, 29, 30, 31, 32, 33]) {
-        const room = bound - less;
-        for (const rest of [0, 2 * length]) {
-          const memory = Buffer.alloc(room + rest, mark);
-          writer.reset(new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength));
-          const end = Tree.encodeTo({ label }, writer, 0, room);
-          expect(memory.subarray(room).equals(Buffer.alloc(rest, mark))).toBe(true);
-          if (less === 0) expect(writer.full).toBe(false);
-          if (writer.full) continue;
-          expect(end).toBeLessThanOrEqual(room);
-          expect(memory.subarray(end - expected.length, end).equals(expected)).toBe(true);
+  test.each(boundaries)(
+    'around %d characters are written in a message, alone and after bytes',
+    (boundary) => {
+      for (const length of around(boundary)) {
+        const label = textOf(length);
+        const expected = Buffer.from(label).toString();
+        for (const bytes of [0, 100, 3000, 8192 - length, 65_536 - length, 65_536 - 3 * length]) {
+          const children = bytes > 0 ? [{ payload: new Uint8Array(bytes) }] : [];
+          // Fields are written in the order of their numbers: the text follows the bytes.
+          const encoded = Tree.encode({ children, named: { last: { label } } });
+          expect(Tree.decode(encoded).named.last!.label === expected, `${length} behind ${bytes}`).toBe(true);
         }
       }
-    }
-  });
+    },
+  );
+
+  test.each(boundaries)(
+    'around %d characters are written in memory that ends soon after them',
+    (boundary) => {
+      const writer = new Writer();
+      for (const length of around(boundary)) {
+        const label = textOf(length);
+        const expected = Buffer.from(label);
+        writer.reset(new Uint8Array(0));
+        const bound = Tree.bound({ label }, writer);
+        for (const less of [0, 1, 5, 29, 30, 31, 32, 33]) {
+          const room = bound - less;
+          for (const rest of [0, 2 * length]) {
+            const memory = Buffer.alloc(room + rest, mark);
+            writer.reset(new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength));
+            const end = Tree.encodeTo({ label }, writer, 0, room);
+            expect(memory.subarray(room).equals(Buffer.alloc(rest, mark))).toBe(true);
+            if (less === 0) expect(writer.full).toBe(false);
+            if (writer.full) continue;
+            expect(end).toBeLessThanOrEqual(room);
+            expect(memory.subarray(end - expected.length, end).equals(expected)).toBe(true);
+          }
+        }
+      }
+    },
+  );
 });
 
 /**
- * Node 22 and earlier cut longer texts; since Node 24 they cause an error. So this must fail on every
- * version.
+ * Node 22 and earlier truncate longer texts, and Node 24 and later throw an error. So this must fail on every
+ * version when the runtime offers too much room.
  */
 test("Node's transcoder never gets more room than the memory has", async () => {
   type Write = (this: Uint8Array, text: string, at: number, bytesMax: number) => number;

@@ -22,8 +22,8 @@ describe('short strings', () => {
 });
 
 describe('short strings that are not ASCII', () => {
-  const pieces = ['a', 'é', '漢', '😁', '\ud83d', '\ude01', '\u0000', '\uffff'];
-  const texts = pieces.flatMap((a) => pieces.flatMap((b) => [a + b, `${a}bc${b}`, `abcd${a}${b}${a}`]));
+  const parts = ['a', 'é', '漢', '😁', '\ud83d', '\ude01', '\u0000', '\uffff'];
+  const texts = parts.flatMap((a) => parts.flatMap((b) => [a + b, `${a}bc${b}`, `abcd${a}${b}${a}`]));
   it.each(texts.map((text) => [JSON.stringify(text), text] as const))('%s', (_name, text) => {
     const memory = new Uint8Array(64);
     const end = writeShort(memory, 3, text);
@@ -31,7 +31,7 @@ describe('short strings that are not ASCII', () => {
   });
 });
 
-describe('strings around the longest that a loop writes', () => {
+describe('strings around the longest that the loop writes', () => {
   const lengths = [loopCharsMax - 1, loopCharsMax, loopCharsMax + 1, 126, 127, 128];
   it.each(lengths.flatMap((length) => ['a', 'é', '漢'].map((each) => [length, each] as const)))(
     '%d × %s',
@@ -45,12 +45,12 @@ describe('strings around the longest that a loop writes', () => {
 });
 
 test('short strings of any characters are encoded as by Buffer', () => {
-  const piece = fc.oneof(
+  const part = fc.oneof(
     { weight: 4, arbitrary: fc.constantFrom('a', 'bc', 'def', '\u0000', '\u007f') },
     { weight: 3, arbitrary: fc.constantFrom('\u0080', 'é', '\u07ff', '\u0800', '漢', '\uffff', '😁') },
     { weight: 1, arbitrary: fc.constantFrom('\ud83d', '\ude01', '\udbff', '\udc00') },
   );
-  const text = fc.array(piece, { maxLength: loopCharsMax / 3 }).map((pieces) => pieces.join(''));
+  const text = fc.array(part, { maxLength: loopCharsMax / 3 }).map((parts) => parts.join(''));
   const property = fc.property(text, fc.nat({ max: 5 }), (short, at) => {
     const memory = new Uint8Array(at + 3 * loopCharsMax);
     expect(Buffer.from(memory.subarray(at, writeShort(memory, at, short)))).toEqual(Buffer.from(short));

@@ -1,4 +1,7 @@
-/** Unknown fields that are kept as bytes: the runtime's part of what the generator emits on request. */
+/**
+ * Unknown fields that are kept as bytes: the runtime functions that generated code calls when the option asks
+ * for it.
+ */
 import { Source, Writer } from 'rdma-rpc/codec';
 import { boundUnknown, keepUnknown, type UnknownFields, writeUnknown } from 'rdma-rpc/generated/v1';
 import { describe, expect, test } from 'vitest';
@@ -7,13 +10,13 @@ const source = new Source();
 source.reset(Uint8Array.from({ length: 256 }, (_, i) => i));
 
 describe('unknown fields', () => {
-  test('without kept fields nothing is written', () => {
+  test('are not written when none are kept', () => {
     const message: UnknownFields = {};
     expect(boundUnknown(message)).toBe(0);
     expect(writeUnknown(new Writer(), 1, message, 1)).toBe(1);
   });
 
-  test('are copies, one behind the other, and written in that order', () => {
+  test('are copied in order, and written in that order', () => {
     const message: UnknownFields = {};
     for (const [start, end] of [
       [0, 3],
@@ -33,7 +36,7 @@ describe('unknown fields', () => {
     expect([...writer.bytes.subarray(5, 49)]).toEqual(expected);
   });
 
-  test('memory grows by doubling: many small fields are copied a few times, not each time', () => {
+  test('are stored in memory that doubles, so that a field is copied a few times at most', () => {
     const message: UnknownFields = {};
     const memories = new Set<ArrayBufferLike>();
     for (let i = 0; i < 10_000; i++) {

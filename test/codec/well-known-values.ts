@@ -1,6 +1,6 @@
 /**
- * Random well-known messages with valid contents, which random fields would not have: existing times, JSON,
- * an Any of a known type. Used with `initOf`.
+ * Random well-known messages with valid contents, which random fields would not have: valid times, JSON, and
+ * an Any of a known type. For `initOf`.
  */
 import fc from 'fast-check';
 import { BoolValue, listFromJson, packAny, StringValue, structFromJson, valueFromJson } from 'rdma-rpc/codec';
@@ -10,7 +10,7 @@ import type { Overrides } from './corpus.ts';
 const nanosMax = 999_999_999;
 const nanos = fc.oneof(fc.constantFrom(0, 5e8, 1_000, nanosMax), fc.nat({ max: nanosMax }));
 
-/** Without the key that protobuf-es loses. */
+/** Omits the key that protobuf-es loses. */
 const json = fc
   .jsonValue({ maxDepth: 3 })
   .map((value) => JSON.parse(JSON.stringify(value).replaceAll('__proto__', 'proto')) as JsonValue);

@@ -39,7 +39,7 @@ describe('Timestamp and Date', () => {
     ['1969-12-31T23:59:59.999Z', -1n, 999_000_000],
     ['0001-01-01T00:00:00.000Z', -62_135_596_800n, 0],
     ['9999-12-31T23:59:59.999Z', 253_402_300_799n, 999_000_000],
-  ])('%s', (text, seconds, nanos) => {
+  ])('%s is converted in both directions', (text, seconds, nanos) => {
     const timestamp = timestampFromDate(new Date(text));
     expect(timestamp).toEqual({ seconds, nanos });
     expect(timestampToDate(timestamp).toISOString()).toBe(text);
@@ -95,14 +95,14 @@ describe('Any', () => {
   });
 });
 
-describe('exact nanoseconds', () => {
+describe('nanoseconds are exact', () => {
   test.each([
     [0n, 0n, 0],
     [1n, 0n, 1],
     [-1n, -1n, 999_999_999],
     [-1_000_000_000n, -1n, 0],
     [1_795_178_096_789_012_345n, 1_795_178_096n, 789_012_345],
-  ])('%d as a timestamp', (nanos, seconds, rest) => {
+  ])('for %d as a Timestamp', (nanos, seconds, rest) => {
     expect(timestampFromNanos(nanos)).toEqual({ seconds, nanos: rest });
     expect(timestampToNanos({ seconds, nanos: rest })).toBe(nanos);
   });
@@ -112,12 +112,12 @@ describe('exact nanoseconds', () => {
     [-1n, 0n, -1],
     [-1_500_000_000n, -1n, -500_000_000],
     [2_000_000_001n, 2n, 1],
-  ])('%d as a duration', (nanos, seconds, rest) => {
+  ])('for %d as a Duration', (nanos, seconds, rest) => {
     expect(durationFromNanos(nanos)).toEqual({ seconds, nanos: rest });
     expect(durationToNanos({ seconds, nanos: rest })).toBe(nanos);
   });
 
-  test('milliseconds and now', () => {
+  test('for milliseconds and the current time', () => {
     expect(timestampToMs(timestampFromMs(1500))).toBe(1500);
     const before = Date.now();
     const now = timestampToMs(timestampNow());
@@ -127,7 +127,7 @@ describe('exact nanoseconds', () => {
 });
 
 describe('FieldMask', () => {
-  test('of paths that the message has', () => {
+  test('is made of paths that the message has', () => {
     expect(fieldMaskFor(everything.Tree, 'label', 'leaf.kind', 'next.next.children', 'named')).toEqual({
       paths: ['label', 'leaf.kind', 'next.next.children', 'named'],
     });
@@ -141,7 +141,7 @@ describe('FieldMask', () => {
 describe('Struct and JSON', () => {
   const json = { a: null, b: true, c: 1.5, d: 'x', e: [1, [], {}], f: { g: { h: 'deep' } } };
 
-  test('round trip through the wire', () => {
+  test('are equal after encoding and decoding', () => {
     const struct = Struct.decode(Struct.encode(structFromJson(json)));
     expect(structToJson(struct)).toEqual(json);
     for (const value of Object.values(json)) expect(valueToJson(valueFromJson(value))).toEqual(value);
@@ -179,7 +179,7 @@ describe('a registry', () => {
     expect(registry.find('constructor')).toBeUndefined();
   });
 
-  test('unpacks what it knows', () => {
+  test('unpacks the types that it knows', () => {
     const any = packAny(everything.Tree, { label: 'x' });
     expect(isAny(everything.Tree, any)).toBe(true);
     expect(isAny(StringValue, any)).toBe(false);

@@ -16,14 +16,19 @@ function refusal(type: MessageType<unknown, unknown>, bytes: Uint8Array): CodecE
   throw new Error('it was accepted');
 }
 
-describe('accepted', () => {
+describe('the decoder accepts', () => {
   test.each([
-    ['nothing', Scalars, '', {}],
-    ['the last one of several numbers', Scalars, '18 05 18 07', { fInt32: 7 }],
+    ['an empty message', Scalars, '', {}],
+    ['several values of a field, of which the last counts', Scalars, '18 05 18 07', { fInt32: 7 }],
     ['a negative int32 in ten bytes', Scalars, '18 ffffffffffffffffff01', { fInt32: -1 }],
     ['a negative int32 in five bytes', Scalars, '18 ffffffff0f', { fInt32: -1 }],
-    ['an int32 that is too wide: its low bits', Scalars, '18 8580808010', { fInt32: 5 }],
-    ['a uint32 that is too wide: its low bits', Scalars, '20 ffffffffffffffffff01', { fUint32: 4294967295 }],
+    ['an int32 that is too wide, of which the low bits count', Scalars, '18 8580808010', { fInt32: 5 }],
+    [
+      'a uint32 that is too wide, of which the low bits count',
+      Scalars,
+      '20 ffffffffffffffffff01',
+      { fUint32: 4294967295 },
+    ],
     ['an over-long zero', Scalars, '18 80808080808080808000', { fInt32: 0 }],
     ['an over-long tag', Scalars, '9800 05', { fInt32: 5 }],
     ['a boolean of 2^40', Scalars, '68 808080808040', { fBool: true }],
@@ -35,18 +40,18 @@ describe('accepted', () => {
     ['the smallest sint64', Scalars, '50 ffffffffffffffffff01', { fSint64: -(2n ** 63n) }],
     ['the smallest sint32', Scalars, '28 ffffffff0f', { fSint32: -(2 ** 31) }],
     ['minus zero', Scalars, '09 0000000000000080', { fDouble: -0 }],
-    ['not a number', Scalars, '15 0000c07f', { fFloat: Number.NaN }],
+    ['NaN', Scalars, '15 0000c07f', { fFloat: Number.NaN }],
     [
-      'two halves of a message: merged',
+      'two halves of a message, which are merged',
       Scalars,
       '8a01 02 1805 8a01 02 2006',
       { fMessage: { fInt32: 5, fUint32: 6 } },
     ],
     ['a replacement character', Scalars, '72 03 efbfbd', { fString: '\ufffd' }],
     ['a byte order mark', Scalars, '72 04 efbbbf 61', { fString: '\ufeffa' }],
-    ['default values where there is presence', Optionals, '18 00 72 00', { fInt32: 0, fString: '' }],
-    ['single numbers for a packed field', Packed, '18 01 18 02', { fInt32: [1, 2] }],
-    ['a packed run and single numbers mixed', Packed, '18 01 1a 02 0203 18 04', { fInt32: [1, 2, 3, 4] }],
+    ['default values of fields with presence', Optionals, '18 00 72 00', { fInt32: 0, fString: '' }],
+    ['single values for a packed field', Packed, '18 01 18 02', { fInt32: [1, 2] }],
+    ['a packed run and single values mixed', Packed, '18 01 1a 02 0203 18 04', { fInt32: [1, 2, 3, 4] }],
     ['an empty packed run', Packed, '1a 00', { fInt32: [] }],
     ['packed booleans', Packed, '6a 03 000102', { fBool: [false, true, true] }],
     ['a map entry without key', Maps, '0a 03 12 01 61', { byInt32: { 0: 'a' } }],
@@ -55,20 +60,25 @@ describe('accepted', () => {
     ['a map entry with its value first', Maps, '0a 05 12 01 61 08 05', { byInt32: { 5: 'a' } }],
     ['a map entry with an unknown field', Maps, '0a 07 08 05 18 01 12 01 61', { byInt32: { 5: 'a' } }],
     [
-      'the last one of two entries with the same key',
+      'two entries with the same key, of which the last counts',
       Maps,
       '0a 05 08 05 12 01 61 0a 05 08 05 12 01 62',
       { byInt32: { 5: 'b' } },
     ],
-    ['the last field of a oneof', Oneofs, '10 05 1a 01 61', { choice: { case: 'text', value: 'a' } }],
     [
-      'two halves of a message in a oneof: merged',
+      'two fields of a oneof, of which the last counts',
+      Oneofs,
+      '10 05 1a 01 61',
+      { choice: { case: 'text', value: 'a' } },
+    ],
+    [
+      'two halves of a message in a oneof, which are merged',
       Oneofs,
       '3a 02 1805 3a 02 2006',
       { choice: { case: 'message', value: { fInt32: 5, fUint32: 6 } } },
     ],
     [
-      'a message after another field of its oneof: not merged',
+      'a message after another field of its oneof, which is not merged',
       Oneofs,
       '3a 02 1805 10 01 3a 02 2006',
       { choice: { case: 'message', value: { fInt32: 0, fUint32: 6 } } },
@@ -88,7 +98,7 @@ describe('accepted', () => {
       { fInt32: 5 },
     ],
     [
-      'a known field with another wire type: passed over',
+      'a known field with another wire type, which is skipped',
       Scalars,
       '1a 01 00 20 06',
       { fInt32: 0, fUint32: 6 },
@@ -99,7 +109,7 @@ describe('accepted', () => {
     expect((type as MessageType<unknown>).decode(hex(encoding))).toMatchObject(expected);
   });
 
-  test('keys with a special meaning in JavaScript', () => {
+  test('map keys with a special meaning in JavaScript are ordinary keys', () => {
     const labels = Object.fromEntries(['__proto__', 'constructor', 'toString'].map((key) => [key, 'mine']));
     Object.defineProperty(labels, '__proto__', { value: 'mine', enumerable: true });
     const decoded = Maps.decode(Maps.encode({ textByString: labels })).textByString;
@@ -110,7 +120,7 @@ describe('accepted', () => {
   });
 });
 
-/** A message in a message …, `depth` times, written from the inside out. */
+/** A message nested `depth` times, written from the inside out. */
 function nest(tag: number, depth: number): Uint8Array {
   const reversed: number[] = [];
   for (let i = 0; i < depth; i++) {
@@ -122,7 +132,7 @@ function nest(tag: number, depth: number): Uint8Array {
   return new Uint8Array(reversed.reverse());
 }
 
-describe('refused', () => {
+describe('the decoder refuses', () => {
   test.each([
     ['a tag and nothing else', Scalars, '18', 1, /ends inside a varint/],
     ['a varint that does not end', Scalars, '18 80', 2, /ends inside a varint/],
@@ -196,12 +206,12 @@ describe('refused', () => {
   });
 });
 
-describe('a source', () => {
+describe('the source of a message', () => {
   const encoded = Scalars.encode({ fBytes: new Uint8Array([1, 2, 3, 4, 5, 6, 7, 8]), fInt32: 9 });
   const memory = new Uint8Array(64).fill(0xff);
   memory.set(encoded, 20);
 
-  test('reads a range of the memory and nothing around it', () => {
+  test('reads its range of the memory and nothing around it', () => {
     const source = new Source();
     source.reset(memory);
     expect(Scalars.decodeFrom(source, 20, 20 + encoded.length)).toMatchObject({ fInt32: 9 });
@@ -227,7 +237,7 @@ describe('a source', () => {
     [9, false, 0],
     [8, true, 1],
     [1, true, 1],
-  ])('with leaseBytes %d: a view of the memory is %s', (leaseBytes, view, leases) => {
+  ])('with leaseBytes %d gives a view of the memory: %s', (leaseBytes, view, leases) => {
     const source = new Source();
     source.leaseBytes = leaseBytes;
     source.reset(memory);

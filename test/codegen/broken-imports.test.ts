@@ -1,6 +1,6 @@
 /**
- * A file with a syntax error among others: files that import it report their own errors, and none that only
- * follows from it.
+ * One file with a syntax error among others: files that import it report their own errors, but no error that
+ * only follows from it.
  */
 import { expect, test } from 'vitest';
 import { diagnosticsOf, proto3 } from './workspace.ts';
@@ -9,7 +9,7 @@ import { diagnosticsOf, proto3 } from './workspace.ts';
 const linesOf = async (files: Readonly<Record<string, string>>) =>
   (await diagnosticsOf(files)).map((each) => each.replace(/:\d+: error/, ': error').split(' | ')[0]);
 
-test('a file that imports an unreadable one reports its own errors, but no name that may exist there', async () => {
+test('a file that imports an unreadable one reports its own errors, but no missing name that may exist there', async () => {
   const files = {
     'broken.proto': proto3('message Broken {'),
     'a.proto': proto3(`import "broken.proto";
@@ -43,7 +43,7 @@ service S { rpc Get(Lost) returns (.t.Lost); rpc Set(E) returns (int32); }`),
   ]);
 });
 
-test('options of messages that a broken file declares', async () => {
+test('options of messages that a broken file declares cause no error', async () => {
   const files = {
     'broken.proto': proto3('message Rule { int32 most = 1; '),
     'rule.proto': proto3(`import "google/protobuf/descriptor.proto";
@@ -64,7 +64,7 @@ message A {
   ]);
 });
 
-test('a broken descriptor.proto: ours replaces it, and missing names cause no error', async () => {
+test('the built-in descriptor.proto replaces a broken one, and missing names cause no error', async () => {
   const path = 'google/protobuf/descriptor.proto';
   const a = (option: string) => proto3(`option ${option};\nmessage A { int32 x = 0 [lost = 1]; }`);
   const files = {

@@ -1,6 +1,6 @@
 /**
- * Names that differ in a .proto and would be equal in TypeScript or in JSON: each gets its own name, and
- * nothing is lost in any form.
+ * Names that differ in a .proto but would be equal in TypeScript or in JSON: each gets a name of its own, and
+ * no value is lost in any format.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -56,11 +56,11 @@ test.each<[string[], string[]]>([
     ['_', '__'],
     ['$', '__$'],
   ],
-])('properties for %j', (names, keys) => {
+])('the fields %j get different properties', (names, keys) => {
   expect([...keysFor(names, propertyName).values()]).toEqual(keys);
 });
 
-test('methods', () => {
+test('methods get different names', () => {
   expect([...keysFor(['GetFoo', 'getFoo', 'then', 'Then'], methodName).values()]).toEqual([
     'GetFoo$',
     'getFoo',
@@ -69,7 +69,7 @@ test('methods', () => {
   ]);
 });
 
-describe('a file full of them', () => {
+describe('a file with many such names', () => {
   const text = `syntax = "proto2";
 message All {
   optional int32 foo_bar = 1;
@@ -107,7 +107,7 @@ service Calls { rpc GetFoo(All) returns (All); rpc getFoo(All) returns (All); }`
     ]);
   });
 
-  test('warnings name fields with another name in JSON', async () => {
+  test('warns of fields that get another name in JSON', async () => {
     expect(await diagnosticsOf({ 'a.proto': text })).toEqual([
       'a.proto:4:18: warning: foo_bar and fooBar are both called fooBar in JSON: one goes by its own name there | fooBar',
       'a.proto:10:18: warning: Foo_bar and _foo_bar are both called FooBar in JSON: one goes by its own name there | _foo_bar',
@@ -115,7 +115,7 @@ service Calls { rpc GetFoo(All) returns (All); rpc getFoo(All) returns (All); }`
   });
 });
 
-test('a json_name that another field has', async () => {
+test('a json_name that another field has is an error', async () => {
   const file = (fields: string) => ({ 'a.proto': `syntax = "proto2";\nmessage A { ${fields} }` });
   expect(await diagnosticsOf(file('optional int32 a = 1 [json_name = "b"]; optional int32 b = 2;'))).toEqual([
     'a.proto:2:68: error: a and b are both called b in JSON: give one a json_name of its own | b',

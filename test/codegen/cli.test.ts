@@ -18,7 +18,7 @@ function run(directory: string, ...args: string[]): { code: number | null; stdou
 }
 
 describe('rdma-rpc gen', () => {
-  test('0 when it worked', () => {
+  test('ends with 0 when it has generated', () => {
     const directory = workspace({
       'a.proto': proto3('message A {}'),
       'deep/b.proto': proto3('message B {}'),
@@ -29,7 +29,7 @@ describe('rdma-rpc gen', () => {
     expect(existsSync(join(directory, 'out/deep/b.rdma.ts'))).toBe(true);
   });
 
-  test('include directories and the import extension', () => {
+  test('takes include directories and the import extension', () => {
     const directory = workspace({
       'one/a.proto': proto3('import "b.proto";\nmessage A { B b = 1; }'),
       'two/b.proto': proto3('message B {}'),
@@ -41,7 +41,7 @@ describe('rdma-rpc gen', () => {
     expect(readFileSync(join(directory, 'out/a.rdma.ts'), 'utf8')).toContain("from './b.rdma.js'");
   });
 
-  test('JavaScript with declarations', () => {
+  test('generates JavaScript with declarations', () => {
     const directory = workspace({ 'a.proto': proto3('message A {}') });
     const gen = ['gen', 'a.proto', '-o', 'out', '--target', 'js'];
     expect(run(directory, ...gen)).toMatchObject({ code: 0, stderr: '' });
@@ -49,7 +49,7 @@ describe('rdma-rpc gen', () => {
     expect(run(directory, ...gen, '--check').code).toBe(0);
   });
 
-  test('64-bit integers as set by the flag or package.json', () => {
+  test('takes the type of 64-bit integers from the flag or package.json', () => {
     const directory = workspace({
       'a.proto': proto3('message A { int64 x = 1; }'),
       'package.json': JSON.stringify({ 'rdma-rpc': { files: ['a.proto'], out: 'out', int64: 'string' } }),
@@ -80,7 +80,7 @@ describe('rdma-rpc gen', () => {
     ],
     ['commonjs', [], /^note: package\.json says "type": "commonjs": .* compiled to CommonJS/],
     ['module', ['--target', 'js'], /^$/],
-  ])('in a package of "type": "%s", %j: what Node makes of the output is said once', (type, flags, note) => {
+  ])('notes once how Node loads the output in a package of "type": "%s" with %j', (type, flags, note) => {
     const directory = workspace({
       'a.proto': proto3('message A {}'),
       'package.json': JSON.stringify({ type }),
@@ -92,7 +92,7 @@ describe('rdma-rpc gen', () => {
     expect(run(directory, ...gen)).toMatchObject({ code: 0, stderr: '' });
   });
 
-  test('1 when the input is wrong, with position and text, and nothing written', () => {
+  test('ends with 1 and the position when the input is wrong, and writes nothing', () => {
     const directory = workspace({ 'a.proto': proto3('message A { Missing x = 1; }') });
     const { code, stdout, stderr } = run(directory, 'gen', 'a.proto', '-o', 'out');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
@@ -107,7 +107,7 @@ describe('rdma-rpc gen', () => {
     expect(existsSync(join(directory, 'out'))).toBe(false);
   });
 
-  test('1 when a file is missing', () => {
+  test('ends with 1 when a file is missing', () => {
     const { code, stderr } = run(workspace({}), 'gen', 'none.proto', '-o', 'out');
     expect(code).toBe(1);
     expect(stderr).toContain('none.proto: error: no such file');
@@ -130,13 +130,13 @@ describe('rdma-rpc gen', () => {
       /the target js imports \.js; the import extension ts is for the target ts/,
     ],
     ['an unknown command', ['generate'], /unknown command 'generate'/],
-  ])('2 for a wrong command line: %s', (_what, args, message) => {
+  ])('ends with 2 for a wrong command line: %s', (_what, args, message) => {
     const { code, stderr } = run(workspace({}), ...args);
     expect(code).toBe(2);
     expect(stderr).toMatch(message);
   });
 
-  test('0 for help and version', () => {
+  test('ends with 0 for help and version', () => {
     expect(run(workspace({}), '--help')).toMatchObject({ code: 0, stderr: '' });
     expect(run(workspace({}), 'gen', '--help').stdout).toContain('--import-extension <ext>');
     expect(run(workspace({}), '--version').stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
@@ -165,7 +165,7 @@ function printed(child: ChildProcess): (text: string) => Promise<void> {
 }
 
 describe('--check', () => {
-  test('0 when everything is up to date, 1 with the names of the files that are not; nothing is written', () => {
+  test('ends with 0 when all files are up to date, else with 1 and the outdated files, and writes nothing', () => {
     const directory = workspace({ 'a.proto': proto3('message A {}'), 'b.proto': proto3('message B {}') });
     const gen = (...flags: string[]) => run(directory, 'gen', 'a.proto', 'b.proto', '-o', 'out', ...flags);
     expect(gen('--check')).toMatchObject({ code: 1, stdout: '' });
@@ -188,7 +188,7 @@ describe('the block in package.json', () => {
     'proto/shop/b.proto': proto3('message B {}'),
   });
 
-  test('configures the command, relative to it, from any directory below', () => {
+  test('configures the command in any directory below, with paths relative to package.json', () => {
     const directory = workspace(
       files({
         files: ['proto/**/*.proto'],
@@ -204,7 +204,7 @@ describe('the block in package.json', () => {
     expect(text).toContain('$unknownFields');
   });
 
-  test('flags of the command line win', () => {
+  test('is overridden by flags of the command line', () => {
     const directory = workspace(
       files({ files: ['proto/**/*.proto'], include: ['proto'], out: 'src/gen', importExtension: 'js' }),
     );
@@ -220,7 +220,7 @@ describe('the block in package.json', () => {
     ['a wrong target', { files: ['a.proto'], target: 'dts' }, /"rdma-rpc"\.target must be "ts" or "js"/],
     ['no files', { out: 'x' }, /no file matches|no files/],
     ['no block', undefined, /no files, and no block "rdma-rpc" in a package\.json/],
-  ])('2 for %s', (_what, block, message) => {
+  ])('ends with 2 for %s', (_what, block, message) => {
     const { code, stderr } = run(workspace(files(block)), 'gen');
     expect(code).toBe(2);
     expect(stderr).toMatch(message);

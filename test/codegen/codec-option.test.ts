@@ -1,39 +1,39 @@
 /**
- * `preferred_codec` and `default_codec`: which of several applies, and how the generator reports invalid
- * values. Their effect: test/msgpack.
+ * The options `preferred_codec` and `default_codec`: which of several applies, and the errors for invalid
+ * values. test/msgpack tests their effect.
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { diagnosticsOf, outputOf, proto3 } from './workspace.ts';
 
-describe('codecs', () => {
+describe('codec options', () => {
   const service = (ofService: string, ofMethod: string) =>
     `import "rdma_rpc/options.proto";\nmessage A {}\nservice S {\n  ${ofService}\n  rpc M(A) returns (A) { ${ofMethod} }\n}`;
 
   test.each([
     [
-      'that a method cannot have',
+      'an invalid codec of a method',
       service('', 'option (rdma_rpc.preferred_codec) = JSON;'),
       '7:62: error: rdma_rpc.preferred_codec takes a value of rdma_rpc.Codec (PROTOBUF, MSGPACK) | JSON',
     ],
     [
-      'that a service cannot have',
+      'an invalid codec of a service',
       service('option (rdma_rpc.default_codec) = MSGPAK;', ''),
       '6:37: error: rdma_rpc.default_codec takes a value of rdma_rpc.Codec (PROTOBUF, MSGPACK); did you mean MSGPACK? | MSGPAK',
     ],
     [
-      "the service's option at a method",
+      'the option of services on a method',
       service('', 'option (rdma_rpc.default_codec) = MSGPACK;'),
       '7:34: error: rdma_rpc.default_codec extends google.protobuf.ServiceOptions, not google.protobuf.MethodOptions | rdma_rpc.default_codec',
     ],
-  ])('%s', async (_what, body, expected) => {
+  ])('%s is an error', async (_what, body, expected) => {
     expect(await diagnosticsOf({ 'a.proto': proto3(body) })).toEqual([`a.proto:${expected}`]);
   });
 
   test.each([
-    ['the one of the service is for its methods', 'MSGPACK', '', true],
-    ['the one of a method goes before that of its service', 'MSGPACK', 'PROTOBUF', false],
-    ['the same, the other way round', 'PROTOBUF', 'MSGPACK', true],
+    ['the codec of a service applies to its methods', 'MSGPACK', '', true],
+    ['the codec of a method overrides that of its service', 'MSGPACK', 'PROTOBUF', false],
+    ['the codec of a method overrides that of its service, the other way round', 'PROTOBUF', 'MSGPACK', true],
   ])('%s', async (_what, ofService, ofMethod, isMsgpack) => {
     const body = service(
       `option (rdma_rpc.default_codec) = ${ofService};`,
@@ -52,7 +52,7 @@ service S { rpc M(A) returns (A) { option (theirs) = 1; } }`;
     expect(output).not.toContain('msgpackForm(');
   });
 
-  test('a value of a newer options.proto', async () => {
+  test('a value of a newer options.proto is an error', async () => {
     const ours = readFileSync(new URL('../../proto/rdma_rpc/options.proto', import.meta.url), 'utf8');
     const files = {
       'a.proto': proto3(service('', 'option (rdma_rpc.preferred_codec) = LATER;')),

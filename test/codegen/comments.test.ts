@@ -1,5 +1,5 @@
 /**
- * Comments and `deprecated` of everything that may have them reach the output, for both targets, and
+ * Comments and `deprecated` of every element that may have them reach the output, for both targets, and
  * `rdma-rpc describe`.
  */
 import { join } from 'node:path';
@@ -49,14 +49,14 @@ describe.each(['ts', 'js'] as const)('target %s', (target) => {
     return outputs.at(-1)?.text ?? '';
   };
 
-  test('the comment in front of an element, an empty line, and the one behind it', async () => {
+  test('an element has the comment before it, an empty line, and the comment after it', async () => {
     const text = await output();
     for (const name of elements)
       expect(text).toMatch(new RegExp(`\\* IN FRONT OF ${name}\\n *\\*\\n *\\* BEHIND ${name}\\n`));
     expect(text).toContain('/** BEHIND VOUCHER */');
   });
 
-  test('members of a oneof have theirs at the value, as editors show it', async () => {
+  test('members of a oneof have their comment at the value, where editors show it', async () => {
     const parsed = ts.createSourceFile('a.d.ts', await output(), ts.ScriptTarget.Latest, true);
     const found = new Map<string, [text: string, deprecated: boolean]>();
     const visit = (node: ts.Node): void => {
@@ -81,7 +81,7 @@ describe.each(['ts', 'js'] as const)('target %s', (target) => {
   });
 });
 
-test('both comments in the output of describe', () => {
+test('describe prints both comments', () => {
   const directory = workspace({ 'a.proto': source });
   const registry = fileRegistry({ proto: [join(directory, 'a.proto')], include: [directory], protoset: [] });
   const text = ['M', 'E', 'S']

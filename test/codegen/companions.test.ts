@@ -1,4 +1,4 @@
-/** Files that every compiler has built in, and files in the output directory that are no longer generated. */
+/** Files that every compiler has built in, and outdated files in the output directory. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { loadFiles } from '../../codegen/load.ts';
 import { runPlugin } from '../../codegen/plugin.ts';
 import { proto3, workspace } from './workspace.ts';
 
-/** As buf does: passes all files as descriptors, and requests only the user's own. */
+/** Passes all files as descriptors and requests only the user's own, as buf does. */
 function pluginOutputs(files: Readonly<Record<string, string>>, asked: string[]): string[] {
   const directory = workspace(files);
   const paths = Object.keys(files).map((path) => join(directory, path));
@@ -22,7 +22,7 @@ function pluginOutputs(files: Readonly<Record<string, string>>, asked: string[])
 
 const google = 'google/protobuf';
 
-describe('under a compiler, files that no other run generates exist', () => {
+describe("a compiler's request also generates the built-in files that its files import", () => {
   test.each([
     ['api', 'google.protobuf.Api', ['api', 'source_context', 'type']],
     ['type', 'google.protobuf.Type', ['source_context', 'type']],
@@ -39,7 +39,7 @@ describe('under a compiler, files that no other run generates exist', () => {
     expect(found).toEqual(['a.rdma.ts', ...made.map((each) => `${google}/${each}.rdma.ts`)].sort());
   });
 
-  test('features as options', () => {
+  test('features that are options import their file', () => {
     const text = `edition = "2023";\nimport "${google}/go_features.proto";\noption features.(pb.go).api_level = API_OPAQUE;\nmessage A {}`;
     expect(pluginOutputs({ 'a.proto': text }, ['a.proto'])).toEqual([
       'a.rdma.ts',
@@ -47,7 +47,7 @@ describe('under a compiler, files that no other run generates exist', () => {
     ]);
   });
 
-  test('options alone need no file', () => {
+  test('options alone need no generated file', () => {
     const files = {
       'a.proto':
         'edition = "2024";\nimport option "b.proto";\nmessage A { int32 x = 1 [(b.note).text = "x"]; }',
@@ -57,9 +57,9 @@ describe('under a compiler, files that no other run generates exist', () => {
   });
 });
 
-describe('stale files', () => {
+describe('outdated files', () => {
   const files = { 'proto/a.proto': proto3('message A {}'), 'proto/dir/b.proto': proto3('message B {}') };
-  test('files whose .proto is gone, and those of the other target', async () => {
+  test('are those whose .proto is gone, and those of the other target', async () => {
     const directory = workspace(files);
     const out = join(directory, 'out');
     const options = { include: [join(directory, 'proto')], out };
@@ -76,7 +76,7 @@ describe('stale files', () => {
       join(out, 'gone.rdma.ts'),
     ]);
     rmSync(join(out, '.dot.rdma.ts'));
-    // What another run has generated beside its own, from a .proto of this package or of another.
+    // Files that another run has generated, from a .proto of this package or of another.
     mkdirSync(join(out, 'rdma_rpc'));
     writeFileSync(
       join(out, 'rdma_rpc/options.rdma.ts'),

@@ -1,6 +1,6 @@
 /**
- * The descriptor in each generated file: what protoc would say of the same .proto, and how the runtime hands
- * it out.
+ * The descriptor in each generated file: it equals the descriptor that protoc makes of the same .proto, and
+ * the runtime returns it.
  */
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -25,12 +25,12 @@ describe('in generated code', () => {
     expect(FileDescriptorProto.decode(documented.bytes).service.map(({ name }) => name)).toContain('Docs');
   });
 
-  test('well-known types have theirs', () => {
+  test('well-known types have their descriptors', () => {
     expect(timestamp.name).toBe('google/protobuf/timestamp.proto');
     expect(FileDescriptorProto.decode(timestamp.bytes).syntax).toBe('proto3');
   });
 
-  test('descriptor.rdma.ts of the generator is what the generator makes of its .proto', async () => {
+  test("descriptor.rdma.ts of the generator equals the generator's output for its .proto", async () => {
     const include = join(root, 'codegen/descriptor');
     const { outputs } = await generate({
       files: [join(include, 'descriptor.proto')],
@@ -41,7 +41,7 @@ describe('in generated code', () => {
   });
 });
 
-/** Everything that the language has, in small. */
+/** Every feature of the language in one small file. */
 const language = `syntax = "proto2";
 package lang;
 import "google/protobuf/descriptor.proto";
@@ -85,11 +85,11 @@ service Svc {
 }
 `;
 
-describe('the same as from protoc', () => {
+describe('a descriptor equals the one of protoc', () => {
   needs('protoc');
 
   test.each([
-    ['the language in small', { 'a.proto': language }],
+    ['for every feature of the language', { 'a.proto': language }],
     [
       'proto3',
       {
@@ -110,7 +110,7 @@ describe('the same as from protoc', () => {
     }
   });
 
-  test('the well-known types', () => {
+  test('for the well-known types', () => {
     const include = join(root, 'proto');
     const paths = globSync('google/protobuf/*.proto', { cwd: include });
     const { schema } = loadFiles(

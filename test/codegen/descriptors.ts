@@ -10,7 +10,10 @@ import { FileDescriptorProto } from '../../codegen/descriptor/descriptor.rdma.ts
 import type { Schema } from '../../codegen/link/schema.ts';
 import { decodeOptions } from '../../codegen/options/tree.ts';
 
-/** Descriptors of the files and all that they import, by import path. Throws with what protoc says. */
+/**
+ * Returns protoc's descriptors of the files and all that they import, by import path. Throws an error with
+ * protoc's output.
+ */
 export function protocDescriptors(
   include: readonly string[],
   paths: readonly string[],
@@ -26,7 +29,7 @@ export function protocDescriptors(
   }
 }
 
-/** A FileDescriptorSet: field 1, again and again. */
+/** A FileDescriptorSet is field 1, repeated. */
 function fileSet(bytes: Uint8Array): FileDescriptorProto[] {
   const files: FileDescriptorProto[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -57,7 +60,7 @@ const optionTypes: Readonly<Record<string, string>> = {
   extensionRange: 'ExtensionRangeOptions',
 };
 
-/** A plain copy: nothing that is absent, options by number. */
+/** Returns a plain copy without absent fields, with options by number. */
 export function comparable(schema: Schema, value: unknown, type = 'FileOptions'): unknown {
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
   const entries = Object.entries(value).flatMap(([key, each]: [string, unknown]): [string, unknown][] => {

@@ -1,5 +1,6 @@
 /**
- * What is printed about wrong input: of bounded size, with carets where they belong, and all of it at once.
+ * The printed errors for wrong input: their size is bounded, their carets are in the right place, and all are
+ * printed at once.
  */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -30,11 +31,11 @@ const printed = ({ diagnostics, message }: GenerateError): string =>
 
 describe('the output is short for a file of any size', () => {
   test.each([
-    ['one line with ten thousand errors', 'Missing x = 1; '.repeat(10_000)],
-    ['ten thousand lines with one each', 'Missing x = 1;\n'.repeat(10_000)],
-    ['a name of a megabyte', `${'M'.repeat(1_000_000)} x = 1;`],
-    ['an error behind a megabyte', `/* ${' '.repeat(1_000_000)} */ Missing x = 1;`],
-    ['an error in front of a megabyte', `Missing x = 1; /* ${' '.repeat(1_000_000)} */`],
+    ['with ten thousand errors in one line', 'Missing x = 1; '.repeat(10_000)],
+    ['with ten thousand lines that have an error each', 'Missing x = 1;\n'.repeat(10_000)],
+    ['with a name of a megabyte', `${'M'.repeat(1_000_000)} x = 1;`],
+    ['with an error after a megabyte', `/* ${' '.repeat(1_000_000)} */ Missing x = 1;`],
+    ['with an error before a megabyte', `Missing x = 1; /* ${' '.repeat(1_000_000)} */`],
   ])('%s', async (_what, fields) => {
     const error = await refused({ 'a.proto': proto3(`message A { ${fields} }`) });
     expect(error.diagnostics.length).toBeLessThanOrEqual(101);
@@ -56,7 +57,7 @@ describe('the output is short for a file of any size', () => {
 describe('the caret is under the affected text', () => {
   test.each([
     ['in a short line', `syntax = "proto3"; message A { Missing x = 1; }`],
-    ['behind tabs', `\tsyntax = "proto3";\tmessage A {\t\tMissing x = 1; }`],
+    ['after tabs', `\tsyntax = "proto3";\tmessage A {\t\tMissing x = 1; }`],
     [
       'in a long line',
       `syntax = "proto3"; message A { ${'int32 y = 2; '.repeat(50)} Missing x = 1; ${'int32 z = 3; '.repeat(50)} }`,
@@ -65,7 +66,7 @@ describe('the caret is under the affected text', () => {
       'at the end of a long line',
       `syntax = "proto3"; message A { ${'int32 y = 2; '.repeat(50)} Missing x = 1;\n}`,
     ],
-    ['behind a byte order mark', `\uFEFFsyntax = "proto3"; message A { Missing x = 1; }`],
+    ['after a byte order mark', `\uFEFFsyntax = "proto3"; message A { Missing x = 1; }`],
   ])('%s', async (_what, text) => {
     const { diagnostics } = await refused({ 'a.proto': text });
     const found = diagnostics.find(({ message }) => message.startsWith('unknown type'));

@@ -1,4 +1,4 @@
-/** File names that an import cannot contain unchanged: Node and the compiler both find the output. */
+/** File names that an import cannot contain unchanged. Both Node and the compiler must find the output. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,7 +9,7 @@ import { diagnosticsOf, proto3, workspace } from './workspace.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
-/** The name of a .proto without its extension, and the name of the generated file. */
+/** The name of a .proto without its extension, and the name of its generated file. */
 const names = [
   ['a#b', 'a$23b'],
   ['what?', 'what$3f'],
@@ -30,7 +30,7 @@ function files(): Record<string, string> {
   for (const [i, [name]] of names.entries()) {
     all[`${name}.proto`] = proto3(`message ${name.includes('\\') ? 'N' : 'M'}${i} { int32 x = 1; }`);
     all[`${name} main.proto`] = proto3(
-      // An import cannot contain a backslash; such a file can be named all the same.
+      // An import cannot contain a backslash, but such a file can be requested.
       name.includes('\\')
         ? `message M${i} { int32 x = 1; } message Main${i} { M${i} m = 1; }`
         : `import ${JSON.stringify(`${name}.proto`)};\nmessage Main${i} { M${i} m = 1; }`,
@@ -39,7 +39,7 @@ function files(): Record<string, string> {
   return all;
 }
 
-test.each(['ts', 'js'] as const)('target %s', async (target) => {
+test.each(['ts', 'js'] as const)('the target %s imports files with unusual names', async (target) => {
   mkdirSync(join(root, 'gen'), { recursive: true });
   const place = mkdtempSync(join(root, 'gen', 'names-'));
   onTestFinished(() => rmSync(place, { recursive: true, force: true }));
@@ -73,7 +73,7 @@ export const wrong${i}: string = Main${i}.create().m?.x;
   });
   expect(compiled.stdout).toBe('');
 
-  // This Node may not run TypeScript, so for the target `ts` it gets the code of the target `js`.
+  // This Node may not run TypeScript, so it runs the code of the target `js` for the target `ts`.
   if (target === 'ts') return;
   const script = uses.map((text) => text.split('\n')[0]).join('\n');
   const loaded = `${script}\nconsole.log([${names.map((_, i) => `Main${i}.create({ m: { x: ${i} } }).m.x`).join()}].join());`;
@@ -82,7 +82,7 @@ export const wrong${i}: string = Main${i}.create().m?.x;
   expect({ stdout, stderr }).toEqual({ stdout: `${names.map((_, i) => i).join()}\n`, stderr: '' });
 });
 
-test('two files that would become one', async () => {
+test('two files with the same output file are an error', async () => {
   expect(
     await diagnosticsOf({ 'a#b.proto': proto3('message A {}'), 'a$23b.proto': proto3('message B {}') }),
   ).toEqual(['a$23b.proto: error: a$23b.proto and a#b.proto both become a$23b.rdma.ts: rename one | ']);

@@ -18,8 +18,8 @@ import { runs } from '../extent.ts';
 
 const seed = 20_261_123;
 /**
- * The number of times that each file's words are changed; it is truncated half as often, and gets unusual
- * characters a third as often.
+ * The number of times that each file's words are changed. The file is truncated half as often, and gets
+ * unusual characters a third as often.
  */
 const times = Number(process.env.RDMA_RPC_SEEDS ?? runs(60));
 const here = dirname(fileURLToPath(import.meta.url));
@@ -137,7 +137,7 @@ describe.each(folders.map((folder) => [relative(join(here, '..'), folder), folde
     const own = protos.filter((file) => file.startsWith(`${folder}/`));
 
     test.each(own.map((file) => relative(folder as string, file)))(
-      '%s broken: nobody else is blamed',
+      'a syntax error in %s causes no error elsewhere',
       (path) => {
         const text = readFileSync(join(folder as string, path), 'utf8');
         const file = join(place, 'broken', path);

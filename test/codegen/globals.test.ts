@@ -1,6 +1,6 @@
 /**
- * Messages and enums that are called like a global of JavaScript or TypeScript. The relevant names are those
- * that generated code uses, found with a compiler: none of them may have another meaning there.
+ * Messages and enums with the name of a JavaScript or TypeScript global. A compiler finds the globals that
+ * generated code uses; none of them may have another meaning there.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -142,7 +142,7 @@ describe('names of globals', { timeout: 240_000 }, () => {
       'extensions',
       (name: string) => `extend All { optional int32 ${name} = ${100 + allGlobals.indexOf(name)}; }`,
     ],
-  ])('%s that are called so shadow nothing', async (_what, kind) => {
+  ])('%s with these names shadow nothing', async (_what, kind) => {
     const plain = look(await generated(...write(`syntax = "proto2";\npackage t;\n${everything}`)));
     const text = shadowing(kind)
       .replace('100 to 199', '100 to 1999')

@@ -17,7 +17,7 @@ import { runPlugin } from '../../codegen/plugin.ts';
 
 const code = 'A: (globalThis.injected = true), B';
 
-/** The plugin's answer for one file. */
+/** Returns the plugin's answer for one file. */
 function answerTo(file: FileDescriptorProtoInit, target: 'ts' | 'js' = 'js') {
   const request = { protoFile: [file], fileToGenerate: [file.name ?? ''], parameter: `target=${target}` };
   return CodeGeneratorResponse.decode(runPlugin(CodeGeneratorRequest.encode(request)).response);
@@ -98,32 +98,32 @@ describe('an invalid name', () => {
     expect(error.length).toBeLessThan(300);
   });
 
-  test.each(names)('in what a server tells by reflection: %s', (_, file) => {
+  test.each(names)("is also refused in a server's reflection answer: %s", (_, file) => {
     const descriptor = fromBinary(FileDescriptorProtoSchema, FileDescriptorProto.encode(file));
     expect(() => registryOf([descriptor])).toThrow(/^the descriptors cannot be used: x.proto: .* is not /);
   });
 });
 
-describe('an invalid default', () => {
+describe('an invalid default is refused', () => {
   test.each(defaults)('%s', (_, file) => {
     const { error, file: outputs } = answerTo(file);
     expect(error).toContain(' is not a default of ');
     expect(outputs).toEqual([]);
   });
 
-  test.each(defaults)('in what a server tells by reflection: %s', (_, file) => {
+  test.each(defaults)("is also refused in a server's reflection answer: %s", (_, file) => {
     const descriptor = fromBinary(FileDescriptorProtoSchema, FileDescriptorProto.encode(file));
     expect(() => registryOf([descriptor])).toThrow(/^the descriptors cannot be used: x.proto: .* is not /);
   });
 
-  test('an enum has no such value', () => {
+  test('a default that its enum does not have is refused', () => {
     const file = proto2({ ...int32('a'), type: 14, typeName: '.E', defaultValue: 'B' });
     const { error } = answerTo({ ...file, enumType: [{ name: 'E', value: [{ name: 'A', number: 0 }] }] });
     expect(error).toContain('"B" is not a value of E');
   });
 });
 
-describe('content that would make the output wrong', () => {
+describe('content that would make the output wrong is refused', () => {
   const value = int32('value', 2);
   const entry = (field: object[]) =>
     message({
@@ -138,7 +138,7 @@ describe('content that would make the output wrong', () => {
     ['an unknown syntax', fileWith({ syntax: 'proto4' }), 'syntax "proto4" is not supported'],
     ['field number 0', fileWith({ messageType: [message({ field: [int32('a', 0)] })] }), 'field number 0'],
     [
-      'a number twice',
+      'a field number that is used twice',
       fileWith({ messageType: [message({ field: [int32('a'), int32('b')] })] }),
       'the number 1 is used twice',
     ],
@@ -148,12 +148,12 @@ describe('content that would make the output wrong', () => {
       'a has a type of number 99, which does not exist',
     ],
     [
-      'a message that nobody declares',
+      'an undeclared message type',
       fileWith({ messageType: [message({ field: [{ ...int32('a'), type: 11, typeName: '.N' }] })] }),
       'unknown type ".N"',
     ],
     [
-      'an enum in the place of a message',
+      'an enum instead of a message',
       fileWith({
         messageType: [message({ field: [{ ...int32('a'), type: 11, typeName: '.E' }] })],
         enumType: [{ name: 'E', value: [{ name: 'A', number: 0 }] }],
@@ -161,13 +161,13 @@ describe('content that would make the output wrong', () => {
       'unknown type ".E"',
     ],
     [
-      'a request that nobody declares',
+      'an undeclared request type',
       fileWith({ service: [{ name: 'S', method: [{ name: 'X', inputType: '.N', outputType: '.N' }] }] }),
       'unknown type ".N"',
     ],
     ['an enum without values', fileWith({ enumType: [{ name: 'E' }] }), 'enum E has no values'],
     [
-      'a oneof that is not there',
+      'a oneof that does not exist',
       fileWith({ messageType: [message({ field: [{ ...int32('a'), oneofIndex: 3 }] })] }),
       'a is in oneof number 3',
     ],
@@ -182,7 +182,7 @@ describe('content that would make the output wrong', () => {
       'MEntry is not the entry of a map',
     ],
     [
-      'options that are no message',
+      'options that cannot be decoded',
       fileWith({ messageType: [message({ options: Uint8Array.of(0xff) })] }),
       'its options cannot be read',
     ],
@@ -192,7 +192,7 @@ describe('content that would make the output wrong', () => {
     expect(answer.file).toEqual([]);
   });
 
-  test('a requested file that is missing', () => {
+  test('a requested file that is missing is an error', () => {
     const request = CodeGeneratorRequest.encode({ fileToGenerate: ['y.proto'] });
     expect(CodeGeneratorResponse.decode(runPlugin(request).response).error).toBe(
       'y.proto: error: the request asks for this file and does not have it',

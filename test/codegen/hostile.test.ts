@@ -1,7 +1,7 @@
 /**
- * Text that tries to break out of its context: comments, JSON names, defaults, names of files and packages
- * that would end a comment, a string or an import. The output is loaded, and returns the original text.
- * Seeded, so a failure is reproducible.
+ * Text that tries to break out of its context: comments, JSON names, defaults, file names and package names
+ * that would end a comment, a string or an import. The output must load and return the original text. The
+ * random texts are seeded, so a failure is reproducible.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -24,7 +24,7 @@ afterAll(() => rmSync(place, { recursive: true, force: true }));
 type Module = Readonly<Record<string, unknown>>;
 let made = 0;
 
-/** The module generated from `files[main]`, loaded. */
+/** Loads the module generated from `files[main]`. */
 async function load(
   main: string,
   files: Readonly<Record<string, string>>,
@@ -102,7 +102,7 @@ function literalOf(value: string, form: (i: number) => number): string {
 }
 
 describe('the output can be loaded, and contains the original text', () => {
-  test('comments of every kind, on everything that may have one', async () => {
+  test('in comments of every kind, on every element that may have one', async () => {
     const line = text.map((value) => value.replace(/[\n\r]/g, ' '));
     const comment = fc.oneof(
       line.map((value) => `// ${value}`),
@@ -118,7 +118,7 @@ describe('the output can be loaded, and contains the original text', () => {
     await fc.assert(property, { seed, numRuns: runs(25) });
   });
 
-  test('defaults of strings and bytes, in every form of escape', async () => {
+  test('in defaults of strings and bytes, in every form of escape', async () => {
     const bytes = fc.uint8Array({ maxLength: 12 });
     const property = fc.asyncProperty(
       text,
@@ -138,7 +138,7 @@ describe('the output can be loaded, and contains the original text', () => {
     await fc.assert(property, { seed, numRuns: runs(25) });
   });
 
-  test('JSON names', async () => {
+  test('in JSON names', async () => {
     const names = fc.uniqueArray(
       text.filter((value) => value !== '' && !/^\[.*\]$|\0/s.test(value) && !/^f\d$/.test(value)),
       { minLength: 1, maxLength: 4 },
@@ -165,9 +165,9 @@ describe('the output can be loaded, and contains the original text', () => {
   test.each([
     ['spaces and quotes', `it's a "dir"/my file`],
     ['letters that are not ASCII', 'ünï/漢字 😀'],
-    ['what ends a string or begins an expression', '`$' + "{x}`/';drop"],
-    ['what ends a comment', 'a*/b, /*c'],
-    ['names that objects have', '__proto__/constructor'],
+    ['characters that end a string or begin an expression', '`$' + "{x}`/';drop"],
+    ['characters that end a comment', 'a*/b, /*c'],
+    ['names of properties that every object has', '__proto__/constructor'],
   ])('files in directories with %s', async (_what, path) => {
     const module = await load(`${path}.proto`, {
       [`${path}.proto`]: `syntax = "proto3";\npackage a.constructor.prototype.then;\nimport ${JSON.stringify(`${path}2.proto`)};\nmessage A { B b = 1; }`,
@@ -248,10 +248,10 @@ test('a line break in the name of a file ends no comment', async () => {
 test.each([
   ['a letter that is not ASCII', 'message Ä {}', 'a.proto:3:9: error: '],
   ['a field', 'message A { int32 größe = 1; }', 'a.proto:3:21: error: '],
-  ['a character that one does not see', 'message A\u200b {}', 'a.proto:3:10: error: '],
+  ['an invisible character', 'message A\u200b {}', 'a.proto:3:10: error: '],
   ['an emoji', 'enum 😀 { Z = 0; }', 'a.proto:3:6: error: '],
   ['NUL', 'message A { \0 }', 'a.proto:3:13: error: '],
-])('names are ASCII: %s is an error with its place', async (_what, body, start) => {
+])('names are ASCII: %s is an error with its position', async (_what, body, start) => {
   const [first] = await diagnosticsOf({ 'a.proto': proto3(body) });
   expect(first?.startsWith(start)).toBe(true);
 });

@@ -7,7 +7,7 @@ import { diagnosticsOf, proto3, workspace } from './workspace.ts';
 
 const twelveMillion = 12_000_000;
 
-describe('parts of text of twelve million characters', () => {
+describe('texts of twelve million characters', () => {
   test.each([
     ['a string', `option java_package = "${'x'.repeat(twelveMillion)}";`],
     ['a string of escapes', `option java_package = "${'\\n'.repeat(twelveMillion / 2)}";`],
@@ -15,7 +15,7 @@ describe('parts of text of twelve million characters', () => {
     ['a comment block', `/* ${'x *\n'.repeat(twelveMillion / 4)}*/\nmessage A {}`],
     ['blank space', ' \n'.repeat(twelveMillion / 2)],
     ['a name', `message A${'x'.repeat(twelveMillion)} {}`],
-  ])('%s', async (_what, body) => {
+  ])('are read as %s', async (_what, body) => {
     expect(await diagnosticsOf({ 'a.proto': proto3(body) })).toEqual([]);
   });
 
@@ -23,7 +23,7 @@ describe('parts of text of twelve million characters', () => {
     ['a number', `message A { int32 x = ${'1'.repeat(twelveMillion)}; }`],
     ['an exponent', `message A { int32 x = ${'1e+'.repeat(twelveMillion / 3)}; }`],
     ['a string without an end', `option java_package = "${'x'.repeat(twelveMillion)}`],
-  ])('%s that is wrong', async (_what, body) => {
+  ])('are an error as %s', async (_what, body) => {
     const found = await diagnosticsOf({ 'a.proto': proto3(body) });
     expect(found).toHaveLength(1);
     expect(found[0]).toMatch(/^a\.proto:3:\d+: error: /);
@@ -57,7 +57,7 @@ test('reflection over a chain of imports that is longer than the stack allows', 
   expect(index.file('f0.proto')?.name).toBe('f0.proto');
 });
 
-describe('two files of one run that give a number of FieldOptions to different extensions', () => {
+describe('two files of one run that use a number of FieldOptions for different extensions', () => {
   const extending = (name: string, type: string, more = '') =>
     `syntax = "proto3";\npackage ${name};\nimport "google/protobuf/descriptor.proto";\nmessage Rule { string text = 1; }\nextend google.protobuf.FieldOptions { ${type} rule = 50001; }\n${more}`;
   const types = ['string', 'Rule', 'int32', 'repeated int32', 'double', 'bytes', 'repeated Rule'];

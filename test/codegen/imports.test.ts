@@ -1,4 +1,6 @@
-/** The imports of a generated file: what its code refers to, and nothing that only its comments mention. */
+/**
+ * The imports of a generated file: everything that its code uses, but no name that only its comments mention.
+ */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { generate } from '../../codegen/index.ts';
@@ -7,7 +9,7 @@ import { proto3, workspace } from './workspace.ts';
 test.each([
   ['ts', [['$', '$1']]],
   ['js', [['$', '$1'], ['$']]],
-] as const)('names in comments bring no imports (%s)', async (target, expected) => {
+] as const)('names in comments cause no imports (%s)', async (target, expected) => {
   const mentions = '// As $rpc.CallOptions, $msgpack.msgpackForm and $2.Other.';
   const directory = workspace({
     'a.proto': proto3(`import public "b.proto";\n${mentions}\nmessage A { uint32 n = 1; }`),

@@ -1,6 +1,6 @@
 /**
- * Several include directories: an import path refers to the first file that matches, and the generated file
- * is the one that was named.
+ * Several include directories: an import path means the first file that matches, and the generated file is
+ * the requested one.
  */
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,14 +31,14 @@ const shadowed =
 describe('a file that is shadowed by one of an earlier include directory', () => {
   test.each<[string, string[]]>([
     ['alone', ['two/x.proto']],
-    ['beside the one in front of it', ['one/x.proto', 'two/x.proto']],
-    ['behind a file that imports the one in front of it', ['one/uses.proto', 'two/x.proto']],
+    ['requested together with the file that shadows it', ['one/x.proto', 'two/x.proto']],
+    ['requested after a file that imports the one that shadows it', ['one/uses.proto', 'two/x.proto']],
   ])('%s is refused', async (_, files) => {
     const directory = workspace(roots);
     expect(await run(directory, files, ['one', 'two'])).toEqual([expect.stringMatching(shadowed)]);
   });
 
-  test('is generated where its include directory comes first', async () => {
+  test('is generated when its include directory comes first', async () => {
     const directory = workspace(roots);
     expect(await run(directory, ['two/x.proto'], ['two', 'one'])).toEqual(['Two']);
   });

@@ -1,7 +1,7 @@
 /**
  * Features of proto2 and the editions that proto3 lacks, in generated code: groups, required fields,
- * defaults, extensions, features. Compared with protoc's own encoding in text form, and with protobufjs where
- * this protoc does not know editions yet.
+ * defaults, extensions and features. The results are compared with protoc's text format, and with protobufjs
+ * where this protoc does not support editions.
  */
 import { execFileSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
@@ -27,7 +27,7 @@ import {
 
 const include = join(dirname(fileURLToPath(import.meta.url)), 'protos');
 
-/** `--decode` or `--encode` of protoc. */
+/** Runs `--decode` or `--encode` of protoc. */
 function protoc(flag: string, type: string, input: Uint8Array | string): Buffer {
   return execFileSync('protoc', [`--${flag}=${type}`, `-I${include}`, 'proto2.proto'], { input });
 }
@@ -36,7 +36,7 @@ const least = { id: 1, name: 'n', must: {} };
 
 describe('required fields', () => {
   test.each(['id', 'name', 'must'] as const)(
-    '%s: an error when it is not given, and when it does not come',
+    '%s is an error when it is missing in the message or on the wire',
     (field) => {
       const without = { ...least, [field]: undefined } as unknown as typeof least;
       expect(() => Everything.encode(without)).toThrow(
@@ -50,17 +50,17 @@ describe('required fields', () => {
     },
   );
 
-  test('zero is a value like any other', () => {
+  test('are present when they are zero', () => {
     expect([...Everything.encode({ id: 0, name: '', must: {} })]).toEqual([8, 0, 18, 0, 186, 1, 0]);
   });
 
-  test('inside of a group', () => {
+  test('are also checked inside of a group', () => {
     expect(() => Everything.encode({ ...least, part: { piece: [{} as never] } })).toThrow('Piece.number');
   });
 });
 
 describe('defaults', () => {
-  test('of fields with presence: a const, and the field stays absent', () => {
+  test('of fields with presence are constants, and the fields stay absent', () => {
     expect(Everything.decode(Everything.encode(least)).big).toBeUndefined();
     expect(EverythingDefaults).toEqual({
       name: 'it\'s "me"\n',
@@ -74,12 +74,12 @@ describe('defaults', () => {
     });
   });
 
-  test('of required fields: what create fills in', () => {
+  test('of required fields are filled in by create', () => {
     expect(Everything.create().name).toBe('it\'s "me"\n');
     expect(Features.create({ required: '' }).explicit).toBeUndefined();
   });
 
-  test('a field that holds its default is sent', () => {
+  test('are sent when a field is set to its default', () => {
     expect([...Everything.encode({ ...least, yes: true })]).toContain(64);
   });
 });
@@ -96,14 +96,14 @@ const full = {
 } as const;
 
 describe('groups', () => {
-  test('come back', () => {
+  test('are decoded as they were encoded', () => {
     const decoded = Everything.decode(Everything.encode(full));
     expect(decoded.part?.piece).toEqual([{ number: -1 }, { number: 2 }]);
     expect(decoded.item.map(({ amount }) => amount)).toEqual([1, undefined, 300]);
     expect(decoded.choice).toEqual({ case: 'chosen', value: { really: true } });
   });
 
-  test('that come twice are merged', () => {
+  test('that occur twice are merged', () => {
     const twice = [91, 10, 1, 97, 92, 91, 92];
     const bytes = Uint8Array.from([...Everything.encode(least), ...twice]);
     expect(Everything.decode(bytes).part?.text).toBe('a');
@@ -114,11 +114,11 @@ describe('groups', () => {
     ['closed by another', [91, 100], 'the group of field 11 is closed by field 12'],
     ['cut off', [91, 10, 5], 'truncated'],
     ['an end without a beginning', [92], 'a group of field 11 ends that never began'],
-  ])('%s: refused', (_what, bytes, reason) => {
+  ])('are refused: %s', (_what, bytes, reason) => {
     expect(() => Everything.decode(Uint8Array.from(bytes))).toThrow(reason);
   });
 
-  test('nested more than 100 deep: refused', () => {
+  test('are refused when they are nested more than 100 deep', () => {
     const deep = [...new Array<number>(200).fill(59), ...new Array<number>(200).fill(60)];
     expect(() => Features.decode(Uint8Array.from(deep))).toThrow(/nested more than 100 deep/);
   });
@@ -127,7 +127,7 @@ describe('groups', () => {
 describe('protoc understands', () => {
   needs('protoc');
 
-  test('what is encoded, and the other way round', () => {
+  test('our encoding, and we understand its encoding', () => {
     const text = protoc('decode', 'lang.proto2.Everything', Everything.encode(full)).toString();
     expect(text.replace(/\s+/g, ' ').trim()).toBe(
       'id: 1 name: "n" Part { text: "in" inner { id: 1 name: "n" must { } } Piece { number: -1 } Piece { number: 2 } } ' +
@@ -137,7 +137,7 @@ describe('protoc understands', () => {
     expect([...protoc('encode', 'lang.proto2.Everything', text)]).toEqual([...Everything.encode(full)]);
   });
 
-  test('extensions', () => {
+  test('our extensions', () => {
     const extended = Extendable.create({ known: 1 });
     number.set(extended, -7n);
     levels.set(extended, [1, 5]);
@@ -156,7 +156,7 @@ describe('protoc understands', () => {
 });
 
 describe('extensions', () => {
-  test('are absent, set, replaced, cleared', () => {
+  test('are absent until they are set, and can be replaced and cleared', () => {
     const extended = Extendable.create();
     expect([number.has(extended), number.get(extended), texts.get(extended)]).toEqual([false, undefined, []]);
     number.set(extended, 1n);
@@ -178,12 +178,12 @@ describe('extensions', () => {
     expect(() => number.set(Extendable.create(), 'x' as never)).toThrow('lang.proto2.number: expected');
   });
 
-  test('and unknown fields survive a decode and an encode', () => {
+  test('are kept with unknown fields by decoding and encoding', () => {
     const bytes = Uint8Array.from([8, 1, 250, 1, 1, 7, 170, 6, 1, 120]);
     expect([...Extendable.encode(Extendable.decode(bytes))]).toEqual([...bytes]);
   });
 
-  test('malformed bytes are an error when the extension is read', () => {
+  test('with malformed bytes are an error when they are read', () => {
     const extended = Extendable.decode(Uint8Array.from([170, 6, 1, 120]));
     expect(number.get(extended)).toBeUndefined();
     expect(() => message.get(Extendable.decode(Uint8Array.from([186, 6, 2, 8, 128])))).toThrow(CodecError);
@@ -195,7 +195,7 @@ describe('editions', () => {
   root.resolvePath = (_origin, target) => join(include, target);
   const reference = root.loadSync('edition.proto').lookupType('lang.edition.Features');
 
-  test('features control presence, packing, groups and UTF-8', () => {
+  test('have features that control presence, packing, groups and UTF-8', () => {
     const value = {
       implicit: 5,
       explicit: 0,
@@ -213,7 +213,7 @@ describe('editions', () => {
     expect(Features.create()).toMatchObject({ implicit: 0, explicit: undefined, required: '' });
   });
 
-  test('a string without validation accepts any bytes', () => {
+  test('allow any bytes in a string without validation', () => {
     const bytes = [26, 0, 74, 2, 0xff, 0x61];
     expect(Features.decode(Uint8Array.from(bytes)).loose).toBe('\ufffda');
     expect(() => Features.decode(Uint8Array.from([26, 1, 0xff]))).toThrow('invalid UTF-8');

@@ -1,7 +1,7 @@
 /**
- * Map entries as other encoders may write them: without a key, without a value, in either order, more than
- * once. The bytes are written by hand, since our own encoder always writes both; the module is generated
- * here, by this source of the generator.
+ * Map entries as other encoders may write them: without a key, without a value, in either order, or more than
+ * once. The bytes are written by hand, since our own encoder always writes both. The test generates the
+ * module with the current source of the generator.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,8 +14,8 @@ interface Decodes {
 }
 
 /**
- * The type of a key, the key of an entry that lacks one, and another key: as a property, and on the wire with
- * its tag.
+ * The type of a key, the key of an entry that lacks one, and another key, as a property and as bytes with its
+ * tag.
  */
 const keys: readonly (readonly [string, string, string, readonly number[]])[] = [
   ['int32', '0', '5', [0x08, 5]],
@@ -56,8 +56,8 @@ describe.each(['bigint', 'string', 'number'] as const)('with int64 as %s', (int6
       ['no value', [key], { [other]: 0 }],
       ['neither', [[]], { [zero]: 0 }],
       ['the value first', [[...seven, ...key]], { [other]: 7 }],
-      ['a field that entries do not have', [[...unknown, ...key, ...unknown, ...seven]], { [other]: 7 }],
-      ['one without a key between others', [[...key, ...seven], seven, key], { [other]: 0, [zero]: 7 }],
+      ['unknown fields', [[...unknown, ...key, ...unknown, ...seven]], { [other]: 7 }],
+      ['an entry without a key between others', [[...key, ...seven], seven, key], { [other]: 0, [zero]: 7 }],
     ])('%s', (_, entries, expected) => {
       const bytes = entries.flatMap((entry) => [0x0a, entry.length, ...entry]);
       expect({ ...types[`By_${type}`]!.decode(Uint8Array.from(bytes)).values }).toEqual(expected);

@@ -1,4 +1,4 @@
-/** Rare but valid or nearly valid input: each gets a result or an error that names what the user wrote. */
+/** Rare input, valid or nearly valid: each gets a result, or an error that names what the user wrote. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StringValue } from 'rdma-rpc/codec';
@@ -9,12 +9,12 @@ import { generate } from '../../codegen/index.ts';
 import { Scalars } from '../codec/gen/everything.rdma.ts';
 import { diagnosticsOf, outputOf, proto3, workspace } from './workspace.ts';
 
-describe('the text of a file', () => {
+describe('a file in UTF-16 is read', () => {
   test.each([
     ['little-endian, with its mark', Buffer.from(`\ufeff${proto3('')}`, 'utf16le')],
     ['little-endian', Buffer.from(proto3(''), 'utf16le')],
     ['big-endian', Buffer.from(`\ufeff${proto3('')}`, 'utf16le').swap16()],
-  ])('in UTF-16, %s', async (_, bytes) => {
+  ])('%s', async (_, bytes) => {
     const directory = workspace({});
     const file = join(directory, 'a.proto');
     writeFileSync(file, bytes);
@@ -24,12 +24,12 @@ describe('the text of a file', () => {
   });
 });
 
-test('an import with a name that no file system allows', async () => {
+test('an import with a name that no file system allows is an error', async () => {
   const [found = ''] = await diagnosticsOf({ 'a.proto': proto3(`import "${'x'.repeat(5000)}.proto";`) });
   expect(found).toMatch(/^a\.proto:3:8: error: import "x+… was not found in /);
 });
 
-test('maps whose entries would have one name', async () => {
+test('maps whose entries would have the same name are an error', async () => {
   const body = 'message A {\n  map<int32, int32> foo_bar = 1;\n  map<int32, int32> FooBar = 2;\n}';
   const [found] = await diagnosticsOf({ 'a.proto': proto3(body) });
   expect(found).toMatch(
@@ -37,7 +37,7 @@ test('maps whose entries would have one name', async () => {
   );
 });
 
-test('two public imports with one name', async () => {
+test('two public imports with the same name cause a warning', async () => {
   const message = (name: string) => `syntax = "proto3";\npackage ${name};\nmessage M {}`;
   const found = await diagnosticsOf({
     'a.proto': 'syntax = "proto3";\nimport public "b.proto";\nimport public "c.proto";',
@@ -52,7 +52,7 @@ test('two public imports with one name', async () => {
   );
 });
 
-describe('comments in the value of an option', () => {
+describe('comments in the value of an option are ignored', () => {
   const file = (comment: string) => `syntax = "proto2";
 import "google/protobuf/descriptor.proto";
 message O { optional int32 i = 1; optional O o = 2; }
@@ -63,7 +63,7 @@ message M { optional int32 a = 1 [(o) = { i: 1 ${comment} o { i: 2 ${comment} } 
     expect(await outputOf({ 'a.proto': file(comment) })).toContain("'o': { 'i': 1, 'o': { 'i': 2 } }");
   });
 
-  test('a # elsewhere starts no comment', async () => {
+  test('a # elsewhere does not start a comment', async () => {
     const [found] = await diagnosticsOf({ 'a.proto': proto3('# comment') });
     expect(found).toMatch(/^a\.proto:3:1: error: a \.proto has no "#" here/);
   });

@@ -54,7 +54,7 @@ describe('stability', () => {
     );
   });
 
-  test('the header names generator and source, and nothing of this machine', async () => {
+  test('the header names the generator and the source, but no path of this machine', async () => {
     const { outputs } = await generate({ files: protos, include });
     for (const { path, text } of outputs) {
       const source = path.replace('.rdma.ts', '.proto');
@@ -95,7 +95,7 @@ describe('files', () => {
     expect(outputs.map(({ path }) => path)).toEqual(['shop/common/money.rdma.ts', 'shop/v1/order.rdma.ts']);
   });
 
-  test('without include directory: relative to the deepest common directory', async () => {
+  test('are relative to the deepest common directory when there is no include directory', async () => {
     const directory = workspace(files);
     const { outputs } = await generate({ files: [join(directory, 'shop/common/money.proto')] });
     expect(outputs.map(({ path }) => path)).toEqual(['money.rdma.ts']);
@@ -160,8 +160,8 @@ describe('files', () => {
   });
 });
 
-describe('forms', () => {
-  test('interfaces, with documentation and deprecation', async () => {
+describe('the generated form', () => {
+  test('of messages is an interface, with documentation and deprecation', async () => {
     const text = await outputOf({
       'a.proto': proto3(
         '// Of A.\nmessage A {\n  // Of x.\n  int32 x = 1 [deprecated = true];\n  optional string y = 2; // Of y.\n  A z = 3;\n}',
@@ -180,7 +180,7 @@ export interface A {
 }`);
   });
 
-  test('a length is written without a check for out-of-line values where none is possible', async () => {
+  test('of an encoder writes lengths without a check for out-of-line values where none is possible', async () => {
     const text = await outputOf({
       'a.proto': proto3(`import "b.proto";
         message Far { Nearer nearer = 1; repeated Plain plain = 2; }
@@ -204,7 +204,7 @@ export interface A {
     expect(closed('encodeTo_Other')).toEqual(['closeLengthField']);
   });
 
-  test('enums', async () => {
+  test('of enums is an object and a type', async () => {
     const text = await outputOf({
       'a.proto': proto3(
         'enum Level {\n  option allow_alias = true;\n  LOW = 0;\n  HIGH = 5;\n  TOP = 5;\n  BELOW = -1;\n}',
@@ -224,7 +224,7 @@ export interface A {
 };`);
   });
 
-  test('a service: definition, client, handlers', async () => {
+  test('of services is a definition, a client and handlers', async () => {
     const text = await outputOf({
       'a.proto': proto3(`message A {}
 message B {}
@@ -287,7 +287,7 @@ service Shop {
     ['constructor', 'constructor$'],
     ['has_own_property', 'hasOwnProperty$'],
     ['class', 'class'],
-  ])('the field %s is the property %s', (field, property) => {
+  ])('of field %s is the property %s', (field, property) => {
     expect(propertyName(field)).toBe(property);
   });
 
@@ -298,12 +298,12 @@ service Shop {
     ['foobar', 0xbf9cf968],
     // Its hash is 53, which is not for methods.
     ['t.S/M7695211', 53 + 256],
-  ])('the method id of %j', (path, id) => {
+  ])('of the method id of %j is its hash', (path, id) => {
     expect(methodId(path)).toBe(id);
   });
 });
 
-test('200 messages are emitted in bulk', async () => {
+test('of 200 messages is written as a table', async () => {
   const messages = Array.from(
     { length: 200 },
     (_, i) => `message M${i} { int32 a = 1; string b = 2; repeated M${i} c = 3; map<string, int64> d = 4; }`,
@@ -312,7 +312,7 @@ test('200 messages are emitted in bulk', async () => {
   expect(text.match(/export interface M\d+ /g)).toHaveLength(200);
 });
 
-test('the sign of a default of -0, and the short form of floats in options', async () => {
+test('of a default keeps the sign of -0, and floats in options are short', async () => {
   const text = await outputOf({
     'a.proto': `syntax = "proto2";
 import "google/protobuf/descriptor.proto";

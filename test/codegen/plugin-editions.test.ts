@@ -1,7 +1,7 @@
 /**
- * Editions through the plugin. This machine's protoc may be older than they are, so the requests are built
- * here: descriptors of our parser, read and written again by protobuf-es, which knows editions on its own,
- * inside a CodeGeneratorRequest of protobuf-es.
+ * Editions through the plugin. This machine's protoc may be older than the editions, so the test builds the
+ * requests: descriptors of our parser, read and written again by protobuf-es, which supports editions
+ * independently, in a CodeGeneratorRequest of protobuf-es.
  */
 
 import { dirname, join } from 'node:path';
@@ -60,13 +60,13 @@ describe.each([
 ])('%s', (path, edition) => {
   const files = filesOf(include, [path]);
 
-  test('is a descriptor that protobuf-es accepts for that edition, with its features', () => {
+  test('has a descriptor that protobuf-es accepts for that edition, with its features', () => {
     const file = files.find(({ name }) => name === path);
     expect(file).toMatchObject({ syntax: 'editions', edition });
     expect(file?.$unknown ?? []).toEqual([]);
   });
 
-  test('the output equals that of the command line byte for byte', async () => {
+  test('gives the same output as the command line, byte for byte', async () => {
     const { error, file } = run(files, [path]);
     expect(error).toBe('');
     const { outputs } = await generate({ files: [join(include, path)], include: [include] });
@@ -91,7 +91,7 @@ test('an unknown edition is an error from any program', () => {
   expect(error).toBe('edition.proto: error: edition number 2000 is not supported, only 2023, 2024, 2026');
 });
 
-test('features of each level arrive: file, message, field, enum', async () => {
+test('features of files, messages, fields and enums are applied', async () => {
   const directory = workspace({
     'a.proto': `edition = "2023";
 package t;

@@ -30,7 +30,7 @@ function protoc(directory: string, parameter: string, include: readonly string[]
   return spawnSync('protoc', [...flags, ...paths], { encoding: 'utf8' });
 }
 
-describe('under protoc', () => {
+describe('the plugin under protoc', () => {
   needs('protoc');
 
   const include = join(root, 'test/codegen/protos');
@@ -44,7 +44,7 @@ describe('under protoc', () => {
     ['import_extension=js,unknown_fields=keep', { importExtension: 'js', unknownFields: 'keep' } as const],
     ['int64=string', { int64: 'string' } as const],
     ['target=js', { target: 'js' } as const],
-  ])('byte for byte like the command line: %j', async (parameter, options) => {
+  ])('gives the same output as the command line, byte for byte: %j', async (parameter, options) => {
     const directory = workspace({});
     const { status, stderr } = protoc(directory, parameter, [include, join(root, 'proto')], paths);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
@@ -64,7 +64,7 @@ describe('under protoc', () => {
     }
   });
 
-  test('a file that cannot be generated is an error with its position', () => {
+  test('reports a file that cannot be generated, with the position', () => {
     const directory = workspace({
       'a.proto': proto3(
         'message A {}\nservice S {\n  rpc M562789(A) returns (A);\n  rpc M779192(A) returns (A);\n}',
@@ -89,7 +89,7 @@ describe('under protoc', () => {
       'target=js,import_extension=ts',
       'the target js imports .js; the import extension ts is for the target ts',
     ],
-  ])('a parameter that there is not: %s', (parameter, message) => {
+  ])('refuses the unknown parameter %s', (parameter, message) => {
     const directory = workspace({ 'a.proto': proto3('') });
     const { status, stderr } = protoc(directory, parameter, [directory], ['a.proto']);
     expect(status).toBe(1);
@@ -115,7 +115,7 @@ test('an invalid request ends with an exit code and a reason', () => {
   expect(result.stderr).toContain('CodecError');
 });
 
-test('reads a request from a non-blocking pipe, as buf provides it', async () => {
+test('the plugin reads a request from a non-blocking pipe, as buf provides it', async () => {
   const directory = workspace({});
   const fifo = join(directory, 'fifo');
   execFileSync('mkfifo', [fifo]);
@@ -132,7 +132,7 @@ test('reads a request from a non-blocking pipe, as buf provides it', async () =>
   await request.close();
   const [stderr, stdout] = await ended;
   expect(stderr).toBe('');
-  // Compared by hand, since a failure would print all of it.
+  // Compared by hand, since a failed assertion would print all of it.
   expect(
     CodeGeneratorResponse.decode(stdout).error?.startsWith(
       `${name}: unknown parameter or value; the parameters are `,

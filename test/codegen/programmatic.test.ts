@@ -14,7 +14,7 @@ function options(directory: string, more: Partial<GenerateOptions> = {}): Genera
   return { files: [join(directory, 'shop/order.proto')], include: [directory], ...more };
 }
 
-describe('gives', () => {
+describe('generate() returns', () => {
   test('the texts of the requested files and of their imports, and the sources that were read; writes nothing without `out`', async () => {
     const directory = workspace(files);
     const { outputs, written, sources, warnings } = await generate(options(directory));
@@ -25,7 +25,7 @@ describe('gives', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('the same texts in files of `out`, and the changed ones among them', async () => {
+  test('the same texts and the changed files when it writes to `out`', async () => {
     const directory = workspace(files);
     const out = join(directory, 'out');
     const first = await generate(options(directory, { out }));
@@ -36,7 +36,7 @@ describe('gives', () => {
     expect(second.written).toEqual([join(out, 'shop/money.rdma.ts')]);
   });
 
-  test('with `check` the files that would change, and changes nothing', async () => {
+  test('the files that would change with `check`, and changes nothing', async () => {
     const directory = workspace(files);
     const out = join(directory, 'out');
     const { written } = await generate(options(directory, { out, check: true }));
@@ -46,7 +46,7 @@ describe('gives', () => {
     expect((await generate(options(directory, { out, check: true }))).written).toEqual([]);
   });
 
-  test('warnings beside the output', async () => {
+  test('warnings with the output', async () => {
     const directory = workspace({ 'a.proto': 'message A {}' });
     const { outputs, warnings } = await generate({ files: [join(directory, 'a.proto')] });
     expect(outputs).toHaveLength(1);
@@ -54,7 +54,7 @@ describe('gives', () => {
   });
 });
 
-describe('throws', () => {
+describe('generate() throws', () => {
   test('GenerateError with all errors, as data and as text', async () => {
     const directory = workspace({ 'a.proto': proto3('message A {\n  X x = 1;\n  Y y = 2;\n}') });
     const error = await generate({ files: [join(directory, 'a.proto')] }).then(
@@ -84,7 +84,7 @@ describe('throws', () => {
     expect((error as Error).message).toBe(diagnostics.map(formatDiagnostic).join('\n'));
   });
 
-  test('before anything is written', async () => {
+  test('before it writes any file', async () => {
     const directory = workspace({ ...files, 'bad.proto': 'message {' });
     const out = join(directory, 'out');
     const both = [join(directory, 'shop/order.proto'), join(directory, 'bad.proto')];

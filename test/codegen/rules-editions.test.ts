@@ -1,6 +1,6 @@
 /**
- * The rules of editions, like those of the older syntaxes in rules.test.ts; buf and newer versions of protoc
- * agree on each.
+ * The rules of editions; rules.test.ts has those of proto2 and proto3. buf and newer versions of protoc agree
+ * on each rule.
  */
 import { describe, expect, test } from 'vitest';
 import { byErrors, type Rule, testRules } from './rules.ts';
@@ -8,48 +8,52 @@ import { diagnosticsOf } from './workspace.ts';
 
 const edition2023: Rule[] = [
   [
-    'packing one value',
+    'a packed field that is not repeated',
     'message A { int32 a = 1 [features.repeated_field_encoding = PACKED]; }',
     'repeated_field_encoding is for repeated fields only',
   ],
   [
-    'packing text',
+    'packed strings',
     'message A { repeated string a = 1 [features.repeated_field_encoding = PACKED]; }',
     'only repeated numbers can be packed',
   ],
   [
-    'not packing text',
+    'strings that are explicitly not packed',
     'message A { repeated string a = 1 [features.repeated_field_encoding = EXPANDED]; }',
     undefined,
   ],
   [
-    'text in numbers',
+    'UTF-8 validation of a number',
     'message A { int32 a = 1 [features.utf8_validation = NONE]; }',
     'utf8_validation is for strings only',
   ],
-  ['text in a map', 'message A { map<int32, string> a = 1 [features.utf8_validation = NONE]; }', undefined],
   [
-    'a number between tags',
+    'UTF-8 validation of a map with strings',
+    'message A { map<int32, string> a = 1 [features.utf8_validation = NONE]; }',
+    undefined,
+  ],
+  [
+    'delimited encoding of a number',
     'message A { int32 a = 1 [features.message_encoding = DELIMITED]; }',
     'message_encoding is for messages only',
   ],
   [
-    'a map between tags',
+    'delimited encoding of a map',
     'message A { map<int32, A> a = 1 [features.message_encoding = DELIMITED]; }',
     'message_encoding is for messages only',
   ],
   [
-    'presence of a list',
+    'presence of a repeated field',
     'message A { repeated int32 a = 1 [features.field_presence = EXPLICIT]; }',
     'a repeated field has no field_presence',
   ],
   [
-    'presence in a oneof',
+    'presence of a field of a oneof',
     'message A { oneof o { int32 a = 1 [features.field_presence = EXPLICIT]; } }',
     'a field of a oneof has no field_presence of its own',
   ],
   [
-    'a message without presence',
+    'a message field without presence',
     'message A { A a = 1 [features.field_presence = IMPLICIT]; }',
     'the presence of a message is never IMPLICIT',
   ],
@@ -64,12 +68,12 @@ const edition2023: Rule[] = [
     undefined,
   ],
   [
-    'a file of required fields',
+    'a file whose fields are all required',
     'option features.field_presence = LEGACY_REQUIRED;\nmessage A { int32 a = 1; }',
     'a file cannot make all of its fields LEGACY_REQUIRED',
   ],
   [
-    'packed as it was',
+    'the older option `packed`',
     'message A { repeated int32 a = 1 [packed = true]; }',
     'editions have no packed: write features.repeated_field_encoding',
   ],
@@ -79,7 +83,7 @@ const edition2023: Rule[] = [
     'an extension has no field_presence of its own',
   ],
   [
-    'names that are alike in JSON, as they always were',
+    'fields with the same JSON name, allowed by LEGACY_BEST_EFFORT',
     'message A { option features.json_format = LEGACY_BEST_EFFORT; int32 foo_bar = 1; int32 fooBar = 2; }',
     undefined,
   ],
@@ -89,24 +93,24 @@ const declared = (declaration: string, field: string): string =>
   `message A { extensions 4 to 9 [verification = DECLARATION${declaration}]; } extend A { ${field} }`;
 const ofInt32 = ', declaration = { number: 4 full_name: ".b" type: "int32" }';
 edition2023.push(
-  ['an extension as it is declared', declared(ofInt32, 'int32 b = 4;'), undefined],
+  ['an extension that matches its declaration', declared(ofInt32, 'int32 b = 4;'), undefined],
   [
-    'a number that declares no extension',
+    'an extension number without a declaration',
     declared(ofInt32, 'int32 b = 5;'),
     'A declares no extension with number 5',
   ],
   [
-    'an extension of another type than its declaration has',
+    'an extension whose type differs from its declaration',
     declared(ofInt32, 'string b = 4;'),
     'A declares extension number 4 with type int32, not string',
   ],
   [
-    'an extension of another name than its declaration has',
+    'an extension whose name differs from its declaration',
     declared(ofInt32, 'int32 c = 4;'),
     'A declares extension number 4 as .b, not .c',
   ],
   [
-    'a list that was declared as one value',
+    'a repeated extension that is declared as a single value',
     declared(ofInt32, 'repeated int32 b = 4;'),
     'A declares extension number 4 as not repeated',
   ],
@@ -116,7 +120,7 @@ edition2023.push(
     'A reserves extension number 4',
   ],
   [
-    'a message by its full name',
+    'an extension whose declaration names a message',
     declared(', declaration = { number: 4 full_name: ".b" type: ".A" }', 'A b = 4;'),
     undefined,
   ],
@@ -136,7 +140,7 @@ edition2023.push(
     'option O.x cannot be set on a field',
   ],
   [
-    'the same in braces',
+    'an option for messages on a field, in braces',
     forMessages('message A { int32 a = 1 [(o) = { x: 4 }]; }'),
     'option O.x cannot be set on a field',
   ],
@@ -192,12 +196,12 @@ const edition2024: Rule[] = [
   ['java_multiple_files', 'option java_multiple_files = true;', 'edition 2024 has no java_multiple_files'],
   ['weak imports', 'import weak "google/protobuf/any.proto";', 'edition 2024 has no weak imports'],
   [
-    'nothing but words',
+    'visibility keywords in messages',
     'message A { export message B {} message C {} local message D {} C c = 1; D d = 2; }',
     undefined,
   ],
   [
-    'exports in messages',
+    'an exported nested message under STRICT visibility',
     'option features.default_symbol_visibility = STRICT;\nmessage A { export message B {} }',
     'nothing in a message is for export where default_symbol_visibility is STRICT',
   ],

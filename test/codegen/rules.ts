@@ -1,6 +1,6 @@
 /**
- * A table of files that follow or violate a rule of the language, as tests: of our generator, and of protoc
- * where its version knows the syntax.
+ * Turns a table of files that follow or violate a rule of the language into tests of our generator, and of
+ * protoc where this protoc supports the syntax.
  */
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
@@ -25,10 +25,10 @@ export function testRules(syntax: string, rules: readonly Rule[]): void {
   });
 
   if (!syntax.startsWith('syntax')) return; // protoc 3.21 does not know editions
-  describe('protoc', () => {
+  describe('protoc agrees', () => {
     needs('protoc');
 
-    test.each(rules)('of %s', (_what, body, wrong) => {
+    test.each(rules)('on %s', (_what, body, wrong) => {
       const directory = workspace({ 'a.proto': `${syntax}\n${body}` });
       const { status, stderr } = spawnSync('protoc', ['-I.', '--descriptor_set_out=/dev/null', 'a.proto'], {
         cwd: directory,

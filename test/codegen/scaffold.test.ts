@@ -1,4 +1,4 @@
-/** `rdma-rpc scaffold`: handlers that follow the .proto, in a file that belongs to the user. */
+/** `rdma-rpc scaffold` writes handlers that follow the .proto, into a file that belongs to the user. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -93,7 +93,7 @@ export class MyShop implements ShopHandlers {
     expect(text.match(/class /g)).toHaveLength(1);
   });
 
-  test('a name that the file has already is imported under another', async () => {
+  test('imports a type under another name when the file already uses its name', async () => {
     const { text } = await written('interface Order {}\nclass RpcError {}\n');
     expect(text).toContain('Order as Order2');
     expect(text).toContain('place(_request: Order2,');
@@ -130,7 +130,7 @@ describe('the command', () => {
     expect(readFileSync(join(directory, 'other.ts'), 'utf8')).toContain("from './.gen/item.rdma.ts'");
   });
 
-  test('1 for a wrong .proto and for one without a service, and nothing is written', () => {
+  test('ends with 1 for a wrong .proto and for one without a service, and writes nothing', () => {
     const directory = workspace({
       'a.proto': 'syntax = "proto3";\nmessage A { B b = 1; }',
       'b.proto': 'syntax = "proto3";',

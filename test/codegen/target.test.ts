@@ -1,4 +1,4 @@
-/** The target js: the code of the target ts without its types, and declarations that contain nothing else. */
+/** The target js: the code of the target ts without its types, and declarations without code. */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -89,7 +89,7 @@ describe('the target js', { timeout: 120_000 }, () => {
     expect(Object.values(module.SDefinition.methods)[0]?.input).toBe(module.A);
   });
 
-  test('is dropped by bundlers as far as it is unused', async () => {
+  test('lets bundlers drop unused code', async () => {
     const file = await written(
       'message Used { int32 x = 1; }\nmessage Unused { Used used = 1; }\nenum Level { LOW = 0; }',
     );
@@ -107,7 +107,7 @@ describe('the target js', { timeout: 120_000 }, () => {
     expect(text).not.toContain('fileDescriptor');
   });
 
-  test('imports .js; an import extension ts contradicts it', async () => {
+  test('imports .js, and refuses the import extension ts', async () => {
     const directory = workspace({
       'a.proto': proto3('import "b.proto";\nmessage A { B b = 1; }'),
       'b.proto': proto3('message B {}'),

@@ -1,6 +1,6 @@
 /**
- * Generated code passes the compiler in its strictest mode, as ESM with erasable syntax, with and without our
- * own settings.
+ * Generated code passes the compiler in its strictest mode, as ESM with erasable syntax, with our settings
+ * and without them.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -51,7 +51,9 @@ export const mixed: OneofsInit = { choice: { case: 'number', value: 'x' } };
 export const narrow: ScalarsInit = { fInt64: 5 };
 `;
 
-/** The line that excludes generated code from other projects' checks is removed: it has to pass them. */
+/**
+ * Removes the line that excludes generated code from other projects' checks, since the code has to pass them.
+ */
 function checkable(text: string): string {
   expect(text).toContain('\n// @ts-nocheck\n');
   return text.replace('// @ts-nocheck\n', '');

@@ -1,4 +1,7 @@
-/** Writing the output: all of it or none, and an error names a target that cannot be written. */
+/**
+ * Writing the output: the generator writes all files or none, and an error names the file that cannot be
+ * written.
+ */
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -27,7 +30,7 @@ function made(files: Readonly<Record<string, string>> = {}) {
   return { directory, out, options: { files: paths, include: [directory], out } };
 }
 
-test('a disk that has no room for one file gets none of them, and keeps its files', async () => {
+test('when the disk has no room for one file, no file is written, and the old files stay', async () => {
   const { out, options } = made({ 'out/a.rdma.ts': 'as it was' });
   const { status, stderr } = spawnSync(
     'sh',
@@ -60,12 +63,12 @@ test.each(['/dev/zero', '/dev/full'])('output that is a link to %s is refused, n
   expect(readFileSync(join(out, 'b.rdma.ts'), 'utf8')).toBe('');
 });
 
-test('a directory in the place of a file is named in the error', async () => {
+test('a directory in the place of an output file is named in the error', async () => {
   const { options } = made({ 'out/a.rdma.ts/x': '' });
   await expect(generate(options)).rejects.toThrow('cannot be written: it is a directory');
 });
 
-test('a link stays one, and a file keeps its mode', async () => {
+test('a symbolic link stays a link, and a file keeps its mode', async () => {
   const { out, options, directory } = made({ 'elsewhere.ts': 'old', 'out/b.rdma.ts': 'old' });
   symlinkSync(join(directory, 'elsewhere.ts'), join(out, 'a.rdma.ts'));
   chmodSync(join(out, 'b.rdma.ts'), 0o640);
@@ -76,7 +79,7 @@ test('a link stays one, and a file keeps its mode', async () => {
   expect(statSync(join(out, 'b.rdma.ts')).mode & 0o777).toBe(0o640);
 });
 
-test('folders are made for handlers too', async () => {
+test('directories for handlers are created, too', async () => {
   const { directory, options } = made();
   const into = join(directory, 'src/deep/handlers.ts');
   await scaffold({ ...options, into });

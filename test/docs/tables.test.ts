@@ -127,7 +127,7 @@ test('fixed limits', () => {
     ['smallest value received as a view', shown('Bytes', limits.leaseBytes)],
     ['large messages that wait for memory, per thread', shown('', nativeLimit('kMemoryWaitersMax'))],
     [
-      'wait for a server to let go of the memory of a cancelled call',
+      'wait until a server releases the memory of a cancelled call',
       shown('Ms', nativeLimit('kSettleGraceNs') / 1e6),
     ],
     ['time that a server may hold such memory', shown('Ms', nativeLimit('kHoldLimitNs') / 1e6)],
@@ -156,9 +156,9 @@ test('numbers in the text', () => {
   const plain = documents.replace(/\s+/g, ' ');
   const missing = [
     `\`server.shutdown({ graceMs })\` (default ${shown('Ms', limits.graceMs.default)})`,
-    `\`bytes\` values of ${shown('Bytes', limits.gatherBytes)} and more are sent from where they are, or copied`,
+    `\`bytes\` values of ${shown('Bytes', limits.gatherBytes)} and more are sent without a copy, or copied`,
     `Values beyond ${limits.gatherEntriesMax} gather entries`,
-    `up to ${shown('Bytes', limits.newBufferBytes)} copied when no message had the buffer before`,
+    `up to ${shown('Bytes', limits.newBufferBytes)} copied when the buffer is used for the first time`,
     `\`bytes\` fields of ${shown('Bytes', limits.leaseBytes)} and more`,
     `up to \`slotBytes\` (${shown('Bytes', limits.slotBytes.default)}, on \`shm\` ${shown('Bytes', limits.shmSlotBytes)})`,
     `steps of ${limits.wheelTickMs} ms`,

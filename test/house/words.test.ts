@@ -49,16 +49,25 @@ const REWRITTEN = [
   'scripts',
   'test/boundary',
   'test/channel',
+  'test/cli',
   'test/client',
+  'test/codec',
+  'test/codegen',
   'test/containers',
   'test/control',
   'test/docs',
   'test/native',
   'test/neighbours',
+  'test/planted',
   'test/quickstart',
+  'test/rdma',
   'test/reverse',
+  'test/runtime',
+  'test/scripts',
   'test/security',
   'test/server',
+  'test/slow',
+  'test/soak',
   'test/states',
   'test/stream',
   'test/tcp',
@@ -97,7 +106,7 @@ const RETIRED: readonly Retired[] = [
   {
     word: /holes?/,
     instead: 'out-of-line value',
-    stillIn: ['native/fabric', 'native/test/fabric', 'runtime/boundary'],
+    stillIn: ['native/fabric', 'native/test/fabric', 'runtime/boundary', 'test/planted'],
   },
   { word: /vanish(es|ed)?/, instead: 'gone' },
   { word: /withdraw(s|n|al)?/, instead: 'revoke', stillIn: ['native/test/verbs'] },
@@ -113,11 +122,31 @@ const RETIRED: readonly Retired[] = [
   { word: /so (many|much)/, instead: '"this number of", or the figure' },
   { word: /but for/, instead: 'except' },
   // RDMA guests are the virtual machines of test/rdma-vm.
-  { word: /guests?/, instead: 'incoming connection', stillIn: ['bench', 'native/test/verbs', 'scripts'] },
+  {
+    word: /guests?/,
+    instead: 'incoming connection',
+    stillIn: [
+      'bench',
+      'native/test/verbs',
+      'scripts',
+      'test/rdma',
+      'test/runtime',
+      'test/scripts',
+      'test/slow',
+    ],
+  },
   // Strangers at sockets are the name of a set of tests, and an option of the command line tool.
-  { word: /strangers?/, instead: 'unauthenticated peer', stillIn: ['cli', 'scripts'] },
-  // Pieces of advice.
-  { word: /pieces?/, instead: 'gather entry, segment', stillIn: ['cli'] },
+  {
+    word: /strangers?/,
+    instead: 'unauthenticated peer',
+    stillIn: ['cli', 'scripts', 'test/planted', 'test/rdma', 'test/runtime'],
+  },
+  // Pieces of advice, and a message of the generator's tests.
+  {
+    word: /pieces?/,
+    instead: 'gather entry, segment',
+    stillIn: ['cli', 'test/cli', 'test/codec', 'test/codegen'],
+  },
 ];
 
 /** Names in words: `kBurstMax` and `burst_max` both contain the word "burst". */

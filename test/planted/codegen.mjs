@@ -1,10 +1,10 @@
 /**
- * Bugs of codegen/, for main.mjs; as runtime.mjs has them. The test must generate what it looks at: generated
- * code of the project is that of the sources as they are.
+ * Bugs of codegen/ for main.mjs, in the form of runtime.mjs. Their tests must generate the code that they
+ * check: the project's generated code comes from the unchanged sources.
  */
 export const codegenBugs = [
   {
-    name: 'an entry of a map without a key has no key of an int64',
+    name: 'a map entry without a key gets an empty int64 key',
     file: 'map.ts',
     from: `form.type === 'bigint' ? "'0'"`,
     to: `form.type === 'bigint' ? "''"`,
@@ -18,7 +18,7 @@ export const codegenBugs = [
     caughtBy: ['test/codegen/errors.test.ts', 'two methods with the same id, of two services'],
   },
   {
-    name: 'an option of somebody else with the number of ours is taken for ours',
+    name: "another package's option with the number of one of ours is read as ours",
     file: 'options.ts',
     from: 'return entry !== undefined && isOurs(entry.field) ? entry.list.at(-1) : undefined;',
     to: 'return entry?.list.at(-1);',
@@ -32,10 +32,10 @@ export const codegenBugs = [
     file: 'options.ts',
     from: 'codecOf(options, ours.preferredCodec) ?? codecOf(serviceOptions, ours.defaultCodec)',
     to: 'codecOf(serviceOptions, ours.defaultCodec) ?? codecOf(options, ours.preferredCodec)',
-    caughtBy: ['test/codegen/codec-option.test.ts', 'the one of a method goes before that of its service'],
+    caughtBy: ['test/codegen/codec-option.test.ts', 'the codec of a method overrides that of its service'],
   },
   {
-    name: 'a range is compared with the one in front of it alone',
+    name: 'a range is compared with the preceding one only',
     file: 'check-ranges.ts',
     from: 'if (last === undefined || each.range.end > last.range.end) last = each;',
     to: 'last = each;',

@@ -1,14 +1,14 @@
-/** Bugs of runtime/control, for main.mjs; as runtime.mjs has them. */
+/** Bugs of runtime/control for main.mjs, in the form of runtime.mjs. */
 export const controlBugs = [
   {
-    name: 'a fabric is offered whatever version the client has of it',
+    name: 'a fabric is offered even if the client has another version of it',
     file: 'offered-fabrics.ts',
     from: ' || otherFabricVersion(name, version)',
     to: '',
     caughtBy: ['test/control/versions.test.ts', 'the client says so: with auto they meet on tcp'],
   },
   {
-    name: 'other fields of a hello of another wire version are looked at first',
+    name: 'other fields of a hello are checked before its wire version',
     file: 'link.ts',
     from: '  if (other !== undefined) return other;\n',
     to: '',
@@ -28,7 +28,7 @@ export const controlBugs = [
     ],
   },
   {
-    name: 'the transcript of a binding covers the hello and not the welcome',
+    name: 'the transcript of a channel binding covers the hello but not the welcome',
     file: 'binding.ts',
     from: 'update(joined(opening)).digest()',
     to: 'update(joined(opening.slice(0, 1))).digest()',
@@ -38,14 +38,14 @@ export const controlBugs = [
     ],
   },
   {
-    name: 'a handshake that leaves the line still gets a place, which nobody gives back',
+    name: 'a handshake that leaves the queue still gets a slot of the limiter, which is never returned',
     file: 'handshake-limiter.ts',
     from: '    this.#waiting.delete(one);\n',
     to: '',
     caughtBy: ['test/control/handshake-limiter.test.ts', 'are given in order, as they come free'],
   },
   {
-    name: 'of those who have stalled the longest goes first, however far it has got',
+    name: 'the longest stalled handshake is evicted, even if it has advanced furthest',
     file: 'handshake-limiter.ts',
     from: 'steps(a) - steps(b) || b.ms - a.ms',
     to: 'b.ms - a.ms',
@@ -55,7 +55,7 @@ export const controlBugs = [
     ],
   },
   {
-    name: 'a new client waits behind strangers who come again and again',
+    name: 'a new client waits behind unauthenticated peers that connect again and again',
     file: 'handshakes.ts',
     from: 'new HandshakeLimiter(handshakesMax, { ...owner, rank })',
     to: 'new HandshakeLimiter(handshakesMax, owner)',
@@ -85,7 +85,7 @@ export const controlBugs = [
     ],
   },
   {
-    name: 'a worker group takes every client that completes TLS for one that is let in',
+    name: 'a worker group counts every client that completes TLS as accepted',
     file: 'unidentified-sockets.ts',
     from: 'if (verdictOf(duplex)?.refused !== undefined) this.#suspects.failed(address);\n        else if',
     to: 'if',
@@ -95,7 +95,7 @@ export const controlBugs = [
     ],
   },
   {
-    name: 'strangers who come again at once keep the appointments that they do not want',
+    name: 'unauthenticated peers that retry too early keep their retry times',
     file: 'handshakes.ts',
     from: 'if (this.#suspects.came(address)) this.#limiter.lapse(rank);',
     to: 'this.#suspects.came(address);',
@@ -105,7 +105,7 @@ export const controlBugs = [
     ],
   },
   {
-    name: 'what takes a client several round trips has the time of one',
+    name: 'a step of several round trips gets the time of one',
     file: 'link.ts',
     from: '    this.#roundTrips = roundTrips;',
     to: '    this.#roundTrips = 1;',
@@ -115,7 +115,7 @@ export const controlBugs = [
     ],
   },
   {
-    name: 'only the first crowd of silent connections is sent away',
+    name: 'silent connections are evicted in the first overload only',
     file: 'silent.ts',
     from: '  #trim(): void {\n    this.#timer = undefined;\n',
     to: '  #trim(): void {\n',

@@ -1,9 +1,9 @@
-/** Bugs of native/session that let frames use credits which are kept for others, for main.mjs. */
+/** Bugs of native/session that let frames use credits reserved for others; for main.mjs. */
 const program = 'session_test';
 
 export const creditBugs = [
   {
-    name: 'frames may take one credit of the reserve of the next kind',
+    name: 'frames may use one credit that is reserved for another kind',
     file: 'session/link/send_queue.h',
     sources: ['session/link/send_queue.cc'],
     from: 'return credits_ >= credits_left + count && room(count);',
@@ -12,7 +12,7 @@ export const creditBugs = [
     caughtBy: 'Credits.OfEachKindOfFrameAreUsedUpToTheReserveOfTheNext',
   },
   {
-    name: 'data frames that have waited leave no credit for the CANCELs that were promised one',
+    name: 'data frames that have waited use the credits reserved for CANCELs',
     file: 'session/link/send_queue.cc',
     from: 'for (; !waiting_.empty() && may_send(kControlCredits + reserved_, ',
     to: 'for (; !waiting_.empty() && may_send(kControlCredits, ',
@@ -20,7 +20,7 @@ export const creditBugs = [
     caughtBy: 'Credits.OfEachKindOfFrameAreUsedUpToTheReserveOfTheNext',
   },
   {
-    name: 'CANCELs of calls without a reserve use the credits of those that have one',
+    name: 'CANCELs without a reserved credit use those of other CANCELs',
     file: 'session/link/send_queue.cc',
     from: 'if (waiting_control_.empty() && may_send(kCreditFrameCredits + reserved_)) {',
     to: 'if (may_send(kCreditFrameCredits + (done.then != Then::nothing ? 0 : reserved_))) {',
@@ -36,7 +36,7 @@ export const creditBugs = [
     caughtBy: 'StoppedServer.LentRequestsEndAtTheirDeadlineThoughManyOtherCallsHaveBeenCancelledBefore',
   },
   {
-    name: 'the reserve of a CANCEL ends while it waits for room',
+    name: 'the reserved credit of a CANCEL is lost while it waits for room',
     file: 'session/link/send_queue.cc',
     from: 'may_send(kCreditFrameCredits + reserved_)) {',
     to: 'may_send(kCreditFrameCredits + reserved_ - static_cast<std::uint32_t>(waiting_cancels_.size()))) {',

@@ -1,12 +1,9 @@
-/**
- * Bugs of native/fabric that the tests of the fabrics find by themselves, without the model of shm.mjs. For
- * main.mjs.
- */
+/** Bugs of native/fabric that the tests of the fabrics find without the model of shm.mjs. For main.mjs. */
 const program = 'fabric_test';
 
 export const fabricBugs = [
   {
-    name: 'tables of shared memory with another layout are read when their token is right',
+    name: 'shared memory with another layout is read when its token is right',
     file: 'fabric/shm/connect/compatibility.cc',
     from: '  if (magic == kMagic && version != kShmVersion) return other_version(version);\n',
     to: '',
@@ -14,7 +11,7 @@ export const fabricBugs = [
     caughtBy: 'ShmConnect.RefusesTablesWithAnotherLayout',
   },
   {
-    name: 'an address of shared memory is taken for one of this version when it has the right size',
+    name: 'an shm address of another version is accepted when it has the right size',
     file: 'fabric/shm/connect/compatibility.cc',
     from: 'return first.version == kShmVersion ? "" :',
     to: 'return address.size() == sizeof(AddressBlob) ? "" :',
@@ -22,7 +19,7 @@ export const fabricBugs = [
     caughtBy: 'ShmConnect.AnswersAWrongAddressWithTheReason',
   },
   {
-    name: 'messages that wait for more are forgotten when their user goes to sleep',
+    name: 'messages that wait to be coalesced are lost when their sender goes to sleep',
     file: 'fabric/tcp/queue/posting.cc',
     from: '  coalesced_ = messages;\n  wants_turn();',
     to: '  coalesced_ = messages;',
@@ -30,7 +27,7 @@ export const fabricBugs = [
     caughtBy: 'Shapes/TcpModel.NoAnswerWaitsForASleeperAndEveryMessageWakesOne/SomeAtOnce',
   },
   {
-    name: 'a refusal that cannot be sent any more is waited for',
+    name: 'a queue pair waits for a refusal that can no longer be sent',
     file: 'fabric/tcp/queue/queue_pair.h',
     sources: ['fabric/tcp/queue/queue_pair.cc', 'fabric/tcp/queue/receiving.cc'],
     from: '(in_ != In::refuses || out_ == Out::broken)',
@@ -39,7 +36,7 @@ export const fabricBugs = [
     caughtBy: 'TcpHostile.APeerThatClosesBeforeItsRefusalIsSentEndsTheQueuePair',
   },
   {
-    name: 'a question goes into the middle of a request of several frames',
+    name: 'a question is sent in the middle of a request of several frames',
     file: 'fabric/tcp/queue/sending.cc',
     from: '  if (acks_.question && next != NextRequest::under_way) return FrameKind::question;',
     to: '  if (acks_.question && batch_.empty()) return FrameKind::question;',
@@ -47,7 +44,7 @@ export const fabricBugs = [
     caughtBy: 'TcpFrameOrder.FramesOfOneRequestAreContiguous',
   },
   {
-    name: 'a queue pair with many messages has a batch to itself before others have a turn',
+    name: 'a queue pair with many messages fills a batch before others are polled',
     file: 'fabric/shm/queue/completion_queue.cc',
     from: '      const std::size_t room = std::min(share, out.size() - count);\n      const std::size_t got = poll(*watched_',
     to: '      const std::size_t room = out.size() - count;\n      const std::size_t got = poll(*watched_',
@@ -55,7 +52,7 @@ export const fabricBugs = [
     caughtBy: 'ShmMany.OneMessageWaitsForAPartOfABatchOfTheOtherOfTwo',
   },
   {
-    name: 'the number of an ack is compared without its wrap',
+    name: 'the number of an ack is compared without regard to wraparound',
     file: 'fabric/tcp/queue/send_queue.cc',
     from: 'if (static_cast<std::int32_t>(number - acked_) <= 0 || static_cast<std::int32_t>(out - number) < 0)',
     to: 'if (number <= acked_ || number > out)',
@@ -63,7 +60,7 @@ export const fabricBugs = [
     caughtBy: 'From/TcpSendQueue.AnAckCountsForWhatHasBegunAndForNothingElse/Number4294967289',
   },
   {
-    name: 'bytes of an answer to a READ go on leaving after their window was taken back',
+    name: 'an answer to a READ is still sent after its memory window has been invalidated',
     file: 'fabric/tcp/queue/sending.cc',
     from: '    if (!batch_.may_be_read(device_.keys(), qp_num_)) {',
     to: '    if (batch_.empty() && !batch_.may_be_read(device_.keys(), qp_num_)) {',
@@ -79,7 +76,7 @@ export const fabricBugs = [
     caughtBy: 'TcpTransfer.AFrameThatIsHalfSentWhenItsWindowIsRevokedAndEndsArrivesWhole',
   },
   {
-    name: 'a revocation copies a frame that is half sent from its beginning',
+    name: 'a revocation copies a frame that is half sent from its start',
     file: 'fabric/tcp/queue/frame_batch.cc',
     from: '    const auto* from = static_cast<const std::byte*>(segment.iov_base);\n    kept_',
     to: '    const auto* from = reinterpret_cast<const std::byte*>(frame.addr);\n    kept_',
@@ -87,7 +84,7 @@ export const fabricBugs = [
     caughtBy: 'TcpTransfer.AFrameThatIsHalfSentWhenItsWindowIsRevokedAndEndsArrivesWhole',
   },
   {
-    name: 'what is left of a frame that is half sent does not go before the good-bye',
+    name: 'the rest of a frame that is half sent is not sent before the closing frame',
     file: 'fabric/tcp/queue/queue_pair.cc',
     from: 'std::vector<std::byte> words = batch_.rest_of_frame();',
     to: 'std::vector<std::byte> words;',
@@ -95,7 +92,7 @@ export const fabricBugs = [
     caughtBy: 'TcpTransfer.AFrameThatIsHalfSentWhenItsQueuePairEndsArrivesWholeBeforeTheGoodBye',
   },
   {
-    name: 'the key that was removed last is used again first of all',
+    name: 'the key that was removed last is reused first',
     file: 'fabric/software/key_table.cc',
     from: 'if (free_count_ > kQuarantine || (entries_.size() > kMaxIndex && free_count_ > 0)) {',
     to: 'if (free_count_ > 0) {',
@@ -103,7 +100,7 @@ export const fabricBugs = [
     caughtBy: 'KeyTable.AnEndedKeyIsNotReusedForALongTime',
   },
   {
-    name: 'keys begin alike in each process',
+    name: 'every process begins with the same keys',
     file: 'fabric/software/key_table.cc',
     from: '    entries_.emplace_back().key = seed_ & 0xff;',
     to: '    entries_.emplace_back();',
@@ -111,7 +108,7 @@ export const fabricBugs = [
     caughtBy: 'KeyTable.BeginElsewhereInEachProcess',
   },
   {
-    name: 'a path is silent though the answer to the last repetition may be on its way',
+    name: 'a path counts as dead while the answer to the last retransmission may be on its way',
     file: 'fabric/tcp/queue/path_watch.cc',
     from: '  silent_ = seemed && suspect_ && ',
     to: '  silent_ = (seemed || suspect_) && ',
@@ -119,7 +116,7 @@ export const fabricBugs = [
     caughtBy: 'Courses/TcpPath.MatchesTheKernelsState/*',
   },
   {
-    name: 'a path is silent as soon as what this host drops has been repeated often',
+    name: 'a path counts as dead after many retransmissions that this host itself has dropped',
     file: 'fabric/tcp/queue/path_watch.cc',
     from: '  silent_ = seemed && suspect_ && now - answered_ >= least;',
     to: '  silent_ = seemed && suspect_ && now - answered_ >= least / 5;',
@@ -127,7 +124,7 @@ export const fabricBugs = [
     caughtBy: 'Courses/TcpPath.MatchesTheKernelsState/*',
   },
   {
-    name: 'a peer that is stopped counts as a path that is silent, since it takes nothing',
+    name: 'a stopped peer, which receives nothing, counts as a dead path',
     file: 'fabric/tcp/queue/path_watch.cc',
     from: 'std::max<std::uint32_t>(info.tcpi_retransmits, info.tcpi_probes)',
     to: 'std::max<std::uint32_t>(info.tcpi_retransmits, info.tcpi_unacked == 0 ? info.tcpi_backoff + 4u : 0u)',
@@ -135,7 +132,7 @@ export const fabricBugs = [
     caughtBy: 'TcpPathOfTheKernel.OnlyHolesEndTheirConnections',
   },
   {
-    name: 'the last words of a path that is silent are left to the kernel',
+    name: 'the closing frame of a dead path is left to the kernel',
     file: 'fabric/tcp/queue/queue_pair.cc',
     from: '  if (path_.is_silent()) {\n    // Nothing would arrive',
     to: '  if (path_.is_silent() && words_) {\n    // Nothing would arrive',
@@ -143,7 +140,7 @@ export const fabricBugs = [
     caughtBy: 'TcpPathThatIsSilent.IsNamedByItsEndsAndResetBehindTheReason',
   },
   {
-    name: 'a server that has asked for the connection waits for a request before it says anything',
+    name: 'a server that opened the connection waits for a request before it sends anything',
     file: 'session/connecting.cc',
     from: '  if (waits_for_active && !options_.client) control(wire::FrameType::credit, 0, 0);\n',
     to: '',

@@ -1,12 +1,12 @@
 /**
- * Tests of the tests. Each bug in the tables beside this file is planted, one at a time, and must be found by
- * the test that the table names: by a failure that says what is wrong, not by a crash and not by a time
- * limit. A bug whose text is no longer there fails, too: it must follow the code.
+ * Tests of the tests. It plants each bug of the tables beside this file, one at a time. The test that the
+ * table names must find it, by an assertion that fails and not by a crash or a time limit. A bug whose text
+ * is no longer in the source is a failure, too, since the table must follow the code.
  *
  *   npm run test:planted [-- --only native|typescript] [--sanitize=address,undefined] [WORD ...]
  *
- * With words only the bugs that have all of them in their names. With sanitizers only the native bugs, in
- * tests that are built with them, and what a sanitizer reports is a failure, too.
+ * With words it plants only the bugs whose names contain all of them. With sanitizers it plants only the
+ * native bugs, in tests built with them, and a sanitizer's report is a failure, too.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,13 +30,13 @@ import { TypeScript } from './typescript.mjs';
 
 const SUITE = 'planted bugs';
 const AT_ONCE = 2;
-/** A test takes seconds at most; a bug that makes it hang has not been found. */
+/** A test takes seconds at most. A bug that makes its test hang counts as not found. */
 const LIMIT_MS = 180_000;
 
 const test = (program, filter, env) =>
   run([program, `--gtest_filter=${filter}`, '--gtest_brief=1'], { env, limitMs: LIMIT_MS });
 
-/** Why a native bug does not count as found; empty: it does. */
+/** Returns why a native bug counts as not found, or "" when it was found. */
 async function nativeOutcome(native, bug, number) {
   let program;
   try {
@@ -54,13 +54,13 @@ async function nativeOutcome(native, bug, number) {
   return `escaped ${bug.caughtBy}`;
 }
 
-/** Whether a test that `filter` names has passed. */
+/** Returns whether a test with a name that matches `filter` has passed. */
 function hasPassed(output, filter) {
   const name = filter.split('*').map((part) => part.replace(/[\\^$.+?()[\]{}|]/g, '\\$&'));
   return new RegExp(`^\\[ {7}OK \\] ${name.join('.*')}(,| \\()`, 'm').test(output);
 }
 
-/** Without a bug each of the tests passes, and there is one of that name. */
+/** Checks that each named test exists and passes without a bug. */
 async function control(native, bugs) {
   for (const name of new Set(bugs.map((bug) => bug.program))) {
     const these = bugs.filter((bug) => bug.program === name);
@@ -78,7 +78,7 @@ async function control(native, bugs) {
   }
 }
 
-/** `outcome`: why a bug does not count as found, with its number. */
+/** Plants each bug. `outcome` gets a bug and its number, and resolves to why it counts as not found. */
 async function plantAll(bugs, outcome) {
   const failures = [];
   const left = [...bugs.entries()];
@@ -94,7 +94,7 @@ async function plantAll(bugs, outcome) {
   return failures;
 }
 
-/** Those of native/, as lines of what was not found. */
+/** Plants the bugs of native/. Resolves to a line for each that was not found. */
 async function plantNative(bugs, sanitize, scratch) {
   const native = new Native(root, join(root, buildDirectory(sanitize)), scratch);
   await progress(`${SUITE}: build`, async () => {
@@ -105,7 +105,7 @@ async function plantNative(bugs, sanitize, scratch) {
   return plantAll(bugs, (bug, number) => nativeOutcome(native, bug, number));
 }
 
-/** Those of runtime/ and codegen/. */
+/** Plants the bugs of runtime/ and codegen/. */
 async function plantTypeScript(bugs, scratch) {
   const typescript = new TypeScript(root, scratch, LIMIT_MS);
   await progress(`${SUITE}: the tests in TypeScript without them`, () => typescript.control(bugs));

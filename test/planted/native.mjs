@@ -1,24 +1,24 @@
 /**
- * Builds a native test program with one source or header changed: the changed file lies in a folder of its
- * own that comes first in the search path, only the sources that are named are compiled again, and their
- * objects take the place of those that build/native has. For main.mjs.
+ * Builds a native test program with one source or header changed. The changed file lies in a folder of its
+ * own that comes first in the search path. Only the named sources are compiled again, and their objects
+ * replace those of build/native. For main.mjs.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { run } from '../../scripts/command.mjs';
 
-/** As a Makefile has them. */
+/** Escapes a path as in a Makefile. */
 const words = (text) =>
   (text.match(/(?:[^\s"\\]|\\.|"[^"]*")+/g) ?? []).map((word) => word.replace(/\\(.)/g, '$1'));
 
-/** `times`: how often the bug's text is in those files. */
+/** The message for a bug whose text is not exactly once in its files; `times` is the count. */
 export const unfit = (name, times, files) =>
   `"${name}" no longer fits: its text is ${times} times in ${files}. Look where the code has gone and change test/planted`;
 
 export class Native {
   /**
-   * `root`: the project; `build`: where its native tests are built, with make; `scratch`: for everything that
-   * is made here.
+   * `root` is the project, `build` the directory of its native tests (built with make), and `scratch` a
+   * directory for everything that this class creates.
    */
   constructor(root, build, scratch) {
     this.root = root;
@@ -31,25 +31,25 @@ export class Native {
     return existsSync(path) ? readFileSync(path, 'utf8') : '';
   }
 
-  /** Why a bug no longer fits; empty: its text is once in its file. */
+  /** Returns why a bug no longer fits, or "" when its text is once in its file. */
   whyUnfit({ name, file, from }) {
     const times = this.#text({ file }).split(from).length - 1;
     return times === 1 ? '' : unfit(name, times, `native/${file}`);
   }
 
-  /** The changed text of a bug. Throws where the bug no longer fits. */
+  /** Returns the changed text of a file. Throws when the bug no longer fits. */
   changed(bug) {
     const why = this.whyUnfit(bug);
     if (why !== '') throw new Error(why);
     return this.#text(bug).replace(bug.from, () => bug.to);
   }
 
-  /** Has make build them as they are. */
+  /** Builds the programs without a bug, with make. */
   async prepare(programs) {
     await run(['cmake', '--build', this.build, '--parallel', '2', '--target', ...programs]);
   }
 
-  /** Resolves to the path of the program with the bug in it. */
+  /** Resolves to the path of the program that contains the bug. */
   async plant(bug, number) {
     const folder = join(this.scratch, String(number));
     const overlay = join(folder, 'native');
@@ -63,7 +63,8 @@ export class Native {
       const own = link.findIndex((word) => word.endsWith(`native/${source}.o`));
       const flags = this.#flags(own === -1 ? 'rdma_rpc_core' : bug.program);
       const path = source === bug.file ? changed : join(this.root, 'native', source);
-      // Last of all no optimizing, which takes most of the time. What a bug leaves unused is no error.
+      // The last flag turns optimizing off, which takes most of the time. A bug may leave something unused,
+      // so that is no error.
       await run(['c++', `-I${overlay}`, ...flags, '-O0', '-w', '-c', path, '-o', object]);
       if (own === -1) objects.push(object);
       else link[own] = object;
@@ -71,7 +72,7 @@ export class Native {
     const program = join(folder, bug.program);
     const output = link.indexOf('-o');
     link[output + 1] = program;
-    link.splice(output, 0, ...objects); // before the library, whose own are then left out
+    link.splice(output, 0, ...objects); // The linker then ignores the library's own objects.
     await run(link, { cwd: this.build });
     return program;
   }

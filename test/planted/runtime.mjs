@@ -1,11 +1,11 @@
 /**
- * Bugs of runtime/client, boundary, stream and codec, for main.mjs. `file` is the name alone: the one file of
- * this name that has the text is meant, in whichever folder it lies. `caughtBy`: a file of tests and the name
- * of the test.
+ * Bugs of runtime/client, boundary, stream and codec, for main.mjs. `file` is a file name without its folder;
+ * it means the one file of this name that contains the text. `caughtBy` names a test file and the title of
+ * the test.
  */
 export const runtimeBugs = [
   {
-    name: 'calls of a session that its server has ended do not wait for its reason',
+    name: "calls of a session that the server has ended do not wait for the server's reason",
     file: 'last-words.ts',
     from: '    this.#waiting = words !== undefined;',
     to: '    this.#waiting = false;',
@@ -15,7 +15,7 @@ export const runtimeBugs = [
     ],
   },
   {
-    name: 'buffers of a message whose submission came to the end of the stack are forgotten',
+    name: 'the buffers of a message are lost when the stack overflows during its submission',
     file: 'bulk.ts',
     from: '      this.#unsettled[this.#unsettled.length] = bulk;',
     to: '      this.#unsettled.length = 0;',
@@ -25,7 +25,7 @@ export const runtimeBugs = [
     ],
   },
   {
-    name: 'a call with `waitForReady` is made again once only',
+    name: 'a call with `waitForReady` is repeated only once',
     file: 'channel-queue.ts',
     from: '(extras.retried && !waits) ||',
     to: 'extras.retried ||',
@@ -47,7 +47,7 @@ export const runtimeBugs = [
     ],
   },
   {
-    name: 'the time left goes to the server in milliseconds',
+    name: 'the remaining time is sent to the server in milliseconds',
     file: 'deadlines.ts',
     from: 'Math.max(1, (deadlineMs - deadlines.now) * 1000)',
     to: 'Math.max(1, deadlineMs - deadlines.now)',
@@ -74,7 +74,7 @@ export const runtimeBugs = [
     ],
   },
   {
-    name: 'a call that waits stays in its queue when its signal gives it up',
+    name: 'a waiting call stays in its queue when its signal aborts it',
     file: 'wait-queue.ts',
     from: `    this.remove(entry);
     entry.fail(error);`,
@@ -82,7 +82,7 @@ export const runtimeBugs = [
     caughtBy: ['test/client/waiting-calls.test.ts', 'a cancelled call leaves the queue, and the others stay'],
   },
   {
-    name: 'the listener of a signal stays behind its last call',
+    name: 'the listener on a signal stays after the last call',
     file: 'abort-listeners.ts',
     from: "  signal.removeEventListener('abort', listener);\n",
     to: '',
@@ -92,14 +92,14 @@ export const runtimeBugs = [
     ],
   },
   {
-    name: 'metadata of the client goes before that of the call',
+    name: 'metadata of the client overrides that of the call',
     file: 'client-defaults.ts',
     from: 'for (const [key] of own) result.delete(key);',
     to: 'for (const [key] of own) if (result.has(key)) own.delete(key);',
     caughtBy: ['test/channel/repeats.test.ts', 'metadata: the keys of a call replace those of the client'],
   },
   {
-    name: 'a call that may have been sent is made again although it is not idempotent',
+    name: 'a call that may have been sent is repeated although it is not idempotent',
     file: 'retry.ts',
     from: "return call.idempotent || error.processed === 'no';",
     to: "return call.idempotent || error.processed !== 'yes';",
@@ -109,14 +109,14 @@ export const runtimeBugs = [
     ],
   },
   {
-    name: 'hedging makes one attempt more than was asked for',
+    name: 'hedging makes one attempt more than the policy allows',
     file: 'hedging.ts',
     from: 'if (begun < policy.attemptsMax && budget.allows)',
     to: 'if (begun <= policy.attemptsMax && budget.allows)',
     caughtBy: ['test/channel/repeats.test.ts', 'when all fail, the last error'],
   },
   {
-    name: 'large answers of attempts that lost stay until they are collected',
+    name: 'large answers of attempts that lost are released by garbage collection only',
     file: 'hedging.ts',
     from: '          leaseOf(response as object)?.release();\n',
     to: '',
@@ -133,7 +133,7 @@ export const runtimeBugs = [
     caughtBy: ['test/channel/repeat-rules.test.ts', 'the budget never exceeds its initial value'],
   },
   {
-    name: 'the place of a part that found no send slot is lost',
+    name: 'a part of a stream that found no send slot loses its position',
     file: 'client-streams.ts',
     from: '        if (!first) ++this.#spare;\n',
     to: '',
@@ -143,7 +143,7 @@ export const runtimeBugs = [
     ],
   },
   {
-    name: 'an empty part gives no credit back',
+    name: 'an empty part of a stream returns no credit',
     file: 'stream-reader.ts',
     from: `        return true;
       }
@@ -165,7 +165,7 @@ export const runtimeBugs = [
     caughtBy: ['test/stream/reader-writer.test.ts', 'packs messages of more than 255 bytes'],
   },
   {
-    name: 'a varint of eleven bytes is taken',
+    name: 'a varint of eleven bytes is accepted',
     file: 'read.ts',
     from: 'if (shift > 31) return tooWide(source, at);',
     to: 'if (shift > 38) return tooWide(source, at);',
@@ -189,14 +189,14 @@ export const runtimeBugs = [
     ],
   },
   {
-    name: 'the last address that is connected may be left out',
+    name: 'the last connected address may be removed',
     file: 'connections.ts',
     from: 'connected - ejected < 2',
     to: 'connected - ejected < 1',
     caughtBy: ['test/channel/outliers.test.ts', 'never the last connected address, whatever it answers'],
   },
   {
-    name: 'a long turn puts an entry that was removed in it back into the wheel',
+    name: 'after a long event-loop iteration, an entry that was removed in it returns to the wheel',
     file: 'timer-wheel.ts',
     from: 'this.#turnAdded[id] !== this.turn || this.#owner[id] === undefined',
     to: 'this.#turnAdded[id] !== this.turn',
@@ -206,14 +206,14 @@ export const runtimeBugs = [
     ],
   },
   {
-    name: 'a part one beyond the window is taken for the next one',
+    name: 'a part of a stream that is one beyond the window is accepted as the next one',
     file: 'stream-reader.ts',
     from: '(sequence - this.#next) >>> 0 >= streamParts',
     to: '(sequence - this.#next) >>> 0 > streamParts',
     caughtBy: ['test/stream/window.test.ts', 'a part from too far ahead, with 1 read'],
   },
   {
-    name: 'a policy for retries is read again after it was checked',
+    name: 'a retry policy is read again after it was checked',
     file: 'repeat.ts',
     from: 'return { ...retryDefaults, ...checkedPolicy(',
     to: 'return { ...retryDefaults, ...given, ...false && checkedPolicy(',
@@ -223,7 +223,7 @@ export const runtimeBugs = [
     ],
   },
   {
-    name: 'memory that comes free has everyone who waits try again',
+    name: 'freed memory makes all waiting calls try again',
     file: 'resource-queue.ts',
     from: "      if (found === 'nothing') break;\n",
     to: '',
@@ -243,14 +243,14 @@ export const runtimeBugs = [
     ],
   },
   {
-    name: 'a channel that is busy keeps the store of its first call',
+    name: 'a busy channel keeps the AsyncLocalStorage store of its first call',
     file: 'keep-alive.ts',
     from: 'inRoot(() => setInterval(look, keepAliveCheckMs))',
     to: 'setInterval(look, keepAliveCheckMs)',
     caughtBy: ['test/runtime/async-context.test.ts', 'though others keep its channel busy all the time'],
   },
   {
-    name: 'a store is entered to see how the runtime keeps them, and V8 runs every promise with hooks from then on',
+    name: 'a store is entered to find out how the runtime keeps stores, which makes V8 run every promise with hooks',
     file: 'scopes.ts',
     from: "  if (Reflect.has(storage, 'kResourceStore')) return true;\n  if (Object.getOwnPropertySymbols(scope).some(isFrame)) return false;\n",
     to: '',
@@ -260,7 +260,7 @@ export const runtimeBugs = [
     ],
   },
   {
-    name: 'Jest takes the scope of a call for something that was left open',
+    name: 'Jest reports the scope of a call as an open handle',
     file: 'scopes.ts',
     from: '  hasRef(): boolean {\n    return false;\n  }\n',
     to: '',
@@ -277,7 +277,7 @@ export const runtimeBugs = [
     caughtBy: ['test/codec/text-sizes.test.ts', "Node's transcoder never gets more room than the memory has"],
   },
   {
-    name: 'a call that comes back waits for an event of another connection, which is at rest',
+    name: 'a repeated call waits for an event of another, idle connection',
     file: 'connections.ts',
     from: '    else this.queue.pumpAfter(this.current.connection.context);\n',
     to: '',

@@ -1,23 +1,23 @@
 /**
- * Bugs of runtime/server, reverse, services, telemetry and workers, for main.mjs; as runtime.mjs has them.
+ * Bugs of runtime/server, reverse, services, telemetry and workers for main.mjs, in the form of runtime.mjs.
  */
 export const serverBugs = [
   {
-    name: 'what an identity owes is forgotten when its last connection closes',
+    name: 'the used quota of an identity is forgotten when its last connection closes',
     file: 'quotas.ts',
     from: ' ?? this.#closed.get(identity)',
     to: '',
     caughtBy: ['test/security/quotas.test.ts', 'to come anew, 0 ms later, pays nothing off'],
   },
   {
-    name: 'a quota is saved up while a client is idle',
+    name: 'an idle client accumulates quota',
     file: 'token-bucket.ts',
     from: 'this.#left = Math.min(this.#perSecond, this.#left + more);',
     to: 'this.#left += more;',
     caughtBy: ['test/security/quotas.test.ts', 'saves nothing up while it is not used'],
   },
   {
-    name: 'a handler is begun although its call ended while authorize was thinking',
+    name: 'a handler starts although its call ended while `authorize` was running',
     file: 'authorize.ts',
     from: '        if (call.aborted !== undefined) throw call.aborted;\n',
     to: '',
@@ -27,7 +27,7 @@ export const serverBugs = [
     ],
   },
   {
-    name: 'a watcher of health misses a change that comes while it is busy with the last one',
+    name: 'a health watcher misses a change that occurs while it handles the last one',
     file: 'health-service.ts',
     from: "if ((this.statusOf(service) ?? 'SERVICE_UNKNOWN') === last) await",
     to: 'await',
@@ -37,7 +37,7 @@ export const serverBugs = [
     ],
   },
   {
-    name: 'what the other thread wrote before it closed is lost',
+    name: 'bytes that the other thread wrote before it closed are lost',
     file: 'port-duplex.ts',
     from: `      if (!this.#ended || this.readableEnded) this.destroy();
       else this.once('end', () => this.destroy());`,
@@ -48,7 +48,7 @@ export const serverBugs = [
     ],
   },
   {
-    name: 'a connection that closes takes the others of its address out of the count',
+    name: 'a connection that closes removes the others of its address from the count',
     file: 'peer-counts.ts',
     from: 'if (known?.delete(duplex) === true && known.size === 0) this',
     to: 'if (known?.delete(duplex) === true) this',
@@ -58,7 +58,7 @@ export const serverBugs = [
     ],
   },
   {
-    name: 'a client that comes anew with another quota owes nothing any more',
+    name: 'a client that reconnects with another quota loses its used quota',
     file: 'quotas.ts',
     from: 'if (bucket === undefined) return',
     to: 'if (bucket === undefined || bucket.perSecond !== perSecond) return',
@@ -68,7 +68,7 @@ export const serverBugs = [
     ],
   },
   {
-    name: 'a stream that is left after its end is counted twice',
+    name: 'a stream that its reader leaves after its end is counted twice',
     file: 'observed-call.ts',
     from: '    if (this.#over) return;\n',
     to: '',
@@ -85,7 +85,7 @@ export const serverBugs = [
     ],
   },
   {
-    name: 'a worker that is started again is not asked for what was offered to it before',
+    name: 'a restarted worker loses the connections that were offered to it before',
     file: 'unplaced.ts',
     from: '    for (const one of asked?.waiting ?? []) one.asked.delete(place);\n',
     to: '',
@@ -95,7 +95,7 @@ export const serverBugs = [
     ],
   },
   {
-    name: 'a connection ends with the last call of its client, though its server still calls',
+    name: 'a connection ends with the last call of its client, although its server still calls',
     file: 'client-link.ts',
     from: ' && this.#serving === undefined) this.close(',
     to: ') this.close(',
@@ -105,14 +105,14 @@ export const serverBugs = [
     ],
   },
   {
-    name: 'a connection whose client waits for calls is taken for idle',
+    name: 'a connection whose client waits for calls counts as idle',
     file: 'server-connection.ts',
     from: ' || this.#calls?.open === true;',
     to: ';',
     caughtBy: ['test/reverse/second-session.test.ts', 'an idle connection stays while its client serves'],
   },
   {
-    name: 'a client that may not call anything may serve',
+    name: 'a client that may not call anything may still serve',
     file: 'calling.ts',
     from: 'const later = this.#owner.authorize(this.#connection);',
     to: 'const later = undefined as Promise<void> | undefined;',
@@ -132,7 +132,7 @@ export const serverBugs = [
     ],
   },
   {
-    name: 'a stream of a handler is closed without what interceptors have entered',
+    name: "a handler's stream is closed without the stores that interceptors have entered",
     file: 'scopes.ts',
     from: ': scope.run(iterator.return, iterator, value)',
     to: ': iterator.return(value)',
@@ -158,11 +158,11 @@ export const serverBugs = [
     to: 'promiseOf(inRoot(() => onError(error)));',
     caughtBy: [
       'test/runtime/process/worker-group.test.ts',
-      'nor does an onWorkerError that rejects end the process',
+      'an onWorkerError that rejects does not end the process',
     ],
   },
   {
-    name: 'listeners that hear of all clients see what was entered for the stream of one',
+    name: 'listeners for all clients see the store that was entered for the stream of one',
     file: 'peers.ts',
     from: 'inRoot(this.emit, this, event, peer);',
     to: 'this.emit(event, peer);',

@@ -3,7 +3,7 @@ const program = 'session_test';
 
 export const sessionBugs = [
   {
-    name: 'more segments are sent together than credits come back for sure',
+    name: 'more segments are sent together than the number of credits that are sure to return',
     file: 'session/link/send_queue.h',
     sources: ['session/link/send_queue.cc', 'session/link/link.cc'],
     from: 'returned - std::min(returned, left_alone)',
@@ -12,16 +12,16 @@ export const sessionBugs = [
     caughtBy: 'Segments.NeedFewerCreditsThanComeBackForSure',
   },
   {
-    name: 'a message in segments begins with credits for its first frame alone',
+    name: 'a segmented message is begun with credits for its first frame only',
     file: 'session/link/send_queue.cc',
     from: 'may_send(kControlCredits + reserved_, 1 + frame.tail.count())',
-    // Without room in the queue for all of them it would write beyond its end, and crash.
+    // It would otherwise write beyond the end of the queue, and crash.
     to: 'may_send(kControlCredits + reserved_, 1) && room(1 + frame.tail.count())',
     program,
     caughtBy: 'Segments.NeedFewerCreditsThanComeBackForSure',
   },
   {
-    name: 'parts of a message are moved apart from the front, each onto the next',
+    name: 'the parts of a message are spread from the front, so that each overwrites the next',
     file: 'session/link/link.cc',
     from: 'for (std::uint32_t part = (bytes - 1) / each; part > 0; --part) {',
     to: 'for (std::uint32_t part = 1; part <= (bytes - 1) / each; ++part) {',
@@ -29,7 +29,7 @@ export const sessionBugs = [
     caughtBy: 'Segments.CarryMessagesOfEveryLength',
   },
   {
-    name: 'an answer in segments may be held with a call that has exposed memory',
+    name: 'a segmented answer may be delayed with a call that has exposed memory',
     file: 'session/client/calls.cc',
     from: '  if (bulk.exposed && link_.has_segments())',
     to: '  if (false)',
@@ -45,7 +45,7 @@ export const sessionBugs = [
     caughtBy: 'Tries/SegmentsOfAServer.HurtOnlyItsOwnSession/AnswerInSegmentsToACallGivenUp',
   },
   {
-    name: 'a control frame that is moved up after a partial post points to where it was',
+    name: 'a control frame that is moved up after a partial post still has its old address',
     file: 'session/link/send_queue.cc',
     from: '        sges_[i].addr = reinterpret_cast<std::uint64_t>(controls_[i].data());',
     to: '        ;',
@@ -61,7 +61,7 @@ export const sessionBugs = [
     caughtBy: 'Tries/HostileServer.HurtsOnlyItsOwnSession/LateResponseToAReusedSlotTwice',
   },
   {
-    name: 'a window is used again although its queue pair has ended with it bound',
+    name: 'a memory window is reused although its queue pair ended while the window was bound',
     file: 'session/client/revocation.cc',
     from: '    if (windows_intact) shared_.windows.release(std::move(window));',
     to: '    static_cast<void>(windows_intact);\n    shared_.windows.release(std::move(window));',
@@ -69,7 +69,7 @@ export const sessionBugs = [
     caughtBy: 'Tries/HostileServer.HurtsOnlyItsOwnSession/KeyOfAnotherSession',
   },
   {
-    name: 'a peer that returns no credits is waited for without a limit',
+    name: 'a session waits without a limit for a peer that returns no credits',
     file: 'session/link/link.cc',
     from: '  stalled_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);\n',
     to: '  stalled_since_ns_ = 0;\n',
@@ -77,7 +77,7 @@ export const sessionBugs = [
     caughtBy: 'HostileClientStalls.AndHoldsSendSlotsOnlyForATime',
   },
   {
-    name: 'the slot of an inline frame is given back by the post and by its completion',
+    name: 'the slot of an inline frame is freed by the post and again by its completion',
     file: 'session/link/send_queue.cc',
     from: '    if (wrs_[i].inline_data) give_slot_back(record_of(sequence));',
     to: `    const std::uint32_t slot = record_of(sequence).slot;
@@ -94,7 +94,7 @@ export const sessionBugs = [
     caughtBy: 'LateCancel.CallersAreNotNotifiedBeforeTheCancelHasArrived',
   },
   {
-    name: 'memory for the answer of a stopped server is held though it was revoked',
+    name: 'the reply buffer of a stopped server stays in use although it was revoked',
     file: 'session/client/revocation.cc',
     from: '  if (bulk.revoked) give_memory_back(bulk);\n',
     to: '',
@@ -102,7 +102,7 @@ export const sessionBugs = [
     caughtBy: 'TcpStopped.MemoryForAnswersIsFreeAtTheDeadline',
   },
   {
-    name: 'a wire that stands still is waited for until the device gives up',
+    name: 'a session waits for a stuck connection until the device reports an error',
     file: 'session/client/revocation.cc',
     from: '  return shared_.awake_ns >= still_since_ns_ + kStuckWireNs;\n',
     to: '  return false;\n',
@@ -110,7 +110,7 @@ export const sessionBugs = [
     caughtBy: 'StuckWire.EndsCallsSoonAfterTheirDeadline',
   },
   {
-    name: 'a fetched request is handed over before the frames that came before its last READ are looked at',
+    name: 'a fetched request is delivered before the frames that arrived before its last READ',
     file: 'session/server/requests.cc',
     from: '  if (!queue_was_empty && link_.queue_pair().may_hold_messages(fetched.mark) &&\n',
     to: '  if (false && !queue_was_empty &&\n',
@@ -118,7 +118,7 @@ export const sessionBugs = [
     caughtBy: 'LateCancel.IsReadBeforeTheRequestThatItEndsIsDelivered',
   },
   {
-    name: 'an answer to a call that has not been made yet counts as a late one',
+    name: 'an answer to a call that has not been made yet counts as a late answer',
     file: 'session/client/calls.cc',
     from: '  if (age > wire::kGenerationMask / 2 || late_expected_ == 0) return false;',
     to: '  if (late_expected_ == 0) return false;',
@@ -126,7 +126,7 @@ export const sessionBugs = [
     caughtBy: 'Tries/HostileServer.HurtsOnlyItsOwnSession/ResponseToAFutureCallAfterACancel',
   },
   {
-    name: 'a cancelled answer gives its memory back while WRITEs are still made from it',
+    name: 'the memory of a cancelled answer is freed while WRITEs still read it',
     file: 'session/server/responses.cc',
     from: '  if (call.bulk->moved == 0) return refuse(slot, status, true, text);',
     to: '  if (call.bulk->moved != ~0u) return refuse(slot, status, true, text);',
@@ -134,7 +134,7 @@ export const sessionBugs = [
     caughtBy: 'LateCancel.LeavesTheMemoryOfAnAnswerWhoseWritesAreUnderWay',
   },
   {
-    name: 'a staging range of a held call is used again before the peer has answered',
+    name: 'a staging range of a call that is pending release is reused before the peer has answered',
     file: 'session/client/revocation.cc',
     from: '  bulk.notified = true;\n',
     to: '  memory_.release_staged(bulk);\n  bulk.notified = true;\n',
@@ -143,7 +143,7 @@ export const sessionBugs = [
     caughtBy: 'LateCancel.LeavesItsStagingMemoryToTheWritesThatMayStillCome',
   },
   {
-    name: 'the receive of an answer that comes while its call is told of its end is not posted again',
+    name: 'the receive of an answer that arrives while its call is notified of its end is not posted again',
     file: 'session/client/revocation.cc',
     from: '    link_.recycle_of(result);\n',
     to: '',
@@ -180,7 +180,7 @@ export const sessionBugs = [
     caughtBy: 'Writes.AheadOfASmallFrameHaveABound',
   },
   {
-    name: 'READs have a bound for each session and none for all of them',
+    name: 'READs are limited for each session, but not for all sessions together',
     file: 'session/flow.h',
     sources: ['session/server/transfers.cc'],
     from: 'read_bytes_max_ - std::min(read_bytes_, read_bytes_max_)',
@@ -189,7 +189,7 @@ export const sessionBugs = [
     caughtBy: 'Reads.OfAllSessionsTogetherHaveABound',
   },
   {
-    name: 'sessions whose peers do not answer may have all READs',
+    name: 'sessions whose peers do not answer may use all READs',
     file: 'session/flow.h',
     sources: ['session/server/transfers.cc'],
     from: 'return reads_full_ || own + bytes > free ? 0 : bytes;',
@@ -216,7 +216,7 @@ export const sessionBugs = [
     caughtBy: 'StoppedClients.AloneLoseTheirSessionsInTheEnd',
   },
   {
-    name: 'transfers move one after the other',
+    name: 'transfers proceed one after the other',
     file: 'session/fair_queue.h',
     sources: ['session/server/transfers.cc', 'session/context.cc'],
     from: '      if (head.credit_ <= 0) head.credit_ += kQuantumBytes;\n',
@@ -225,7 +225,7 @@ export const sessionBugs = [
     caughtBy: 'Of/Fairness.CallsOfASessionHaveEqualShares/Responses',
   },
   {
-    name: 'WRITEs go first in each turn of the loop, and READs wait for their end',
+    name: 'in each iteration WRITEs come first, and READs wait until they have ended',
     file: 'session/flow.h',
     sources: ['session/context.cc'],
     from: '  writes_first_ = !writes_first_;',
@@ -234,7 +234,7 @@ export const sessionBugs = [
     caughtBy: 'Copies.OfBothKindsShareTheTurns',
   },
   {
-    name: 'a session that a frame has come to is not looked at',
+    name: 'a session is not checked after a frame has arrived for it',
     file: 'session/session.cc',
     from: 'void Session::on_receive(const fabric::Wc& wc) {\n  touch();\n',
     to: 'void Session::on_receive(const fabric::Wc& wc) {\n',
@@ -242,7 +242,7 @@ export const sessionBugs = [
     caughtBy: 'Credits.NeitherRunOutNorOverrunForAnySeed',
   },
   {
-    name: 'a session that is looked at for its time limits is looked at once',
+    name: 'the time limits of a session are checked only once',
     file: 'session/active_sessions.cc',
     from: '  visit(shared_.sets.timed, ',
     to: '  shared_.sets.timed.visit([this](std::uint32_t number) { return sessions_.find(number); }, ',
@@ -250,7 +250,7 @@ export const sessionBugs = [
     caughtBy: 'Credits.CallsThatWaitForThemCanBeRemoved',
   },
   {
-    name: 'a session that comes to wait for credits while it moves bulk data has no time limit',
+    name: 'a session that begins to wait for credits during a large transfer has no time limit',
     file: 'session/context.cc',
     from: '        active_.keep(session);\n',
     to: '',
@@ -266,7 +266,7 @@ export const sessionBugs = [
     caughtBy: 'Of/FrameBeyondTheCredits.EndsTheSessionWhenFramesAreReadAtOnce/AClientOnSharedSealed',
   },
   {
-    name: 'behind JS as many completions are taken as there are',
+    name: 'completions are taken without a limit while JS is behind',
     file: 'session/context.cc',
     from: 'std::min<std::size_t>(completions_.size(), shared_.events.room() / 2);',
     to: 'completions_.size();',
@@ -274,7 +274,7 @@ export const sessionBugs = [
     caughtBy: 'DrainedEvents.AreNoMoreThanTheNextBatchHolds',
   },
   {
-    name: 'bulk that the peer can still write to is opened where it lies',
+    name: 'bulk data that the peer can still write to is decrypted in place',
     file: 'session/link/sealing.cc',
     from: `    std::byte* const here = shared ? chunk_.data() : data + at;
     if (shared) std::memcpy(here, data + at, bytes);`,
@@ -283,7 +283,7 @@ export const sessionBugs = [
     caughtBy: 'By/Sealed.BulkThatThePeerCanReachIsNotOpenedWhereItLies/0',
   },
   {
-    name: 'a frame shorter than its tag is opened',
+    name: 'a frame shorter than its tag is decrypted',
     file: 'session/link/sealing.cc',
     from: '  if (bytes < seal::kTagBytes) return std::nullopt;\n',
     to: '',
@@ -291,7 +291,7 @@ export const sessionBugs = [
     caughtBy: 'By/Sealed.FramesShorterThanATagAreRefusedAndTakeNoNumber/0',
   },
   {
-    name: 'both ends count the chunks of a nonce in the other byte order',
+    name: 'both ends use the wrong byte order for the chunk count of a nonce',
     file: 'session/link/sealing.cc',
     from: '  std::memcpy(nonce.data() + sizeof count, &chunk, sizeof chunk);',
     to: '  chunk = __builtin_bswap32(chunk);\n  std::memcpy(nonce.data() + sizeof count, &chunk, sizeof chunk);',
@@ -333,7 +333,7 @@ export const sessionBugs = [
     caughtBy: 'StoppedClients.StopCountingForOthersAfterSomeSeconds',
   },
   {
-    name: 'a byte now and then is pace enough',
+    name: 'a transfer of a byte now and then counts as fast enough',
     file: 'session/pace.h',
     sources: ['test/session/pace_test.cc'],
     from: 'moved - moved_at_ < due_',
@@ -342,7 +342,7 @@ export const sessionBugs = [
     caughtBy: 'Of/Paces.AreJudgedByWhatEachPeriodBrings/1',
   },
   {
-    name: 'the memory of an overdue request is given back though READs of it are under way',
+    name: 'the memory of an overdue request is freed while READs of it are under way',
     file: 'session/server/requests.cc',
     from: '  if (link_.queue_pair().abandon_reads(reinterpret_cast<std::uint64_t>(block.data), block.capacity))',
     to: '  if (block.capacity != 0)',
@@ -350,7 +350,7 @@ export const sessionBugs = [
     caughtBy: 'OverdueRequest.KeepsItsMemoryWhereADeviceMayStillWriteThere',
   },
   {
-    name: 'the longest time of the server does not end a request that is read',
+    name: "the server's time limit does not end a request that is being READ",
     file: 'session/server/peer_watch.cc',
     from: 'us > link_.options().timeout_max_us)',
     to: 'us > link_.options().timeout_max_us && us == 0)',
@@ -358,7 +358,7 @@ export const sessionBugs = [
     caughtBy: 'OverdueRequest/Limits.AreThoseOfTheServerWhereTheyComeFirst/NoMoreThanTheMost',
   },
   {
-    name: 'a session whose peer takes no answer goes on for ever',
+    name: 'a session whose peer accepts no answer never ends',
     file: 'session/server/peer_watch.cc',
     from: '  if (!answers_.look(shared_.awake_ns, send.write_bytes_ahead(), send.write_bytes_completed())) {',
     to: '  if (answers_.look(shared_.awake_ns, send.write_bytes_ahead(), send.write_bytes_completed()), false) {',

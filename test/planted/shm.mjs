@@ -1,12 +1,12 @@
 /**
- * Bugs of native/fabric/shm, for main.mjs. Most show only in certain orders of single loads and stores, so
+ * Bugs of native/fabric/shm, for main.mjs. Most need a certain order of single loads and stores to show, so
  * the model must find them.
  */
 const program = 'shm_model_test';
 
 export const shmBugs = [
   {
-    name: 'a lost wake-up: the rings are looked at before the sleeper says that it sleeps',
+    name: 'a lost wake-up: a poller checks the rings before it announces that it sleeps',
     file: 'fabric/shm/queue/completion_queue.cc',
     from: `  poller_.sleeping.store(sleeps_ | (solicited_only ? kSolicitedOnly : 0u), std::memory_order_seq_cst);
   device_.collect_announced(std::memory_order_seq_cst);
@@ -27,7 +27,7 @@ export const shmBugs = [
     caughtBy: 'ShmModelWake.AMessageWakesASleeper/LooksByItself',
   },
   {
-    name: 'no second look at the state of the peer once the in-use marker is set',
+    name: 'the state of the peer is not checked again once the in-use marker is set',
     file: 'fabric/shm/queue/send_queue.cc',
     from: `  WcStatus status = peer_fault();
   if (status == WcStatus::success) {
@@ -47,7 +47,7 @@ export const shmBugs = [
     caughtBy: 'ShmModel.MessagesOfEveryNumberOfCellsArriveWhole',
   },
   {
-    name: 'no fence between publishing and the look whether the peer sleeps',
+    name: 'no fence between publishing a message and checking whether the peer sleeps',
     file: 'fabric/shm/queue/queue_pair.cc',
     from: '  full_fence();\n  if (peer_announcements_',
     to: '  if (peer_announcements_',
@@ -55,7 +55,7 @@ export const shmBugs = [
     caughtBy: 'ShmModelWake.AMessageWakesASleeper/LooksByItself',
   },
   {
-    name: 'no fence between announcing and the look whether the peer sleeps',
+    name: 'no fence between announcing a queue pair and checking whether the peer sleeps',
     file: 'fabric/shm/queue/queue_pair.cc',
     from: '    full_fence();\n',
     to: '',
@@ -63,7 +63,7 @@ export const shmBugs = [
     caughtBy: 'ShmModelWake.AMessageWakesASleeper/LooksWhenTold',
   },
   {
-    name: 'a ring is not looked at once more by who leaves off looking at it',
+    name: 'a poller that stops watching a ring does not check it once more',
     file: 'fabric/shm/queue/completion_queue.cc',
     from: '  if (qp.wants_turns() || !qp.idle()) list(qp);\n',
     to: '',
@@ -79,7 +79,7 @@ export const shmBugs = [
     caughtBy: 'ShmModelWake.ASleeperIsWokenEachTime/LooksByItself',
   },
   {
-    name: 'who fails does not ring',
+    name: "a queue pair that fails does not ring the peer's doorbell",
     file: 'fabric/shm/queue/queue_pair.cc',
     from: '  if (peer_ != nullptr) ring_doorbell({}, true);\n',
     to: '',
@@ -95,7 +95,7 @@ export const shmBugs = [
     caughtBy: 'ShmModel.AFlushedReceiveIsNotAccessed',
   },
   {
-    name: 'the in-use marker of a READ or WRITE may still be in the store buffer when the key is looked at',
+    name: 'the in-use marker of a READ or WRITE may still be in the store buffer when the key is checked',
     file: 'fabric/shm/queue/transfer.cc',
     from: '    peer_->in_use.store(wr.rkey, std::memory_order_seq_cst);',
     to: '    peer_->in_use.store(wr.rkey, std::memory_order_release);',
@@ -119,7 +119,7 @@ export const shmBugs = [
     caughtBy: 'ShmModel.AReceiveIsFilledOnlyOnceItIsPostedAgain',
   },
   {
-    name: 'whether the peer has failed is looked at behind the ring, so what it sent before is lost',
+    name: "the peer's failure is checked after the ring, so its earlier messages are lost",
     file: 'fabric/shm/queue/receive_queue.cc',
     from: '        if (fault) enter_error(SharedState::error);',
     to: `        if (peer_->state.load() == static_cast<std::uint32_t>(SharedState::fault)) {

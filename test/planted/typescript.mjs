@@ -1,6 +1,6 @@
 /**
- * Runs one test of vitest with one source of runtime/ or codegen/ changed. Nothing is written: the change is
- * made when the test loads the file (vitest.config.ts). For main.mjs.
+ * Runs one vitest test with one source of runtime/ or codegen/ changed. It writes no file: vitest.config.ts
+ * makes the change when the test loads the source. For main.mjs.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -11,12 +11,14 @@ const config = 'test/planted/vitest.config.ts';
 const folders = ['runtime', 'codegen'];
 
 export class TypeScript {
-  /** `root`: the project; `scratch`: for reports; `limitMs`: for one run of vitest. */
+  /**
+   * `root` is the project, `scratch` a directory for reports, and `limitMs` the time limit of one vitest run.
+   */
   constructor(root, scratch, limitMs) {
     this.root = root;
     this.scratch = scratch;
     this.limitMs = limitMs;
-    this.failing = new Map(); // from a test that is not there or fails without a bug to how vitest ended
+    this.failing = new Map(); // Tests that are missing or fail without a bug, with how vitest ended.
     this.sources = folders.flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true })
         .filter((file) => file.endsWith('.ts'))
@@ -25,8 +27,8 @@ export class TypeScript {
   }
 
   /**
-   * Runs the tests without a bug. A bug whose test is not there, or fails already now, counts as not found
-   * (`outcome`); the others are planted all the same.
+   * Runs the tests without a bug. A bug whose test is missing or fails without it counts as not found (see
+   * `outcome`); the other bugs are planted all the same.
    */
   async control(bugs) {
     const files = [...new Set(bugs.map(({ caughtBy: [file] }) => file))];
@@ -39,7 +41,7 @@ export class TypeScript {
     }
   }
 
-  /** Why a bug does not count as found; empty when it does: an assertion of the named test has failed. */
+  /** Returns why a bug counts as not found, or "" when an assertion of the named test has failed. */
   async outcome(bug, number) {
     const path = this.#place(bug);
     if (typeof path !== 'string') return path.why;
@@ -57,13 +59,13 @@ export class TypeScript {
     );
   }
 
-  /** Why a bug no longer fits; empty: its text is once in its file. */
+  /** Returns why a bug no longer fits, or "" when its text is once in its file. */
   whyUnfit(bug) {
     const place = this.#place(bug);
     return typeof place === 'string' ? '' : place.why;
   }
 
-  /** The one file of this name, in whichever folder it lies, that has the bug's text once. */
+  /** Returns the one file with the bug's name, in any folder, that contains the bug's text once. */
   #place({ name, file, from }) {
     const found = this.sources
       .filter((path) => basename(path) === file)
@@ -75,7 +77,8 @@ export class TypeScript {
   }
 
   /**
-   * `tests`: file, name, status and failures of each; `ending`: how vitest ended, and what it printed.
+   * Resolves to the `tests` that ran (file, name, status and failures of each) and to how vitest ended with
+   * its output (`ending`).
    */
   async #vitest(files, names, planted, report) {
     mkdirSync(this.scratch, { recursive: true });
@@ -85,17 +88,17 @@ export class TypeScript {
     const only = ['-t', `(${escaped.join('|')})$`];
     const vitest = [process.execPath, 'node_modules/vitest/vitest.mjs', 'run', '--config', config];
     const flags = ['--root', '.', '--reporter=json', `--outputFile=${output}`, ...only];
-    // A run for each bug has its limit; the one without a bug has as long as some of them.
+    // The run without a bug may take as long as several runs with one.
     const limitMs = planted === undefined ? 4 * this.limitMs : this.limitMs;
     const env = {
-      RDMA_RPC_EXTENT: 'all', // a bug may show itself in few of the random runs
+      RDMA_RPC_EXTENT: 'all', // A bug may show in few of the random runs.
       ...(planted !== undefined && { RDMA_RPC_PLANTED: JSON.stringify(planted) }),
     };
     let ending = 'vitest ended with 0';
     try {
       await run([...vitest, ...flags, ...files], { cwd: this.root, env, limitMs, group: true });
     } catch (error) {
-      // Failures are in the report.
+      // The report contains the failures.
       if (!(error instanceof CommandFailed)) throw error;
       ending = `vitest ended with ${error.code}: ${excerpt(error.output)}`;
     }
@@ -114,14 +117,14 @@ export class TypeScript {
   }
 }
 
-/** What ends a test without an assertion that says what is wrong. */
+/** Failures that end a test without an assertion that explains them. */
 const isTimeLimit = (text) => /(?:Test|Hook) timed out in/.test(text);
 const isExit = (text) => text.includes('process.exit unexpectedly called');
 
 /**
- * What the runs of the named test say of a bug; empty when an assertion has failed. `tests` is empty, or has
- * none that passed or failed, when the worker has died, the file could not be loaded, or everything hung
- * until vitest was ended.
+ * Returns why a bug counts as not found by the runs of the named test, or "" when an assertion has failed.
+ * `tests` is empty, or has no passed or failed test, when the worker died, the file could not be loaded, or
+ * vitest was ended because everything hung.
  */
 export function verdict(tests, called, ending) {
   const failures = tests.filter(({ status }) => status === 'failed').flatMap((each) => each.failures);

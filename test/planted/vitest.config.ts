@@ -1,13 +1,13 @@
 /**
- * As the project's own, with one bug planted in the sources that a test loads. For typescript.mjs, which says
- * in RDMA_RPC_PLANTED what to replace where.
+ * The project's configuration with one bug planted in the sources that a test loads. typescript.mjs says in
+ * RDMA_RPC_PLANTED which text of which file to replace.
  */
 import { readFileSync } from 'node:fs';
 import { defineConfig, mergeConfig, type Plugin } from 'vitest/config';
 import base from '../../vitest.config.ts';
 
 interface Planted {
-  /** Absolute. */
+  /** The absolute path of the file. */
   readonly path: string;
   readonly from: string;
   readonly to: string;
@@ -26,7 +26,7 @@ const plugin: Plugin = {
 
 export default mergeConfig(
   base,
-  // A bug that makes a test hang has not been found.
+  // A bug that makes its test hang counts as not found.
   defineConfig({
     plugins: [plugin],
     test: { testTimeout: 30_000, hookTimeout: 30_000, env: { RDMA_RPC_UNTIL_MS: '20000' } },

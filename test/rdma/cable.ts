@@ -1,27 +1,27 @@
 /**
- * A server in a network namespace of its own, with a cable (veth) between it and this process, for tests of
- * bad networks: what they do to the cable and to what comes through it needs root, and no RDMA device.
+ * A server in a network namespace of its own, and a cable (a veth pair) between it and this process. Tests of
+ * bad networks change the cable, or what comes through it. That needs root, but no RDMA device.
  */
 import { spawnSync } from 'node:child_process';
 import { ServerProcess } from '../runtime/process/processes.ts';
 
-/** Throws with what the command said. */
+/** Throws an error with the command's output. */
 export function run(command: string, ...args: string[]): void {
   const { status, stderr, error } = spawnSync(command, args, { encoding: 'utf8' });
   if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? stderr.trim()}`);
 }
 
 export class Cable {
-  /** Its ends, as network interfaces. */
+  /** The two ends of the cable, as network interfaces. */
   readonly near: string;
   readonly far: string;
-  /** Of the server. */
+  /** The address of the server. */
   readonly address: string;
   readonly #nearIp: string;
   readonly #farIp: string;
   #server: ServerProcess | undefined;
 
-  /** `net`: the third number of its addresses, its own among all cables. */
+  /** `net` is the third number of the cable's addresses; no two cables may have the same. */
   constructor(name: string, net: number, port: number) {
     this.near = `${name}0`;
     this.far = `${name}1`;
@@ -31,7 +31,7 @@ export class Cable {
   }
 
   /**
-   * Why `trial`, commands of a shell in a namespace of their own, with the cable, cannot be run here; empty
+   * Returns why the shell commands `trial` cannot run here, in a namespace of their own with the cable, or ""
    * when they can.
    */
   whyNot(trial: string): string {
@@ -43,7 +43,7 @@ export class Cable {
     return status === 0 ? '' : (error?.message ?? stderr).trim().split('\n').join('; ');
   }
 
-  /** Starts the server, and lays the cable. */
+  /** Starts the server, and sets up the cable. */
   async start(): Promise<void> {
     const env = { ...process.env, RDMA_RPC_FABRIC: 'tcp' };
     const execArgv = ['--net', '--', process.execPath];
@@ -74,7 +74,7 @@ export class Cable {
     run('nsenter', '-t', `${this.#server!.child.pid}`, '-n', ...command);
   }
 
-  /** The cable goes with the server's namespace. */
+  /** The kernel removes the cable together with the server's namespace. */
   async end(): Promise<void> {
     await this.#server?.kill();
   }

@@ -1,6 +1,6 @@
 /**
- * Calls between two RDMA devices: every way that a message can travel, and the ways in which a caller can
- * give up.
+ * Calls between two RDMA devices: every way in which a message can travel, and every way in which a caller
+ * can cancel.
  */
 import { allocBuffer, type FabricOptions, leaseOf, registerBuffer, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -32,7 +32,7 @@ test('the session reports its fabric and device', async () => {
 });
 
 describe('messages', () => {
-  test('of all sizes arrive complete, both ways', async () => {
+  test('of all sizes arrive complete, in both directions', async () => {
     const { client } = open();
     for (const bytes of [0, 1, 30, 100, 500, 4000, 8100, 8200, 16_400, 100_000, 1_000_000, 3_000_000]) {
       const payload = pattern(bytes, bytes);
@@ -48,7 +48,7 @@ describe('messages', () => {
     expect(stats('verbs').protocolErrors).toBe(0);
   });
 
-  test('responses to many mixed calls reach their own callers', async () => {
+  test('each of many mixed calls gets its own response', async () => {
     const { client } = open();
     const sizes = [10, 3000, 20_000, 200_000];
     const calls = Array.from({ length: 200 }, async (_, i) => {
@@ -61,7 +61,7 @@ describe('messages', () => {
     await Promise.all(calls);
   });
 
-  test('out of a registered buffer, out of a lease, and out of shared memory of the host', async () => {
+  test('are sent from a registered buffer, from a lease, and from shared memory of the host', async () => {
     const { client, channel } = open();
     await channel.ready();
     const own = pattern(300_000, 1);
@@ -79,7 +79,7 @@ describe('messages', () => {
     }
   });
 
-  test('out of large buffers, which another thread registers, while small calls go on', async () => {
+  test('are sent from large buffers, which another thread registers, while small calls go on', async () => {
     const { client, channel } = open();
     await channel.ready();
     const before = stats('verbs').mrBackground;
@@ -92,12 +92,12 @@ describe('messages', () => {
     expect(sum.number).toBe(bytes % 65_536);
     expect(fetched.payload.byteLength).toBe(bytes);
     leaseOf(fetched)?.release();
-    // Staging memory is registered beforehand. (The server's buffer is one of another process.)
+    // The staging memory was registered before; the server's buffer belongs to another process.
     const own = channel.session?.exposure === 'window';
     expect(stats('verbs').mrBackground).toBe(before + (own ? 1 : 0));
   });
 
-  test('into a lease', async () => {
+  test('are received into a lease', async () => {
     const { client, channel } = open();
     await channel.ready();
     const lease = allocBuffer(400_000, channel);
@@ -107,7 +107,7 @@ describe('messages', () => {
     lease.release();
   });
 
-  test('with metadata, there and back', async () => {
+  test('carry metadata in both directions', async () => {
     const { client } = open();
     let back: string | undefined;
     const metadata = { colour: 'blue' };
@@ -120,7 +120,7 @@ describe('messages', () => {
 });
 
 describe('errors of a handler', () => {
-  test('come with their code, also when the request was large', async () => {
+  test('keep their status code, even when the request was large', async () => {
     const { client } = open();
     for (const payload of [pattern(10, 1), pattern(100_000, 1)]) {
       const error = await caught(client.behave({ text: 'not found', payload }));
@@ -132,7 +132,7 @@ describe('errors of a handler', () => {
 describe.each([0, 200_000])('a cancelled call with %i bytes', (bytes) => {
   const payload = pattern(bytes, 3);
 
-  test('at its deadline, or by its signal: the handler is notified, and the session goes on', async () => {
+  test('ends at its deadline or by its signal, notifies its handler, and leaves the session usable', async () => {
     const { client } = open();
     await client.echo({});
     const late = await caught(client.behave({ text: 'hang', payload }, { timeoutMs: 300 }));
@@ -145,7 +145,7 @@ describe.each([0, 200_000])('a cancelled call with %i bytes', (bytes) => {
     expect((await client.echo({ number: 5 })).number).toBe(5);
   });
 
-  test('leaves nothing registered for it, and its buffer alone', async () => {
+  test('leaves no registration behind, and nobody writes to its buffer any more', async () => {
     const { client } = open();
     await client.echo({});
     const mine = payload.slice();
@@ -157,11 +157,11 @@ describe.each([0, 200_000])('a cancelled call with %i bytes', (bytes) => {
   });
 });
 
-describe('isolation', () => {
+describe("isolation: 'session'", () => {
   test('each session has a context of its own, which ends with it', async () => {
     const options = over(clientDevice, { isolation: 'session' });
-    // A context that other sessions have shared stays as long as there is a lease of it, which may be until
-    // garbage is collected.
+    // A context that other sessions have used lives until its last lease is gone, which may take until the
+    // next garbage collection.
     const before = stats('verbs');
     const pairs = Array.from({ length: 3 }, () => reach(server().address, options));
     const payload = pattern(100_000, 2);
@@ -180,7 +180,7 @@ describe('isolation', () => {
   });
 });
 
-test('both ends may be on one device', async () => {
+test('client and server may use the same device', async () => {
   const { client } = reach(server().address, over(serverDevice));
   const answer = await client.echo({ payload: pattern(100_000, 1), number: 1 });
   expect(answer.number).toBe(1);

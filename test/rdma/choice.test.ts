@@ -1,6 +1,6 @@
 /**
- * The choice of fabric and device where there are RDMA devices: what `auto` takes, and what is said about
- * what cannot be had.
+ * The choice of fabric and device on a machine with RDMA devices: which fabric `auto` takes, and what the
+ * error says about a fabric or device that is unavailable.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -39,7 +39,7 @@ describe('auto', () => {
     ]);
   });
 
-  test('takes verbs when the processes cannot see each other, and says why', async () => {
+  test('takes verbs when the processes cannot share memory, and says why', async () => {
     const inNamespace = {
       execPath: 'unshare',
       execArgv: ['--pid', '--fork', '--kill-child', process.execPath],
@@ -59,7 +59,7 @@ describe('auto', () => {
 describe('IPv6', () => {
   const { RDMA_VM } = process.env;
   const device = `${RDMA_VM}1`;
-  // The server takes the device that has the address, and so does the client: the socket of both is on that.
+  // Server and client both take the device that has the address, since that is where their socket is.
   const env = { RDMA_RPC_DEVICE: '' };
 
   test.skipIf(RDMA_VM === undefined).each([
@@ -76,14 +76,14 @@ describe('IPv6', () => {
   });
 });
 
-describe('an unavailable fabric is named', () => {
+describe('an error names what is missing', () => {
   const there = sharedServer();
 
   test.each([
     ['device', { device: 'nobodys0' }, /nobodys0/],
     ['port', { device: serverDevice, port: 7 }, /port/],
     ['GID', { device: serverDevice, gidIndex: 200 }, /GID.*200/],
-  ])('a %s that is not there', async (_, verbs, message) => {
+  ])('a %s that does not exist', async (_, verbs, message) => {
     const server = createServer({ fabric: 'verbs', verbs });
     await expect(server.listen('127.0.0.1:0')).rejects.toThrow(message);
     await server.shutdown();
@@ -94,7 +94,7 @@ describe('an unavailable fabric is named', () => {
 });
 
 describe('devices', () => {
-  test('the report has those that the tests use', () => {
+  test('the report contains the devices that the tests use', () => {
     const { devices, whyNone } = loadNative().verbsDevices(0);
     expect(whyNone).toBe('');
     for (const name of [clientDevice, serverDevice]) {
@@ -112,7 +112,7 @@ describe('devices', () => {
   const start = ([program, ...args]: readonly string[]) => spawnSync(program!, args, { encoding: 'utf8' });
 
   test.skipIf(whyNotLittle !== '')(
-    `little locked memory is told with its limit and a remedy${whyNotLittle && ` (${whyNotLittle})`}`,
+    `a low limit for locked memory is reported with a remedy${whyNotLittle && ` (${whyNotLittle})`}`,
     () => {
       const { status, stdout, stderr } = start([...littleLockedMemory, ...command]);
       expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
@@ -126,7 +126,7 @@ describe('devices', () => {
     },
   );
 
-  test('the command prints it', () => {
+  test('the command prints the report', () => {
     const run = (...args: string[]) => start([...command, ...args]);
     const { status, stdout, stderr } = run();
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });

@@ -1,6 +1,6 @@
 /**
- * The demo on RDMA devices, as a user starts it: all of its sizes, 16 and 64 MiB among them, which devices
- * without memory windows copy through memory of a limited size. And what it ends with where it cannot work.
+ * The demo on RDMA devices, as a user starts it: all of its sizes, also the 16 and 64 MiB that devices
+ * without memory windows copy through memory of a limited size; and the error where the demo cannot work.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import { littleLockedMemory, whyNotLittle } from './little-memory.ts';
 import { serverDevice } from './pair.ts';
 
 const script = fileURLToPath(new URL('../../dist/examples/kv/demo.js', import.meta.url));
-/** More than the slowest guest needs. */
+/** The slowest guest needs less than this. */
 const LIMIT_MS = 400_000;
 
 function demo(...before: string[]) {
@@ -19,7 +19,7 @@ function demo(...before: string[]) {
   return spawnSync(program!, args, { encoding: 'utf8', env, timeout: LIMIT_MS });
 }
 
-test('the demo gets the right value of every size', { timeout: LIMIT_MS }, () => {
+test('the demo gets the right value for every size', { timeout: LIMIT_MS }, () => {
   const { status, stdout, stderr } = demo();
   expect(status, stderr).toBe(0);
   expect(stdout).toContain(`over verbs on ${serverDevice}`);
@@ -30,7 +30,7 @@ test('the demo gets the right value of every size', { timeout: LIMIT_MS }, () =>
 describe.skipIf(whyNotLittle !== '')(
   `with little locked memory${whyNotLittle && ` (${whyNotLittle})`}`,
   () => {
-    test('the demo ends in a sentence that names the limit', { timeout: LIMIT_MS }, () => {
+    test('the demo ends with a sentence that names the limit', { timeout: LIMIT_MS }, () => {
       const { status, stderr } = demo(...littleLockedMemory);
       expect(status).toBe(1);
       expect(stderr).toMatch(/locked memory is limited to 65536 bytes \(raise it with ulimit -l/);

@@ -1,13 +1,13 @@
 /**
- * The RDMA devices of this machine, as the kernel lists them: what test/rdma/main.mjs asks before it builds
- * anything.
+ * The RDMA devices of this machine, as the kernel lists them. test/rdma/main.mjs asks for them before it
+ * builds anything.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const entries = (folder) => (existsSync(folder) ? readdirSync(folder).sort() : []);
 
-/** "ACTIVE" of "4: ACTIVE". */
+/** Returns "ACTIVE" for "4: ACTIVE". */
 const stateOf = (port) =>
   readFileSync(join(port, 'state'), 'utf8')
     .trim()
@@ -21,7 +21,10 @@ function whyNotThis(name, sysfs) {
   return `${name} has no port that is ACTIVE: ${which}; is the link of its network interface up?`;
 }
 
-/** Why tests cannot run on `list`, the value of --device: a name, or two with a comma. '' when they can. */
+/**
+ * Returns why tests cannot run on `list`, the value of --device (one name, or two with a comma), or "" when
+ * they can.
+ */
 export function whyNotDevices(list, sysfs = '/sys/class/infiniband') {
   const names = list.split(',');
   if (names.length > 2 || names.includes(''))

@@ -1,4 +1,4 @@
-/** What becomes of sessions between two RDMA devices when one side ends, in order or not. */
+/** What happens to sessions between two RDMA devices when one side ends, in order or not. */
 import { fork } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { RpcError, Status } from 'rdma-rpc';
@@ -21,8 +21,8 @@ describe('a server that is killed', () => {
     ['idle', 0, 0],
     ['with small calls in flight', 50, 0],
     ['with large calls in flight', 0, 10],
-    ['with both', 50, 5],
-  ])('%s: every call settles once, and its successor is found', async (_, small, large) => {
+    ['with small and large calls in flight', 50, 5],
+  ])('%s: every call settles once, and the next server is found', async (_, small, large) => {
     const address = `unix:${socketPath()}`;
     const server = await startServer(address);
     const { client, channel } = reach(server.address);
@@ -62,13 +62,13 @@ describe('a server that is stopped by a signal', () => {
     const call = client.echo({ payload: pattern(bytes, 1) }, { timeoutMs: 200 });
     expect(await caught(call)).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
     server.child.kill('SIGCONT');
-    // It was held until the late answer came, which costs nobody anything.
+    // The server kept the call until its answer came late; later calls are not affected.
     expect((await client.echo({ number: 1 })).number).toBe(1);
   });
 });
 
 describe('a server that shuts down', () => {
-  test('lets go of its clients, ends, and the next one serves them', async () => {
+  test('disconnects its clients and ends, and the next server serves them', async () => {
     const address = `unix:${socketPath()}`;
     const server = await startServer(address);
     const { client, channel } = reach(server.address);
@@ -89,7 +89,7 @@ describe('a client that', () => {
     fork(compiled('client-script'), [ending, server.address], { env, silent: true });
   const server = sharedServer();
 
-  test('has its answer and never closes its channel ends by itself', async () => {
+  test('has its answer and never closes its channel can end', async () => {
     expect(await exited(run('falls idle', server()))).toBe(0);
     await nothingIsLeft(server());
   });
@@ -98,14 +98,14 @@ describe('a client that', () => {
     ['exits', 0],
     ['throws', 1],
     ['closes', 0],
-  ])('%s with calls in flight ends with code %i, and the server is well', async (ending, code) => {
+  ])('%s with calls in flight ends with code %i, and the server works on', async (ending, code) => {
     expect(await exited(run(ending, server()))).toBe(code);
     await nothingIsLeft(server());
     const { client } = reach(server().address);
     expect((await client.echo({ number: 8 })).number).toBe(8);
   });
 
-  test('is killed with calls in flight: their handlers learn it, nothing is left', async () => {
+  test('is killed with calls in flight: their handlers are cancelled, and the server keeps nothing', async () => {
     const before = (await server().report()).log.aborted.length;
     const child = run('waits to be killed', server());
     await nextMessage(child);

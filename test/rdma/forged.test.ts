@@ -1,7 +1,7 @@
 /**
- * What who forges packets can do, with all numbers right that pass on the wire: to a sealed session nothing
- * but to end it, and no application sees anything of what was forged. A forged packet has had its effect when
- * that session is gone, or when its device has answered it.
+ * What an attacker can do who forges packets and knows all numbers that pass on the wire. The attacker can
+ * end a sealed session, but no application sees any forged byte. A test knows that a forged packet has had
+ * its effect when the session is gone, or when the device has answered the packet.
  */
 import { randomBytes } from 'node:crypto';
 import type { RpcError, SecurityLevel } from 'rdma-rpc';
@@ -23,14 +23,14 @@ import {
 
 const why = process.env.RDMA_VM === 'rxe' ? whyNoTap() : 'packets are only made for RoCE';
 
-/** Of the path between the two devices. */
+/** The MTU of the path between the two devices. */
 const mtuBytes = 4096;
 const callMs = 20_000;
 
 const kept = (number: number): Buffer => Buffer.alloc(300_000, `kept-${number} `);
-/** What the handler of `behave` waits for. */
+/** The handler of `behave` waits for this promise. */
 let gate: Promise<void> = Promise.resolve();
-/** The number of each request that it has had. */
+/** The number of each request that the handler has received. */
 const behaved: number[] = [];
 
 const pair = secured({
@@ -53,8 +53,8 @@ const isSend = ({ opcode }: Packet): boolean =>
 type Unplaced = Omit<Forged, 'queuePair' | 'sequence'>;
 
 /**
- * A session of which all is known that passes on the wire, and another that must not notice anything. `from`:
- * whose packets are forged.
+ * Opens two sessions: one whose traffic on the wire is known, and another that must not notice anything. The
+ * packets of side `from` are forged.
  */
 async function watched(level: SecurityLevel, from: keyof typeof addresses) {
   const other = pair.reachBy(level);
@@ -73,9 +73,9 @@ async function watched(level: SecurityLevel, from: keyof typeof addresses) {
     (count) => count >= 4,
   );
   expect(tap.packets.filter(({ sound }) => !sound)).toEqual([]);
-  // The last ones are those of this session.
+  // The last packets belong to this session.
   const { queuePair } = tap.packets.findLast(isOwn)!;
-  /** What that side has sent to it. */
+  /** The packets that side `from` has sent to this queue pair. */
   const sent = (): Packet[] =>
     tap.packets.filter((packet) => isOwn(packet) && packet.queuePair === queuePair);
   expect([pair.accepted, pair.server.sessionCount]).toEqual([2, 2]);
@@ -83,13 +83,16 @@ async function watched(level: SecurityLevel, from: keyof typeof addresses) {
     ...one,
     queuePair,
     sent,
-    /** The place in the sequence behind all of them. Answers to a READ take one each. */
+    /** The next sequence number. An answer to a READ takes a number for each packet. */
     next(): number {
       const last = sent().at(-1)!;
       const places = last.opcode === Opcode.readRequest ? Math.ceil(last.reth.length / mtuBytes) : 1;
       return last.sequence + places;
     },
-    /** What passed before has been seen, since what the other session says now has. */
+    /**
+     * Resolves when all earlier packets have been seen: it sends one on the other session and waits until
+     * that is seen.
+     */
     async allSeen(): Promise<void> {
       const before = tap.packets.length;
       await other.client.echo({});
@@ -102,7 +105,7 @@ async function watched(level: SecurityLevel, from: keyof typeof addresses) {
       forger.send({ ...packet, queuePair, sequence });
     },
     forged: (): number => tap.packets.filter(({ port }) => port === forger.port).length,
-    /** The same, and what the other side's device says to it. */
+    /** Forges a packet, and resolves to the answer of the other side's device. */
     async forgeOne(packet: Unplaced, sequence: number): Promise<Packet> {
       const before = tap.packets.length;
       forger.send({ ...packet, queuePair, sequence });
@@ -115,9 +118,9 @@ async function watched(level: SecurityLevel, from: keyof typeof addresses) {
     isGone: () => pair.accepted > 2 || pair.server.sessionCount < 2,
     saw: (words: string) => tap.saw(words),
     async end() {
-      // What was sent was as devices send it.
+      // Devices must have sent only valid packets.
       expect(tap.packets.filter(({ sound }) => !sound)).toEqual([]);
-      // The other session works, and nobody had to connect anew but the one.
+      // The other session still works, and only the attacked one has connected again.
       await other.client.echo({ text });
       expect(pair.accepted).toBeLessThanOrEqual(3);
     },
@@ -126,9 +129,9 @@ async function watched(level: SecurityLevel, from: keyof typeof addresses) {
 
 describe('a forged message', () => {
   test.each<[string, (payload: Buffer) => Buffer, SecurityLevel]>([
-    ['the bytes of one before', (payload) => payload, 'sealed'],
-    ['bytes of its own', ({ byteLength }) => randomBytes(byteLength), 'sealed'],
-    ['bytes that are no message', ({ byteLength }) => Buffer.alloc(byteLength, 0xff), 'bound'],
+    ['the bytes of an earlier message', (payload) => payload, 'sealed'],
+    ['random bytes', ({ byteLength }) => randomBytes(byteLength), 'sealed'],
+    ['bytes that are not a message', ({ byteLength }) => Buffer.alloc(byteLength, 0xff), 'bound'],
   ])('with %s ends a session that is $2 alone, and makes no call', async (_, bytes, level) => {
     const { sent, next, forge, forged, isGone, end, client } = await watched(level, 'client');
     const before = pair.log.started;
@@ -137,7 +140,8 @@ describe('a forged message', () => {
     let count = 0;
     await until(
       () => {
-        // One at a time: what is on its way when it has had its effect would meet other queue pairs.
+        // Forge one packet at a time: further ones would meet other queue pairs once the first has had its
+        // effect.
         if (count === forged()) {
           forge({ ...template, payload }, next());
           ++count;
@@ -161,13 +165,13 @@ const write = (memory: Reth): Unplaced => ({
   payload: Buffer.concat([encodeReth(memory), junk(memory.length)]),
 });
 
-/** A session with a call whose handler waits, and has a large request that can be read meanwhile. */
+/** Opens a session with a call whose handler waits. The call's large request can be READ meanwhile. */
 async function waiting(level: SecurityLevel) {
   const session = await watched(level, 'server');
-  // One buffer for all requests: one that is sent for the first time would be copied, and the copy's memory
-  // given back before the handler begins.
+  // Use one buffer for all requests: a buffer that is sent for the first time is copied, and the memory of
+  // the copy is freed before the handler begins.
   const request = kept(7);
-  // Room for a response comes with a request from the second one on.
+  // From the second request on, a request announces memory for its response.
   for (let number = 0; number < 3; ++number) {
     const { payload } = await session.client.behave({ number, payload: request });
     expect(same(payload, kept(number))).toBe(true);
@@ -189,11 +193,11 @@ async function waiting(level: SecurityLevel) {
   return { ...session, answer, open };
 }
 
-/** Of the text of a request, not of the few bytes before and behind it. */
+/** Returns whether this READ is of the request's content, not of the few bytes around it. */
 const isLargeRead = (packet: Packet): boolean =>
   packet.opcode === Opcode.readRequest && packet.reth.length >= mtuBytes;
 
-/** The request of a waiting call was READ just now: `packet` is forged of the last of those READs. */
+/** Forges `packet` from the last READ of the request of a waiting call. */
 async function aimedAtRequest(level: SecurityLevel, packet: (memory: Reth) => Unplaced) {
   const session = await waiting(level);
   const { reth } = session.sent().findLast(isLargeRead)!;
@@ -203,13 +207,13 @@ async function aimedAtRequest(level: SecurityLevel, packet: (memory: Reth) => Un
   return { ...session, reply, answer: await session.answer };
 }
 
-/** In a sequence of 24 bits, which begins anywhere. */
+/** Compares sequence numbers, which have 24 bits and begin anywhere. */
 const isBehind = (one: Packet, other: Packet): boolean =>
   one.sequence !== other.sequence && ((one.sequence - other.sequence) & 0xff_ffff) < 0x80_0000;
 
 /**
- * Its response has been written, and the message that says so does not get there: `packet` is forged of the
- * last of those WRITEs, and then comes that message.
+ * Lets the server write the response, but holds back the message that announces it. Then it forges `packet`
+ * from the last of those WRITEs, and finally sends the held message.
  */
 async function aimedAtResponse(level: SecurityLevel, packet: (memory: Reth) => Unplaced) {
   const session = await waiting(level);
@@ -220,13 +224,13 @@ async function aimedAtResponse(level: SecurityLevel, packet: (memory: Reth) => U
   session.open();
   const isWrite = ({ opcode }: Packet): boolean => opcode === Opcode.writeFirst;
   const passedOn = new Set<number>();
-  /** Of what is held back. */
+  /** Returns the message that is held back, or undefined when it has not come yet. */
   const message = (): Packet | undefined => {
     const since = sent().slice(before);
     const write = since.find(isWrite);
     for (const each of since.filter(isSend)) {
       if (write !== undefined && isBehind(each, write)) return each;
-      // Of something else, such as credits: the WRITE does not come before it.
+      // Another message, such as credits: the WRITE does not precede it.
       if (!passedOn.has(each.sequence)) forge(each, each.sequence);
       passedOn.add(each.sequence);
     }
@@ -240,23 +244,23 @@ async function aimedAtResponse(level: SecurityLevel, packet: (memory: Reth) => U
   return { ...session, reply, answer: await session.answer };
 }
 
-/** What the first byte of an answer without data says: it was done, or the key is not for that. */
+/** The first byte of an answer without data: the operation was done, or the key does not permit it. */
 const syndrome = { done: 0, accessError: 0x62 };
 const syndromeOf = ({ payload }: Packet): number =>
   (payload[0]! & 0x60) === 0 ? syndrome.done : payload[0]!;
 
-/** The right bytes, or none. */
+/** The answer has the right bytes, or is an error. */
 function expectUnharmed(answer: Buffer | string): void {
   expect(typeof answer === 'string' || same(answer, kept(7))).toBe(true);
 }
 
-describe('with a key of no memory', () => {
+describe('a forged packet with a key of no memory', () => {
   test.each<[string, (memory: Reth) => Unplaced, SecurityLevel]>([
-    ['a READ', read, 'sealed'],
-    ['a WRITE', write, 'sealed'],
-    ['a READ', read, 'bound'],
-    ['a WRITE', write, 'bound'],
-  ])('%s of a session that is $2 changes nothing that an application sees', async (_, packet, level) => {
+    ['READ', read, 'sealed'],
+    ['WRITE', write, 'sealed'],
+    ['READ', read, 'bound'],
+    ['WRITE', write, 'bound'],
+  ])('a %s on a session that is $2 changes nothing that an application sees', async (_, packet, level) => {
     const { reply, answer, client, end } = await aimedAtRequest(level, (memory) =>
       packet({ ...memory, key: nobodysKey }),
     );
@@ -264,14 +268,14 @@ describe('with a key of no memory', () => {
     expectUnharmed(answer);
     const { payload } = await client.behave({ number: 8, payload: kept(8) });
     expect(same(payload, kept(8))).toBe(true);
-    // Each call has had one handler, the one that was met among them.
+    // Each call has run one handler, also the attacked one.
     expect(behaved).toEqual([0, 1, 2, 7, 8]);
     await end();
   });
 });
 
-describe('of a sealed session', () => {
-  test('a READ with the right key returns only encrypted bytes', async () => {
+describe('a forged packet on a sealed session', () => {
+  test('that READs with the right key gets only encrypted bytes', async () => {
     const { reply, saw, answer, end } = await aimedAtRequest('sealed', read);
     expect(reply.payload.byteLength).toBeGreaterThanOrEqual(64);
     expect(saw('kept-')).toBe(false);
@@ -279,7 +283,7 @@ describe('of a sealed session', () => {
     await end();
   });
 
-  test('a WRITE with the right key is found: the call fails', async () => {
+  test('that WRITEs with the right key is detected, and the call fails', async () => {
     const { reply, answer, end } = await aimedAtResponse('sealed', write);
     expect(syndromeOf(reply)).toBe(syndrome.done);
     expect(answer).toMatch(/a large message that it has not sealed/);
@@ -287,14 +291,14 @@ describe('of a sealed session', () => {
   });
 });
 
-describe('of a session that is not sealed', () => {
-  test('a READ with the right key returns the request to its sender', async () => {
+describe('a forged packet on a session that is not sealed', () => {
+  test('that READs with the right key gets the request', async () => {
     const { reply, end } = await aimedAtRequest('bound', read);
     expect(reply.payload.includes('kept-7')).toBe(true);
     await end();
   });
 
-  test("a WRITE with the right key is taken for the server's", async () => {
+  test('that WRITEs with the right key changes the response', async () => {
     const { answer, end } = await aimedAtResponse('bound', write);
     expect(answer.includes('junkjunk')).toBe(true);
     await end();

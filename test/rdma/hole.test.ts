@@ -1,8 +1,8 @@
 /**
- * A path that swallows packets of one connection and tells nobody: those of a session's data connection while
- * its control connection lives, in one direction or the other, or the large ones only. As a firewall does
- * that has forgotten a connection, or a tunnel with a smaller MTU. Needs root and `ip`, as netem.test.ts; no
- * RDMA device.
+ * A path that silently drops packets of one connection: those of a session's data connection while its
+ * control connection works, in one direction or the other, or only large packets. Firewalls that have
+ * forgotten a connection do this, and tunnels with a smaller MTU. Needs root and `ip`, as netem.test.ts does,
+ * but no RDMA device.
  */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { readFileSync } from 'node:fs';
@@ -14,9 +14,10 @@ import { Cable, run } from './cable.ts';
 import { caught, endAll, pattern, reach, same } from './pair.ts';
 
 const serverPort = 7001;
-const cable = new Cable('hole', 1, serverPort);
+const cable = new Cable('path', 1, serverPort);
 /**
- * Longer than the kernel itself takes to give a connection up (60 s): an end before that has another reason.
+ * Longer than the 60 s after which the kernel itself ends a connection, so a call that ends earlier has
+ * another reason.
  */
 const callMs = 90_000;
 const large = 100_000;
@@ -35,7 +36,7 @@ beforeAll(async () => {
   subscribe('net.client.socket', onSocket);
   if (why !== '') return;
   await cable.start();
-  // Other rules may come before the one for what is sent to this host.
+  // Makes room in front of the rule for packets to this host.
   cable.atServer('ip', 'rule', 'add', 'pref', '100', 'table', 'local');
   cable.atServer('ip', 'rule', 'del', 'pref', '0');
 });
@@ -66,7 +67,7 @@ async function echoes(client: Client<typeof EchoDefinition>, bytes: number): Pro
   return right;
 }
 
-/** Local port of the connection of this process with the server that is not a control connection. */
+/** Local port of this process's data connection to the server. */
 function dataPort(): number {
   const established = '01';
   const [port, ...others] = readFileSync('/proc/self/net/tcp', 'latin1')
@@ -81,8 +82,8 @@ function dataPort(): number {
 const portOf = (place: string): number => Number.parseInt(place.slice(place.indexOf(':') + 1), 16);
 
 /**
- * From now on packets of that client's port are thrown away in the server's namespace: those that come, or
- * those that go.
+ * Drops the packets of that client port in the server's namespace from now on: the incoming ones, or the
+ * outgoing ones.
  */
 const swallow = {
   'to the server': (port: number): void => throwAway('iif', cable.far, 'ipproto', 'tcp', 'sport', `${port}`),
@@ -94,7 +95,7 @@ function throwAway(...what: string[]): void {
   mends.push(() => cable.atServer('ip', 'rule', 'del', ...rule));
 }
 
-/** Packets longer than that do not come through the cable any more, to this end of it. */
+/** Drops packets longer than the given MTU in that direction. */
 const shrink = {
   'to the server': (mtu: number): void => {
     run('ip', 'link', 'set', cable.near, 'gso_max_segs', '1');
@@ -113,7 +114,7 @@ describe('a data connection that loses', () => {
   beforeEach(({ skip }) => skip(why !== '', why));
 
   test.each(ways)(
-    'all packets %s: its calls end and name the path, the next ones go another way',
+    'all packets %s: its calls fail and name the path, and later calls use another connection',
     async (way) => {
       const { client, channel } = open();
       expect(await echoes(client, 100)).toBe(true);
@@ -128,12 +129,12 @@ describe('a data connection that loses', () => {
     },
   );
 
-  // Where answers are swallowed it is the server that notices.
+  // Where answers are dropped, the server detects it.
   test.each([
     ['to the server', `to ${cable.address}`],
     ['to the client', `from ${cable.address}`],
   ] as const)(
-    'large packets %s: small calls go on, large ones when the path is mended',
+    'large packets %s: small calls work, and large ones do once the path is repaired',
     async (way, named) => {
       const { client } = open();
       expect(await echoes(client, large)).toBe(true);

@@ -1,14 +1,17 @@
 /**
- * A process that may lock 64 KiB of memory and no more, as one of a user may on many machines. Used by tests
- * that start programs.
+ * Runs a program that may lock only 64 KiB of memory, which is the limit of ordinary users on many machines.
+ * For tests that start programs.
  */
 
-/** What such a program's command begins with. Without the capability, the limit holds for root as well. */
+/**
+ * The prefix of the program's command. It also drops a capability, since root could otherwise exceed the
+ * limit.
+ */
 export const littleLockedMemory: readonly string[] = [
   ...['prlimit', '--memlock=65536:65536'],
   ...['setpriv', '--bounding-set', '-ipc_lock', '--inh-caps', '-ipc_lock'],
 ];
 
-/** Why there is none here; '' where there is. */
+/** Why such a program cannot be started here; "" when it can. */
 export const whyNotLittle: string =
   process.getuid?.() === 0 ? '' : 'not run: only root can drop a capability';

@@ -91,9 +91,8 @@ function places() {
 }
 
 /**
- * Why the guest of `place` cannot be had; '' when it can. A kernel that was asked for is fetched, built and
- * started once here, so that one which cannot be had is told before anything is built, and not once for each
- * suite.
+ * Returns why the guest of `place` cannot be started, or "" when it can. A requested kernel is fetched, built
+ * and started here once, so that an unavailable kernel is reported before anything is built, and only once.
  */
 async function whyNotPlace(place) {
   if (place.link === undefined) return '';
@@ -109,15 +108,15 @@ async function whyNotPlace(place) {
   }
 }
 
-/** What the exit code of a suite says; boot.sh has codes of its own. */
+/** The exit code of a suite in words; boot.sh has exit codes of its own. */
 function meaning(code) {
   if (code === 124) return `not finished after ${SUITE_LIMIT_S} s`;
   return code === 125 ? 'the guest failed' : `ended with ${code}`;
 }
 
 /**
- * Runs a suite, or only some of its tests, and shows its output when something failed. Resolves to what came
- * of it.
+ * Runs a suite, or only some of its tests, and shows its output when something failed. Resolves to the
+ * result.
  */
 async function runOnce(place, suite, title, tests) {
   const part = tests === undefined ? '' : '-again';
@@ -135,7 +134,7 @@ async function runOnce(place, suite, title, tests) {
   // Time limits mean little in a guest whose clock is wrong.
   for (const [line] of output.matchAll(/^rdma-vm: the guest(?:'s clock| was started again).*$/gm))
     console.log(`${title}: ${line}`);
-  // The guest itself cannot be had. A suite that says so, beside devices that are there, has failed.
+  // No guest could be started. But a suite that reports this while devices are present has failed.
   if (code === NOT_RUN) {
     const noGuest = output.includes('rdma-vm: not run:');
     const seen = noGuest ? { failed: 0, whyNot: [reason(output)] } : { failed: 1, note: reason(output) };
@@ -157,7 +156,7 @@ async function runSuite(place, suite) {
 }
 
 async function nativeOnes() {
-  // No program is called so, and others may be using the folder of the build.
+  // No native program has this name, and other processes may be using the build directory.
   if (options.only === 'node') return [];
   const programs = await progress('rdma: build', () => buildVerbsTests(options.sanitize, options.only));
   const directory = buildDirectory(options.sanitize);
@@ -206,11 +205,14 @@ async function rdmaTests() {
   return recorded;
 }
 
-/** What commands that run side by side would otherwise install and make at once. */
+/**
+ * Builds in advance what commands that run side by side would otherwise all install and build at the same
+ * time.
+ */
 async function buildAhead() {
   if ((await whyNone()) !== '') return;
   for (const place of places()) {
-    // The first guest makes the kernel of them all.
+    // The first guest builds the kernel for all guests.
     if (place.link !== undefined && (await whyNoGuest(place.link)) === '')
       await progress(`rdma ${place.name}: the kernel`, () => run(place.trial));
   }

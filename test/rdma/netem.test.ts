@@ -11,11 +11,11 @@ import { endAll, pattern, reach, until } from './pair.ts';
 
 const cable = new Cable('tcp', 0, 7000);
 const cutMs = 5_000;
-/** What a path that swallows all takes to be noticed, and what a busy guest takes. */
+/** The time until a path that drops everything is detected, plus the time that a busy guest needs. */
 const deadMaxMs = 110_000;
 const callMs = 90_000;
 
-/** Both ends of the cable, in the words of `tc qdisc add ... netem`. */
+/** Sets both ends of the cable; the arguments are those of `tc qdisc add ... netem`. */
 function weather(...netem: string[]): void {
   run('tc', 'qdisc', 'replace', 'dev', cable.near, 'root', 'netem', ...netem);
   cable.atServer('tc', 'qdisc', 'replace', 'dev', cable.far, 'root', 'netem', ...netem);
@@ -38,7 +38,10 @@ function open(): { client: Client<typeof EchoDefinition>; channel: Channel } {
   return reach(cable.address, { fabric: 'tcp', timeoutMs: callMs });
 }
 
-/** Small and large calls in both directions. How each ended: undefined when its answer is right. */
+/**
+ * Makes small and large calls in both directions. Resolves to undefined for each right answer, and to the
+ * error of each other call.
+ */
 function load(client: Client<typeof EchoDefinition>, timeoutMs = callMs): Promise<unknown[]> {
   const sizes = [...Array.from({ length: 40 }, (_, index) => index * 10), 5_000, 200_000, 1_000_000];
   return Promise.all(
@@ -63,16 +66,16 @@ describe('tcp over a network that', () => {
   test.each([
     ['loses one packet in a hundred', 'loss 1%'],
     ['takes 10 ms each way', 'delay 10ms'],
-    ['lets packets overtake others', 'delay 5ms reorder 25% 50%'],
-    ['brings packets twice', 'duplicate 5%'],
-    ['does all of that', 'delay 10ms 5ms reorder 25% 50% loss 1% duplicate 1%'],
+    ['reorders packets', 'delay 5ms reorder 25% 50%'],
+    ['duplicates packets', 'duplicate 5%'],
+    ['loses, delays, reorders and duplicates packets', 'delay 10ms 5ms reorder 25% 50% loss 1% duplicate 1%'],
   ])('%s: every answer is right', async (_, netem) => {
     weather(...netem.split(' '));
     const { client } = open();
     expect(failures(await load(client))).toEqual([]);
   });
 
-  test('is cut for five seconds: what was under way is answered, or fails once and by name', async () => {
+  test('is cut for five seconds: calls under way are answered, or fail once with an RpcError', async () => {
     const { client } = open();
     expect(failures(await load(client))).toEqual([]);
     weather('loss', '100%');
@@ -87,7 +90,7 @@ describe('tcp over a network that', () => {
     expect(failures(await load(client))).toEqual([]);
   });
 
-  test('is cut for ever: calls end at their deadlines, and the peer is taken for dead', {
+  test('is cut for ever: calls end at their deadlines, and the connection is closed', {
     timeout: 240_000,
   }, async () => {
     const { client, channel } = open();

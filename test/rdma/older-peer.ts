@@ -1,9 +1,10 @@
 /**
- * A way to a server on which neither side hears of some of the other's features, as if it were an older one.
+ * A proxy to a server that hides some features of each side from the other, so that both seem to be older
+ * versions.
  */
 import { changedWay, type Way } from '../control/changing-relay.ts';
 
-/** To the server at `address`, HOST:PORT, without the features `unknown`. */
+/** Starts a proxy to the server at `address` (HOST:PORT) that hides the features `unknown`. */
 export function wayWithout(unknown: number, address: string): Promise<Way> {
   return changedWay(address, (frame) =>
     'features' in frame ? { ...frame, features: frame.features & ~unknown } : frame,

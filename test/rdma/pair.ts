@@ -1,6 +1,7 @@
 /**
- * A server process on one RDMA device and a channel of this process on another: what the tests of this folder
- * begin with. The devices' names come with RDMA_RPC_TEST_DEVICES (`rxe0,rxe1`; a single one is both ends).
+ * A server process on one RDMA device and a channel of this process on another; most tests of this folder
+ * begin with them. RDMA_RPC_TEST_DEVICES has the devices' names (`rxe0,rxe1`; with a single name both ends
+ * use that device).
  */
 import type { ForkOptions } from 'node:child_process';
 import { setTimeout as timeout } from 'node:timers/promises';
@@ -24,14 +25,14 @@ if (names[0] === '') throw new Error('RDMA_RPC_TEST_DEVICES is not set: npm run 
 export const clientDevice: string = names[0]!;
 export const serverDevice: string = names[1] ?? clientDevice;
 
-/** Options of a side, over verbs alone unless given otherwise. A dead wire is noticed soon. */
+/** Options of one side, for verbs alone unless `more` says otherwise. A dead connection is detected soon. */
 export function over(device: string, more: FabricOptions = {}): FabricOptions {
   return { fabric: 'verbs', ...more, verbs: { device, retryCount: 4, ...more.verbs } };
 }
 
 /**
- * How long a call or a wait may take that has no limit of its own: less than a test may, so that it is named
- * when it is stuck.
+ * Time limit, in milliseconds, of calls and waits without a limit of their own. It is shorter than a test may
+ * take, so that the error names what is stuck.
  */
 const STUCK_MS = 60_000;
 const CONNECT_MS = 45_000;
@@ -39,7 +40,10 @@ const CONNECT_MS = 45_000;
 const open: { end(): Promise<unknown> }[] = [];
 const servers = new Set<ServerProcess>();
 
-/** For `afterEach`: ends what the test has begun. Prints what both ends have counted when it failed. */
+/**
+ * For `afterEach`: ends everything that the test has begun. After a failed test it prints the counters of
+ * both sides.
+ */
 export async function endAll({ task }: TestContext): Promise<void> {
   if (task.result?.state === 'fail') await tellCounts();
   for (const each of open.splice(0).reverse()) await each.end();
@@ -75,7 +79,7 @@ async function end(server: ServerProcess): Promise<void> {
   if (isRunning(server)) await server.kill();
 }
 
-/** Something that `endAll` ends with the test. */
+/** Registers something that `endAll` ends after the test. */
 export function begun<T extends { end(): Promise<unknown> }>(it: T): T {
   open.push(it);
   return it;
@@ -89,8 +93,8 @@ export async function startServer(address?: string, how: ForkOptions = {}): Prom
 }
 
 /**
- * A server for all tests of a file or a `describe`, which leave it as it was: to start one takes seconds in a
- * guest.
+ * A server for all tests of a file or a `describe`, none of which may change it. Starting one takes seconds
+ * in a guest.
  */
 export function sharedServer(): () => ServerProcess {
   let server: ServerProcess | undefined;
@@ -117,7 +121,7 @@ export function reach(address: string, options: ChannelOptions = over(clientDevi
   return { channel, client: createClient(EchoDefinition, channel) };
 }
 
-/** The error of a call that must fail. */
+/** Resolves to the error of a call that must fail. */
 export function caught(promise: Promise<unknown>): Promise<RpcError> {
   return promise.then(
     () => Promise.reject(new Error('the call was answered')),
@@ -127,14 +131,16 @@ export function caught(promise: Promise<unknown>): Promise<RpcError> {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Looks until `good` says yes. When that takes too long, it throws what was seen last. */
+/**
+ * Calls `look` until `good` accepts its result. After the time limit it throws an error with the last result.
+ */
 export async function until<T>(look: () => T | Promise<T>, good: (seen: T) => boolean): Promise<void> {
   const end = performance.now() + STUCK_MS;
   let seen = await look();
   while (!good(seen)) {
     if (performance.now() > end)
       throw new Error(
-        `not within ${STUCK_MS} ms: ${good}; last seen: ${inspect(seen, { breakLength: Infinity })}`,
+        `not true within ${STUCK_MS} ms: ${good}; last value: ${inspect(seen, { breakLength: Infinity })}`,
       );
     await turn();
     seen = await look();
@@ -145,7 +151,7 @@ export function pattern(bytes: number, seed: number): Uint8Array {
   return new Uint8Array(Buffer.alloc(bytes, `${seed}-pattern-`));
 }
 
-/** Compared without vitest's own comparison, which takes seconds for a megabyte. */
+/** Compares bytes without vitest's own comparison, which takes seconds for a megabyte. */
 export function same(one: Uint8Array, other: Uint8Array): boolean {
   return Buffer.compare(one, other) === 0;
 }

@@ -1,6 +1,6 @@
 /**
  * `rdma-rpc perf` on RDMA devices: each operation by the verbs fabric and by libibverbs alone, with every
- * byte looked at; and what a device has not.
+ * byte checked; and the error for an operation that a device lacks.
  */
 import { describe, expect, test } from 'vitest';
 import type { PerfFabric, Plan, TestName } from '../../cli/perf/plan.ts';
@@ -8,7 +8,8 @@ import type { Row } from '../../cli/perf/row.ts';
 import { run } from '../cli/command.ts';
 import { clientDevice, serverDevice } from './pair.ts';
 
-// Compiled, and in this process, on two threads of native code: to start a command takes seconds in a guest.
+// The compiled program runs in this process on two native threads, since starting a command takes seconds in
+// a guest.
 const compiled = (file: string): string => new URL(`../../dist/cli/perf/${file}.js`, import.meta.url).href;
 const { listen } = (await import(compiled('listen'))) as typeof import('../../cli/perf/listen.ts');
 const { dial } = (await import(compiled('dial'))) as typeof import('../../cli/perf/dial.ts');
@@ -58,7 +59,7 @@ async function row(name: TestName, fabric: PerfFabric, more: Partial<Plan> = {})
     given: {},
     say: (text) => listening(Number(/:(\d+)$/.exec(text)?.[1])),
   });
-  // What it ends with is what the client says, too.
+  // The client's error says what went wrong here, too.
   server.catch(() => undefined);
   const plan = { ...usual, test: name, events: name !== 'write_lat', ...more };
   const options = { host, port: await port, device: clientDevice, fabric, timeoutMs: 20_000 };
@@ -70,11 +71,11 @@ async function row(name: TestName, fabric: PerfFabric, more: Partial<Plan> = {})
 const rc: readonly TestName[] = ['send_lat', 'send_bw', 'write_lat', 'write_bw', 'read_lat', 'read_bw'];
 const whole = { messages: 40, corrupt: 0 };
 
-test.each(rc)('%s by the verbs fabric', async (name) => {
+test.each(rc)('%s works over the verbs fabric', async (name) => {
   expect(await row(name, 'verbs')).toMatchObject(whole);
 });
 
-test('large messages, on several queue pairs, both ways', async () => {
+test('large messages are sent on several queue pairs in both directions', async () => {
   const large = { sizes: [100_000], queuePairs: 2, bidirectional: true };
   expect(await row('send_bw', 'verbs', large)).toMatchObject({ messages: 160, received: 160, corrupt: 0 });
 });
@@ -109,7 +110,7 @@ describe.skipIf(iwarp)('by libibverbs alone', () => {
     ['atomic_lat', 'fetch_add'],
     ['atomic_bw', 'fetch_add'],
     ['atomic_bw', 'compare_swap'],
-  ])('%s, %s: each test uses what the previous one has left', async (name, atomic) => {
+  ])('runs %s with %s, on the memory that the test before it has left', async (name, atomic) => {
     expect(await row(name, 'bare', { atomic })).toMatchObject(whole);
   });
 
@@ -117,7 +118,7 @@ describe.skipIf(iwarp)('by libibverbs alone', () => {
     ['send_lat', 'UC'],
     ['write_lat', 'UC'],
     ['send_lat', 'UD'],
-  ])('%s over %s', async (name, connection) => {
+  ])('runs %s over %s', async (name, connection) => {
     expect(await row(name, 'bare', { connection })).toMatchObject(whole);
   });
 
@@ -130,13 +131,13 @@ describe.skipIf(iwarp)('by libibverbs alone', () => {
     expect(await row('write_bw', 'bare', plan)).toMatchObject({ messages: 40 });
   });
 
-  test('datagrams are as long as a packet', async () => {
+  test('refuses datagrams that are longer than a packet', async () => {
     const long = row('send_lat', 'bare', { connection: 'UD', sizes: [65_536] });
     await expect(long).rejects.toThrow(/carries messages of up to \d+ bytes over UD/);
   });
 });
 
-test.runIf(iwarp)('iWARP has no bare queue pairs, and the command says what does', async () => {
+test.runIf(iwarp)('on iWARP, which has no bare queue pairs, the error names an alternative', async () => {
   await expect(row('send_lat', 'bare')).rejects.toThrow(
     /iWARP connects by rdma_cm only, which --fabric verbs uses/,
   );

@@ -1,6 +1,7 @@
 /**
- * The example script for bpftrace on real processes over RDMA devices: what it counts is what they did. Not
- * run where bpftrace is missing (nothing installs it: it brings a compiler), or for users who may not trace.
+ * The example script for bpftrace on real processes over RDMA devices: it must count what the processes did.
+ * Skipped where bpftrace is missing (nothing installs it, since it needs a compiler), and for users who may
+ * not trace.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,7 +11,7 @@ import { whyNot } from '../needs.ts';
 import { serverDevice } from './pair.ts';
 
 const place = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
-/** More than the slowest guest needs. */
+/** The slowest guest needs less than this. */
 const LIMIT_MS = 400_000;
 const why = process.getuid?.() === 0 ? whyNot('tracing') : 'only root may trace';
 
@@ -18,7 +19,7 @@ describe.skipIf(why !== '')(`probes${why && ` (${why})`}`, () => {
   test('calls.bt counts each request of the demo at both of its ends', { timeout: LIMIT_MS }, async () => {
     const addon = process.env.RDMA_RPC_ADDON ?? place('build/Release/rdma_rpc.node');
     const tracer = spawn('bpftrace', [place('examples/bpftrace/calls.bt'), addon]);
-    // However the test ends: one that goes on traces the tests after it.
+    // Ends bpftrace however the test ends; otherwise it would also trace later tests.
     onTestFinished(() => void tracer.kill('SIGKILL'));
     let out = '';
     const attached = new Promise<void>((resolve, reject) => {
@@ -46,7 +47,7 @@ describe.skipIf(why !== '')(`probes${why && ` (${why})`}`, () => {
       Number(new RegExp(`^@${map}\\[${key}\\]: (\\d+)$`, 'm').exec(out)?.[1]);
     const calls = Number(/^([\d,]+) calls in /m.exec(demo.stdout)![1]!.replaceAll(',', ''));
     const [request, response] = [1, 2];
-    // One more asks the server for its counters.
+    // One more call asks the server for its counters.
     expect(counted('frames_out', request)).toBeGreaterThanOrEqual(calls);
     expect(counted('frames_out', response)).toBeGreaterThanOrEqual(calls);
     expect(counted('frames_in', request)).toBe(counted('frames_out', request));

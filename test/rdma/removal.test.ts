@@ -1,7 +1,7 @@
 /**
- * A device that is taken from the machine and put back, in a guest. The kernel waits until nobody has it
- * open: soft-RoCE and soft-iWARP cannot take themselves from under their users, so `rdma link delete` hangs
- * where somebody forgets to let go, and a device of that name cannot be added again.
+ * A device that is removed from the machine and added again, in a guest. The kernel waits until no process
+ * has the device open, because soft-RoCE and soft-iWARP cannot be removed while they are in use. So `rdma
+ * link delete` hangs if a process forgets to close the device, and the device cannot be added again.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -19,7 +19,7 @@ import {
   until,
 } from './pair.ts';
 
-/** Soft-RoCE or soft-iWARP; nothing outside of a guest, where devices are not ours to remove. */
+/** 'rxe' or 'siw' in a guest; empty elsewhere, where tests must not remove devices. */
 const driver = process.env.RDMA_VM ?? '';
 const whyNot = driver === '' ? 'not run: only in a guest' : '';
 
@@ -65,13 +65,13 @@ describe.skipIf(whyNot !== '')(`a device that is removed and added again${whyNot
     );
     over = true;
     await Promise.all(load);
-    // And once more, with nobody there: the server hears of it, too.
+    // Remove the device once more, without clients: the server detects that, too.
     await remove(serverDevice);
     await put(serverDevice);
     expect((await client.echo({ number: 5 })).number).toBe(5);
   });
 
-  test('an idle client with a lease lets it go, and the lease stays', async () => {
+  test('an idle client with a lease closes the device, and the lease stays valid', async () => {
     const server = await startServer();
     const { client, channel } = reach(server.address);
     await client.echo({});
@@ -82,12 +82,12 @@ describe.skipIf(whyNot !== '')(`a device that is removed and added again${whyNot
     expect(same(lease.bytes, pattern(100_000, 7))).toBe(true);
     lease.bytes.fill(3);
     await put(clientDevice);
-    // Memory like any other now: it can be sent over the device that came back.
+    // The lease is ordinary memory now, and can be sent over the device that was added again.
     const { payload } = await client.echo({ payload: lease.bytes });
     expect(same(payload, new Uint8Array(100_000).fill(3))).toBe(true);
   });
 
-  test('where there is another fabric, too, the next connection takes that', async () => {
+  test('the next connection uses another fabric where there is one', async () => {
     const server = await startServer(undefined, { env: { RDMA_RPC_FABRIC: 'verbs,tcp' } });
     const { client, channel } = reach(server.address, over(clientDevice, { fabric: ['verbs', 'tcp'] }));
     await client.echo({});
@@ -106,7 +106,7 @@ describe.skipIf(whyNot !== '')(`a device that is removed and added again${whyNot
     await put(clientDevice);
   });
 
-  test('a process that has used it once and has closed everything does not hold it', async () => {
+  test('a process that has used the device and closed everything does not keep it open', async () => {
     const server = await startServer();
     const { client, channel } = reach(server.address, over(clientDevice));
     await client.echo({});

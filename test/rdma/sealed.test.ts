@@ -1,6 +1,6 @@
 /**
- * What `sealed` promises on a wire where others can look: that who reads it sees nothing of a call, but all
- * of one that is not sealed.
+ * The promise of `sealed` on a wire that an attacker can read: the attacker sees nothing of a sealed call,
+ * but everything of one that is not sealed.
  */
 import type { SecurityLevel } from 'rdma-rpc';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -12,7 +12,7 @@ const why = whyNoTap();
 
 const pair = secured();
 
-test('a sealed session: small and large calls are answered as ever', async () => {
+test('small and large calls of a sealed session are answered', async () => {
   const { channel, client } = pair.reachBy('sealed');
   for (const [number, bytes] of [0, 100, 8_000, 300_000, 3_000_000].entries()) {
     const payload = pattern(bytes, number);
@@ -25,7 +25,7 @@ test('a sealed session: small and large calls are answered as ever', async () =>
 describe('an attacker that reads the wire', () => {
   beforeEach(({ skip }) => skip(why !== '', why));
 
-  test('sees small and large calls of a session that is not sealed, and nothing of one that is', async () => {
+  test('sees the calls of a session that is not sealed, and nothing of a sealed one', async () => {
     const tap = await WireTap.open();
     pair.beside.push(tap);
     const marked = async (level: SecurityLevel, marker: string): Promise<void> => {
@@ -36,7 +36,7 @@ describe('an attacker that reads the wire', () => {
     };
     await marked('sealed', 'secret');
     await marked('bound', 'public');
-    // What came before has been seen by then.
+    // All earlier packets have been seen by then.
     await until(
       () => tap.saw('public-large'),
       (seen) => seen,

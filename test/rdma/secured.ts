@@ -1,6 +1,6 @@
 /**
- * A server of this process with TLS, on one device, and channels on the other that require a level of
- * security: for the tests of what a session protects on a wire where others can look and write.
+ * A server of this process with TLS on one device, and channels on the other device that require a security
+ * level. For tests of attacks on a wire that others can read and write.
  */
 import { createServer, type Handlers, type SecurityLevel, type Server } from 'rdma-rpc';
 import { afterEach, beforeEach } from 'vitest';
@@ -13,25 +13,25 @@ import { clientDevice, endAll, over, type Reached, reach, serverDevice } from '.
 const authority = new Authority();
 const both = { ca: authority.ca, ...pems(authority.issue({ addresses: ['127.0.0.1'] })) };
 
-/** What a forger holds back is not sent again before the test is through with it. */
+/** A long timeout, so that a message which a forger holds back is not sent again during the test. */
 const verbs = { ackTimeout: 20 };
 
 export interface Secured {
   server: Server;
-  /** Sessions that clients have got. */
+  /** The number of sessions that clients have got. */
   accepted: number;
-  /** Handlers that began. */
+  /** The handlers that began. */
   log: EchoLog;
-  /** Programs beside the test: they end with it. */
+  /** Programs that the test has started; they end with it. */
   readonly beside: { close(): Promise<void> | void }[];
   reachBy(level: SecurityLevel): Reached;
 }
 
-/** One for each test of a file. `handlers`: in place of those of the service. */
+/** Starts a server for each test of a file. `handlers` replace those of the service. */
 export function secured(handlers: Partial<Handlers<typeof Echo>> = {}): Secured {
   let address = '';
   const it: Secured = {
-    // Made before each test.
+    // `beforeEach` creates the server.
     server: undefined as unknown as Server,
     accepted: 0,
     log: { started: 0, aborted: [] },

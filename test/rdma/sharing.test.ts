@@ -1,4 +1,4 @@
-/** Sessions that share the receives of a device, and those whose peer does not know how. */
+/** Sessions that share the receives of a device, and sessions whose peer does not support that. */
 import { leaseOf, stats } from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';
 import { feature } from '../../runtime/control/frames.ts';
@@ -21,7 +21,7 @@ import {
 afterEach(endAll);
 const server = sharedServer();
 
-/** What a session registers for receives of its own. */
+/** The bytes that a session registers when it has receives of its own. */
 const ownBytes =
   (limits.inflight.default + limits.receivesBesides) * (limits.slotBytes.default + limits.slotHeadBytes);
 const shares = loadNative()
@@ -34,7 +34,7 @@ async function openMany(address: string, count: number): Promise<Reached[]> {
   return many;
 }
 
-/** Small messages, more than a session may be sent at first, and large ones beside them. */
+/** Makes more small calls than a session may send at first, and a large one beside them. */
 async function expectWorks({ client }: Reached, seed: number): Promise<void> {
   const payload = pattern(100_000, seed);
   const large = client.echo({ payload });
@@ -45,32 +45,35 @@ async function expectWorks({ client }: Reached, seed: number): Promise<void> {
   leaseOf(answer)?.release();
 }
 
-test.skipIf(!shares)('a session of many registers little, and loses nothing when others end', async () => {
-  const own = await openMany(server().address, 2);
-  const before = stats('verbs').memoryBytes;
-  const many = await openMany(server().address, 16);
-  const each = (stats('verbs').memoryBytes - before) / many.length;
-  expect(each).toBeLessThan(ownBytes / 2);
-  expect(each).toBeGreaterThan(ownBytes / 10);
-  const all = [...own, ...many];
-  await Promise.all(all.map((each, i) => expectWorks(each, 100 * i)));
-  const hanging = many.slice(0, 8).map(({ client }) => client.behave({ text: 'hang' }).catch(() => 'over'));
-  await Promise.all(many.slice(0, 8).map(({ client }) => client.echo({})));
-  for (const { channel } of many.slice(0, 8)) await channel.close();
-  expect(new Set(await Promise.all(hanging))).toEqual(new Set(['over']));
-  await Promise.all(all.slice(10).map((each, i) => expectWorks(each, 100 * i)));
-  await until(
-    () => server().report(),
-    ({ sessions }) => sessions === 10,
-  );
-  const { stats: atServer } = await server().report();
-  expect([stats('verbs').protocolErrors, atServer.protocolErrors]).toEqual([0, 0]);
-});
+test.skipIf(!shares)(
+  'each of many sessions registers little memory, and loses nothing when others end',
+  async () => {
+    const own = await openMany(server().address, 2);
+    const before = stats('verbs').memoryBytes;
+    const many = await openMany(server().address, 16);
+    const each = (stats('verbs').memoryBytes - before) / many.length;
+    expect(each).toBeLessThan(ownBytes / 2);
+    expect(each).toBeGreaterThan(ownBytes / 10);
+    const all = [...own, ...many];
+    await Promise.all(all.map((each, i) => expectWorks(each, 100 * i)));
+    const hanging = many.slice(0, 8).map(({ client }) => client.behave({ text: 'hang' }).catch(() => 'over'));
+    await Promise.all(many.slice(0, 8).map(({ client }) => client.echo({})));
+    for (const { channel } of many.slice(0, 8)) await channel.close();
+    expect(new Set(await Promise.all(hanging))).toEqual(new Set(['over']));
+    await Promise.all(all.slice(10).map((each, i) => expectWorks(each, 100 * i)));
+    await until(
+      () => server().report(),
+      ({ sessions }) => sessions === 10,
+    );
+    const { stats: atServer } = await server().report();
+    expect([stats('verbs').protocolErrors, atServer.protocolErrors]).toEqual([0, 0]);
+  },
+);
 
-test('a peer that does not know of grants gets receives of its own', async () => {
+test('a peer that does not support the shared credit pool gets receives of its own', async () => {
   const way = begun(await wayWithout(feature.creditPool, server().address));
   const first = await openMany(way.address, 1);
-  // What earlier tests have left of the context goes while there is no other session.
+  // While only one session is left, the context frees the memory of earlier tests.
   await until(
     () => stats('verbs').queuePairs,
     (count) => count === 1,
@@ -78,7 +81,7 @@ test('a peer that does not know of grants gets receives of its own', async () =>
   const before = stats('verbs').memoryBytes;
   const many = await openMany(way.address, 4);
   expect((stats('verbs').memoryBytes - before) / many.length).toBeGreaterThanOrEqual(ownBytes);
-  // Beside them one that knows: each session goes by what its own two sides have said.
+  // Add a session that supports it: each session uses what its own two sides support.
   many.push(...first, reach(server().address, over(clientDevice)));
   await Promise.all(many.map((each, i) => expectWorks(each, 100 * i)));
   expect(stats('verbs').protocolErrors).toBe(0);

@@ -1,6 +1,6 @@
 /**
- * A slow moment of one side, between two RDMA devices: mixed traffic, half of it given up. As test/slow, at
- * the pace of a guest.
+ * Two RDMA devices, and one side that is slow for a moment: mixed traffic, half of which is cancelled. As
+ * test/slow, but slow enough for a guest.
  */
 import { afterEach, describe, test } from 'vitest';
 import { expectNobodyHurt, live } from '../slow/slow-moments.ts';
@@ -11,18 +11,18 @@ afterEach(endAll);
 const channel = patient(over(clientDevice));
 
 describe('a server whose thread is busy', () => {
-  test.each([60, 500])('for %d ms at a time', async (busyMs) => {
+  test.each([60, 500])('for %d ms at a time costs no other calls', async (busyMs) => {
     expectNobodyHurt(await live(await startServer(), { busyMs, ms: 10_000, bytes: 50_000, channel }));
   });
 });
 
-describe('a process that is stopped', () => {
+describe('SIGSTOP', () => {
   test.each([
     ['server', 300],
     ['server', 5000],
     ['client', 300],
     ['client', 5000],
-  ] as const)('the %s, for %d ms at a time', async (stops, stopMs) => {
+  ] as const)('stops the %s for %d ms at a time, which costs no other calls', async (stops, stopMs) => {
     const moment = { stops, stopMs, runMs: 1000, ms: 10_000, bytes: 50_000, channel };
     expectNobodyHurt(await live(await startServer(), moment));
   });

@@ -1,6 +1,7 @@
 /**
- * What both processes hold stays flat, between two RDMA devices. As npm run test:soak, at the pace of a
- * guest; RDMA_RPC_SOAK_MINUTES for longer, with what each round came to.
+ * Memory, descriptors and registrations of two processes stay flat, between two RDMA devices. As npm run
+ * test:soak, but slow enough for a guest. RDMA_RPC_SOAK_MINUTES makes it longer, and prints the figures of
+ * each round.
  */
 import { afterEach, expect, test } from 'vitest';
 import { soak } from '../soak/soak.ts';
@@ -12,7 +13,9 @@ const wanted = process.env.RDMA_RPC_SOAK_MINUTES;
 const minutes = Number(wanted ?? 0.5);
 const log = wanted === undefined ? {} : { log: console.log };
 
-test('memory, descriptors and registrations', { timeout: 600_000 + minutes * 120_000 }, async () => {
+test('memory, descriptors and registrations of both processes stay flat', {
+  timeout: 600_000 + minutes * 120_000,
+}, async () => {
   const env = { ...process.env, RDMA_RPC_FABRIC: 'verbs', RDMA_RPC_DEVICE: serverDevice };
   const channel = patient(over(clientDevice));
   expect(await soak({ ms: minutes * 60_000, roundMs: 2000, channel, server: { env }, ...log })).toEqual([]);

@@ -1,8 +1,8 @@
 /**
- * The suites that need RDMA devices, for test/rdma/main.mjs. `command`: how a suite is started, with a file
- * to write its report to, and `tests` where only those are to run. `read`: what came of it, from that file,
- * its output, and what it ended with: `code`, 0 or any other number or the name of a signal, and `error`, the
- * same in words. `shown` is the part of the output that tells what failed.
+ * The suites that need RDMA devices, for test/rdma/main.mjs. `command` starts a suite: it gets the file for
+ * its report, and the tests to run if not all. `read` returns the result of a suite from that file, its
+ * output and its exit: `code` is a number or the name of a signal, and `error` the same in words. `shown` is
+ * the part of the output that explains the failures.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,10 +11,10 @@ import { root } from '../../scripts/command.mjs';
 import { failuresOf, readGtest } from '../../scripts/gtest-report.mjs';
 import { readVitest, reporting } from '../../scripts/vitest-report.mjs';
 
-/** What both GoogleTest and vitest end with when tests failed, and nothing else went wrong. */
+/** The exit code of both GoogleTest and vitest when tests failed and nothing else went wrong. */
 const TESTS_FAILED = 1;
 
-/** What a sanitizer says last, of a leak for instance, when all tests have passed. */
+/** The last line of a sanitizer that found something, such as a leak, after all tests have passed. */
 const SANITIZER = /^SUMMARY: .*$/m;
 
 const endedProperly = (code) => code === 0 || code === TESTS_FAILED;
@@ -22,7 +22,8 @@ const endedProperly = (code) => code === 0 || code === TESTS_FAILED;
 const named = (suite, part, parts) => (parts === 1 ? suite : `${suite} ${part + 1} of ${parts}`);
 
 /**
- * A program of native/test in `directory`, or one of `parts` parts of it. `filter`: GoogleTest's, '' for all.
+ * The suite of a program of native/test in `directory`, or of one of `parts` parts of it. `filter` is
+ * GoogleTest's, or "" for all tests.
  */
 export const nativeSuite = (program, directory, filter, part = 0, parts = 1) => ({
   name: named(program, part, parts),
@@ -51,9 +52,9 @@ export const nativeSuite = (program, directory, filter, part = 0, parts = 1) => 
 });
 
 /**
- * So many guests share the tests of a suite: of two, each takes every second test, or file. With sanitizers
- * the faults take seven minutes, and the Node suite takes as long without; on a busy machine that is twice as
- * much, which is near a suite's limit.
+ * The number of guests that share a suite; each of two takes every second test, or file. With sanitizers the
+ * fault tests take seven minutes, as does the Node suite without. A busy machine doubles that, which comes
+ * near the time limit of a suite.
  */
 const GUESTS = { verbs_faults_test: 2, node: 3 };
 
@@ -62,15 +63,15 @@ const partsOf = (suite, filter, make) => {
   return Array.from({ length: parts }, (_, part) => make(part, parts));
 };
 
-/** The suites that a program is. */
+/** Returns the suites of a program. */
 export const nativeSuites = (program, directory, filter) =>
   partsOf(program, filter, (part, parts) => nativeSuite(program, directory, filter, part, parts));
 
 const literally = (text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
 /**
- * Vitest's arguments for `tests` and no others: their files, and a pattern for the names, which it joins with
- * spaces.
+ * Returns the vitest arguments that run only `tests`: their files, and a pattern for their names, which
+ * vitest joins with spaces.
  */
 export function only(tests) {
   const names = tests.map((test) => literally(test.names.join(' ')));
@@ -78,14 +79,14 @@ export function only(tests) {
 }
 
 /**
- * Where bundle() writes, as dist is laid out: `place` has one of its own, since two of them may run side by
- * side.
+ * The output directory of bundle(), laid out as dist. Each `place` has one of its own, since two may run side
+ * by side.
  */
 const bundled = (place) => join(root, 'build', 'rdma-dist', place);
 
 /**
- * What the Node suite loads, out of dist in a few large files: in a guest each file takes a tenth of a second
- * to load, and a server of a hundred is started for many a test.
+ * Bundles what the Node suite loads from dist into a few large files. Loading a file takes a tenth of a
+ * second in a guest, and many tests start a server that consists of a hundred files.
  */
 export async function bundle(place) {
   rmSync(bundled(place), { recursive: true, force: true });
@@ -109,7 +110,7 @@ export async function bundle(place) {
   });
 }
 
-/** Those of test/rdma, or one of `parts` parts of them. */
+/** The suite of test/rdma, or of one of `parts` parts of it. */
 const nodeSuite = (place, filter, part, parts) => ({
   name: named('node', part, parts),
   command: (report, tests) => [
@@ -126,6 +127,9 @@ const nodeSuite = (place, filter, part, parts) => ({
   },
 });
 
-/** After bundle(place). `filter`: vitest's pattern of names, '' for all. */
+/**
+ * Returns the Node suites; call bundle(place) first. `filter` is a vitest pattern of names, or "" for all
+ * tests.
+ */
 export const nodeSuites = (place, filter) =>
   partsOf('node', filter, (part, parts) => nodeSuite(place, filter, part, parts));

@@ -1,6 +1,6 @@
 /**
- * The commands that dial a server, or look at one, over RDMA devices: `call`, `bench`, `ping`, `top` and
- * `trace`; and those that look at the devices: `devices -v`, `links` and `events`. As a user runs them.
+ * Commands over RDMA devices, as a user runs them: those that connect to a server or inspect one (`call`,
+ * `bench`, `ping`, `top`, `trace`), and those that inspect devices (`devices -v`, `links`, `events`).
  */
 import { afterEach, expect, test } from 'vitest';
 import type { Result } from '../../cli/bench/result.ts';
@@ -17,7 +17,7 @@ import { clientDevice, endAll, serverDevice, sharedServer } from './pair.ts';
 afterEach(endAll);
 const server = sharedServer();
 
-// Commands have no flag for their device: the environment says which.
+// Commands have no flag for their device; an environment variable names it.
 process.env.RDMA_RPC_DEVICE = clientDevice;
 const schema = ['--proto', `${root}/test/runtime/protos/echo.proto`, '--timeout', '45000'];
 const method = 'test.echo.Echo/Echo';
@@ -31,7 +31,7 @@ async function json<T>(...args: string[]): Promise<T> {
   return JSON.parse(out) as T;
 }
 
-test('bench and call', { timeout: LIMIT_MS }, async () => {
+test('bench and call connect over RDMA', { timeout: LIMIT_MS }, async () => {
   const bench = ['bench', server().address, method, ...schema, '-d', text, '--fabric', 'verbs'];
   const { target, calls } = await json<Result>(...bench, '-n', '200', '-c', '8');
   expect({ target, calls }).toMatchObject({
@@ -42,7 +42,7 @@ test('bench and call', { timeout: LIMIT_MS }, async () => {
   expect(called).toMatchObject({ code: 0, out: expect.stringContaining('"hi"') });
 });
 
-test('top and trace', { timeout: LIMIT_MS }, async () => {
+test('top and trace show an RDMA session', { timeout: LIMIT_MS }, async () => {
   const pid = String(server().child.pid);
   expect((await run('call', server().address, method, text, ...schema)).code).toBe(0);
   const view = await json<View>('top', pid, '--once', '--interval', '0.2');
@@ -53,14 +53,14 @@ test('top and trace', { timeout: LIMIT_MS }, async () => {
   expect(events.filter((event) => event.kind === 'settle' && event.method === method)).not.toEqual([]);
 });
 
-test('ping', { timeout: LIMIT_MS }, async () => {
+test('ping measures the fabric', { timeout: LIMIT_MS }, async () => {
   const args = [server().address, '-c', '2', '-i', '0', '--fabric', 'verbs', '--timeout', '45000'];
   const { session, rounds } = await json<PingResult>('ping', ...args);
   expect(session).toMatchObject({ fabric: 'verbs', device: clientDevice });
   expect(rounds).toHaveLength(2);
 });
 
-test('devices -v and links', { timeout: LIMIT_MS }, async () => {
+test('devices -v and links list the devices', { timeout: LIMIT_MS }, async () => {
   const { details } = await json<{ details: readonly VerbsDetails[] }>('devices', '-v');
   const { attributes, ports } = details.find(({ name }) => name === clientDevice)!;
   expect(Number(attributes.max_qp)).toBeGreaterThan(0);

@@ -1,7 +1,8 @@
 /**
- * Tests of this folder need two RDMA devices, whose names are in RDMA_RPC_TEST_DEVICES: npm run test:rdma,
- * mostly in an emulated guest, which is 10 to 30 times slower than its host. So they run on the compiled
- * project (npm run build), unlike all others: vitest takes a minute there to compile the sources.
+ * The tests of this folder need two RDMA devices, named in RDMA_RPC_TEST_DEVICES; npm run test:rdma runs
+ * them. It mostly uses an emulated guest, which is 10 to 30 times slower than its host. So, unlike all other
+ * tests, these run the compiled project (npm run build): vitest would take a minute there to compile the
+ * sources.
  */
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
@@ -24,7 +25,7 @@ export default defineConfig({
     include: ['test/rdma/**/*.test.ts'],
     exclude: [],
     maxWorkers: 1,
-    // One process for all files: in a guest it takes 20 s to load another.
+    // Run all files in one process: in a guest it takes 20 s to start another.
     isolate: false,
     server: { deps: { external: [`${dist}/`] } },
     testTimeout: LIMIT_MS,

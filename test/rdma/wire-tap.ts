@@ -1,6 +1,6 @@
 /**
- * What passes on the wire of the guest, and packets of RoCE that nobody but a forger sends: for the tests of
- * what a session protects. tcpdump reads; a raw socket writes: RoCEv2 is UDP, and its checksum has no key.
+ * Reads the wire of the guest, and sends forged RoCE packets, for tests of what a session protects. tcpdump
+ * reads. A raw socket writes, since RoCEv2 is UDP and its checksum has no key.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,16 +9,16 @@ import { crc32 } from 'node:zlib';
 import { whyNot } from '../needs.ts';
 
 const rocePort = 4791;
-/** Of the client's device (test/rdma-vm/guest.sh). */
+/** The network interface of the client's device (test/rdma-vm/guest.sh). */
 const wire = 'v0';
 export const addresses = { client: '10.77.0.1', server: '10.77.0.2' } as const;
 
-/** Longer than any that the wire takes. */
+/** Longer than any packet on the wire. */
 const packetBytesMax = 16 * 1024;
-/** For packets that tcpdump has not taken yet: a large message of a test, several times. */
+/** The buffer for packets that tcpdump has not read yet: several times the largest message of a test. */
 const roomKiB = 32 * 1024;
 
-/** Of UDP: no device sends from there. */
+/** The UDP source port of forged packets; no device uses it. */
 const forgedPort = 999;
 
 const ipBytes = 20;
@@ -29,7 +29,7 @@ const etherBytes = 14;
 const pcapHeadBytes = 24;
 const recordHeadBytes = 16;
 
-/** Of reliable connections. */
+/** The opcodes of reliable connections. */
 export const Opcode = {
   sendOnly: 0x04,
   writeFirst: 0x06,
@@ -40,7 +40,7 @@ export const Opcode = {
   sendAndInvalidate: 0x17,
 } as const;
 
-/** What a READ, and the first packet of a WRITE, say of the memory that they are for. */
+/** The memory that a READ, or the first packet of a WRITE, addresses. */
 export interface Reth {
   readonly address: bigint;
   readonly key: number;
@@ -56,16 +56,20 @@ export function encodeReth({ address, key, length }: Reth): Buffer {
   return reth;
 }
 
-/** Why there is no wire to look at; '' when there is. */
+/** Returns why the wire cannot be read here, or "" when it can. */
 export function whyNoTap(): string {
   if (process.env.RDMA_VM === undefined) return 'the wire of a NIC cannot be looked at from here';
   return [whyNot('sniffer'), whyNot('strangers')].filter((why) => why !== '').join('; ');
 }
 
-/** The invariant checksum: over all that no router changes. `packet`: of IP, up to it. */
+/**
+ * Returns the invariant checksum of an IP packet without its checksum: it covers everything that no router
+ * changes.
+ */
 function icrcOf(packet: Buffer): number {
   const masked = Buffer.concat([Buffer.alloc(8, 0xff), packet]);
-  // Type of service, time to live, both checksums, and what is reserved beside the queue pair's number.
+  // Bytes that routers change: type of service, time to live, both checksums, and the reserved byte beside
+  // the queue pair number.
   for (const [at, bytes] of [
     [1, 1],
     [8, 1],
@@ -77,20 +81,20 @@ function icrcOf(packet: Buffer): number {
   return crc32(masked);
 }
 
-/** One of RoCE, as it has passed. */
+/** A RoCE packet that was seen on the wire. */
 export class Packet {
   readonly source: string;
-  /** Of UDP; those of a device and of a forger differ. */
+  /** The UDP source port; devices and forgers have different ones. */
   readonly port: number;
   readonly opcode: number;
-  /** Of the queue pair that it is for. */
+  /** The number of the queue pair that receives the packet. */
   readonly queuePair: number;
   readonly sequence: number;
-  /** With the header's byte of flags, which says how much of the payload's end is padding. */
+  /** The flags byte of the header, which also contains the length of the padding. */
   readonly flags: number;
-  /** Behind the base header. */
+  /** The bytes after the base transport header. */
   readonly payload: Buffer;
-  /** Its checksum is the one that we would make. */
+  /** Whether the checksum is the one that icrcOf() returns. */
   readonly sound: boolean;
 
   constructor(ip: Buffer) {
@@ -105,20 +109,23 @@ export class Packet {
     this.sound = icrcOf(ip.subarray(0, -icrcBytes)) === ip.readUInt32LE(ip.byteLength - icrcBytes);
   }
 
-  /** Of a READ, and of the first packet of a WRITE. */
+  /** The address header of a READ, or of the first packet of a WRITE. */
   get reth(): Reth {
     const { payload } = this;
     const [key, length] = [payload.readUInt32BE(8), payload.readUInt32BE(12)];
     return { address: payload.readBigUInt64BE(), key, length };
   }
 
-  /** Takes a place in the sequence of requests; answers have that of what they answer. */
+  /**
+   * Whether the packet is a request, with a sequence number of its own. An answer has the number of its
+   * request.
+   */
   get isRequest(): boolean {
     return this.opcode < Opcode.firstAnswer || this.opcode > Opcode.lastAnswer;
   }
 }
 
-/** Rejects, with all that it has said instead, when the program ends. */
+/** Resolves when the program prints `words`. Rejects with its output when it ends. */
 function said(program: ChildProcess, by: Readable, words: string): Promise<void> {
   let all = '';
   return new Promise((resolve, reject) => {
@@ -132,13 +139,13 @@ function said(program: ChildProcess, by: Readable, words: string): Promise<void>
 }
 
 export class WireTap {
-  /** Of RoCE, in order. */
+  /** The RoCE packets so far, in order. */
   readonly packets: Packet[] = [];
   readonly #program: ChildProcess;
   readonly #all: Buffer[] = [];
-  /** As tcpdump writes them (pcap), up to what is not whole yet. */
+  /** Output of tcpdump (in pcap format) that has no complete record yet. */
   #bytes: Buffer = Buffer.alloc(0);
-  /** The head of the file comes first. */
+  /** The bytes to skip; the header of the file comes first. */
   #skip = pcapHeadBytes;
 
   private constructor(program: ChildProcess) {
@@ -147,8 +154,8 @@ export class WireTap {
   }
 
   static async open(): Promise<WireTap> {
-    // In this mode the kernel keeps room for the longest packet for each: by tcpdump's defaults for eight of
-    // them.
+    // In this mode the kernel reserves room of the maximum length for each packet; with tcpdump's defaults
+    // the buffer would hold eight packets.
     const room = ['-s', String(packetBytesMax), '-B', String(roomKiB)];
     const program = spawn('tcpdump', ['-i', wire, '-U', '--immediate-mode', ...room, '-w', '-'], {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -158,12 +165,12 @@ export class WireTap {
     return tap;
   }
 
-  /** Whether this has passed in one packet. */
+  /** Whether one packet contains this text. */
   saw(text: string): boolean {
     return this.#all.some((packet) => packet.includes(text));
   }
 
-  /** Rejects when packets have passed that it has not seen: a test would know less than it believes. */
+  /** Rejects when tcpdump has missed packets, since the test would then conclude too much. */
   async close(): Promise<void> {
     let said = '';
     this.#program.stderr!.on('data', (text) => {
@@ -172,7 +179,7 @@ export class WireTap {
     const closed = once(this.#program, 'close');
     this.#program.kill();
     await closed;
-    if (!/^0 packets dropped by kernel$/m.test(said)) throw new Error(`tcpdump has not seen all: ${said}`);
+    if (!/^0 packets dropped by kernel$/m.test(said)) throw new Error(`tcpdump has missed packets: ${said}`);
   }
 
   #take(bytes: Buffer): void {
@@ -196,15 +203,15 @@ export class WireTap {
   }
 }
 
-/** Throws with what the command said. */
+/** Throws an error with the command's output. */
 function run(...[command, ...args]: [string, ...string[]]): void {
   const { status, stderr, error } = spawnSync(command, args, { encoding: 'utf8' });
   if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? stderr.trim()}`);
 }
 
 /**
- * Takes messages (SENDs) for a queue pair of the client's device off the wire, as whoever owns a switch can;
- * a tap still sees them. Those of a forger pass.
+ * Drops the messages (SENDs) for a queue pair of the client's device, as an attacker who controls a switch
+ * can. A tap still sees them. Forged messages pass.
  */
 export class HeldBack {
   constructor(queuePair: number) {
@@ -230,7 +237,7 @@ export class HeldBack {
     }
   }
 
-  /** What comes from now on passes. */
+  /** Lets later messages pass. */
   close(): void {
     run('tc', 'qdisc', 'del', 'dev', wire, 'clsact');
   }
@@ -241,8 +248,8 @@ export type Forged = Pick<Packet, 'opcode' | 'queuePair' | 'sequence' | 'payload
 };
 
 /**
- * Sends whole packets, which no program of Node can: lines of hex on stdin, from and to the addresses in its
- * arguments.
+ * Sends whole IP packets, which Node cannot: it reads lines of hex from stdin; its arguments are the two
+ * addresses.
  */
 const rawSocket = `
 import socket, sys
@@ -253,7 +260,7 @@ for line in sys.stdin:
     raw.sendto(bytes.fromhex(line.strip()), (sys.argv[2], 0))
 `;
 
-/** Sends what nobody has asked for, as the device at that address would. */
+/** Sends forged packets that seem to come from the device at that address. */
 export class Forger {
   readonly port: number = forgedPort;
   readonly #program: ChildProcess;
@@ -277,7 +284,7 @@ export class Forger {
     const bth = Buffer.alloc(bthBytes);
     bth.set([opcode, flags, 0xff, 0xff]);
     bth.writeUIntBE(queuePair, 5, 3);
-    // It wants to be acknowledged.
+    // Requests an acknowledgement.
     bth[8] = 0x80;
     bth.writeUIntBE(sequence & 0xff_ffff, 9, 3);
     const packet = Buffer.concat([this.#head(bthBytes + payload.byteLength + icrcBytes), bth, payload]);
@@ -292,12 +299,12 @@ export class Forger {
     await exit;
   }
 
-  /** Of IP, whose checksum the kernel fills in, and of UDP, which goes without. */
+  /** Returns the headers of IP, whose checksum the kernel fills in, and of UDP, without a checksum. */
   #head(dataBytes: number): Buffer {
     const head = Buffer.alloc(ipBytes + udpBytes);
     head[0] = 0x45;
     head.writeUInt16BE(head.byteLength + dataBytes, 2);
-    // The kernel would choose another number than none.
+    // The kernel would replace an identification of 0.
     head.writeUInt16BE(1, 4);
     head.writeUInt16BE(0x4000, 6);
     head.set([64, 17], 8);

@@ -1,4 +1,7 @@
-/** Calls of a service that the server does not have: it knows no name for the method, but the client does. */
+/**
+ * Calls of a service that the server does not have. The server does not know the name of the method, but the
+ * client does.
+ */
 import { createClient, createInProcessChannel, RpcError } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
@@ -10,7 +13,7 @@ const caught = (call: Promise<unknown>): Promise<RpcError> =>
     (error: unknown) => RpcError.from(error),
   );
 
-test('the error has the name of the method', async () => {
+test('the error names the method', async () => {
   await using channel = createInProcessChannel(() => {});
   expect(await caught(createClient(EchoDefinition, channel).echo({}))).toMatchObject({
     message: 'UNIMPLEMENTED: test.echo.Echo/Echo is not implemented by this server',

@@ -1,6 +1,6 @@
 /**
- * Large `bytes` begin on 64 bytes wherever they arrive, looked at by pointer, in requests, responses and
- * streams; and `into` is used or says why not.
+ * Large `bytes` begin on a multiple of 64 bytes at every receiver, in requests, responses and streams; the
+ * test checks the pointers. The option `into` is used, or the error says why not.
  */
 import { leaseOf, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -42,7 +42,7 @@ interface Blobs {
   blobs: Uint8Array[];
 }
 
-/** Sizes and addresses, modulo 64, of all `bytes` in a message that are long enough to be looked at. */
+/** Sizes of all `bytes` in a message that are long enough to be aligned, and their addresses modulo 64. */
 function places(value: unknown, minBytes = 64): [number, number][] {
   if (value instanceof Uint8Array)
     return value.length >= minBytes ? [[value.length, pointer(value) % 64]] : [];
@@ -107,7 +107,7 @@ describe.each(pairWays.filter((way) => way !== 'loopback'))('over %s', (way) => 
         },
       });
     });
-    // By shm-fd it has memory to lease only while it is connected.
+    // Over shm-fd there is memory to lease only while the channel is connected.
     await pair.channel.ready();
   });
   afterEach(async () => pair.close());
@@ -118,7 +118,7 @@ describe.each(pairWays.filter((way) => way !== 'loopback'))('over %s', (way) => 
   const same = (reply: Tree, request: TreeInit) =>
     expect(Buffer.compare(Tree.encode(reply), Tree.encode(request))).toBe(0);
 
-  test.each(trees)('%s', async (_name, request) => {
+  test.each(trees)('%s: all values are aligned', async (_name, request) => {
     for (let again = 0; again < 3; ++again) {
       const reply = await client().echo(request);
       expectAligned(seen, request);
@@ -127,7 +127,7 @@ describe.each(pairWays.filter((way) => way !== 'loopback'))('over %s', (way) => 
     }
   });
 
-  test('parts of streams', async () => {
+  test('messages of streams are aligned', async () => {
     const requests = trees.slice(0, 17).map(([, request]) => request);
     let i = 0;
     all = [];
@@ -136,12 +136,12 @@ describe.each(pairWays.filter((way) => way !== 'loopback'))('over %s', (way) => 
       expectAligned(places(reply), request);
       same(reply, request);
     }
-    // The handler is ahead of the reader.
+    // The handler gets messages before the reader.
     expect(all).toEqual(requests.flatMap((request) => places(request).map(([size]) => [size, 0])));
     expect(i).toBe(requests.length);
   });
 
-  test('MessagePack', async () => {
+  test('MessagePack messages are aligned', async () => {
     const request = { name: 'all', blobs: [20_000, 5000, 4097, 70_001].map((size) => payload(size)) };
     const reply = await createClient(packed, pair.channel).Echo(request);
     expectAligned(seen, request);
@@ -149,7 +149,7 @@ describe.each(pairWays.filter((way) => way !== 'loopback'))('over %s', (way) => 
     expect(reply).toEqual(request);
   });
 
-  test('nothing is copied: the handler has views of the arena, and the answer lies in the memory of its lease', async () => {
+  test('the handler has views of the arena, and the answer lies in the memory of its lease, without a copy', async () => {
     const reply = await client().echo({ payload: payload(1_000_000) });
     expect(leased).toBe(true);
     const lease = leaseOf(reply)!;
@@ -161,7 +161,7 @@ describe.each(pairWays.filter((way) => way !== 'loopback'))('over %s', (way) => 
       pointer(value) >= pointer(lease.bytes) && value.buffer === lease.bytes.buffer;
 
     test.each([10, 64, 500, 8000, 8192, 100_000, 1 << 20, (1 << 20) + 1])(
-      '%i bytes fit into allocBuffer of as many',
+      '%i bytes fit into a buffer of that size',
       async (size) => {
         using lease = allocBuffer(size, pair.channel);
         for (let again = 0; again < 3; ++again) {
@@ -179,7 +179,7 @@ describe.each(pairWays.filter((way) => way !== 'loopback'))('over %s', (way) => 
       },
     );
 
-    test('a response that does not fit is an error that says what it takes', async () => {
+    test('a response that does not fit is an error that names the needed size', async () => {
       using lease = allocBuffer(1000, pair.channel);
       const error: RpcError = await client()
         .echo({ payload: payload(100_000) }, { into: lease })
@@ -196,7 +196,7 @@ describe.each(pairWays.filter((way) => way !== 'loopback'))('over %s', (way) => 
       expect(within(reply.payload, enough)).toBe(true);
     });
 
-    test('or comes with a lease of its own, if asked for, which tells', async () => {
+    test('a response that does not fit gets a lease of its own when the caller allows it', async () => {
       using lease = allocBuffer(1000, pair.channel);
       const reply = await client().echo(
         { payload: payload(100_000) },
@@ -207,10 +207,10 @@ describe.each(pairWays.filter((way) => way !== 'loopback'))('over %s', (way) => 
       expect(Buffer.compare(reply.payload, payload(100_000))).toBe(0);
     });
 
-    test('no other value of the option', async () => {
+    test('other values of the option are refused', async () => {
       using lease = allocBuffer(1000, pair.channel);
       const options = { into: lease, intoOverflow: 'copy' as 'lease' };
-      await expect(client().echo({}, options)).rejects.toThrow("intoOverflow is 'error' or 'lease'");
+      await expect(client().echo({}, options)).rejects.toThrow("intoOverflow must be 'error' or 'lease'");
     });
   });
 });

@@ -21,13 +21,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AnnotatedDefinition, type BlobsInit, Blobs as BlobsType } from './gen/annotated.rdma.ts';
 
 const filled = (bytes: number): Uint8Array => new Uint8Array(bytes).map((_, i) => i * 7 + bytes);
-/** toEqual takes seconds for large ones. */
+/** toEqual takes seconds for large values. */
 const same = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
 const valueBytes = (blobs: unknown): number => Math.max(...[...valuesIn(blobs)].map((value) => value.length));
 /**
- * What is written of a message with one large value and a few other bytes: the table and those in 64 bytes
- * each, and the value. Of a request as much is read where the client copies it, as over shared memory, and
- * only the value where that stays where it is, since the frame carries the rest.
+ * The bytes that are written for a message with one large value: 64 bytes for the table, 64 for the rest, and
+ * the value. As many bytes of a request are read where the client copies it, as over shared memory. Elsewhere
+ * only the value is read, since the frame carries the rest.
  */
 const alignedBytes = (blobs: unknown): number => 128 + valueBytes(blobs);
 function* valuesIn(value: unknown): Generator<Uint8Array> {
@@ -109,20 +109,20 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
 
   describe('bulk_threshold', () => {
     test.each<[string, BlobsInit, boolean]>([
-      ['without the option, below a slot', { usual: filled(5000) }, false],
-      ['at its threshold', { early: filled(1000) }, true],
-      ['one byte below it', { early: filled(999) }, false],
-      ['0: a single byte', { always: filled(1) }, true],
-      ['0: nothing', { always: new Uint8Array(0) }, false],
-      ['in a message of the message', { inner: { inner: { early: filled(1500) } } }, true],
-      ['one of a list', { many: [filled(10), filled(1000)] }, true],
-      ['each of a list is small', { many: Array.from({ length: 6 }, () => filled(900)) }, false],
-      ['a threshold that is high', { late: filled(5000) }, false],
+      ['a value below the slot size without the option', { usual: filled(5000) }, false],
+      ['a value of the size of its threshold', { early: filled(1000) }, true],
+      ['a value one byte below its threshold', { early: filled(999) }, false],
+      ['a single byte with threshold 0', { always: filled(1) }, true],
+      ['an empty value with threshold 0', { always: new Uint8Array(0) }, false],
+      ['a value in a nested message', { inner: { inner: { early: filled(1500) } } }, true],
+      ['one large element of a list', { many: [filled(10), filled(1000)] }, true],
+      ['a list of small elements', { many: Array.from({ length: 6 }, () => filled(900)) }, false],
+      ['a value below a high threshold', { late: filled(5000) }, false],
     ])('%s', async (_what, blobs, apart) => {
       const { result, reads, readBytes, writeBytes } = await counted(() => client.echo(blobs));
       expect(result).toEqual(BlobsType.decode(BlobsType.encode(blobs)));
       expect(reads > 0).toBe(apart);
-      // The answer, which has the same value in the same field, as well.
+      // The answer, which has the same value in the same field, is transferred in the same way.
       expect([readBytes, writeBytes]).toEqual(apart ? [requestBytes(blobs), alignedBytes(blobs)] : [0, 0]);
     });
 
@@ -140,18 +140,18 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
       },
     );
 
-    test('a value that was fetched by READ and not copied is in memory of the device', async () => {
+    test('a value that was READ and not copied is in registered memory', async () => {
       await client.echo({ early: filled(5000) });
       expect(leased).toBe(true);
       await client.echo({ usual: filled(5000) });
       expect(leased).toBe(false);
     });
 
-    test('in a message that fits no slot: 40 KB are a gather entry of their own by size alone, and not with a higher threshold', async () => {
+    test('a value of 40 KB in a message that fits no slot is a gather entry of its own, unless its threshold is higher', async () => {
       const usual = await counted(() => client.echo({ usual: filled(40_000) }));
       const late = await counted(() => client.echo({ late: filled(40_000) }));
-      // Where nothing is copied: the application's memory, beside what the frame carries, against one gather
-      // entry of the arena's. The answer's is the application's on both.
+      // Without copies, `usual` READs the application's memory, while `late` READs one gather entry of the
+      // arena. The answer uses the application's memory in both cases.
       expect(usual.readBytes).toBe(requestBytes(usual.result));
       if (way !== 'shm') expect(usual.memory).toBeGreaterThan(0);
       expect(late.readBytes).toBe(alignedBytes(late.result));
@@ -161,7 +161,7 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
   });
 
   describe('expected_response_bytes', () => {
-    test('the first call brings memory for its answer; without the option the server has to ask', async () => {
+    test('the first call announces memory for its answer; without the option the server must ask for it', async () => {
       const plain = await counted(() => client.plain({ bytes: 50_000 }));
       expect(plain).toMatchObject({ asked: 1, predicted: 0 });
       const expected = await counted(() => client.expected({ bytes: 50_000 }));
@@ -169,16 +169,16 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
       expect(same(expected.result.usual, plain.result.usual)).toBe(true);
     });
 
-    test('answers that are smaller or larger than said come as they are', async () => {
+    test('answers of another size than expected arrive unchanged', async () => {
       expect(same((await client.expected({ bytes: 10 })).usual, filled(10))).toBe(true);
       const larger = await counted(() => client.expected({ bytes: 300_000 }));
       expect(same(larger.result.usual, filled(300_000))).toBe(true);
       expect(larger.asked).toBe(1);
-      // What has been seen counts from then on.
+      // From then on the observed sizes count.
       expect(await counted(() => client.expected({ bytes: 300_000 }))).toMatchObject({ asked: 0 });
     });
 
-    test('a stream brings memory for its first large message', async () => {
+    test('a stream announces memory for its first large message', async () => {
       const { asked, result } = await counted(async () => {
         const lengths: number[] = [];
         for await (const { usual } of client.items({ bytes: 50_000 })) lengths.push(usual.length);
@@ -189,7 +189,7 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
     });
   });
 
-  test('one_way: the promise has nothing, and does not wait for the handler', async () => {
+  test('one_way: the promise resolves to nothing without waiting for the handler', async () => {
     expect(await client.forget({ bytes: 1 })).toBe(undefined);
     expect(runs).toEqual(['forget']);
     forgotten();

@@ -1,4 +1,4 @@
-/** Calls when neither side ever spins: whatever still has to be done must keep its side awake. */
+/** Calls when neither side ever polls: work that remains must keep its side awake. */
 import { configure, createClient } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EchoDefinition } from './gen/echo.rdma.ts';
@@ -13,9 +13,9 @@ describe.each(ways)('%s, asleep between events', (way) => {
   });
   afterAll(() => world.close());
 
-  // More than a turn moves: the rest of a WRITE has no completion that would wake the server.
+  // More than one iteration moves. No completion would wake the server for the rest of a WRITE.
   test.each([100, 8_000, 1 << 20, 16 << 20, 40 << 20])(
-    'payloads of %d bytes go out and back',
+    'payloads of %d bytes are sent and returned',
     async (bytes) => {
       const client = createClient(EchoDefinition, world.channel);
       const payload = new Uint8Array(bytes).fill(7);

@@ -1,6 +1,6 @@
 /**
- * AsyncLocalStorage, for functions of what many calls share beside channels and servers: TLS, clients that
- * serve, calls over grpc-js. Made by "alice", used by "bob"; see async-context.test.ts.
+ * AsyncLocalStorage in functions that serve many calls beside channels and servers: TLS, clients that serve,
+ * and calls over grpc-js. "alice" creates these objects and "bob" uses them; see async-context.test.ts.
  */
 import { credentials, Client as GrpcClient, Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
 import {
@@ -29,7 +29,7 @@ afterEach(async () => {
   closing = [];
 });
 
-/** Who was current whenever a function ran, by its name. */
+/** The stores that were current when a function ran, by the function's name. */
 class Seen {
   readonly #by = new Map<string, Set<string>>();
   look<T>(name: string, then?: T): T {
@@ -96,7 +96,8 @@ test('functions around calls of a server to its clients', async () => {
       return seen.look(name, await next(request));
     };
   const server = user.run('alice', () =>
-    // What an interceptor has entered for the stream of one client is not for what hears of all of them.
+    // Listeners for all clients must not see the store that an interceptor has entered for the stream of one
+    // client.
     createServer().use((next) => (request) => user.run('carol', () => next(request))),
   );
   closing.push(() => server.shutdown({ graceMs: 0 }));
@@ -208,7 +209,7 @@ test("functions of a call over grpc-js run in its caller's context, even over an
   });
 });
 
-test('the log of a workload, which asks its agent again and again', async () => {
+test('the log of an SPIFFE workload, which polls its agent, runs in the root context', async () => {
   const seen = new Seen();
   const workload = user.run('alice', () =>
     createWorkload({ endpoint: `unix:${socketPath()}`, log: () => seen.look('log') }),

@@ -1,8 +1,9 @@
 /**
- * AsyncLocalStorage: the context in which each function of an application runs. Everything that many calls
- * share (server, channels, the connection, the first call, timers) is made by "alice"; then "bob" calls. A
- * function of bob's call sees bob, a function that belongs to no call sees no store, and nothing ever sees
- * alice. Node has two implementations: by resources (Node 20 and 22) and by frames (from Node 24 on).
+ * AsyncLocalStorage: the context in which each function of an application runs. "alice" creates everything
+ * that many calls share (server, channels, the connection, the first call, timers), and then "bob" calls. A
+ * function of bob's call must see bob, a function that belongs to no call must see no store, and no function
+ * may see alice. Node has two implementations: one by resources (Node 20 and 22) and one by frames (from Node
+ * 24 on).
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import v8 from 'node:v8';
@@ -89,40 +90,43 @@ async function open(site: Site, look: Look, way: 'connection' | 'in process') {
   return { server, channel, address };
 }
 
-describe.each(['connection', 'in process'] as const)('over a channel (%s) of another', (way) => {
-  test.each(Object.entries({ ...sites, ...sitesOfStreams }))('%s', async (_, site) => {
-    const seen: (string | undefined)[] = [];
-    let bobs = false;
-    const look: Look = (then) => {
-      if (bobs) seen.push(user.getStore());
-      return then as never;
-    };
-    const { server, channel, address } = await user.run('alice', async () => {
-      const opened = await open(site, look, way);
-      site.watch?.(look, opened.channel, opened.server);
-      const { echo, streams } = clients(opened.channel);
-      await echo.echo({});
-      await drain(streams.count({}));
-      await echo.behave({}, { timeoutMs: 5 }).catch(() => undefined);
-      return opened;
+describe.each(['connection', 'in process'] as const)(
+  'the store in each function, over a channel (%s) of another caller',
+  (way) => {
+    test.each(Object.entries({ ...sites, ...sitesOfStreams }))('%s', async (_, site) => {
+      const seen: (string | undefined)[] = [];
+      let bobs = false;
+      const look: Look = (then) => {
+        if (bobs) seen.push(user.getStore());
+        return then as never;
+      };
+      const { server, channel, address } = await user.run('alice', async () => {
+        const opened = await open(site, look, way);
+        site.watch?.(look, opened.channel, opened.server);
+        const { echo, streams } = clients(opened.channel);
+        await echo.echo({});
+        await drain(streams.count({}));
+        await echo.behave({}, { timeoutMs: 5 }).catch(() => undefined);
+        return opened;
+      });
+      bobs = true;
+      const calls = clients(channel);
+      const bob = site.bob ?? ((_look: Look, { echo }: Calls) => echo.echo({}));
+      // Another call runs in the same event-loop iteration; its store must not be visible either.
+      await Promise.all([
+        user.run('bob', () => bob(look, calls, address)),
+        site.alone === true ? undefined : user.run('alice', () => drain(calls.streams.count({}))),
+      ]);
+      await user.run('bob', () => site.after?.(server, channel));
+      await tick();
+      const whom = [...new Set(seen.map((each) => each ?? 'nobody'))];
+      if (site.sees === 'bob or nobody') {
+        expect(whom.length).toBeGreaterThan(0);
+        expect(whom).not.toContain('alice');
+      } else expect(whom).toEqual([site.sees ?? 'nobody']);
     });
-    bobs = true;
-    const calls = clients(channel);
-    const bob = site.bob ?? ((_look: Look, { echo }: Calls) => echo.echo({}));
-    // Not alone: what another call of the same turn does must not be seen either.
-    await Promise.all([
-      user.run('bob', () => bob(look, calls, address)),
-      site.alone === true ? undefined : user.run('alice', () => drain(calls.streams.count({}))),
-    ]);
-    await user.run('bob', () => site.after?.(server, channel));
-    await tick();
-    const whom = [...new Set(seen.map((each) => each ?? 'nobody'))];
-    if (site.sees === 'bob or nobody') {
-      expect(whom.length).toBeGreaterThan(0);
-      expect(whom).not.toContain('alice');
-    } else expect(whom).toEqual([site.sees ?? 'nobody']);
-  });
-});
+  },
+);
 
 describe('an entered store does not leave its context', () => {
   test.each(['sync', 'async'] as const)('by a handler (%s), with enterWith()', async (kind) => {
@@ -240,7 +244,7 @@ test('a resolver and credentials of sessions are called in the root context', as
 });
 
 describe('handlers of calls from the server', () => {
-  /** A client of what `echo` serves on a channel of alice's. */
+  /** Returns a client for the service `echo` that a channel of alice's serves. */
   async function reversed(echo: Handlers<typeof EchoDefinition>['echo']) {
     const server = createServer();
     const peers = peersOf(server);
@@ -305,7 +309,7 @@ describe('the store of a call is not kept when the call is over', () => {
   const gc = vm.runInNewContext('gc') as () => void;
 
   test.each([
-    ['though its channel and server go on', false],
+    ['although its channel and server live on', false],
     ['though others keep its channel busy all the time', true],
   ])('%s', async (_, busy) => {
     const stores = new AsyncLocalStorage<object>();

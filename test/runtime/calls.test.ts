@@ -1,4 +1,4 @@
-/** Calls as users make them, over the addon, by every way that needs one process only. */
+/** Calls as users make them, over the addon, in each way that works within one process. */
 
 import {
   allocBuffer,
@@ -63,7 +63,7 @@ describe.each(ways)('%s', (way) => {
     },
   );
 
-  test('a thousand calls at once, far more than fit in flight, each get their own answer', async () => {
+  test('a thousand simultaneous calls, more than the in-flight limit, each get their own answer', async () => {
     const client = await open({}, { inflightMax: 16 });
     const answers = await Promise.all(
       Array.from({ length: 1000 }, (_, i) => client.echo({ number: i, text: `${i}` })),
@@ -86,7 +86,7 @@ describe.each(ways)('%s', (way) => {
     );
   });
 
-  test('several large values in one message', async () => {
+  test('a message with several large values arrives', async () => {
     const client = await open();
     const parts = [pattern(50_000, 1), pattern(10, 2), pattern(100_000, 3)];
     const answer = await client.echo({ text: 'key', parts });
@@ -94,8 +94,8 @@ describe.each(ways)('%s', (way) => {
   });
 
   test.each([
-    ['a status', 'not found', Status.NOT_FOUND, 'no such thing', 'yes'],
-    ['an error', 'throw', Status.INTERNAL, 'test.echo.Echo/Behave: the handler failed', 'yes'],
+    ['an RpcError', 'not found', Status.NOT_FOUND, 'no such thing', 'yes'],
+    ['another error', 'throw', Status.INTERNAL, 'test.echo.Echo/Behave: the handler failed', 'yes'],
     ['a rejection', 'reject', Status.INTERNAL, 'test.echo.Echo/Behave: the handler failed', 'yes'],
     [
       'no response',
@@ -112,7 +112,7 @@ describe.each(ways)('%s', (way) => {
     },
   );
 
-  test('the error hook gets errors that callers do not', async () => {
+  test('the error hook gets errors that callers do not see', async () => {
     const errors: string[] = [];
     const client = await open({
       onHandlerError: (error, method) => errors.push(`${method}: ${String(error)}`),
@@ -149,23 +149,26 @@ describe.each(ways)('%s', (way) => {
     expect(trailers[0]!.get('k')).toBe('v');
   });
 
-  test.each([0, 1, 10, 14, 20])('as much metadata as there may be, beside %d large values', async (count) => {
-    const client = await open();
-    const trailers: Metadata[] = [];
-    const parts = Array.from({ length: count }, (_, i) => pattern(20_000, i));
-    const metadata = { k: 'v'.repeat(8188) };
-    const answer = await client.behave(
-      { text: 'metadata', parts },
-      { metadata, onTrailer: (trailer) => trailers.push(trailer) },
-    );
-    expect(answer.number).toBe(1);
-    expect(trailers[0]!.get('k')).toBe(metadata.k);
-    await expect(client.echo({}, { metadata: { k: 'v'.repeat(8189) } })).rejects.toThrow(
-      /larger than 8192 bytes/,
-    );
-  });
+  test.each([0, 1, 10, 14, 20])(
+    'the maximum amount of metadata arrives beside %d large values',
+    async (count) => {
+      const client = await open();
+      const trailers: Metadata[] = [];
+      const parts = Array.from({ length: count }, (_, i) => pattern(20_000, i));
+      const metadata = { k: 'v'.repeat(8188) };
+      const answer = await client.behave(
+        { text: 'metadata', parts },
+        { metadata, onTrailer: (trailer) => trailers.push(trailer) },
+      );
+      expect(answer.number).toBe(1);
+      expect(trailers[0]!.get('k')).toBe(metadata.k);
+      await expect(client.echo({}, { metadata: { k: 'v'.repeat(8189) } })).rejects.toThrow(
+        /larger than 8192 bytes/,
+      );
+    },
+  );
 
-  test('the time left reaches the handler', async () => {
+  test('the handler gets the remaining time', async () => {
     const client = await open();
     const { number } = await client.behave({ text: 'time left' }, { timeoutMs: 10_000 });
     expect(number).toBeGreaterThan(5000);
@@ -173,12 +176,12 @@ describe.each(ways)('%s', (way) => {
     expect((await client.behave({ text: 'time left' })).number).toBe(0);
   });
 
-  test('the peer names its address and itself', async () => {
+  test('the handler gets the address and the name of its peer', async () => {
     const client = await open({}, { identity: 'test client' });
     expect((await client.behave({ text: 'peer' })).text).toMatch(/\(test client\)$/);
   });
 
-  test('a deadline ends a call whose handler hangs, and the handler learns it', async () => {
+  test("a deadline ends a call whose handler hangs, and aborts the handler's signal", async () => {
     const client = await open();
     await client.echo({});
     expect(await caught(client.behave({ text: 'hang' }, { timeoutMs: 500 }))).toMatchObject({
@@ -190,7 +193,7 @@ describe.each(ways)('%s', (way) => {
     expect(world!.log.aborted).toEqual([Status.DEADLINE_EXCEEDED]);
   });
 
-  test('a signal ends a call, and the handler learns it', async () => {
+  test("a signal ends a call, and aborts the handler's signal", async () => {
     const client = await open();
     await client.echo({});
     const controller = new AbortController();
@@ -206,7 +209,7 @@ describe.each(ways)('%s', (way) => {
     expect(world!.log.aborted).toEqual([Status.CANCELLED]);
   });
 
-  test('cancelling a large call settles it and the next ones work', async () => {
+  test('a cancelled large call settles, and later calls work', async () => {
     const client = await open();
     const payload = pattern(1 << 20);
     for (let i = 0; i < 20; ++i) {
@@ -222,7 +225,7 @@ describe.each(ways)('%s', (way) => {
 
   test.each([
     ['an aborted signal', { signal: AbortSignal.abort() }, Status.CANCELLED],
-    ['no time', { timeoutMs: 0 }, Status.DEADLINE_EXCEEDED],
+    ['no time left', { timeoutMs: 0 }, Status.DEADLINE_EXCEEDED],
   ])('%s: the call is never sent', async (_, options, code) => {
     const client = await open();
     expect(await caught(client.echo({}, options))).toMatchObject({ code, processed: 'no' });
@@ -231,11 +234,11 @@ describe.each(ways)('%s', (way) => {
 
   test.each([
     ['a negative time', { timeoutMs: -1 }, /timeoutMs: -1 is no time/],
-    ['a time that is none', { timeoutMs: Number.NaN }, /timeoutMs: NaN/],
+    ['a time that is not a number', { timeoutMs: Number.NaN }, /timeoutMs: NaN/],
     ['a bad key', { metadata: { 'a b': 'c' } }, /metadata key "a b"/],
     ['too much metadata', { metadata: { k: 'v'.repeat(9000) } }, /larger than 8192/],
-    ['memory that is no lease', { into: { bytes: new Uint8Array(1) } as never }, /into: give a lease/],
-  ])('%s rejects the call by name', async (_, options, message) => {
+    ['memory that is not a lease', { into: { bytes: new Uint8Array(1) } as never }, /into: give a lease/],
+  ])('%s rejects the call with an error that names it', async (_, options, message) => {
     const client = await open();
     await expect(client.echo({}, options)).rejects.toThrow(message);
     expect(world!.log.started).toBe(0);
@@ -246,7 +249,7 @@ describe.each(ways)('%s', (way) => {
     expect((await client.echo({ number: 1 }, { timeoutMs: 2 ** 40 })).number).toBe(1);
   });
 
-  test('a request that the server is too small for names its option', async () => {
+  test("a request that is too large for the server names the server's option", async () => {
     const client = await open(
       { messageMaxBytes: 100_000 },
       isInProcess(way) ? { messageMaxBytes: 100_000 } : {},
@@ -259,7 +262,7 @@ describe.each(ways)('%s', (way) => {
     expect((await client.echo({ number: 1 })).number).toBe(1);
   });
 
-  test('a response that the client is too small for names its option', async () => {
+  test("a response that is too large for the client names the client's option", async () => {
     const client = await open(isInProcess(way) ? { messageMaxBytes: 100_000 } : {}, {
       messageMaxBytes: 100_000,
     });
@@ -270,7 +273,7 @@ describe.each(ways)('%s', (way) => {
     expect((await client.fetch({ number: 1000 })).payload).toHaveLength(1000);
   });
 
-  test('a queue that is full refuses the next call by name', async () => {
+  test('a full queue refuses the next call, and the error names the option', async () => {
     const client = await open({}, { inflightMax: 1, queueMax: 2 });
     await client.echo({});
     const controller = new AbortController();
@@ -286,7 +289,7 @@ describe.each(ways)('%s', (way) => {
     expect((await Promise.all(waiting)).map((error) => error.processed)).toEqual(['maybe', 'no', 'no']);
   });
 
-  test('a call that waits leaves at its deadline', async () => {
+  test('a waiting call ends at its deadline', async () => {
     const client = await open({}, { inflightMax: 1 });
     await client.echo({});
     const controller = new AbortController();
@@ -301,7 +304,7 @@ describe.each(ways)('%s', (way) => {
     expect(world!.log.started).toBe(3);
   });
 
-  test('a response comes into the lease that the caller gives', async () => {
+  test("a response is written into the caller's lease", async () => {
     const client = await open();
     await client.echo({});
     const lease = allocBuffer(300_000, world!.channel);
@@ -324,18 +327,18 @@ describe.each(ways)('%s', (way) => {
     const lease = allocBuffer(300_000, world!.channel);
     const first = client.fetch({ number: 200_000 }, { into: lease });
     await expect(client.fetch({ number: 200_001 }, { into: lease })).rejects.toThrow(
-      /into: another call brings its response to this lease: give each its own/,
+      /into: another call already writes its response to this lease: give each call a lease of its own/,
     );
     expect((await first).payload.every((byte) => byte === (200_000 & 0xff))).toBe(true);
     expect((await client.fetch({ number: 200_001 }, { into: lease })).payload).toHaveLength(200_001);
-    // A call that fails gives it back, too.
+    // A failed call returns the lease, too.
     await expect(client.fetch({ number: 1 }, { into: lease, signal: AbortSignal.abort() })).rejects.toThrow();
     await expect(client.missing({}, { into: lease })).rejects.toThrow(/not implemented/);
     expect((await client.fetch({ number: 200_002 }, { into: lease })).payload).toHaveLength(200_002);
     lease.release();
   });
 
-  test('a request from a lease or a registered buffer', async () => {
+  test('a request is sent from a lease or a registered buffer', async () => {
     const client = await open();
     await client.echo({});
     const lease = allocBuffer(100_000, world!.channel);
@@ -351,7 +354,7 @@ describe.each(ways)('%s', (way) => {
     expect((await client.behave({ text: 'release', payload: own })).number).toBe(sum);
   });
 
-  test('the memory of released messages is used again', async () => {
+  test('the memory of released messages is reused', async () => {
     const client = await open();
     await client.echo({});
     let reserved = 0;
@@ -362,11 +365,12 @@ describe.each(ways)('%s', (way) => {
       leaseOf(fetched)?.release();
       if (i === 20) reserved = stats().arenaBytes;
     }
-    // The count falls when the context of an earlier session has closed, where each session has its own.
+    // The count falls when the context of an earlier session closes, since each session may have its own
+    // context.
     expect(stats().arenaBytes).toBeLessThanOrEqual(reserved);
   });
 
-  test('a closed channel refuses calls and names itself', async () => {
+  test('a closed channel refuses calls with an error that names it', async () => {
     const client = await open();
     await client.echo({});
     const call = caught(client.behave({ text: 'hang' }));

@@ -1,7 +1,7 @@
 /**
  * Buffers that are resized or transferred while their message waits to be encoded: in a queue of the channel,
- * for memory, between attempts, for a credit of a stream. The call fails with an error that says so, and
- * others go on; what was encoded when the call was made has the bytes of that moment.
+ * for memory, between attempts, or for stream credit. The call must fail with an error that says so, and
+ * other calls must go on. A message that was encoded when the call was made has the bytes of that moment.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -23,14 +23,14 @@ interface Blob {
   blob: Uint8Array;
 }
 const service = defineService({ name: 'test.Changed', methods: { Echo: method<Blob, Blob>() } });
-/** TypeScript's library knows them from ES2024 on. */
+/** TypeScript declares these methods from ES2024 on. */
 type Resizable = ArrayBuffer & { resize(bytes: number): void };
 const Buffers = ArrayBuffer as unknown as new (
   bytes: number,
   options: { maxByteLength: number },
 ) => Resizable;
 
-/** The view of a buffer, as long as that is, and the two of them changed. */
+/** Returns a view of a buffer and two functions that change the buffer. */
 function changing(bytes: number, how: string): { view: Uint8Array; change: () => void } {
   const buffer = new Buffers(bytes, { maxByteLength: 2 * bytes });
   const ways: Record<string, () => unknown> = {
@@ -48,32 +48,35 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))(
   'over %s, %s',
   (way, how) => {
-    test.each([100, 20_000, 300_000])('%i bytes, without a connection yet', async (bytes) => {
-      const handled: number[] = [];
-      const echo = (request: EchoMessage) => {
-        handled.push(request.number);
-        return request;
-      };
-      const pair = await openPair(way, (server) =>
-        server.add(EchoDefinition, { echo }).add(service, { Echo: (blob: Blob) => blob }),
-      );
-      const client = createClient(EchoDefinition, pair.channel);
-      const plain = createClient(service, pair.channel);
-      const [payload, part, blob, same] = [1, 2, 3, 4].map(() => changing(bytes, how));
-      const calls: Promise<unknown>[] = [
-        client.echo({ number: 1, payload: payload!.view }),
-        client.echo({ number: 2, parts: [new Uint8Array(1), part!.view] }),
-        plain.Echo({ blob: blob!.view }),
-      ];
-      const other = client.echo({ number: 3, payload: same!.view });
-      for (const each of [payload, part, blob]) each!.change();
-      for (const call of calls) await expect(call.then(() => 'sent')).rejects.toThrow(gone);
-      expect(Buffer.compare((await other).payload, same!.view)).toBe(0);
-      expect(handled).toEqual([3]);
-      await pair.close();
-    });
+    test.each([100, 20_000, 300_000])(
+      'fails a call with %i bytes that waits for its connection',
+      async (bytes) => {
+        const handled: number[] = [];
+        const echo = (request: EchoMessage) => {
+          handled.push(request.number);
+          return request;
+        };
+        const pair = await openPair(way, (server) =>
+          server.add(EchoDefinition, { echo }).add(service, { Echo: (blob: Blob) => blob }),
+        );
+        const client = createClient(EchoDefinition, pair.channel);
+        const plain = createClient(service, pair.channel);
+        const [payload, part, blob, same] = [1, 2, 3, 4].map(() => changing(bytes, how));
+        const calls: Promise<unknown>[] = [
+          client.echo({ number: 1, payload: payload!.view }),
+          client.echo({ number: 2, parts: [new Uint8Array(1), part!.view] }),
+          plain.Echo({ blob: blob!.view }),
+        ];
+        const other = client.echo({ number: 3, payload: same!.view });
+        for (const each of [payload, part, blob]) each!.change();
+        for (const call of calls) await expect(call.then(() => 'sent')).rejects.toThrow(gone);
+        expect(Buffer.compare((await other).payload, same!.view)).toBe(0);
+        expect(handled).toEqual([3]);
+        await pair.close();
+      },
+    );
 
-    test('every call slot is taken', async () => {
+    test('fails a call that waits for a call slot', async () => {
       const held: (() => void)[] = [];
       const fetch = async () => {
         await new Promise<void>((resolve) => held.push(resolve));
@@ -108,13 +111,13 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
       await pair.close();
     });
 
-    test.runIf(nativeWays.includes(way))('the arena is full', async () => {
+    test.runIf(nativeWays.includes(way))('fails a call that waits for arena memory', async () => {
       const pair = await openPair(way, (server) =>
         server.add(EchoDefinition, { echo: ({ number }) => ({ number }) }),
       );
       const client = createClient(EchoDefinition, pair.channel);
       await client.echo({});
-      // What earlier tests have left to the collector must not make room while the call waits for some.
+      // Messages of earlier tests that are garbage must not free memory while the call waits.
       for (let i = 0; i < 3; ++i) {
         collect();
         await turn();
@@ -124,10 +127,10 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
         try {
           for (;;) leases.push(allocBuffer(bytes - 4 * KiB, pair.channel));
         } catch {
-          // No room for more.
+          // The arena is full now.
         }
       }
-      // Copied into the arena: a device cannot be given such memory.
+      // The bytes are copied into the arena, since a device must not access such memory.
       const payload = changing(600 * KiB, how);
       const call = client.echo({ number: 1, payload: payload.view });
       const other = client.echo({ number: 2, text: 'x'.repeat(600 * KiB) });
@@ -139,7 +142,7 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
       await pair.close();
     });
 
-    test('between attempts', async () => {
+    test('fails a call between two attempts', async () => {
       let handled = 0;
       const payload = changing(1000, how);
       const echo = () => {
@@ -156,7 +159,7 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
       await pair.close();
     });
 
-    test('a stream message in the queue', async () => {
+    test('fails a stream whose message waits in the queue', async () => {
       let read = () => {};
       const gate = new Promise<void>((resolve) => {
         read = resolve;
@@ -183,7 +186,7 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
         () => 'sent',
         (error: unknown) => error,
       );
-      // Until the window is full: nothing is asked of the generator any more.
+      // Fill the window, so that the generator is not called again.
       for (let quiet = 0, last = payload; quiet < 50; last = payload) {
         await turn();
         quiet = payload === last && payload !== undefined ? quiet + 1 : 0;
@@ -195,7 +198,7 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
       await pair.close();
     });
 
-    test('calls to a client: the bytes of the moment', async () => {
+    test('lets a call to a client send the bytes of the moment', async () => {
       let peers: Peers | undefined;
       const pair = await openPair(way, (server) => {
         peers = peersOf(server);

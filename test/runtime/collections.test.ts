@@ -1,4 +1,6 @@
-/** What sessions take is nothing that a collection could bring back: to connect many of them starts none. */
+/**
+ * Sessions hold memory that no garbage collection could free, so connecting many sessions must not start any.
+ */
 import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
 import { type Channel, createChannel, createServer } from 'rdma-rpc';
 import { expect, test } from 'vitest';
@@ -7,11 +9,13 @@ import { EchoDefinition } from './gen/echo.rdma.ts';
 interface Collected extends PerformanceEntry {
   readonly detail: { readonly kind: number };
 }
-/** Some 2 MiB of receives for each of them at both sides: V8 would collect a dozen times. */
+/**
+ * Each session has about 2 MiB of receives at both sides. If V8 counted them, it would collect a dozen times.
+ */
 const sessions = 100;
 const collectionsMax = 4;
 
-test('receives of sessions start no collections', async () => {
+test('receives of sessions start no garbage collections', async () => {
   const server = createServer({ sessionsPerPeerMax: sessions }).add(EchoDefinition, {
     echo: (request) => request,
     behave: (request) => request,

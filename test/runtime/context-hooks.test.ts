@@ -1,6 +1,6 @@
 /**
- * Every function that the public interface lets an application give is in a test of whose
- * AsyncLocalStorage it sees. A new one must get a site there, or a reason here why it needs none.
+ * Every function that an application can pass to the public interface has a test of the AsyncLocalStorage
+ * store that it sees. A new function needs a site there, or a reason here why it needs none.
  */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -10,7 +10,7 @@ const table = ['context-sites.ts', 'context-sites-of-streams.ts', 'async-context
 const shared = read('async-context-shared.test.ts');
 const workers = ['process/worker-errors.test.ts', 'process/worker-drained.test.ts'].map(read).join('');
 
-/** What is given, by the name that test/api/public-api.txt has for it; where it is tested. */
+/** The functions by their names in test/api/public-api.txt, with the tests that have their sites. */
 const tested: Readonly<Record<string, readonly [tests: string, name: string]>> = {
   Authenticate: [table, '  authenticate: {'],
   AuthorizeFunction: [table, '  authorize: {'],
@@ -32,16 +32,16 @@ const tested: Readonly<Record<string, readonly [tests: string, name: string]>> =
   checkServerIdentity: [shared, 'functions called by TLS'],
   checkClientIdentity: [shared, 'functions called by TLS'],
   TlsSource: [shared, 'functions called by TLS'],
-  // Of peersOf().
+  // The functions of peersOf().
   on: [shared, 'functions around calls of a server to its clients'],
   once: [shared, 'functions around calls of a server to its clients'],
   onWorkerError: [workers, 'onWorkerError sees no store'],
   onDrained: [workers, 'sees no store of the code that called listenInWorker'],
 };
 
-/** Never called, or called before the function that takes them returns. */
+/** Functions that are never called, or only called before the function that takes them returns. */
 const atOnce = ['Next', 'off', 'createInProcessChannel', 'tlsFiles', 'messages'];
-/** Of this package, or for generated code. */
+/** Functions of this package, or for generated code. */
 const ours = [
   'requestSerialize',
   'requestDeserialize',
@@ -56,11 +56,11 @@ const ours = [
   'isTrouble',
 ];
 
-test('every function that can be given', () => {
+test('every function that can be passed is listed', () => {
   const functions = read('../api/public-api.txt')
     .split('\n')
     .filter((line) => /=>|: (Log|OnHandlerError);|^ {2}(resolve|statusOf)\(/.test(line))
-    // Views of bytes.
+    // These return views of bytes.
     .filter((line) => !/\(bytes: Uint8Array\) => \w+Array;/.test(line))
     .map(
       (line) => /^(?:type|function|const|\} \| undefined,)?\s*(?:readonly |get )?\[?(\w+)/.exec(line)![1]!,

@@ -1,6 +1,6 @@
 /**
- * More sites for test/runtime/async-context.test.ts: functions that run for streams, behind interceptors, for
- * telemetry, and when a call has failed, is repeated or is cancelled.
+ * More sites for test/runtime/async-context.test.ts: functions that run for streams, after interceptors, for
+ * telemetry, and when a call fails, is repeated or is cancelled.
  */
 import { type Interceptor, RpcError, type RpcRequest, Status } from 'rdma-rpc';
 import { openTelemetry } from 'rdma-rpc/otel';
@@ -14,7 +14,7 @@ async function* seen(messages: AsyncIterable<unknown>, look: Look): AsyncGenerat
   look();
 }
 
-/** Looks around a call, and at each of its messages. */
+/** An interceptor that looks at the store around a call and at each of its messages. */
 const lookingAtMessages =
   (look: Look): Interceptor =>
   (next) =>
@@ -31,7 +31,7 @@ const never = {
   sum: () => new Promise<never>(() => undefined),
 };
 
-/** A tracer that does nothing. */
+/** A tracer without effects. */
 const telemetry = (look: Look): Interceptor => {
   const span = {
     setStatus: () => look(span),
@@ -68,8 +68,8 @@ const signalOfStream = (options: () => object): Site => ({
 });
 
 /**
- * Getters of messages may be called at once, or later, when there is a credit, outside of any caller's
- * context.
+ * Getters of messages may be called at once. They may also be called later, when there is credit, outside of
+ * any caller's context.
  */
 const itemsThat = (look: Look) =>
   Array.from({ length: 40 }, () => ({

@@ -1,6 +1,6 @@
 /**
- * Each function that an application can give, as a site that reads the current store of an AsyncLocalStorage
- * when the function runs. For test/runtime/async-context.test.ts.
+ * Each function that an application can pass, as a site that reads the current AsyncLocalStorage store when
+ * the function runs. For test/runtime/async-context.test.ts.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {
@@ -21,7 +21,7 @@ import { EchoDefinition } from './gen/echo.rdma.ts';
 export const user = new AsyncLocalStorage<string>();
 export const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** What a function has seen: who was current each time it ran. */
+/** Records the current store each time a function runs, and returns its argument. */
 export type Look = <T>(then?: T) => T;
 export type Calls = ReturnType<typeof clients>;
 export const clients = (channel: Channel) => ({
@@ -30,21 +30,21 @@ export const clients = (channel: Channel) => ({
 });
 
 export interface Site {
-  /** The store that it must see: the caller's, or none (default). */
+  /** The store that the function must see: the caller's, or none (default). */
   readonly sees?: 'bob' | 'bob or nobody';
-  /** Other calls of the channel run it, too. */
+  /** True when other calls of the channel run the function, too. */
   readonly alone?: boolean;
   readonly server?: (look: Look) => ServerOptions;
   readonly use?: (look: Look) => Interceptor;
-  /** The same around the handlers of `EchoDefinition` alone. */
+  /** An interceptor of a scope that has only `EchoDefinition`. */
   readonly scope?: (look: Look) => Interceptor;
   readonly handlers?: (look: Look) => Partial<Handlers<typeof EchoDefinition>>;
   readonly streams?: (look: Look) => Partial<Handlers<typeof StreamsDefinition>>;
   readonly channel?: (look: Look) => ChannelOptions;
   readonly watch?: (look: Look, channel: Channel, server: Server) => void;
-  /** What bob does. Default: a call. */
+  /** The calls that bob makes; by default one call. */
   readonly bob?: (look: Look, calls: Calls, address: string) => Promise<unknown>;
-  /** Behind bob's: the server goes, say. */
+  /** Runs after bob's calls, for instance a shutdown of the server. */
   readonly after?: (server: Server, channel: Channel) => Promise<unknown>;
 }
 
@@ -59,7 +59,7 @@ export async function* numbers(look: Look, count = 40) {
     yield { number, payload: new Uint8Array(2000) };
   }
 }
-/** Like a file that is closed when its reader stops. */
+/** Cleans up like a file reader when its consumer stops. */
 export function* unending(left: () => unknown) {
   try {
     for (let number = 0; ; ++number) yield { number, payload: new Uint8Array(2000) };
@@ -83,7 +83,7 @@ let faults = 0;
 const failing: Site = {
   handlers: () => ({
     behave: () => {
-      // Errors of one kind are told once.
+      // Errors with the same text are logged once only.
       throw new Error(`on purpose, ${++faults}`);
     },
   }),

@@ -1,7 +1,7 @@
 /**
- * Messages of a long text and a value that is copied, many at once while garbage is collected. Their encoded
- * parts lie in blocks that only the runtime knows, and only by number: none of these comes back before it is
- * sent, so that no message shows bytes of another.
+ * Messages with a long text and a copied value, many at once while garbage is collected. Their encoded parts
+ * lie in blocks that the runtime knows only by number. No block may be freed before its message is sent, so
+ * that no message shows bytes of another.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -16,10 +16,10 @@ const collect = runInNewContext('gc') as () => void;
 
 const isFilled = (bytes: Uint8Array, value: number): boolean => bytes.every((byte) => byte === value);
 
-test.each(['shm', 'tcp'] as const)('over %s each call has its own bytes', async (way) => {
+test.each(['shm', 'tcp'] as const)('over %s each call sends its own bytes', async (way) => {
   let wrong = 0;
   const echo = async (request: EchoMessage): Promise<EchoMessage> => {
-    // Not a time that is measured: while the handler waits, other calls take and give back blocks.
+    // This delay measures nothing: while the handler waits, other calls allocate and free blocks.
     await new Promise((resolve) => setTimeout(resolve, 3));
     if (!isFilled(request.payload, request.number & 255)) ++wrong;
     return request;

@@ -1,6 +1,6 @@
 /**
- * Buffers of the application that are transferred while a call uses them: that call fails or its bytes are
- * right, and nothing else of the process or the connection is touched, however soon the memory is gone.
+ * Buffers of the application that are transferred while a call uses them. The call fails or sends the right
+ * bytes, and nothing else in the process or the connection is affected, however soon the memory is freed.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -21,17 +21,17 @@ const service = defineService({ name: 'test.Detached', methods: { Echo: method<B
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-// Node has had it since 21; the engine of 20 hides it.
+// Node supports it since 21, but the engine of 20 hides it.
 if (!('transfer' in ArrayBuffer.prototype)) setFlagsFromString('--harmony-rab-gsab-transfer');
 const transfer = runInNewContext('ArrayBuffer.prototype.transfer') as (this: ArrayBuffer) => ArrayBuffer;
 
 /**
- * Over shared memory a client copies shorter requests before anything could take them away
+ * Over shared memory a client copies shorter requests before they could be transferred
  * (`copiedRequestBytes`).
  */
 const largeBytes = 4_500_000;
 
-/** Ways of taking a buffer's memory away. */
+/** The ways of detaching a buffer. */
 const ways: Readonly<Record<string, (buffer: ArrayBuffer) => unknown>> = {
   structuredClone: (buffer) => structuredClone(buffer, { transfer: [buffer] }),
   'a message port': (buffer) => {
@@ -54,7 +54,7 @@ function filled(bytes: number, value: number): Uint8Array {
   return new Uint8Array(new ArrayBuffer(bytes)).fill(value);
 }
 
-/** That the bytes are right, or why the call failed. */
+/** Resolves to whether the bytes are right, or to why the call failed. */
 async function outcome(call: Promise<Blob>, value: number): Promise<string> {
   try {
     const { blob } = await call;
@@ -69,12 +69,11 @@ async function outcome(call: Promise<Blob>, value: number): Promise<string> {
 
 describe.each(cases)('over %s, by %s', (way, name) => {
   const detach = ways[name]!;
-  // Over tcp a copy is on its way by then, and loopback has copied; over shm-fd a request is in staging
-  // memory.
+  // By then the fabric has copied: tcp and loopback the message, and shm-fd the request into staging memory.
   const lends = way !== 'tcp' && way !== 'loopback';
   const lendsRequests = lends && way !== 'shm-fd';
 
-  test('the request of a call', async () => {
+  test('a request is right or fails', async () => {
     const pair = await openPair(way, (server) => server.add(service, { Echo: (request: Blob) => request }));
     const client = createClient(service, pair.channel);
     await pair.channel.ready();
@@ -83,7 +82,7 @@ describe.each(cases)('over %s, by %s', (way, name) => {
       const request = filled(largeBytes, i);
       const others = [1, 2, 3].map((each) => outcome(client.Echo({ blob: filled(largeBytes, each) }), each));
       const call = outcome(client.Echo({ blob: request }), i);
-      // While the fabric reads it, for some; before it does, for others.
+      // Some fabrics are reading the request now; others have not begun.
       if (i % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
       detach(request.buffer as ArrayBuffer);
       collect();
@@ -94,7 +93,7 @@ describe.each(cases)('over %s, by %s', (way, name) => {
     await pair.close();
   });
 
-  test('the response of a handler', async () => {
+  test('a response is right or fails', async () => {
     let detaches = true;
     const pair = await openPair(way, (server) =>
       server.add(service, {
@@ -122,7 +121,7 @@ describe.each(cases)('over %s, by %s', (way, name) => {
     await pair.close();
   });
 
-  test('a received message: later messages get their own memory', async () => {
+  test('after a received message is transferred, later messages have memory of their own', async () => {
     const pair = await openPair(way, (server) => server.add(service, { Echo: (request: Blob) => request }));
     const client = createClient(service, pair.channel);
     for (let i = 0; i < 12; i++) {
@@ -132,7 +131,7 @@ describe.each(cases)('over %s, by %s', (way, name) => {
         try {
           detach(reply.blob.buffer as ArrayBuffer);
         } catch (error) {
-          // Node refuses to post such memory to another thread.
+          // Node refuses to transfer such memory to another thread.
           expect(String(error)).toMatch(/DataCloneError|could not be (cloned|transferred)|detach/i);
         }
       }
@@ -144,7 +143,7 @@ describe.each(cases)('over %s, by %s', (way, name) => {
 
 describe.each(pairWays)('a call that waits, over %s', (way) => {
   test.each([100, 20_000, 300_000])(
-    'its buffer of %i bytes is transferred before it is sent',
+    'fails when its buffer of %i bytes is transferred before it is sent',
     async (bytes) => {
       const handled: number[] = [];
       const echo = (request: EchoMessage) => {
@@ -167,9 +166,8 @@ describe.each(pairWays)('a call that waits, over %s', (way) => {
     },
   );
 
-  // V8 up to 11 gives compiled code the old length of a detached view, once that code has seen a resizable
-  // one.
-  test('also when the views of other calls were resizable', async () => {
+  // Up to V8 11, compiled code that has seen a resizable view reads the old length of a detached view.
+  test('fails, too, when the views of other calls were resizable', async () => {
     const handled: number[] = [];
     const echo = (request: EchoMessage) => {
       handled.push(request.payload.length);
@@ -197,7 +195,7 @@ describe.each(pairWays)('a call that waits, over %s', (way) => {
 
 describe('received memory that was transferred', () => {
   test.each(pairWays)(
-    "is nobody else's while its new buffer lives, also after the channel: %s",
+    'is not reused while its new buffer lives, even after the channel has closed: %s',
     async (way) => {
       const pair = await openPair(way, (server) => server.add(service, { Echo: (request: Blob) => request }));
       const client = createClient(service, pair.channel);
@@ -219,12 +217,12 @@ describe('received memory that was transferred', () => {
         expect(Buffer.compare(bytes, filled(largeBytes, 100 + i))).toBe(0);
       await pair.close();
       collect();
-      // Of a fabric that is closed the bytes mean nothing, but they can be read.
+      // Once the fabric is closed the bytes are undefined, but reading them must be safe.
       for (const bytes of kept) bytes.slice();
     },
   );
 
-  test.each(pairWays)('after its lease was released is empty: %s', async (way) => {
+  test.each(pairWays)('is empty when its lease was released before: %s', async (way) => {
     const pair = await openPair(way, (server) => server.add(service, { Echo: (request: Blob) => request }));
     const reply = await createClient(service, pair.channel).Echo({ blob: filled(largeBytes, 1) });
     const buffer = reply.blob.buffer as ArrayBuffer;
@@ -232,7 +230,7 @@ describe('received memory that was transferred', () => {
     expect(() => transfer.call(buffer)).toThrow(/detached/);
     await pair.close();
     await until(() => {
-      collect(); // what other tests have transferred
+      collect(); // Frees buffers that other tests have transferred.
       return openContexts().length === 0;
     });
   });

@@ -1,18 +1,16 @@
 /**
- * The service that the runtime's tests call. `behave` does what its text says; what it saw is kept for the
- * test to look at.
+ * The service that the runtime's tests call. `behave` does what its text says, and records what it has seen
+ * for the test.
  */
 import { type HandlerContext, type Handlers, leaseOf, RpcError, Status } from 'rdma-rpc';
 import type { EchoDefinition, EchoMessage, EchoMessageInit } from './gen/echo.rdma.ts';
 
 export interface EchoLog {
-  /** Handlers that began. */
+  /** The number of handlers that began. */
   started: number;
-  /** Signals that fired in `hang`, with their codes. */
+  /** The codes of signals that aborted in `hang`. */
   aborted: number[];
-  /**
-   * Requests of `check` whose bytes were not all the same, or written after the end of the call (test/slow).
-   */
+  /** Requests of `check` whose bytes differed, or were written after the end of the call (test/slow). */
   torn?: number;
 }
 
@@ -27,11 +25,11 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
     new Promise((_resolve, reject) =>
       context.signal.addEventListener('abort', () => {
         log.aborted.push((context.signal.reason as RpcError).code);
-        // An answer could come before the client's own deadline has passed.
+        // Wait, since an answer could otherwise arrive before the client's deadline has passed.
         reject(context.signal.reason);
       }),
     ),
-  /** The thread does nothing else for `number` ms: a garbage collection, a JSON.parse. */
+  /** Blocks the thread for `number` ms, as a garbage collection or a JSON.parse does. */
   busy: ({ number }) => {
     for (const end = performance.now() + number; performance.now() < end; );
     return { number };

@@ -1,4 +1,7 @@
-/** What a scripted native side (fake-native.ts) has been given, what it says, and how it is made. */
+/**
+ * The values that tests exchange with a scripted native side (fake-native.ts): its submissions and its
+ * events.
+ */
 
 export interface Submitted {
   op: number;
@@ -21,7 +24,7 @@ export interface FakeEvent {
   method?: number;
   metadata?: Uint8Array;
   message?: Uint8Array;
-  /** Arena block to hand the message over in. */
+  /** The arena block that contains the message. */
   block?: number;
   aligned?: boolean;
   timeoutUs?: number;

@@ -1,13 +1,13 @@
 /**
- * In place of the addon's loader: contexts that a test scripts, one for each fabric. For tests in which
- * client and server have a native side each, `vi.mock('../../runtime/native/native.ts', faked)`; `makes()`
- * first of all, since the scripted side itself needs what is being mocked.
+ * Replaces the addon's loader with contexts that a test scripts, one for each fabric. For tests in which
+ * client and server have a native side each: `vi.mock('../../runtime/native/native.ts', faked)`. Call
+ * `makes()` first, since the scripted side needs the mocked module.
  */
 import type { NativeOptions } from '../../runtime/native/native.ts';
 import type { FakeNative } from './fake-native.ts';
 
 let make: (() => FakeNative) | undefined;
-/** By fabric: client and server live in one process, so they share one. */
+/** The contexts by fabric. Client and server are in one process, so they share one. */
 export const natives = new Map<string, FakeNative>();
 export const native = (fabric: string): FakeNative => natives.get(fabric)!;
 export const makes = (of: () => FakeNative): void => {

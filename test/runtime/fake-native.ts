@@ -1,7 +1,7 @@
 /**
- * A NativeContext made of arrays: keeps the contract of runtime/native/native.ts, carries nothing anywhere.
- * Tests look at what was submitted and say which events come, in any order; `deliver` enters the runtime as
- * native code does.
+ * A NativeContext made of arrays. It keeps the contract of runtime/native/native.ts, but transfers nothing.
+ * Tests inspect the submissions and choose the events, in any order; `deliver` enters the runtime as native
+ * code does.
  */
 import { clockMs } from '../../runtime/clock.ts';
 import { gatherEntriesMax, sessionIndexMask } from '../../runtime/limits.ts';
@@ -46,12 +46,12 @@ export class FakeNative implements NativeContext {
   readonly submissionsMax = 64;
   readonly path = 'fake';
   readonly capabilities = {} as NativeContext['capabilities'];
-  /** What refusal() says. */
+  /** The result of refusal(). */
   refused = '';
 
   readonly gatherEntries = new Int32Array(gatherEntriesMax * GatherEntry.words);
   readonly scratch = new ArrayBuffer(4096);
-  /** Everything flushed, oldest first. */
+  /** All flushed messages, oldest first. */
   readonly submitted: Submitted[] = [];
   readonly cancels: { session: number; call: number; reason: number }[] = [];
   readonly closes: { session: number; reason: string }[] = [];
@@ -60,17 +60,17 @@ export class FakeNative implements NativeContext {
   readonly registered: number[] = [];
   flushes = 0;
   closed = false;
-  /** Slots go back at flush, as inline sends do; set to false to hold them until `freeSlot`. */
+  /** Slots are freed at flush, as for inline sends. When false, they stay in use until `freeSlot`. */
   freeAtFlush = true;
   readonly heldSlots: number[] = [];
-  /** Answer of submitBulk when not 0. */
+  /** The result of submitBulk when it is not 0. */
   refuseBulk = 0;
-  /** What it then has asked of the arena, if it is noMemory. */
+  /** The bytes that submitBulk requested from the arena when it returns noMemory. */
   shortBytes = 100_000;
-  /** Refuses messages with a buffer that is to be copied, for want of memory. */
+  /** When true, messages with a buffer to be copied are refused for lack of memory. */
   refuseCopies = false;
   connectError = '';
-  /** Sessions told to connect: `sessionUp` or `sessionDown` is for the test to deliver. */
+  /** Sessions that were told to connect. The test delivers `sessionUp` or `sessionDown`. */
   readonly connected: number[] = [];
   sessionErrorText = 'gone';
   endedThere = false;
@@ -125,7 +125,7 @@ export class FakeNative implements NativeContext {
     }
   }
 
-  /** Puts held send slots back. */
+  /** Frees the send slots that are in use. */
   releaseSlots(): void {
     for (const slot of this.heldSlots.splice(0)) this.#push(slot);
   }
@@ -174,7 +174,7 @@ export class FakeNative implements NativeContext {
 
   releaseLongSlot(): void {}
 
-  /** One buffer for all windows of a session: events name slots of the first one. */
+  /** One buffer for all receive windows of a session; events name slots of the first window. */
   receiveWindow(session: number): ArrayBuffer {
     let slab = this.#slabs.get(session);
     if (slab === undefined) {
@@ -226,7 +226,7 @@ export class FakeNative implements NativeContext {
       return -Reason.noMemory;
     const words = typeof given === 'number' ? gatherEntriesIn(this.gatherEntries, given) : [];
     const inBlocks = words.map(([block, at, bytes]) => {
-      // The scratch buffer is copied from at once.
+      // The scratch buffer is copied immediately.
       if (block === 0) return new Uint8Array(this.scratch).slice(at, at! + bytes!);
       return new Uint8Array(this.blockBuffer(block!), at, bytes);
     });
@@ -254,7 +254,7 @@ export class FakeNative implements NativeContext {
     return this.#nextToken++;
   }
 
-  /** Bytes of memory that a cancelled call was waiting for. */
+  /** The bytes of memory that a cancelled call was waiting for. */
   awaitedBytes = 0;
 
   cancel(session: number, call: number, reason: number): number {
@@ -315,7 +315,7 @@ export class FakeNative implements NativeContext {
     return '';
   }
 
-  /** Keys of buffers that are not registered although they were submitted. */
+  /** The keys of submitted buffers that were not registered. */
   readonly unregistered = new Set<number>();
 
   holdsBuffer(key: number): boolean {

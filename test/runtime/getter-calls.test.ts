@@ -1,6 +1,6 @@
 /**
- * Getters of a request that make calls themselves, in the middle of its encoding: each of the calls has its
- * own slot, and is sent once.
+ * Getters of a request that make calls while the request is being encoded. Each of the calls gets its own
+ * slot, and is sent once.
  */
 import {
   allocBuffer,
@@ -47,7 +47,7 @@ async function open(way: PairWay, options: ChannelOptions = {}) {
   return { client: createClient(EchoDefinition, pair.channel), channel: pair.channel };
 }
 
-/** `text` is asked for more than once: the first time `act` is called. */
+/** Returns a request whose `text` is read more than once; the first read calls `act`. */
 function acting(number: number, text: () => string, act: () => void): EchoMessageInit {
   let acted = false;
   return {
@@ -60,7 +60,7 @@ function acting(number: number, text: () => string, act: () => void): EchoMessag
   };
 }
 
-/** Nothing is left of the arena. */
+/** Checks that nothing in the arena is in use. */
 function fill(channel: Channel): Lease[] {
   const leases: Lease[] = [];
   for (let bytes = 1024 * KiB; bytes > 4 * KiB; bytes /= 2) {
@@ -79,7 +79,7 @@ describe.each(pairWays)('%s', (way) => {
     [3, 30_000],
     [30_000, 3],
     [30_000, 30_000],
-  ])('a text of %i characters, and of %i within', async (outer, inner) => {
+  ])('a request with a text of %i characters makes a call with one of %i', async (outer, inner) => {
     const { client } = await open(way);
     let within: Promise<object> | undefined;
     const request = acting(
@@ -94,7 +94,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(handled.sort()).toEqual([1, 2]);
   });
 
-  test('the call within gets the last call slot when the other one is refused', async () => {
+  test('the inner call gets the last call slot when the outer one is refused', async () => {
     const { client } = await open(way, { inflightMax: 1 });
     let within: Promise<object> | undefined;
     const fails = acting(
@@ -108,35 +108,32 @@ describe.each(pairWays)('%s', (way) => {
     expect(await within).toMatchObject({ number: 2 });
   });
 
-  test.runIf(nativeWays.includes(way))(
-    'a call that waits for memory, and one within that must wait, too',
-    async () => {
-      const { client, channel } = await open(way);
-      await client.echo({});
-      handled = [];
-      const leases = fill(channel);
-      let within: Promise<object> | undefined;
-      let room = false;
-      const text = 'x'.repeat(600 * KiB);
-      const request: EchoMessageInit = {
-        number: 1,
-        get text() {
-          if (room) within ??= client.echo({ number: 2, text: 'y'.repeat(1500 * KiB) });
-          return text;
-        },
-      };
-      const call = client.echo(request);
-      for (let i = 0; i < 5; ++i) await client.echo({});
-      room = true;
-      leases.shift()?.release();
-      while (within === undefined) await client.echo({});
-      for (const lease of leases) lease.release();
-      expect(await Promise.all([call, within])).toMatchObject([{ number: 1 }, { number: 2 }]);
-      expect(handled.filter((number) => number !== 0).sort()).toEqual([1, 2]);
-    },
-  );
+  test.runIf(nativeWays.includes(way))('an inner call waits for memory like its outer call', async () => {
+    const { client, channel } = await open(way);
+    await client.echo({});
+    handled = [];
+    const leases = fill(channel);
+    let within: Promise<object> | undefined;
+    let room = false;
+    const text = 'x'.repeat(600 * KiB);
+    const request: EchoMessageInit = {
+      number: 1,
+      get text() {
+        if (room) within ??= client.echo({ number: 2, text: 'y'.repeat(1500 * KiB) });
+        return text;
+      },
+    };
+    const call = client.echo(request);
+    for (let i = 0; i < 5; ++i) await client.echo({});
+    room = true;
+    leases.shift()?.release();
+    while (within === undefined) await client.echo({});
+    for (const lease of leases) lease.release();
+    expect(await Promise.all([call, within])).toMatchObject([{ number: 1 }, { number: 2 }]);
+    expect(handled.filter((number) => number !== 0).sort()).toEqual([1, 2]);
+  });
 
-  test('a message of a stream opens a stream', async () => {
+  test('a stream message can open a stream', async () => {
     const { channel } = await open(way);
     const streams = createClient(StreamsDefinition, channel);
     const all = async (messages: AsyncIterable<Item>): Promise<number[]> => {

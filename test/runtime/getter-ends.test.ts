@@ -1,6 +1,6 @@
 /**
- * Getters of a request that end their own call, in the middle of its encoding: the signal fires, or the
- * channel is closed. The call settles once, wherever it was when it came to be encoded, and leaves nothing
+ * Getters of a request that end their own call while the request is being encoded: the signal aborts, or the
+ * channel is closed. The call settles once, wherever it was when its encoding began, and leaves nothing
  * behind.
  */
 import { allocBuffer, type Channel, configure, createClient, type Lease, RpcError, Status } from 'rdma-rpc';
@@ -27,7 +27,7 @@ afterEach(async () => {
   expect(unheard).toEqual([]);
 });
 
-/** A text that ends its call: the first time it is asked for, or a later one. */
+/** Returns a text whose read ends the call: the first read or a later one. */
 function ending(size: number, nth: number, end: () => void): { readonly text: string } {
   let asked = 0;
   return {
@@ -92,8 +92,8 @@ const cases = pairWays.flatMap((way) =>
   sizes.flatMap((size) => [1, 2].map((nth) => [way, size, nth] as const)),
 );
 
-describe.each(cases)('over %s, %i characters, asked %i times', (way, size, nth) => {
-  /** A small text is asked for once only: the call may then succeed. */
+describe.each(cases)('over %s, with %i characters, at read number %i', (way, size, nth) => {
+  /** A small text is read only once, so the call may succeed. */
   const ended = async (call: Promise<unknown>, code: number = Status.CANCELLED) => {
     const result = await call.then(
       () => 'good',
@@ -102,7 +102,7 @@ describe.each(cases)('over %s, %i characters, asked %i times', (way, size, nth) 
     if (nth === 1 || result !== 'good') expect(result).toMatchObject({ code });
   };
 
-  test('at once, connected', async () => {
+  test('a call of a connected channel settles once', async () => {
     const { pair, client } = await open(way);
     await pair.channel.ready();
     const controller = new AbortController();
@@ -112,7 +112,7 @@ describe.each(cases)('over %s, %i characters, asked %i times', (way, size, nth) 
     await pair.close();
   });
 
-  test.each([1, 3])('out of the queue, number %i of three', async (place) => {
+  test.each([1, 3])('call number %i of three from the queue settles once', async (place) => {
     const { pair, client, held } = await open(way);
     const first = client.fetch({});
     while (held.length === 0) await turn();
@@ -131,12 +131,12 @@ describe.each(cases)('over %s, %i characters, asked %i times', (way, size, nth) 
     await pair.close();
   });
 
-  test.runIf(nativeWays.includes(way))('while it waits for memory', async () => {
+  test.runIf(nativeWays.includes(way))('a call that waits for memory settles once', async () => {
     const { pair, client } = await open(way);
     await client.echo({});
     const leases = fill(pair.channel);
     const controller = new AbortController();
-    // Not for the first attempt, which finds no memory.
+    // Act at the second attempt; the first one finds no memory.
     let room = false;
     let asked = 0;
     const call = client.echo(
@@ -162,7 +162,7 @@ describe.each(cases)('over %s, %i characters, asked %i times', (way, size, nth) 
     await pair.close();
   });
 
-  test.each([true, false])('a stream; its channel waits: %s', async (waits) => {
+  test.each([true, false])('a stream settles once; its channel still connects: %s', async (waits) => {
     const { pair, streams } = await open(way);
     await pair.channel.ready();
     const blocking = waits ? streams.count({ count: 1 })[Symbol.asyncIterator]() : undefined;
@@ -180,7 +180,7 @@ describe.each(cases)('over %s, %i characters, asked %i times', (way, size, nth) 
     await pair.close();
   });
 
-  test('a message of a stream', async () => {
+  test('a stream message ends its stream once', async () => {
     const { pair, streams } = await open(way);
     const controller = new AbortController();
     const items = [{ number: 1 }, ending(size, nth, () => controller.abort()), { number: 3 }];
@@ -189,26 +189,29 @@ describe.each(cases)('over %s, %i characters, asked %i times', (way, size, nth) 
     await pair.close();
   });
 
-  test.each(['connected', 'out of the queue'])('the channel is closed: %s', async (where) => {
-    const { pair, client, held, streams } = await open(way);
-    await pair.channel.ready();
-    const first = where === 'connected' ? undefined : client.fetch({}).catch(() => undefined);
-    while (first !== undefined && held.length === 0) await turn();
-    let closed: Promise<void> | undefined;
-    const close = () => {
-      closed ??= pair.channel.close();
-    };
-    const call = ended(client.echo(ending(size, nth, close)), Status.UNAVAILABLE);
-    const others = [
-      client.echo({ number: 2 }),
-      streams
-        .count(ending(size, nth, close))
-        [Symbol.asyncIterator]()
-        .next(),
-    ].map((other) => other.catch(() => undefined));
-    held[0]?.();
-    await Promise.all([first, call, ...others]);
-    await closed;
-    await pair.close();
-  });
+  test.each(['connected', 'out of the queue'])(
+    'a call settles once when its channel is closed: %s',
+    async (where) => {
+      const { pair, client, held, streams } = await open(way);
+      await pair.channel.ready();
+      const first = where === 'connected' ? undefined : client.fetch({}).catch(() => undefined);
+      while (first !== undefined && held.length === 0) await turn();
+      let closed: Promise<void> | undefined;
+      const close = () => {
+        closed ??= pair.channel.close();
+      };
+      const call = ended(client.echo(ending(size, nth, close)), Status.UNAVAILABLE);
+      const others = [
+        client.echo({ number: 2 }),
+        streams
+          .count(ending(size, nth, close))
+          [Symbol.asyncIterator]()
+          .next(),
+      ].map((other) => other.catch(() => undefined));
+      held[0]?.();
+      await Promise.all([first, call, ...others]);
+      await closed;
+      await pair.close();
+    },
+  );
 });

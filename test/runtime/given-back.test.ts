@@ -1,6 +1,6 @@
 /**
- * Memory of large messages that has been given back, in each way of doing so: whatever is left of it is
- * empty, and says so loudly. Nothing ever shows what the memory holds next.
+ * Memory of large messages after it was released, in each way of releasing it: every view of it is empty, and
+ * its use fails loudly. No view ever shows what the memory contains next.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -41,7 +41,7 @@ async function serving(way: PairWay, handler: Handler, options: ServerOptions = 
   return { channel: pair.channel, client: createClient(EchoDefinition, pair.channel) };
 }
 
-/** A view of memory that has just been given back, by each way of doing so. */
+/** A view of memory that was just released, by each way of releasing it. */
 const givingBack: Readonly<Record<string, (way: PairWay) => Promise<[Uint8Array, Channel]>>> = {
   'the end of the call': async (way) => {
     let kept: Uint8Array | undefined;
@@ -106,7 +106,7 @@ const using: Readonly<Record<string, (view: Uint8Array) => unknown>> = {
 const empty = [undefined, 0, ''];
 
 describe.each(pairWays)('over %s', (way) => {
-  test.each(Object.keys(givingBack))('a view after %s is empty, whatever is done with it', async (name) => {
+  test.each(Object.keys(givingBack))('a view is empty after %s, however it is used', async (name) => {
     const [view, channel] = await givingBack[name]!(way);
     // Other messages use the memory now.
     const client = createClient(EchoDefinition, channel);
@@ -170,7 +170,7 @@ describe.each(pairWays)('over %s', (way) => {
     await failed;
     go();
     await until(() => seen !== undefined);
-    // With its context the memory may be gone already; it never is another's.
+    // The memory may be unmapped with its context, but it never belongs to another message.
     expect([7, undefined]).toContain(seen);
     await until(() => view!.length === 0);
   });
@@ -208,7 +208,7 @@ describe.each(pairWays)('over %s', (way) => {
         const buffer = request.payload.buffer as ArrayBuffer;
         moved.push([request.number, structuredClone(buffer, { transfer: [buffer] })]);
       } catch {
-        // Node refuses to, for memory that native code has made a buffer of.
+        // Node refuses to transfer buffers that native code has created.
       }
       return {};
     });
@@ -239,7 +239,7 @@ describe.each(pairWays)('over %s', (way) => {
       });
     });
 
-    test('a kept request is given back by its lease', async () => {
+    test('a kept request is released by its lease', async () => {
       let kept: EchoMessage | undefined;
       const { client } = await serving(way, (request) => {
         kept = keep(request);
@@ -251,7 +251,7 @@ describe.each(pairWays)('over %s', (way) => {
       expect(kept!.payload.length).toBe(0);
     });
 
-    test('is too late behind the call, and says so', async () => {
+    test('fails after the call has ended, and says so', async () => {
       let kept: EchoMessage | undefined;
       const { client } = await serving(way, (request) => {
         kept = request;
@@ -262,7 +262,7 @@ describe.each(pairWays)('over %s', (way) => {
     });
   });
 
-  test('nothing is left of 10,000 requests and responses that are never released', {
+  test('garbage collection frees 10,000 requests and responses that are never released', {
     timeout: 120_000,
   }, async () => {
     const { client } = await serving(way, (request) => request);
@@ -281,7 +281,7 @@ test('keep() returns messages without a lease unchanged', () => {
   expect(keep(small)).toBe(small);
 });
 
-test('a request that is read after its call is warned of, once for its method, by the name of its field', async () => {
+test('a request that is read after its call causes one warning per method, which names the field', async () => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
   const kept: EchoMessage[] = [];
   const { client } = await serving('shm', (request) => {
@@ -299,7 +299,7 @@ test('a request that is read after its call is warned of, once for its method, b
   expect(texts[0]).toMatch(/^test\.echo\.Echo\/Echo: `payload` of a request was read when its call was over/);
 });
 
-test('a request kept without keep() is refused by the encoder, which names its method', async () => {
+test('the encoder refuses a request that was stored without keep(), and names its method', async () => {
   const stored: Uint8Array[] = [];
   const errors: unknown[] = [];
   pair = await openPair(

@@ -1,4 +1,4 @@
-/** createInProcessChannel: its server is a server without an address, and ends with the channel. */
+/** createInProcessChannel: its server is a whole Server without an address, and ends with the channel. */
 import { createClient, createInProcessChannel, createServer, type Server, Status } from 'rdma-rpc';
 import { addHealth } from 'rdma-rpc/health';
 import { expect, test } from 'vitest';
@@ -8,13 +8,13 @@ import { EchoDefinition } from './gen/echo.rdma.ts';
 
 const log: EchoLog = { started: 0, aborted: [] };
 
-/** As applications write it, for the server that listens in production. */
+/** Written like application code for the server that listens in production. */
 function addServices(server: Server): void {
   server.add(EchoDefinition, echoHandlers(log));
   addHealth(server);
 }
 
-/** The channel, and its server. */
+/** Returns the channel and its server. */
 function started() {
   let server: Server | undefined;
   const channel = createInProcessChannel((given) => {
@@ -45,7 +45,7 @@ test('listeners of onShutdown are called once by shutdown() and by close()', asy
   }
 });
 
-test('calls under way finish in the grace of shutdown(), later ones are refused', async () => {
+test('calls under way finish in the grace period of shutdown(), and later ones are refused', async () => {
   let server: Server | undefined;
   let answer: (() => void) | undefined;
   const echo = (): Promise<{ number: number }> =>

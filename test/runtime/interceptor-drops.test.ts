@@ -1,5 +1,5 @@
 /**
- * Interceptors that call `next` and drop its promise: however that call ends, only those that awaited it are
+ * Interceptors that call `next` and drop its promise. However that call ends, only code that awaited it is
  * notified.
  */
 import {
@@ -27,7 +27,7 @@ afterEach(() => {
   process.off('unhandledRejection', hear);
 });
 
-/** An answer of its own, as good as that of `next`. */
+/** An answer of the interceptor, equal to that of `next`. */
 function answer(request: RpcRequest): RpcResponse {
   const { service, method, metadata: header } = request;
   const trailer = header;

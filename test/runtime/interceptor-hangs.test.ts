@@ -1,4 +1,4 @@
-/** Interceptors of a client that do not come back: `timeoutMs` and `signal` end the call all the same. */
+/** Client interceptors that never return: `timeoutMs` and `signal` end the call nevertheless. */
 import { createClient, type Interceptor, Metadata, RpcError, type RpcRequest, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
@@ -70,24 +70,24 @@ describe.each(pairWays)('%s', (way) => {
     (Object.keys(interceptors) as (keyof typeof interceptors)[]).map((name) => [kind, name] as const),
   );
 
-  test.each(cases)('%s, %s: a time limit', async (kind, name) => {
+  test.each(cases)('%s, %s: a time limit ends the call', async (kind, name) => {
     const error = await call(kind, interceptors[name], { timeoutMs: 20 });
     expect(error).toBeInstanceOf(RpcError);
     expect(error.code).toBe(Status.DEADLINE_EXCEEDED);
   });
 
-  test.each(cases)('%s, %s: a signal', async (kind, name) => {
+  test.each(cases)('%s, %s: a signal ends the call', async (kind, name) => {
     const leaving = new AbortController();
     const failed = call(kind, interceptors[name], { signal: leaving.signal });
     setImmediate(() => leaving.abort());
     expect((await failed).code).toBe(Status.CANCELLED);
-    // One that has fired before the call.
+    // This signal was aborted before the call.
     expect((await call(kind, interceptors[name], { signal: leaving.signal })).code).toBe(Status.CANCELLED);
   });
 
-  test('the text names the interceptor and the state of the request', async () => {
+  test('the error names the interceptor and the state of the request', async () => {
     expect(await call('unary', hang, { timeoutMs: 1 })).toMatchObject({
-      rawMessage: 'test.stream.Streams/Unary: the deadline passed (an interceptor has not come back)',
+      rawMessage: 'test.stream.Streams/Unary: the deadline passed (an interceptor has not returned)',
       processed: 'no',
     });
     expect(runs).toBe(0);
@@ -98,12 +98,12 @@ describe.each(pairWays)('%s', (way) => {
       return never;
     };
     expect(await call('unary', leave, { signal: leaving.signal })).toMatchObject({
-      rawMessage: 'test.stream.Streams/Unary: cancelled by the caller (an interceptor has not come back)',
+      rawMessage: 'test.stream.Streams/Unary: cancelled by the caller (an interceptor has not returned)',
       processed: 'yes',
     });
   });
 
-  test('a function that returns too late calls nothing any more', async () => {
+  test('an interceptor that returns too late has no effect', async () => {
     let late: Promise<unknown> | undefined;
     let goOn: (() => void) | undefined;
     const sleeper: Interceptor = (next) => async (request) => {
@@ -121,10 +121,10 @@ describe.each(pairWays)('%s', (way) => {
     expect(runs).toBe(0);
   });
 
-  test('one that gives its call more time has it', async () => {
+  test('an interceptor can give its call more time', async () => {
     const longer: Interceptor = (next) => async (request) => {
       const made = next({ ...request, timeoutMs: 60_000 });
-      // Another call with the same limit, begun later, has ended: that of this caller is over.
+      // Another call with the same limit began later and has ended, so the limit of this caller is over.
       await call('unary', hang, { timeoutMs: 1 });
       return made;
     };
@@ -138,7 +138,7 @@ describe.each(pairWays)('%s', (way) => {
     ['a signal', () => ({ signal: AbortSignal.timeout(20) }), Status.CANCELLED],
   ])('%s holds for a caller that gets the result of another call', async (_, own, code) => {
     const first: ReturnType<ReturnType<Interceptor>>[] = [];
-    // One call for all who ask for the same.
+    // One call serves all callers that ask for the same.
     const once: Interceptor = (next) => (request) => {
       if (first.length === 0) first.push(next(request));
       return first[0]!;
@@ -157,7 +157,7 @@ describe.each(pairWays)('%s', (way) => {
       'a call without a limit',
       (request: RpcRequest) => ({ ...request, timeoutMs: undefined, signal: undefined }),
     ],
-  ])('the signal of the caller holds where an interceptor makes it %s', async (_, changed) => {
+  ])("the caller's signal still applies when an interceptor makes the call %s", async (_, changed) => {
     const deaf: Interceptor = (next) => (request) => next(changed(request));
     const slow = await openPair(way, (server) => server.add(StreamsDefinition, { unary: () => never }));
     const client = createClient(StreamsDefinition, slow.channel, { '*': { interceptors: [deaf] } });
@@ -168,7 +168,7 @@ describe.each(pairWays)('%s', (way) => {
     await slow.close();
   });
 
-  test('a signal that an interceptor fires before it calls next keeps the request here', async () => {
+  test('a signal that an interceptor aborts before it calls next keeps the request from being sent', async () => {
     const leaving = new AbortController();
     const leave: Interceptor = (next) => (request) => {
       leaving.abort();
@@ -181,7 +181,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(runs).toBe(0);
   });
 
-  test('10,000 calls with a signal that never fires leave nothing with it', async () => {
+  test('10,000 calls with a signal that never fires leave nothing on the signal', async () => {
     const { signal } = new AbortController();
     let listeners = 0;
     const { addEventListener, removeEventListener } = signal;
@@ -201,7 +201,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(listeners).toBe(0);
   });
 
-  test('a response without next settles at once, a limit or none', async () => {
+  test('a response without next settles at once, with a time limit or without', async () => {
     const answer: Interceptor =
       () =>
       async ({ service, method }) => {

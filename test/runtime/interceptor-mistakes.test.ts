@@ -1,4 +1,4 @@
-/** What is refused about interceptors, and that methods without them are plain. */
+/** Errors for wrong interceptors, and a check that methods without interceptors have no overhead. */
 import {
   createClient,
   createInProcessChannel,
@@ -10,7 +10,7 @@ import { describe, expect, test } from 'vitest';
 import { HandlerTable } from '../../runtime/server/handlers.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
-describe('mistakes are named', () => {
+describe('mistakes with interceptors are refused with an error that names them', () => {
   test.each<[string, () => unknown, RegExp]>([
     [
       'use() after add()',
@@ -95,7 +95,7 @@ describe('mistakes are named', () => {
   });
 });
 
-test('without interceptors a method is the plain one', () => {
+test('without interceptors the client uses the plain method', () => {
   const handler = () => ({});
   const handlers = new HandlerTable();
   handlers.add(EchoDefinition, { echo: handler });

@@ -1,4 +1,4 @@
-/** Interceptors of unary calls: their order, what they see and may do, on both sides. */
+/** Interceptors of unary calls, on both sides: their order, what they see and what they may change. */
 import {
   createClient,
   createContextKey,
@@ -22,7 +22,7 @@ type Use = Parameters<typeof openPair>[1];
 const outcome = (call: Promise<unknown>): Promise<RpcError> =>
   call.then(() => Promise.reject(new Error('it worked')), RpcError.from);
 
-/** Notes when it is entered and left. */
+/** Records when it is entered and left. */
 const noted =
   (notes: string[], name: string): Interceptor =>
   (next) =>
@@ -47,7 +47,7 @@ describe.each(pairWays)('%s', (way) => {
   const echoing: Use = (server) =>
     server.add(EchoDefinition, { echo: (request) => request, behave: async (request) => request });
 
-  test('order: channel, *, method; then server, scope, inner scope; out again the other way round', async () => {
+  test('run in the order channel, *, method, server, scope, inner scope, and return in reverse order', async () => {
     const notes: string[] = [];
     const by = (name: string) => noted(notes, name);
     const channel = await open(
@@ -81,7 +81,7 @@ describe.each(pairWays)('%s', (way) => {
     ]);
   });
 
-  test('services that a scope does not have, and methods that a client does not name, are left alone', async () => {
+  test('do not run for services outside of their scope, nor for methods that a client does not name', async () => {
     const notes: string[] = [];
     const Other = {
       ...EchoDefinition,
@@ -99,7 +99,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(notes).toEqual(['scope server', 'scope done']);
   });
 
-  test('know the call', async () => {
+  test('get the properties of the call', async () => {
     const seen: RpcRequest[] = [];
     const look: Interceptor = (next) => (request) => {
       seen.push(request);
@@ -158,7 +158,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(metadata.size).toBe(0);
   });
 
-  test.each(['client', 'server'] as const)('of the %s may answer by themselves', async (side) => {
+  test.each(['client', 'server'] as const)('of the %s may answer without calling next', async (side) => {
     const answer: Interceptor = () => async (request) => ({
       ...request,
       stream: false,
@@ -183,7 +183,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(handled).toBe(0);
   });
 
-  test('may call again: the time limit is that of all attempts', async () => {
+  test('may call next again; the time limit covers all attempts', async () => {
     let handled = 0;
     const left: number[] = [];
     const retry: Interceptor = (next) => async (request) => {
@@ -232,7 +232,7 @@ describe.each(pairWays)('%s', (way) => {
     ]);
   });
 
-  test('an error of one ends the call; on the server with its status', async () => {
+  test('end the call with their error; on the server its status is sent', async () => {
     const deny: Interceptor = () => () =>
       Promise.reject(new RpcError(Status.UNAUTHENTICATED, 'who are you?'));
     const channel = await open((server) => server.use(deny).add(EchoDefinition, { echo: () => ({}) }));
@@ -247,7 +247,7 @@ describe.each(pairWays)('%s', (way) => {
     await expect(own.echo({})).rejects.toThrow(TypeError);
   });
 
-  test('header and trailer of an error are heard of once, after the last attempt', async () => {
+  test('pass header and trailer of an error once, after the last attempt', async () => {
     const seen: string[] = [];
     const twice: Interceptor = (next) => (request) => next(request).catch(() => next(request));
     let attempts = 0;
@@ -272,7 +272,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(seen).toEqual(['header attempt,2', 'trailer cost,2']);
   });
 
-  test.each(['onHeader', 'onTrailer'] as const)('an %s that throws fails the call', async (name) => {
+  test.each(['onHeader', 'onTrailer'] as const)('fail the call when %s throws', async (name) => {
     const channel = await open((server) =>
       server.add(EchoDefinition, {
         echo: (request, { header, trailer }) => {
@@ -293,7 +293,7 @@ describe.each(pairWays)('%s', (way) => {
     });
   });
 
-  test('a time limit that one sets holds', async () => {
+  test('may set a time limit', async () => {
     const channel = await open((server) =>
       server.add(EchoDefinition, { behave: () => new Promise(() => {}) }),
     );
@@ -303,7 +303,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(await outcome(behave({}))).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
   });
 
-  test('a signal that one sets is that of the handler', async () => {
+  test('may set the signal of the handler', async () => {
     const controller = new AbortController();
     const channel = await open((server) =>
       server.use(changed(() => ({ signal: controller.signal }))).add(EchoDefinition, {
@@ -317,7 +317,7 @@ describe.each(pairWays)('%s', (way) => {
     expect((await createClient(EchoDefinition, channel).behave({})).text).toBe('told');
   });
 
-  test('values: the caller gives some, calls for a call inherit those of the handler', async () => {
+  test("get the caller's values, and calls of a handler inherit the handler's values", async () => {
     const user = createContextKey('nobody', 'user');
     const seen: string[] = [];
     const look: Interceptor = (next) => (request) => {

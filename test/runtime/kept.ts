@@ -1,7 +1,7 @@
 /**
- * What the runtime and native code keep for calls, counted: when all calls are over and their messages
- * released, everything is back where it began. For tests that end with it. Registered buffers are no leak as
- * long as native code has them registered.
+ * Counts what the runtime and native code hold for calls. When all calls have ended and their messages are
+ * released, all counts are back where they began. Registered buffers are not a leak while native code has
+ * them registered.
  */
 import { contextStats, openContexts, peekContext } from '../../runtime/boundary/contexts.ts';
 import type { FabricContext } from '../../runtime/boundary/fabric-context.ts';
@@ -9,7 +9,7 @@ import { Ctl, type NativeOptions } from '../../runtime/native/native.ts';
 
 export type Kept = Readonly<Record<string, number>>;
 
-/** Of one context. */
+/** Counts of one context. */
 export function keptBy(context: FabricContext): Kept {
   const { native } = context;
   const { arenaLeasedBlocks, arenaLeasedBytes, callsPendingRelease } = native.stats();
@@ -23,7 +23,7 @@ export function keptBy(context: FabricContext): Kept {
   };
 }
 
-/** Of all contexts of this thread together. */
+/** Sums of all contexts of this thread. */
 export function keptByAll(): Kept {
   const sum: Record<string, number> = { ...nothingKept };
   for (const context of openContexts())
@@ -31,7 +31,7 @@ export function keptByAll(): Kept {
   return sum;
 }
 
-/** Of this thread's context of a fabric, which must be open. */
+/** Counts of this thread's context of a fabric, which must be open. */
 export function keptOn(fabric: NativeOptions['fabric']): Kept {
   return keptBy(peekContext({ fabric }));
 }

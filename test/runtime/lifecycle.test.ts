@@ -1,6 +1,6 @@
 /**
- * Connections that come and go while calls are under way: drain, loss, reconnect, close, and that nothing is
- * left.
+ * Connections that open and close while calls are under way: drain, loss, reconnect and close, after which
+ * nothing is left.
  */
 import { rmSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -80,7 +80,7 @@ describe('shutdown', () => {
     expect(log.aborted).toEqual([Status.CANCELLED]);
   });
 
-  test('is one, however often it is asked for; listening afterwards is refused', async () => {
+  test('runs once however often it is called, and listening afterwards is refused', async () => {
     const { server } = await pair();
     const first = server.shutdown();
     expect(server.shutdown({ graceMs: 1 })).toBe(first);
@@ -89,7 +89,7 @@ describe('shutdown', () => {
     expect(() => server.shutdown({ grace: 1 } as object)).toThrow(/did you mean graceMs/);
   });
 
-  test('a connection in the middle of its handshake does not hold it up', async () => {
+  test('is not delayed by a connection in the middle of its handshake', async () => {
     const { server, address } = await pair();
     const [host, port] = address.split(':');
     const socket = connect(Number(port), host);
@@ -100,7 +100,7 @@ describe('shutdown', () => {
 });
 
 describe('reconnect', () => {
-  test('the next call after a loss connects anew; calls in flight fail once with processed: maybe', async () => {
+  test('the next call after a loss connects again; calls in flight fail once with processed: maybe', async () => {
     const path = `unix:${socketPath()}`;
     const first = await pair(path);
     const { client, channel } = first;
@@ -115,7 +115,7 @@ describe('reconnect', () => {
     expect(second.log.started).toBe(1);
   });
 
-  test('many first calls share one connection attempt', async () => {
+  test('the first calls share one connection attempt', async () => {
     const { server, client } = await pair();
     await Promise.all(Array.from({ length: 100 }, () => client.echo({})));
     expect(server.sessionCount).toBe(1);
@@ -141,7 +141,7 @@ describe('reconnect', () => {
     await expect(ready).rejects.toMatchObject({ code: Status.CANCELLED });
   });
 
-  test('a socket file left by a dead server is replaced, one in use is not', async () => {
+  test('the socket file of a dead server is replaced, but not that of a live server', async () => {
     const path = socketPath();
     const first = await start(`unix:${path}`);
     const other = createServer();
@@ -159,7 +159,7 @@ describe('nothing is left', () => {
   };
 
   test('after many connections with calls of every kind', async () => {
-    // Keeps the context open, so that its counters can be compared.
+    // This keeps the context open, so that its counters can be compared.
     const keep = await pair();
     const cycle = async (): Promise<void> => {
       const channel = createChannel(keep.address);
@@ -172,20 +172,20 @@ describe('nothing is left', () => {
       await channel.close();
       expect(await hanging).toMatchObject({ code: Status.UNAVAILABLE });
       await until(() => keep.server.sessionCount === 1);
-      // Both ends of `keep`; native code lets go of others later than the server does.
+      // Both ends of `keep` stay; native code frees other sessions later than the server does.
       await until(() => stats('shm').sessions === 2);
     };
     await keep.client.echo({});
-    // The first makes the arena's chunks, which stay.
+    // The first connection allocates chunks of the arena, which stay.
     await cycle();
     const before = counters();
     for (let i = 0; i < 20; ++i) await cycle();
     const after = counters() as { arenaLeasedBlocks: number };
-    // The requests of hanging handlers are leased until they are collected.
+    // The requests of hanging handlers are leased until they are garbage.
     expect({ ...after, arenaLeasedBlocks: 0 }).toEqual({ ...before, arenaLeasedBlocks: 0 });
   });
 
-  test('of the context once its last user has closed; a lease keeps it', async () => {
+  test('of the context once its last user has closed, unless a lease keeps it', async () => {
     const channel = createInProcessChannel((server) => server.add(EchoDefinition, { echo: (r) => r }));
     const client = createClient(EchoDefinition, channel);
     await client.echo({});
@@ -202,7 +202,7 @@ describe('nothing is left', () => {
     await until(() => stats('sim').memoryRegions === 0);
   });
 
-  test('of a message that outlives its channel: its bytes stay', async () => {
+  test('but a message that outlives its channel keeps its bytes', async () => {
     const channel = createInProcessChannel((server) => server.add(EchoDefinition, { echo: (r) => r }));
     const answer = await createClient(EchoDefinition, channel).echo({
       payload: new Uint8Array(100_000).fill(9),

@@ -1,7 +1,7 @@
 /**
- * Bytes of an application that say of themselves what is not so: subclasses of Uint8Array and arrays with
- * properties of their own. What is sent is what the engine knows of them, by every way in, and never what an
- * earlier message has left.
+ * Byte arrays of an application with false properties: subclasses of Uint8Array, and arrays with own
+ * properties. Every way of sending them must send the bytes that the engine knows, and never bytes of an
+ * earlier message.
  */
 import {
   type Channel,
@@ -119,7 +119,7 @@ const content = (bytes: number): Uint8Array<ArrayBuffer> => {
   for (let i = 0; i < bytes; ++i) made[i] = (i * 7) & 0x7f;
   return made;
 };
-/** What has come, or the error that the call has ended with. */
+/** Resolves to the received bytes, or to the error of the call. */
 type Way = (value: Uint8Array) => Promise<Uint8Array> | Uint8Array;
 const echo = () => createClient(EchoDefinition, channel);
 const packed = () => createClient(Packed, channel);
@@ -159,10 +159,10 @@ const ways: Record<string, Way> = {
 
 const sizes = [3, 30, 300, 5_000, 20_000, 100_000];
 describe.each(Object.keys(ways))('%s', (way) => {
-  test.each(Object.keys(liars))('with %s', async (liar) => {
+  test.each(Object.keys(liars))('sends the true bytes of an array with %s', async (liar) => {
     for (const bytes of sizes) {
       if (way === 'metadata' && bytes > 5_000) continue;
-      // What a slot, a scratch buffer or a block would still hold.
+      // Fill a slot, a scratch buffer and a block with old bytes.
       await echo().echo({ payload: new Uint8Array(bytes + 100).fill(old) });
       await packed().echo(new Uint8Array(bytes + 100).fill(old));
       const expected = content(bytes);
@@ -172,7 +172,7 @@ describe.each(Object.keys(ways))('%s', (way) => {
   });
 });
 
-test.each(Object.keys(liars))('details of an error with %s', async (liar) => {
+test.each(Object.keys(liars))('details of an error have the true bytes of an array with %s', async (liar) => {
   const value = liars[liar]!(content(30));
   const failing = createServer({ log: () => undefined }).add(EchoDefinition, {
     echo: () => {

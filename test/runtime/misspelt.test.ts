@@ -1,6 +1,6 @@
 /**
- * Unknown names in the options of a call and among handlers: JavaScript ignores them, so the library reports
- * them.
+ * Unknown names among the options of a call and among handlers. JavaScript ignores them, so the library
+ * reports them.
  */
 import { Client, credentials } from '@grpc/grpc-js';
 import {
@@ -60,34 +60,31 @@ describe('options of a call', () => {
       },
     ],
   ];
-  test.each(calls)(
-    'of %s: a name that nobody knows is refused, with the one that was meant',
-    async (_, call) => {
-      await expect(call({ timeoutMS: 50 })).rejects.toThrow(
-        /options of a call: there is no option timeoutMS; did you mean timeoutMs\?/,
-      );
-      expect(started).not.toHaveBeenCalled();
-    },
-  );
+  test.each(calls)('of %s: an unknown name is refused with the nearest known name', async (_, call) => {
+    await expect(call({ timeoutMS: 50 })).rejects.toThrow(
+      /options of a call: there is no option timeoutMS; did you mean timeoutMs\?/,
+    );
+    expect(started).not.toHaveBeenCalled();
+  });
 
   const wrong: [string, unknown, RegExp][] = [
-    ['no object', 5, /options of a call: they are no object/],
-    ['null', null, /options of a call: they are no object/],
+    ['no object', 5, /the options of a call must be an object/],
+    ['null', null, /the options of a call must be an object/],
     [
       'a controller for a signal',
       { signal: new AbortController() },
-      /signal is no AbortSignal.*controller\.signal/,
+      /signal is not an AbortSignal.*controller\.signal/,
     ],
-    ['an object for a signal', { signal: { aborted: false } }, /signal is no AbortSignal/],
-    ['null for a signal', { signal: null }, /signal is no AbortSignal/],
-    ['a text for a signal', { signal: 'x' }, /signal is no AbortSignal/],
-    ['a number for onHeader', { onHeader: 5 }, /onHeader is no function/],
-    ['a text for onTrailer', { onTrailer: 'x' }, /onTrailer is no function/],
+    ['an object for a signal', { signal: { aborted: false } }, /signal is not an AbortSignal/],
+    ['null for a signal', { signal: null }, /signal is not an AbortSignal/],
+    ['a text for a signal', { signal: 'x' }, /signal is not an AbortSignal/],
+    ['a number for onHeader', { onHeader: 5 }, /onHeader is not a function/],
+    ['a text for onTrailer', { onTrailer: 'x' }, /onTrailer is not a function/],
     ['an object for a context', { context: {} }, /context is not the context of a handler/],
     ['null for a context', { context: null }, /context is not the context of a handler/],
   ];
   describe.each(wrong)('%s', (_, options, text) => {
-    test.each(calls)('rejects %s, and nothing is sent', async (_name, call) => {
+    test.each(calls)('rejects %s, and sends nothing', async (_name, call) => {
       let result: Promise<unknown> | undefined;
       expect(() => {
         result = call(options as object);
@@ -100,7 +97,7 @@ describe('options of a call', () => {
   });
 
   test.each(['addEventListener', 'removeEventListener'] as const)(
-    'a signal of another library whose %s throws ends its own call at most, whether that waits or not',
+    'a signal of another library whose %s throws affects only its own call, whether it waits or not',
     async (name) => {
       const signal = Object.assign(new EventTarget(), {
         aborted: false,
@@ -110,7 +107,7 @@ describe('options of a call', () => {
         },
       });
       const client = createClient(EchoDefinition, channel);
-      // More than the window has places, so that one of two comes out of the queue in a batch of events.
+      // More calls than the window allows, so that one of the two comes from the queue in a batch of events.
       const all = Array.from({ length: 700 }, (_, number) =>
         client.echo({ number }, number % 2 === 0 ? {} : ({ signal } as never)).then(
           (answer) => answer.number,
@@ -124,7 +121,7 @@ describe('options of a call', () => {
     },
   );
 
-  test('all that there are are taken', async () => {
+  test('all known options are accepted', async () => {
     const options = {
       timeoutMs: 60_000,
       metadata: {},

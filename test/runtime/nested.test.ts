@@ -1,6 +1,6 @@
 /**
- * Calls that a handler makes for its caller: with the context passed on they end when the caller's call does,
- * whatever their own limits are.
+ * Calls that a handler makes on behalf of its caller. With the context passed on, they end when the caller's
+ * call ends, whatever their own limits are.
  */
 import { type CallOptions, type Client, createClient, type HandlerContext, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -18,7 +18,7 @@ const outcome = (call: Promise<unknown>): Promise<RpcError | undefined> =>
   call.then(() => undefined, RpcError.from);
 
 describe.each(pairWays)('%s', (way) => {
-  /** front → back; `behave` of front calls `nested`, and its failure is kept. */
+  /** Two servers, front and back. `behave` of front calls `nested`, and its failure is recorded. */
   async function chain(
     nested: (back: Client<typeof EchoDefinition>, context: HandlerContext) => Promise<object>,
     defaultMs?: number,
@@ -67,12 +67,18 @@ describe.each(pairWays)('%s', (way) => {
   }
 
   test.each<[string, number | undefined, CallOptions, number | undefined, number]>([
-    ['what is left', 10_000, {}, undefined, 10_000],
+    ['the remaining time of its caller', 10_000, {}, undefined, 10_000],
     ['its own limit when that is shorter', 10_000, { timeoutMs: 5000 }, undefined, 5000],
-    ['what is left when its own limit is longer', 5000, { timeoutMs: 10_000 }, undefined, 5000],
+    [
+      'the remaining time of its caller when its own limit is longer',
+      5000,
+      { timeoutMs: 10_000 },
+      undefined,
+      5000,
+    ],
     ['the default of its client when that is shorter', 10_000, {}, 5000, 5000],
     ['its own limit when the caller has none', undefined, { timeoutMs: 5000 }, undefined, 5000],
-    ['no limit when nobody has one', undefined, {}, undefined, 0],
+    ['no limit when neither has one', undefined, {}, undefined, 0],
   ])('has %s', async (_, timeoutMs, options, defaultMs, most) => {
     const { front } = await chain((back, context) => back.echo({}, { ...options, context }), defaultMs);
     const { number } = await front.behave({}, { timeoutMs });
@@ -80,7 +86,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(number).toBeGreaterThan(most - 5000);
   });
 
-  test('ends with the deadline of its caller, and says so', async () => {
+  test('ends with the deadline of its caller, and the error says so', async () => {
     const { front, failures, begun } = await chain((back, context) => back.behave({}, { context }));
     const call = outcome(front.behave({}, { timeoutMs: 1000 }));
     await comes(begun, 'the nested call');
@@ -100,7 +106,7 @@ describe.each(pairWays)('%s', (way) => {
       .toMatchObject([{ code: Status.CANCELLED, processed: 'maybe', cause: { code: Status.CANCELLED } }]);
   });
 
-  test('a stream that the handler reads ends with its caller', async () => {
+  test('ends with its caller when it is a stream', async () => {
     const { front, failures, begun } = await chain(async (_, context) => {
       const numbers = createClient(StreamsDefinition, pairs[0]!.channel).count({}, { context });
       for await (const { number } of numbers) if (number > 1_000_000) break;

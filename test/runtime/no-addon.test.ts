@@ -1,7 +1,6 @@
 /**
- * Without the addon: what works on a desk where it cannot be loaded, and what the rest says there. Each case
- * is a process of its own that believes to be on another system, with the compiled modules in a folder
- * without binaries.
+ * Which functions work on a machine where the addon cannot be loaded, and the errors of the others. Each case
+ * runs a process that seems to be on another system, with the compiled modules in a folder without binaries.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -14,7 +13,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const work = mkdtempSync(join(tmpdir(), 'rdma-rpc-no-addon-'));
 
 beforeAll(() => {
-  // The package without its binaries: dist, and what it takes from package.json.
+  // The package without its binaries: dist, and the entries of package.json that it uses.
   for (const name of ['dist', 'package.json', 'node_modules', 'proto'])
     symlinkSync(join(root, name), join(work, name));
 });
@@ -23,7 +22,7 @@ afterAll(() => rmSync(work, { recursive: true, force: true }));
 interface Desk {
   readonly platform: NodeJS.Platform;
   readonly arch: string;
-  /** Of process.report, which says what the C library is. */
+  /** The part of process.report that names the C library. */
   readonly glibc: boolean;
 }
 
@@ -34,7 +33,7 @@ const desks: readonly Desk[] = [
   { platform: 'linux', arch: 'x64', glibc: false },
 ];
 
-/** Makes the process believe that it is on that system. */
+/** Makes the process seem to run on that system. */
 function disguise({ platform, arch, glibc }: Desk): string {
   return `
     Object.defineProperty(process, 'platform', { value: '${platform}' });
@@ -44,7 +43,7 @@ function disguise({ platform, arch, glibc }: Desk): string {
   `;
 }
 
-/** Runs a module on a desk. Returns what it prints as JSON. */
+/** Runs a module on a simulated machine. Returns its output as JSON. */
 function on(desk: Desk, program: string): unknown {
   writeFileSync(join(work, 'desk.mjs'), disguise(desk));
   writeFileSync(join(work, 'program.mjs'), program);
@@ -170,7 +169,7 @@ describe.each(desks)('$platform-$arch, glibc $glibc', (desk) => {
   });
 });
 
-test('RDMA_RPC_ADDON=none: a machine that has the addon does without it', () => {
+test('RDMA_RPC_ADDON=none turns the addon off where there is one', () => {
   const script = `import { createInProcessChannel, createServer } from 'rdma-rpc';
     const channel = createInProcessChannel(() => undefined);
     await channel.ready();

@@ -1,6 +1,6 @@
 /**
- * What tools that look for what keeps a process alive (Jest's --detectOpenHandles) see of channels and
- * servers. They ask each resource, and take one that does not answer for something that was left open.
+ * What tools that look for open handles (Jest's --detectOpenHandles) see of channels and servers. They ask
+ * each resource whether it keeps the process alive, and report those that do not answer.
  */
 import { createHook } from 'node:async_hooks';
 import { mock } from 'node:test';
@@ -40,7 +40,7 @@ test('every resource that calls, streams and handlers make says that it keeps no
 
 afterEach(() => mock.timers.reset());
 
-/** Only the timers of Node: a fake one keeps nothing alive. */
+/** Counts only Node's own timers; a fake timer keeps nothing alive. */
 const timers = (): number => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length;
 
 test('a channel that is closed under fake timers leaves no timer of Node behind', async () => {

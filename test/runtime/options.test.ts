@@ -1,4 +1,4 @@
-/** What users type: options and addresses, with errors that name the option and the way out. */
+/** Options and addresses that users type, with errors that name the option and the remedy. */
 import { describe, expect, test } from 'vitest';
 import { nativeOptions } from '../../runtime/boundary/contexts.ts';
 import { formatAddress, parseAddress } from '../../runtime/control/socket/address.ts';
@@ -18,22 +18,22 @@ const anywhere = 'unix:/tmp/nowhere.sock';
 describe('options', () => {
   test.each<[string, () => unknown, RegExp]>([
     [
-      'unknown, near one',
+      'an unknown name near a known one',
       () => createServer({ sessionMax: 1 } as object),
       /no option sessionMax; did you mean sessionsMax\?/,
     ],
     [
-      'unknown, the beginning of a long one',
+      'the beginning of a long name',
       () => createChannel(anywhere, { creds: 1 } as object),
       /did you mean credentials\?/,
     ],
     [
-      'unknown, in another case',
+      'a name in another case',
       () => createChannel(anywhere, { inflightmax: 1 } as object),
       /did you mean inflightMax\?/,
     ],
     [
-      'one level too high',
+      'an option one level too high',
       () => createChannel(anywhere, { badAnswersMax: 3 } as object),
       /createChannel: badAnswersMax is an option of outlierDetection: outlierDetection: \{ badAnswersMax: … \}/,
     ],
@@ -43,73 +43,89 @@ describe('options', () => {
       /createServer: inflightMax \(4096\) and 4 times streamsMax \(64\) are more than 4096 together/,
     ],
     [
-      'one stream too many',
+      'more streams than call slots',
       () => createChannel(anywhere, { inflightMax: 2049, streamsMax: 512 }),
       /createChannel: inflightMax \(2049\) and 4 times streamsMax/,
     ],
     [
-      'below its range',
+      'a value below its range',
       () => createChannel(anywhere, { inflightMax: 0 }),
       /inflightMax: 0 is not an integer from 1 to 4096/,
     ],
     [
-      'above its range',
+      'a value above its range',
       () => createServer({ messageMaxBytes: 2 ** 32 }),
       /messageMaxBytes: 4294967296 is not an integer from 1024 to 4294967295/,
     ],
-    ['not whole', () => createServer({ sessionsMax: 1.5 }), /sessionsMax: 1.5 is not an integer/],
+    [
+      'a fraction for an integer',
+      () => createServer({ sessionsMax: 1.5 }),
+      /sessionsMax: 1.5 is not an integer/,
+    ],
     [
       'a text for a number',
       () => configure({ slotBytes: '8KiB' as never }),
       /^configure: slotBytes: '8KiB' is no number: give an integer from 1024 to 65536$/,
     ],
     [
-      'of the process, given to a server',
+      'an option of the process, given to a server',
       () => createServer({ slotBytes: 4096 } as object),
       /^createServer: there is no option slotBytes; it is an option of configure\(\)$/,
     ],
     [
-      'of both sides, given to the process',
+      'an option of both sides, given to the process',
       () => configure({ inflightMax: 512 } as object),
       /^configure: there is no option inflightMax; it is an option of createChannel\(\) and createServer\(\)$/,
     ],
     [
-      'of servers, given to a channel',
+      'an option of servers, given to a channel',
       () => createChannel(anywhere, { requestMemory: 'call' } as object),
       /^createChannel: there is no option requestMemory; it is an option of createServer\(\)$/,
     ],
     [
-      'of the process, given to a channel',
+      'an option of the process, given to a channel',
       () => createChannel(anywhere, { arenaBytes: 4096 } as object),
       /^createChannel: there is no option arenaBytes; it is an option of configure\(\)$/,
     ],
     [
-      'not a function',
+      'a value that is not a function',
       () => createServer({ onHandlerError: 'log' as never }),
       /onHandlerError: not a function/,
     ],
     [
-      'not a time',
+      'a value that is not a time',
       () => createChannel(anywhere, { timeoutMs: Number.NaN }),
       /timeoutMs: NaN is no time in ms/,
     ],
-    ['endless', () => createChannel(anywhere, { timeoutMs: Infinity }), /timeoutMs: Infinity is no time/],
     [
-      'too long a text',
+      'an infinite time',
+      () => createChannel(anywhere, { timeoutMs: Infinity }),
+      /timeoutMs: Infinity is no time/,
+    ],
+    [
+      'a text that is too long',
       () => createChannel(anywhere, { identity: 'x'.repeat(2000) }),
       /identity: not a text of at most 1024 bytes/,
     ],
     [
-      'none of the choices',
+      'a value outside of the choices',
       () => configure({ polling: 'never' as never }),
       /polling: never is none of adaptive, busy, event/,
     ],
-    ['no object', () => createServer(5 as never), /takes an object with options, and this is 5/],
-    ['like no other', () => createServer({ xyzzy: 1 } as object), /^createServer: there is no option xyzzy$/],
     [
-      'no function for an in-process server',
+      'a number instead of options',
+      () => createServer(5 as never),
+      /takes an object with options, and this is 5/,
+    ],
+    [
+      'a name that is like no other',
+      () => createServer({ xyzzy: 1 } as object),
+      /^createServer: there is no option xyzzy$/,
+    ],
+    [
+      'a value that is not a function, for an in-process server',
       () => createInProcessChannel(createServer() as never),
-      /^createInProcessChannel: takes a function, which adds services/,
+      /^createInProcessChannel: give a function that adds services/,
     ],
     [
       'a default of an unknown method',
@@ -117,11 +133,11 @@ describe('options', () => {
       /no option ecko; did you mean echo\?/,
     ],
     [
-      'a default that no client has',
+      'a default for an option that clients do not have',
       () => createClient(EchoDefinition, createChannel(anywhere), { '*': { deadline: 5 } as object }),
       /no option deadline/,
     ],
-  ])('%s: refused by name', (_, make, message) => {
+  ])('%s is refused by name', (_, make, message) => {
     expect(make).toThrow(message);
   });
 
@@ -129,7 +145,7 @@ describe('options', () => {
     expect(nearest('maxMesageByte', ['inflightMax', 'messageMaxBytes', 'queueMax'])).toBe('messageMaxBytes');
   });
 
-  test('before it, the one that has the same words, or is called so elsewhere', () => {
+  test('a name with the same words, or the name of another library, comes before the nearest one', () => {
     expect(nearest('maxTimeoutMs', ['defaultTimeoutMs', 'timeoutMaxMs'])).toBe('timeoutMaxMs');
     expect(nearest('max_timeout_ms', ['defaultTimeoutMs', 'timeoutMaxMs'])).toBe('timeoutMaxMs');
     const options = ['timeoutMs', 'metadata', 'onHeader', 'hedging', 'values', 'context'];
@@ -144,8 +160,8 @@ describe('options', () => {
     expect(nearest('minVersion', ['cert', 'requestCert', 'checkClientIdentity'])).toBeUndefined();
   });
 
-  test('a channel that is no channel is refused', () => {
-    expect(() => createClient(EchoDefinition, {} as never)).toThrow(/takes a channel, of createChannel()/);
+  test('a value that is not a channel is refused', () => {
+    expect(() => createClient(EchoDefinition, {} as never)).toThrow(/give a channel that createChannel()/);
   });
 });
 
@@ -170,23 +186,22 @@ describe('addresses', () => {
     ['unix:', /no path/],
     [`unix:/${'x'.repeat(107)}`, /longer than 107 bytes/],
     ['unix:/a\0b', /zero byte/],
-  ])('%s is refused with the forms that are not', (text, message) => {
+  ])('%s is refused, and the error names the valid forms', (text, message) => {
     expect(() => parseAddress(text)).toThrow(message);
     expect(() => parseAddress(text)).toThrow(/use 'host:port', '\[ipv6\]:port' or 'unix:\/path'/);
   });
 });
 
 describe('configure()', () => {
-  // Slots of shm were those of a device for everybody who set anything else, and 9 KiB took 1.4 times as
-  // long.
-  test('changes nothing that is not given, on any fabric', () => {
+  // A regression: any configured option made shm use the slots of a device, and 9 KiB took 1.4 times as long.
+  test('changes no option that is not given, on any fabric', () => {
     const all = () => (['shm', 'shm-fd', 'tcp', 'verbs'] as const).map(nativeOptions);
     const before = all();
     configure({});
     expect(all()).toMatchObject(before);
   });
 
-  test('slotBytes is for all fabrics', () => {
+  test('sets slotBytes for all fabrics', () => {
     expect(nativeOptions('shm').slotBytes).toBe(shmSlotBytes);
     configure({ slotBytes: 4096 });
     expect([nativeOptions('shm').slotBytes, nativeOptions('tcp').slotBytes]).toEqual([4096, 4096]);

@@ -1,6 +1,6 @@
 /**
- * Messages that fit no slot, one after the other: they are not first encoded into a slot, and arrive
- * unchanged whatever the next sizes are.
+ * Messages that fit no slot, one after the other. The runtime learns not to encode them into a slot first,
+ * and they arrive unchanged whatever the next sizes are.
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ describe.each(pairWays)('%s', (way) => {
   async function open() {
     pair = await openPair(way, (server) => server.add(EchoDefinition, { echo: ({ text }) => ({ text }) }));
     const { echo } = createClient(EchoDefinition, pair.channel);
-    /** How often the request's text was read. */
+    /** How often the text of the request was read. */
     return async (length: number): Promise<number> => {
       let reads = 0;
       const text = String.fromCharCode(97 + (length % 26)).repeat(length);
@@ -33,13 +33,13 @@ describe.each(pairWays)('%s', (way) => {
   }
 
   test.each([
-    ['bulk', 200_000],
-    ['what goes in segments where a device has them', 30_000],
+    ['the size of bulk transfers', 200_000],
+    ['the size of segments', 30_000],
   ])(
     'messages of %s are tried in a slot four times, and again when they have become small',
     async (_, length) => {
       const read = await open();
-      // What is looked at in the first calls of a method would count.
+      // Values that are read in the first calls of a method would count, too.
       for (let i = 0; i < 200; i++) await read(10);
       const small = await read(10);
       const tried = await read(length);
@@ -52,7 +52,7 @@ describe.each(pairWays)('%s', (way) => {
     },
   );
 
-  test('any sizes in any order arrive', async () => {
+  test('messages of any sizes arrive in any order', async () => {
     const read = await open();
     const sizes = [
       40_000, 40_000, 40_000, 40_000, 40_000, 0, 16_000, 17_300, 17_400, 8_100, 200_000, 1, 30_000,

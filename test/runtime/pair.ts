@@ -1,6 +1,6 @@
 /**
- * A server with what a test adds to it, and a channel to it, over each way that a process has: for tests of
- * features above the session.
+ * A server with the additions of a test, and a channel to it, over each way that works within one process.
+ * For tests of features above the session.
  */
 import {
   type Channel,
@@ -15,7 +15,10 @@ import { socketPath } from './world.ts';
 
 export type PairWay = 'sim' | 'loopback' | 'shm' | 'shm-fd' | 'tcp';
 export const pairWays: readonly PairWay[] = ['sim', 'loopback', 'shm', 'shm-fd', 'tcp'];
-/** Those of native code: loopback has no counters page, and no arena in which messages wait for memory. */
+/**
+ * The ways that use native code. Loopback has no counters page, and no arena in which messages wait for
+ * memory.
+ */
 export const nativeWays: readonly PairWay[] = pairWays.filter((way) => way !== 'loopback');
 
 export interface Pair {

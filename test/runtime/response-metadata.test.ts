@@ -1,4 +1,7 @@
-/** Header and trailer of an answer: who hears of them, when, and what happens to those that are too large. */
+/**
+ * Header and trailer of an answer: which functions get them and when, and the error for those that are too
+ * large.
+ */
 import { type CallOptions, createClient, type HandlerContext, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { EchoDefinition } from './gen/echo.rdma.ts';
@@ -19,7 +22,7 @@ describe.each(pairWays)('%s', (way) => {
     return createClient(EchoDefinition, pair.channel);
   }
 
-  /** A call that notes what it hears, in order. */
+  /** Makes a call and records its events in order. */
   async function heard(echo: (options: CallOptions) => Promise<unknown>): Promise<string[]> {
     const seen: string[] = [];
     await echo({
@@ -64,7 +67,7 @@ describe.each(pairWays)('%s', (way) => {
   test.each([
     ['8 KiB', 'v'.repeat(9000), /header and trailer: metadata is larger than 8192 bytes/],
     [
-      'what fits a slot',
+      'the size of a slot',
       'v'.repeat(8185),
       /header and trailer: metadata is larger than 8192|slot of this connection/,
     ],

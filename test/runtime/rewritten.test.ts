@@ -15,7 +15,7 @@ import { Maps, Packed, Tree } from '../codec/gen/everything.rdma.ts';
 import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
 import { openPair } from './pair.ts';
 
-/** Each is decoded once. */
+/** Each text is decoded once. */
 const messages = Number(process.env.RDMA_RPC_REWRITTEN ?? 10_000);
 const atOnce = 24;
 
@@ -57,7 +57,10 @@ const tree = (length: number) => ({
   payload: bytes(length),
   named: { [text(20)]: { label: text(40) } },
 });
-/** Small ones, which come in receives, and large ones, which lie in the arena, as aligned messages too. */
+/**
+ * Small messages, which arrive in receives, and large messages, which lie in the arena, also in the aligned
+ * layout.
+ */
 const requests: readonly [Name, object][] = [
   ['echo', { text: text(40), number: 7 }],
   ['echo', { text: text(4000), payload: bytes(300) }],
@@ -83,10 +86,10 @@ const requests: readonly [Name, object][] = [
   ],
 ];
 
-/** Resolves once it is at work, to what stops it. */
+/** Starts the process. Resolves, once it is at work, to a function that stops it. */
 async function rewriter(names: readonly string[]): Promise<() => Promise<void>> {
   const script = fileURLToPath(new URL('process/rewriter.mjs', import.meta.url));
-  // Without what the sanitized run loads into this process.
+  // Without the libraries that the sanitized run loads into this process.
   const child = fork(script, [String(process.pid), ...names], {
     env: { ...process.env, LD_PRELOAD: '' },
     execArgv: [],
@@ -105,10 +108,10 @@ async function rewriter(names: readonly string[]): Promise<() => Promise<void>> 
 
 test.each([
   ['shm', 'INTERNAL', ['receive slab', 'arena', 'moved']],
-  // A ring with a lie in it ends the session.
+  // A false value in a ring ends the session.
   ['shm-fd', 'UNAVAILABLE', ['receive slab', 'staging', 'queue-pair']],
 ] as const)(
-  '%s: a process that rewrites messages while they are decoded hurts only these',
+  '%s: a process that rewrites messages while they are decoded affects only these messages',
   {
     timeout: 1_800_000,
   },
@@ -142,14 +145,14 @@ test.each([
 
     const stop = await rewriter(names);
     let next = 0;
-    // On a busy machine it may need longer until it has hit one.
+    // On a busy machine it may take longer until a message is hit.
     const enough = () => next >= messages / 2 && (outcomes.has(failure) || next >= 50 * messages);
     const work = async () => {
       while (!enough()) await call(next++);
     };
     await Promise.all(Array.from({ length: atOnce }, work));
     await stop();
-    // It has been at work, and most went well all the same.
+    // The process has hit messages, and most calls succeeded nevertheless.
     expect(outcomes.get(failure) ?? 0).toBeGreaterThan(0);
     expect(outcomes.get('OK') ?? 0).toBeGreaterThan(messages / 10);
     if (process.env.RDMA_RPC_REWRITTEN !== undefined) console.log(Object.fromEntries(outcomes));

@@ -1,6 +1,6 @@
 /**
- * Messages between a slot and bulk: over fabrics whose devices say so they go in segments, of calls and of
- * streams, and arrive as they were.
+ * Messages between the size of a slot and bulk transfers. Over fabrics with this capability they are sent in
+ * segments, in calls and in streams, and arrive unchanged.
  */
 import { createChannel, createClient, createServer, leaseOf, Metadata, stats } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import { EchoDefinition } from './gen/echo.rdma.ts';
 const patterned = (bytes: number): Uint8Array =>
   Uint8Array.from({ length: bytes }, (_, i) => (i * 7 + bytes) & 0xff);
 
-/** toEqual looks at each byte for itself, which takes seconds. */
+/** toEqual compares byte by byte, which takes seconds. */
 const expectPatterned = (payload: Uint8Array, bytes: number): void => {
   expect(Buffer.compare(payload, patterned(bytes)), `${payload.length} bytes, ${bytes} expected`).toBe(0);
 };
@@ -54,7 +54,7 @@ describe.each([
     };
   };
 
-  test('requests and responses of up to a slot, and of more up to 32 KiB', async () => {
+  test('requests and responses up to a slot, and longer ones up to 32 KiB, arrive', async () => {
     for (const bytes of [8_000, slot - 200, slot - 40])
       expect(await moved(bytes, bytes), `${bytes} bytes`).toEqual({ segmented: 0, bulk: 0 });
     for (const bytes of [slot - 2, slot + 1, slot + 1_024, 16_384, 16_390, 24_600, 32_700].filter(
@@ -65,13 +65,13 @@ describe.each([
     expect(await moved(100, 32_800)).toEqual({ segmented: 0, bulk: 1 });
   });
 
-  test('with metadata, which is in the room of the message', async () => {
+  test('messages with metadata, which counts towards their size, arrive', async () => {
     const metadata = new Metadata({ given: 'x'.repeat(3_000) });
     expect(await moved(28_000, 0, metadata)).toEqual({ segmented: 1, bulk: 0 });
     expect(await moved(31_000, 0, metadata)).toEqual({ segmented: 0, bulk: 1 });
   });
 
-  test('many at once, more than there are long slots', async () => {
+  test('more messages at once than long slots arrive', async () => {
     const client = createClient(EchoDefinition, channel);
     answerBytes = slot + 4_000;
     const sizes = Array.from({ length: 200 }, (_, i) => slot - 92 + Math.floor(((32_000 - slot) / 200) * i));
@@ -79,11 +79,11 @@ describe.each([
     for (const { payload } of answers) expectPatterned(payload, slot + 4_000);
   });
 
-  test('an answer to a call that was READ is written, as ever', async () => {
+  test('an answer to a call that was READ is written', async () => {
     expect(await moved(60_000, slot + 1_000)).toEqual({ segmented: 0, bulk: 2 });
   });
 
-  test('there is nothing to release', async () => {
+  test('such messages have no lease', async () => {
     answerBytes = 9_000;
     const answer = await createClient(EchoDefinition, channel).echo({ payload: patterned(10) });
     expect(leaseOf(answer)).toBeUndefined();

@@ -1,7 +1,7 @@
 /**
- * `processed` of every failure: each step of a call, and each thing that can go wrong there, for small calls,
- * large ones and streams. `no` must be certain (the handler has not run and will not), `yes` means that the
- * server answered, `maybe` is the rest.
+ * The value `processed` of every failure: each step of a call, and each thing that can go wrong there, for
+ * small calls, large calls and streams. `no` must be certain (the handler has not run and will not run),
+ * `yes` means that the server answered, and `maybe` means anything else.
  */
 import { createServer as createTcpServer } from 'node:net';
 import {
@@ -25,7 +25,7 @@ import { collect } from '../stream/stream-world.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { openPair, type PairWay, pairWays } from './pair.ts';
 
-/** What the handler does, as the case wants it. */
+/** What the handler does in this case. */
 type Behaviour = (context: HandlerContext) => object | Promise<object>;
 
 interface Bed {
@@ -36,7 +36,7 @@ interface Bed {
   readonly begun: Promise<void>;
   /** Ends the connection from the server's side. */
   kill(): Promise<void>;
-  /** Handlers that have begun. */
+  /** The number of handlers that have begun. */
   readonly runs: { count: number };
 }
 
@@ -49,7 +49,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** The call of a kind. */
+/** Returns a function that makes a call of that kind. */
 function caller(channel: Channel, kind: Kind): Bed['call'] {
   const payload = new Uint8Array(kind === 'large' ? 100_000 : 10);
   return (options = {}) =>
@@ -93,7 +93,7 @@ async function openBed(
 
 type Expected = readonly [StatusName, Processed];
 
-/** Calls, and checks what the caller learns; `no` is held against what the handler saw. */
+/** Checks the error of a call. With `no` it also checks that no handler has run. */
 async function check(
   call: Promise<unknown>,
   [code, processed]: Expected,
@@ -123,8 +123,8 @@ describe.each(kinds)('%s, before there is a connection', (kind) => {
   };
 
   test.each<[string, Expected, (channel: Channel, call: Bed['call']) => Promise<unknown>]>([
-    ['cancelled before', ['CANCELLED', 'no'], (_, call) => call({ signal: AbortSignal.abort() })],
-    ['no time', ['DEADLINE_EXCEEDED', 'no'], (_, call) => call({ timeoutMs: 0 })],
+    ['cancelled before the call', ['CANCELLED', 'no'], (_, call) => call({ signal: AbortSignal.abort() })],
+    ['no time left', ['DEADLINE_EXCEEDED', 'no'], (_, call) => call({ timeoutMs: 0 })],
     ['the deadline, while it connects', ['DEADLINE_EXCEEDED', 'no'], (_, call) => call({ timeoutMs: 20 })],
     [
       'cancelled while it connects',
@@ -146,7 +146,7 @@ describe.each(kinds)('%s, before there is a connection', (kind) => {
       },
     ],
     [
-      'the channel closed before',
+      'the channel closed before the call',
       ['UNAVAILABLE', 'no'],
       async (channel, call) => {
         await channel.close();
@@ -158,11 +158,11 @@ describe.each(kinds)('%s, before there is a connection', (kind) => {
     await check(make(channel, caller(channel, kind)), expected);
   });
 
-  test('no listener', async () => {
+  test('without a listener calls fail as not processed', async () => {
     await check(caller(idle('127.0.0.1:1'), kind)(), ['UNAVAILABLE', 'no']);
   });
 
-  test('no answer to the handshake', async () => {
+  test('without an answer to the handshake calls fail as not processed', async () => {
     const channel = idle(await silentAddress(), { connectTimeoutMs: 20 });
     await check(caller(channel, kind)(), ['UNAVAILABLE', 'no']);
   });
@@ -173,12 +173,12 @@ describe.each(pairWays)('%s', (way) => {
     // The server confirms the end of a large call, and so reports that its handler has begun.
     const confirmed: Processed = kind === 'large' ? 'yes' : 'maybe';
     /**
-     * Calls that did not wait for that: on a busy machine it may take longer than the 10 ms that a caller is
-     * made to wait.
+     * The number of calls that were released later. On a busy machine the confirmation may take longer than
+     * the 10 ms that a caller waits.
      */
     const held = (): number => (way === 'sim' ? 0 : stats(way).callsReleasedLate);
 
-    test('waiting behind other calls: cancel, deadline, the end of the channel', async () => {
+    test('a call that waits behind others is not processed after a cancel, a deadline or the end of the channel', async () => {
       const bed = await openBed(way, kind, hang, {}, { inflightMax: 1, streamsMax: 1 });
       const first = bed.call().then(() => undefined, RpcError.from);
       await comes(bed.begun, 'the handler');
@@ -196,7 +196,7 @@ describe.each(pairWays)('%s', (way) => {
       expect(await first).toMatchObject({ codeName: 'UNAVAILABLE', processed: 'maybe' });
     });
 
-    test('too many waiting', async () => {
+    test('a call beyond the queue limit is not processed', async () => {
       const bed = await openBed(way, kind, hang, {}, { inflightMax: 1, streamsMax: 1, queueMax: 0 });
       const first = bed.call().catch(() => undefined);
       await comes(bed.begun, 'the handler');
@@ -206,7 +206,7 @@ describe.each(pairWays)('%s', (way) => {
       await first;
     });
 
-    test('staged, not yet given to the device: cancelled in the same turn', async () => {
+    test('a call that is cancelled in the iteration of its submission ends as CANCELLED', async () => {
       const bed = await openBed(way, kind, hang);
       const controller = new AbortController();
       const call = bed.call({ signal: controller.signal });
@@ -256,14 +256,14 @@ describe.each(pairWays)('%s', (way) => {
         {},
       ],
       [
-        'the status of a call of its own, which was not sent',
+        'the error of its own call, which was not sent',
         ['UNAVAILABLE', 'yes'],
         () => {
           throw new RpcError(14, 'elsewhere', { processed: 'no' });
         },
         {},
       ],
-      ['the limit of the server', ['DEADLINE_EXCEEDED', 'yes'], hang, { timeoutMaxMs: 50 }],
+      ['the time limit of the server', ['DEADLINE_EXCEEDED', 'yes'], hang, { timeoutMaxMs: 50 }],
       ['a response that cannot be encoded', ['INTERNAL', 'yes'], () => ({ payload: 5 }), {}],
       [
         'header and trailer too large',
@@ -276,7 +276,7 @@ describe.each(pairWays)('%s', (way) => {
       await check(bed.call(), expected);
     });
 
-    test('the answer is on its way: cancelled', async () => {
+    test('a call that is cancelled while its answer is on the way ends once', async () => {
       const controller = new AbortController();
       const bed = await openBed(way, kind, () => {
         controller.abort();
@@ -289,7 +289,7 @@ describe.each(pairWays)('%s', (way) => {
       expect(outcome).toMatchObject({ codeName: 'CANCELLED', processed: 'maybe' });
     });
 
-    test('settled: cancelled, the server gone', async () => {
+    test('a call that has settled is not affected by a cancel or the loss of the server', async () => {
       const controller = new AbortController();
       const bed = await openBed(way, kind, () => ({ number: 7 }));
       const answer = await bed.call({ signal: controller.signal });
@@ -298,7 +298,7 @@ describe.each(pairWays)('%s', (way) => {
       expect(answer).toMatchObject(kind === 'stream' ? [{ number: 7 }] : { number: 7 });
     });
 
-    test('refused by the server before the handler: too many handlers, shutting down', async () => {
+    test('a call that the server refuses before the handler is not processed', async () => {
       const busy = await openBed(way, kind, hang, { handlersMax: 1 });
       const first = busy.call().catch(() => undefined);
       await comes(busy.begun, 'the handler');
@@ -320,7 +320,7 @@ describe.each(pairWays)('%s', (way) => {
       await check(caller(pair.channel, kind)(), ['UNAUTHENTICATED', 'yes']);
     });
 
-    test('no such method', async () => {
+    test('a call of an unknown method is not processed', async () => {
       const pair = await openPair(way, (server) => server.add(EchoDefinition, {}));
       closers.push(() => pair.close());
       await check(caller(pair.channel, kind)(), ['UNIMPLEMENTED', 'no']);
@@ -340,7 +340,7 @@ describe.each(pairWays)('%s', (way) => {
     await check(createClient(EchoDefinition, bed.channel).behave(request), expected, bed.runs);
   });
 
-  test('a response that is too large for the client', async () => {
+  test('a response that is too large for the client means that the call was processed', async () => {
     const bed = await openBed(
       way,
       'small',

@@ -1,7 +1,7 @@
 /**
- * Texts of each length around each boundary of the paths that a message takes (a slot, segments, bulk, parts
- * of a stream), with characters of one to four bytes, by themselves and behind bytes. For the sake of the
- * versions of Node: they differ in how much room their transcoder may be offered.
+ * Texts of every length around each boundary of the paths that a message can take (a slot, segments, bulk, or
+ * parts of a stream), with characters of one to four bytes, alone and after bytes. Versions of Node differ in
+ * how much room their transcoder may be offered.
  */
 import { rmSync } from 'node:fs';
 import { createChannel, createClient, createServer } from 'rdma-rpc';
@@ -13,9 +13,9 @@ import { fabricOf, placeOf, socketPath, type Way } from './world.ts';
 const ways: readonly Way[] = ['shm over tcp', 'shm-fd', 'tcp'];
 const characters = ['x', 'é', '漢', '😁'];
 
-/** Bytes of a message at which its path changes. */
+/** The message sizes at which the path changes. */
 const pathBytes = [slotBytes.default, shmSlotBytes, 32 * 1024, 64 * 1024];
-/** Until a writer measures a text, it takes its characters for three bytes each. */
+/** A writer counts three bytes for each character until it measures the text. */
 const lengths = [
   ...[36, 127, 1024, 2726, 5461].flatMap((length) => [length - 1, length, length + 1]),
   ...pathBytes.flatMap((bytes) =>
@@ -42,7 +42,7 @@ describe.each(ways)('%s', (way) => {
     rmSync(path, { force: true });
   });
 
-  test.each(characters)('requests and replies with texts of %s', async (each) => {
+  test.each(characters)('requests and replies with texts of %s arrive', async (each) => {
     const { echo } = createClient(TextsDefinition, channel);
     for (const length of lengths) {
       const text = textOf(length, each);
@@ -51,7 +51,7 @@ describe.each(ways)('%s', (way) => {
     }
   });
 
-  test.each(characters)('texts of %s behind bytes', async (each) => {
+  test.each(characters)('texts of %s after bytes arrive', async (each) => {
     const { echo } = createClient(TextsDefinition, channel);
     for (const length of [40, 1023, 1024, 1366]) {
       const text = textOf(length, each);
@@ -62,7 +62,7 @@ describe.each(ways)('%s', (way) => {
     }
   });
 
-  test.each(characters)('messages of streams with texts of %s', async (each) => {
+  test.each(characters)('stream messages with texts of %s arrive', async (each) => {
     const { talk } = createClient(TextsDefinition, channel);
     const texts = lengths.map((length) => textOf(length, each));
     let at = 0;

@@ -1,6 +1,6 @@
 /**
- * Each function that an application can give, and each way in which it can go wrong: only the call that it
- * belongs to may suffer, or nothing. Other calls of the connection are under way all the time.
+ * Each function that an application can pass, and each way in which it can fail. At most the call that the
+ * function belongs to may be affected, while other calls of the connection are under way all the time.
  */
 
 import { Registry } from 'prom-client';
@@ -30,7 +30,7 @@ import { EchoDefinition } from './gen/echo.rdma.ts';
 
 type Anything = (...given: unknown[]) => unknown;
 
-/** Whatever is done with it throws. */
+/** A proxy that throws whatever is done with it. */
 function trap(): object {
   const fail = () => {
     throw new Error('a trap of a proxy');
@@ -96,16 +96,16 @@ interface Site {
   readonly use?: (bad: Anything) => Interceptor;
   readonly channel?: (bad: Anything) => ChannelOptions;
   readonly call?: (bad: Anything) => CallOptions;
-  /** The bad thing is what `text: 'bad'` of the methods asks for. */
+  /** The bad value is the one that `text: 'bad'` of the methods asks for. */
   readonly request?: (bad: Anything) => object;
   readonly stream?: boolean;
   readonly resolver?: (bad: Anything, address: string) => Resolver;
   readonly also?: (bad: Anything, server: Server) => void;
-  /** Of the handler of `behave`. */
+  /** Runs in the handler of `behave`. */
   readonly handler?: (bad: Anything, context: HandlerContext) => Promise<void>;
-  /** Beside the call. */
+  /** Runs beside the call. */
   readonly beside?: (bad: Anything, misdeed: string) => Promise<unknown>;
-  /** It only causes a warning: the call must succeed. */
+  /** The failure only causes a warning, and the call must succeed. */
   readonly harmless?: boolean;
 }
 
@@ -122,7 +122,7 @@ const behind =
     const response = await next(request);
     return request.metadata.get('bad') === undefined ? response : ((await bad(response)) as typeof response);
   };
-/** For functions that hear of all calls. */
+/** For functions that are called for all calls: only the first call fails. */
 const once = (bad: Anything): Anything => {
   let done = false;
   return (...given) => {
@@ -139,7 +139,7 @@ const span = (end: Anything) => ({
   end,
 });
 
-/** An object with a getter. */
+/** Returns an object with a getter. */
 const getting = (on: object, name: string, get: Anything): object =>
   Object.defineProperty(on, name, { get: () => get(), enumerable: true });
 
@@ -262,7 +262,7 @@ afterEach(() => {
 
 describe.each(Object.keys(sites))('%s', (name) => {
   const site = sites[name]!;
-  test.each(Object.keys(misdeeds))('%s', async (misdeed) => {
+  test.each(Object.keys(misdeeds))('%s, and affects only its own call', async (misdeed) => {
     let calls = 0;
     const bad: Anything = (...given) => {
       ++calls;
@@ -315,7 +315,7 @@ describe.each(Object.keys(sites))('%s', (name) => {
     const slow = Array.from({ length: 10 }, (_, i) => client.fetch({ number: i }, { waitForReady: true }));
     while (waiting.length < slow.length) await new Promise((resolve) => setImmediate(resolve));
     const sessions = server.sessions.length;
-    // Only calls that may fail end by their time, whatever else this machine does.
+    // Only calls that may fail have a short time limit, so that a slow machine does not matter to the others.
     const timeoutMs = site.harmless === true ? 60_000 : 300;
     const options = { metadata: { bad: '1' }, timeoutMs, ...site.call?.(bad) };
     const request = site.request?.(bad) ?? { text: 'bad' };
@@ -334,14 +334,14 @@ describe.each(Object.keys(sites))('%s', (name) => {
     for (const release of waiting) release();
     await beside;
     expect((await Promise.all(slow)).map(({ number }) => number)).toEqual(slow.map((_, i) => i));
-    // What never ends may hold its own call up; nothing else may.
+    // A function that never ends may delay its own call, and nothing else.
     if (misdeed !== 'never ends') await result;
     expect(server.sessions.length).toBe(sessions);
     await channel.close();
     await server.shutdown({ graceMs: 0 });
     await new Promise((resolve) => setImmediate(resolve));
     expect(unheard).toEqual([]);
-    // A site whose function is never called shows nothing.
+    // Check that the function was called; otherwise the test would show nothing.
     expect(calls).toBeGreaterThan(0);
   });
 });

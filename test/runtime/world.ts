@@ -1,4 +1,4 @@
-/** The ways in which a client reaches a server in one process: each test of calls runs over all of them. */
+/** The ways in which a client reaches a server in one process. Each test of calls runs over all of them. */
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ export interface World {
   close(): Promise<void>;
 }
 
-/** Those within one process: with the addon, and without. */
+/** The ways within one process, with and without the addon. */
 export const inProcessWays = { 'in process': 'sim', 'in process, loopback': 'loopback' } as const;
 export type InProcessWay = keyof typeof inProcessWays;
 export const isInProcess = (way: Way): way is InProcessWay => way in inProcessWays;
@@ -28,12 +28,12 @@ export const ways: readonly Way[] = [
   'tcp',
 ];
 
-/** The fabric of a way, as servers and channels have it as an option. */
+/** Returns the fabric of a way, as the option of servers and channels. */
 export const fabricOf = (way: Way): ChannelOptions => ({
   fabric: way === 'tcp' || way === 'shm-fd' ? way : 'shm',
 });
 
-/** What a server of a way listens on. */
+/** Returns the address at which a server of a way listens. */
 export const placeOf = (way: Way, path: string): string =>
   way === 'shm over unix' || way === 'shm-fd' ? `unix:${path}` : '127.0.0.1:0';
 

@@ -1,6 +1,6 @@
 /**
- * What counts as a catch of a planted bug: an assertion of the named test that fails, and neither a dead
- * worker nor a time limit.
+ * A planted bug counts as found when an assertion of the named test fails, not when its worker dies or a time
+ * limit ends it.
  */
 import { expect, test } from 'vitest';
 
@@ -21,14 +21,14 @@ const hook = 'Error: Hook timed out in 30000ms.';
 const exit = 'Error: process.exit unexpectedly called with "0"';
 
 test.each<[string, Ran[], RegExp]>([
-  ['an assertion', [failed(assertion)], /^$/],
-  ['an assertion in one of several', [passed, failed(assertion), failed(limit)], /^$/],
-  ['none that failed', [passed, passed], /^escaped a test$/],
-  ['a time limit', [failed(limit)], /^hangs in a test, which is no catch/],
-  ['a time limit of a hook', [passed, failed(hook)], /^hangs in a test, which is no catch/],
-  ['a process that ends', [failed(exit)], /^ends the process of a test, which is no catch/],
-  ['nothing at all', [], /^a test did not end, which is no catch.*vitest ended with SIGTERM$/],
-  ['tests that were not run', [skipped], /^a test did not end, which is no catch/],
-])('%s', (_, tests, expected) => {
+  ['an assertion fails', [failed(assertion)], /^$/],
+  ['an assertion fails in one of several runs', [passed, failed(assertion), failed(limit)], /^$/],
+  ['no test fails', [passed, passed], /^escaped a test$/],
+  ['a test runs into its time limit', [failed(limit)], /^hangs in a test, which is no catch/],
+  ['a hook runs into its time limit', [passed, failed(hook)], /^hangs in a test, which is no catch/],
+  ['the process ends', [failed(exit)], /^ends the process of a test, which is no catch/],
+  ['vitest reports no test', [], /^a test did not end, which is no catch.*vitest ended with SIGTERM$/],
+  ['the tests were not run', [skipped], /^a test did not end, which is no catch/],
+])('the verdict when %s', (_, tests, expected) => {
   expect(verdict(tests, 'a test', 'vitest ended with SIGTERM')).toMatch(expected);
 });

@@ -1,5 +1,6 @@
 /**
- * What `npm run test:rdma -- --device` says before it builds anything, over a made-up /sys/class/infiniband.
+ * The errors of `npm run test:rdma -- --device` before it builds anything, with a simulated
+ * /sys/class/infiniband.
  */
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -27,12 +28,16 @@ port('mlx4_0', 1, '1: DOWN');
 port('mlx4_0', 2, '4: ACTIVE');
 
 test.each([
-  ['one device is both ends', 'mlx5_0', ''],
+  ['one device, which is both ends', 'mlx5_0', ''],
   ['two devices', 'mlx5_0,mlx4_0', ''],
-  ['one port that is active is enough', 'mlx4_0', ''],
-  ['no name', '', "--device wants a name, or two with a comma between them, not ''"],
-  ['half a pair', 'mlx5_0,', "--device wants a name, or two with a comma between them, not 'mlx5_0,'"],
-  ['three', 'a,b,c', "--device wants a name, or two with a comma between them, not 'a,b,c'"],
+  ['one active port of several', 'mlx4_0', ''],
+  ['an empty name', '', "--device wants a name, or two with a comma between them, not ''"],
+  [
+    'one name and a comma',
+    'mlx5_0,',
+    "--device wants a name, or two with a comma between them, not 'mlx5_0,'",
+  ],
+  ['three names', 'a,b,c', "--device wants a name, or two with a comma between them, not 'a,b,c'"],
   ['an unknown name', 'mlx5_0,mlx5_7', "there is no RDMA device 'mlx5_7'; there is: mlx4_0, mlx5_0, mlx5_1"],
   ['a path', '../mlx5_0', "there is no RDMA device '../mlx5_0'; there is: mlx4_0, mlx5_0, mlx5_1"],
   [
@@ -44,23 +49,19 @@ test.each([
   expect(whyNotDevices(list, sysfs)).toBe(why);
 });
 
-test('--device: a machine without any', () => {
+test('--device: a machine without RDMA devices', () => {
   expect(whyNotDevices('mlx5_0', join(sysfs, 'none'))).toMatch(/^this machine has no RDMA device/);
 });
 
 test.each([
   ['an unknown option', ['--devise', 'mlx5_0'], "Unknown option '--devise'"],
   ['a word that is no option', ['mlx5_0'], "Unexpected argument 'mlx5_0'"],
-  ['both places', ['--device', 'mlx5_0', '--link', 'rxe'], '--device and --link'],
-  [
-    'devices of this machine and a kernel',
-    ['--device', 'mlx5_0', '--kernel', '6.12'],
-    '--device and --kernel',
-  ],
+  ['a device and a guest', ['--device', 'mlx5_0', '--link', 'rxe'], '--device and --link'],
+  ['a device and a kernel', ['--device', 'mlx5_0', '--kernel', '6.12'], '--device and --kernel'],
   ['an unknown kernel', ['--kernel', '5.10'], "--kernel is 6.1 or 6.12, not '5.10'"],
   ['an unknown driver', ['--link', 'roce'], "--link is rxe or siw, not 'roce'"],
-  ['a name of nothing', ['--device', ','], '--device wants a name'],
-])('test:rdma with %s says so in a line and runs nothing', async (_, args, text) => {
+  ['an empty name', ['--device', ','], '--device wants a name'],
+])('test:rdma with %s ends with one line and runs nothing', async (_, args, text) => {
   const { code, output } = await new Promise<{ code: unknown; output: string }>((resolve) => {
     execFile(process.execPath, [script('../test/rdma/main.mjs').pathname, ...args], (error, stdout, stderr) =>
       resolve({ code: error?.code, output: stdout + stderr }),
@@ -76,7 +77,7 @@ const { kernelPackage, kernels } = (await import(script('rdma-kernels.mjs').href
   kernels: string[];
 };
 
-test('--kernel: the package of this release, or that of one beside it', () => {
+test('--kernel takes the package of this Debian release or of a neighbouring one', () => {
   expect(kernels).toEqual(['6.1', '6.12']);
   expect(kernelPackage('6.1', 'bookworm')).toBe('linux-image-amd64');
   expect(kernelPackage('6.12', 'bookworm')).toBe('linux-image-amd64/bookworm-backports');

@@ -1,6 +1,6 @@
 /**
- * How a guest is started (test/rdma-vm/boot.sh), with a QEMU of ours that tells what it was asked for and
- * behaves as it should not.
+ * How test/rdma-vm/boot.sh starts a guest, with a fake QEMU that records its arguments and fails in various
+ * ways.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 const boot = new URL('../rdma-vm/boot.sh', import.meta.url).pathname;
-/** The start of a stand-in for QEMU: `accel`, and the folder that the guest shares with the host. */
+/** The start of the fake QEMU: it reads `accel`, and the folder that the guest shares with the host. */
 const asked = `#!/bin/bash
 ctl='' accel=''
 while [ $# -gt 0 ]; do
@@ -30,8 +30,8 @@ beforeAll(() => {
   writeFileSync(join(top, 'initramfs'), 'i');
   writeFileSync(join(top, 'version'), 'v');
   writeFileSync(join(top, 'contents'), '1 initramfs\n1 version\n1 vmlinux\n');
-  // What a machine without a guest may lack; nothing here needs it to work. The first one takes what it is
-  // given: who writes to it would be told otherwise.
+  // Programs that a machine without guests may lack; these tests only need them to exist. busybox must read
+  // its input, since its writer would otherwise get an error.
   const others = ['depmod', 'modprobe', 'ip', 'xz'].map((program) => [program, ''] as const);
   for (const [program, does] of [['busybox', 'cat >/dev/null\n'] as const, ...others])
     writeFileSync(join(folder, 'bin', program), `#!/bin/sh\n${does}`, { mode: 0o755 });
@@ -68,7 +68,7 @@ test.runIf(isLinux)('emulation takes over where KVM stops in the middle of start
 });
 
 test.runIf(isLinux)(
-  'an emulated guest whose kernel breaks while it boots is started again, once, and that is told',
+  'an emulated guest whose kernel crashes while it boots is started once more, which is reported',
   () => {
     const breaks = 'echo \'[    3.850899] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI\' >"$ctl/console"';
     const again = start(
@@ -85,7 +85,7 @@ test.runIf(isLinux)(
   },
 );
 
-test.runIf(isLinux)('a guest that KVM stops after it has started is an error, and says which', () => {
+test.runIf(isLinux)('a guest that KVM stops after it has started is an error that names KVM', () => {
   const qemu = `touch "$ctl/started"; echo 'KVM internal error. Suberror: 1'; exec sleep 600`;
   const { status, stderr } = start(qemu, 'kvm tcg');
   expect(status).toBe(125);
@@ -93,7 +93,7 @@ test.runIf(isLinux)('a guest that KVM stops after it has started is an error, an
   expect(stderr).toContain('the guest (kvm) stopped without a result');
 });
 
-test.runIf(isLinux)('a guest that does not end is ended, and nothing else is tried', () => {
+test.runIf(isLinux)('a guest that exceeds its time limit is ended, and no other accelerator is tried', () => {
   const { status, stderr } = start('exec sleep 600', 'kvm tcg', '--timeout', '1');
   expect(status).toBe(124);
   expect(stderr).toContain('not finished after 1 s');

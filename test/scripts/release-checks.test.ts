@@ -1,4 +1,6 @@
-/** The checks of a release: a package in order has no finding, and one that is broken in each way has one. */
+/**
+ * The checks of a release: a correct package has no finding, and a package with one fault has that finding.
+ */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -53,18 +55,18 @@ const found = (): string[] =>
     check({ name: 'rdma-rpc', folder }, '1.2.3').map((what) => `${title}: ${what}`),
   );
 
-test('a package in order', () => {
+test('a correct package has no finding', () => {
   expect(found()).toEqual([]);
 });
 
 test.each<[string, () => void, string]>([
   [
-    'its version',
+    'the version',
     () => manifest({ version: '1.2.4' }),
     'one version everywhere: version is 1.2.4, not 1.2.3',
   ],
   [
-    'the version of a platform',
+    'the version of a platform package',
     () => manifest({ optionalDependencies: { '@rdma-rpc/linux-x64': '^1.2.3' } }),
     'one version everywhere: @rdma-rpc/linux-x64 is ^1.2.3, not 1.2.3',
   ],
@@ -74,7 +76,7 @@ test.each<[string, () => void, string]>([
     () => write('dist/vendor/a.js', ''),
     'licences: dist/vendor/NOTICES is missing',
   ],
-  ['its size', () => write('dist/large', 'x'.repeat(5_000_000)), 'size: 5000'],
+  ['the size', () => write('dist/large', 'x'.repeat(5_000_000)), 'size: 5000'],
   [
     'a source map',
     () => write('dist/part.js', 'export const a = 1;\n//# sourceMappingURL=part.js.map\n'),
@@ -101,11 +103,11 @@ test.each<[string, () => void, string]>([
     'modules and types find what they import: dist/index.d.ts imports dist/part.d.ts, which is not there',
   ],
   [
-    'a package that it does not name',
+    'an import of an undeclared package',
     () => write('dist/part.js', "export { a } from 'left-pad/deep';\n"),
     'modules and types find what they import: dist/part.js imports left-pad/deep, which package.json does not name',
   ],
-])('%s is wrong', (_, breakIt, finding) => {
+])('a fault of %s is found', (_, breakIt, finding) => {
   breakIt();
   expect(found().map((each) => each.slice(0, finding.length))).toContain(finding);
 });

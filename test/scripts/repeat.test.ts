@@ -1,6 +1,6 @@
 /**
- * Which failed tests of a guest's suite are run once more, how they are asked for, and what the two runs come
- * to.
+ * Which failed tests of a guest's suite are repeated, how they are selected, and the combined result of both
+ * runs.
  */
 import { describe, expect, test } from 'vitest';
 
@@ -37,7 +37,7 @@ const { nativeSuite, nativeSuites, nodeSuites } = (await script('../test/rdma/su
   nodeSuites: (place: string, filter: string) => Suite[];
 };
 
-/** A report of a suite that ran to its end: `passed` tests passed, and those with these names failed. */
+/** The report of a suite that ran to its end: `passed` tests passed, and those in `failed` failed. */
 function report(passed: number, failed: string[], more: Partial<Report> = {}): Report {
   const failedTests = failed.map((key) => ({ key, line: `${key}: why` }));
   const failures = failedTests.map(({ line }) => line);
@@ -45,30 +45,30 @@ function report(passed: number, failed: string[], more: Partial<Report> = {}): R
 }
 const keys = (tests: FailedTest[]) => tests.map(({ key }) => key);
 
-describe('tests that are repeated', () => {
+describe('failed tests are repeated', () => {
   const many = Array.from({ length: REPEAT_MAX + 1 }, (_, i) => `T${i}`);
 
   test.each<[string, Report, string[]]>([
-    ['nothing failed', report(5, []), []],
-    ['one test', report(5, ['A']), ['A']],
-    ['as many as are allowed', report(0, many.slice(1)), many.slice(1)],
-    ['one too many: none of them', report(50, many), []],
-    ['the suite did not run to its end', report(5, ['A'], { ended: false }), []],
-    ['a file that did not load beside it', report(5, ['A'], { failed: 2 }), []],
-    ['something failed that is no test', report(5, [], { failed: 1 }), []],
+    ['none, when nothing failed', report(5, []), []],
+    ['one, when one failed', report(5, ['A']), ['A']],
+    ['all, up to the limit', report(0, many.slice(1)), many.slice(1)],
+    ['none, when one more than the limit failed', report(50, many), []],
+    ['none, when the suite did not run to its end', report(5, ['A'], { ended: false }), []],
+    ['none, when a file did not load', report(5, ['A'], { failed: 2 }), []],
+    ['none, when something failed that is not a test', report(5, [], { failed: 1 }), []],
   ])('%s', (_, first, expected) => {
     expect(keys(toRepeat(first))).toEqual(expected);
   });
 });
 
-describe('the result of two runs', () => {
+describe('of two tests that failed in the first run', () => {
   const first = report(70, ['A', 'B']);
 
   test.each<[string, Report, number, string[], string[]]>([
-    ['both pass', report(2, []), 72, [], ['A: why', 'B: why']],
-    ['one passes', report(1, ['B']), 71, ['B: why (in a fresh guest too)'], ['A: why']],
+    ['both may pass in the second run', report(2, []), 72, [], ['A: why', 'B: why']],
+    ['one may fail again', report(1, ['B']), 71, ['B: why (in a fresh guest too)'], ['A: why']],
     [
-      'none passes',
+      'both may fail again',
       report(0, ['A', 'B']),
       70,
       ['A: why (in a fresh guest too)', 'B: why (in a fresh guest too)'],
@@ -83,9 +83,9 @@ describe('the result of two runs', () => {
     ['crashed', report(1, ['B'], { ended: false })],
     ['could not be started', report(0, [], { ended: false, failed: 1 })],
     ['had an error outside of its tests', report(2, [], { failed: 1 })],
-    ['ran fewer tests than were asked for', report(1, [])],
-    ['ran others', report(3, [])],
-  ])('a second run that %s takes nothing back', (_, second) => {
+    ['ran fewer tests than selected', report(1, [])],
+    ['ran other tests', report(3, [])],
+  ])('a second run that %s changes no result', (_, second) => {
     const { failed, failures, failedOnce, note } = merge(first, second);
     expect({ failed, failures, failedOnce }).toEqual({
       failed: 2,
@@ -105,7 +105,7 @@ describe('GoogleTest', () => {
     ].join('\n');
   const some = output(['A.One', 'OK'], ['P/A.Two/0', 'FAILED']);
 
-  test('a first run has the filter that was given, a second one the exact names', () => {
+  test('the first run uses the given filter, the second run the exact names', () => {
     const [program, ...rest] = suite.command('');
     expect(program).toMatch(/build\/native\/verbs_test$/);
     expect(rest).toEqual(['--gtest_filter=*Window*']);
@@ -114,7 +114,7 @@ describe('GoogleTest', () => {
     ]);
   });
 
-  test('two guests share the faults, but not repeated or filtered tests', () => {
+  test('two guests share the fault tests, but not repeated or filtered tests', () => {
     const [first, second, ...none] = nativeSuites('verbs_faults_test', 'build', '');
     expect(none).toEqual([]);
     for (const [part, each] of [first!, second!].entries()) {
@@ -133,14 +133,14 @@ describe('GoogleTest', () => {
   });
 
   test.each<[string, string, number | string, string[]]>([
-    ['a test failed', some, 1, ['P/A.Two/0']],
-    ['and the program crashed after its last test', some, 139, []],
-    ['and a sanitizer found a leak at the end', some, 23, []],
-    ['and the guest is gone', some, 125, []],
-    ['and its time is over', some, 124, []],
-    ['all passed, and the program failed', output(['A.One', 'OK']), 1, []],
-    ['a test did not end', `${some}\n[ RUN      ] A.Three\n`, 1, []],
-    ['tests are missing', some.replace('Running 2', 'Running 3'), 1, []],
+    ['a test fails', some, 1, ['P/A.Two/0']],
+    ['a test fails, and the program crashes after its last test', some, 139, []],
+    ['a test fails, and a sanitizer finds a leak at the end', some, 23, []],
+    ['a test fails, and the guest disappears', some, 125, []],
+    ['a test fails, and the program runs into its time limit', some, 124, []],
+    ['all tests pass, but the program fails', output(['A.One', 'OK']), 1, []],
+    ['a test does not end', `${some}\n[ RUN      ] A.Three\n`, 1, []],
+    ['tests are missing from the output', some.replace('Running 2', 'Running 3'), 1, []],
   ])('%s', (_, printed, code, expected) => {
     const result = suite.read('', printed, code, `ended with ${code}`);
     expect(result.failed).toBeGreaterThan(0);
@@ -149,7 +149,7 @@ describe('GoogleTest', () => {
 });
 
 describe('vitest', () => {
-  test('a first run has the pattern that was given', () => {
+  test('the first run uses the given pattern', () => {
     const [suite, ...none] = nodeSuites('rxe', 'isolation');
     expect(none).toEqual([]);
     expect(suite!.name).toBe('node');
@@ -167,7 +167,7 @@ describe('vitest', () => {
     }
   });
 
-  test('a second one has the files, and the exact names that vitest joins with spaces', () => {
+  test('the second run uses the files, and the exact names that vitest joins with spaces', () => {
     const failed = (file: string, names: string[]) => ({ key: '', line: '', file, names });
     const tests = [
       failed('test/rdma/a.test.ts', ['calls', 'cost $1 (a|b) [c] x.y*']),

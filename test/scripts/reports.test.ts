@@ -1,4 +1,4 @@
-/** What the reports of test programs come to: passed, failed, and not run with the reason. */
+/** Reading the reports of test programs: how many tests passed and failed, and which were not run and why. */
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -63,7 +63,7 @@ describe('GoogleTest', () => {
     expect(failuresOf(output)).not.toMatch(/A\.(One|Three)/);
   });
 
-  test('a test that took the program down has failed, and those after it were not run', () => {
+  test('a test that crashed its program has failed, and later tests were not run', () => {
     const output = `${begin(5) + ok('A.One') + run('A.Two')}terminated\n`;
     expect(readGtest(output)).toEqual({
       passed: 1,
@@ -87,15 +87,15 @@ describe('GoogleTest', () => {
     expect(report.ended).toBe(false);
   });
 
-  test('a program that does not begin has not run to its end', () => {
+  test('a program that does not start has not run to its end', () => {
     expect(readGtest('no such library\n')).toMatchObject({ passed: 0, failed: 0, ended: false });
   });
 });
 
 describe('vitest', () => {
   const never = 'async () => { await new Promise(() => undefined); }';
-  // A file each, what it says, and the line that its failure gets. `(no test)`: it counts as failed, but not
-  // as a test of that name.
+  // Each entry is a file, its contents, and the line of its failure. `no test` means that it counts as
+  // failed, but not as a test of that name.
   const failing: [string, string, string][] = [
     ['wrong', "test('adds', () => expect(1).toBe(2))", '> adds: AssertionError: expected 1 to be 2 //'],
     [
@@ -145,7 +145,7 @@ describe('vitest', () => {
 
   test('counts passed, failed and skipped tests of all files, and failures outside of tests', () => {
     const failed = failing.length + noTest.length;
-    // Passed: one of the file that passes, and the one whose error came too late for it.
+    // Two tests pass: that of the passing file, and that whose error came too late to count.
     expect(result).toMatchObject({ passed: 2, failed, ended: true, note: '' });
     expect(result.failures).toHaveLength(failed);
     expect(result.failedTests).toHaveLength(failing.length);
@@ -164,11 +164,11 @@ describe('vitest', () => {
     expect(result.failures.filter((each) => each.includes(line))).toHaveLength(1);
   });
 
-  test('names the file that was running when an error came that is no test', () => {
+  test('names the file that was running when an error occurred outside of a test', () => {
     expect(result.failures.find((line) => line.includes('too late'))).toMatch(/\(during .*late\.test\.js/);
   });
 
-  test('a run without a report has failed, and did not get to its end', () => {
+  test('a run without a report has failed and has not run to its end', () => {
     const path = join(root, 'build', 'nothing.json');
     expect(readVitest(path, 'ended with SIGKILL')).toMatchObject({
       failed: 1,

@@ -1,6 +1,6 @@
 /**
- * The steps of check.mjs: none is passed that did not run, none is forgotten that failed, and none stops
- * another.
+ * The steps of check.mjs: a step that did not run does not count as passed, no failure is lost, and no step
+ * stops another.
  */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -24,8 +24,8 @@ beforeEach(() => {
 afterEach(() => rmSync(results, { recursive: true }));
 
 /**
- * Runs these stages, JavaScript text, or the arguments of runStages(), and resolves to all that was printed,
- * the summary from `sum:` on, and whether it was well.
+ * Runs these stages (JavaScript text, or the arguments of runStages()). Resolves to the output, the summary
+ * from `sum:` on, and whether all was well.
  */
 function run(stages: string): Promise<{ printed: string; summary: string[]; well: boolean }> {
   const program = `
@@ -52,13 +52,13 @@ test.each<[string, string, string[], boolean]>([
     true,
   ],
   [
-    'nothing but what could not run is no success',
+    'a run in which nothing could run is no success',
     `[[[check('a', ${ends(77, 'not run: no network')})]]]`,
     ['a: not run: no network', '0 passed, 0 failed'],
     false,
   ],
   [
-    'a step that fails stops no other, in its lane or beside it',
+    'a step that fails stops no other step',
     `[[[check('a', ${ends(1)}), check('b', ${ends(0)})], [check('c', ${ends(0)})]], [[check('d', ${ends(0)})]]]`,
     ['b: 1 passed, 0 failed', 'c: 1 passed, 0 failed', 'd: 1 passed, 0 failed', '3 passed, 1 failed'],
     false,
@@ -82,25 +82,25 @@ test.each<[string, string, string[], boolean]>([
     false,
   ],
   [
-    'a suite that fails without a word is not explained by the failure of one beside it',
+    'a suite that fails without a record is not explained by the failure of another suite',
     `[[[suite('s', ${ends(3)})], [suite('t', ${records('t', { failed: 1, failures: ['x'] }, 1)}), suite('u', ${ends(3)})]]]`,
     ['t: 0 passed, 1 failed', 't: failed: x', '0 passed, 3 failed'],
     false,
   ],
   [
-    'where a suite cannot run another takes its place',
+    'a suite that cannot run is replaced by another one',
     `[[[{ ...suite('s', ${records('s', { whyNot: ['not root'] }, 77)}), otherwise: suite('t', ${records('t', { passed: 4 })}) }]]]`,
     ['s: not run: not root', '4 passed, 0 failed'],
     true,
   ],
   [
-    'what is only made ahead counts for nothing, whatever comes of it',
+    'a step that only prepares does not count, whatever its result',
     `[[[ahead('build', ${ends(1)})], [check('a', ${ends(0)})]]]`,
     ['1 passed, 0 failed'],
     true,
   ],
   [
-    'the last lines: the slowest ten tests, what did not run, what was repeated, what failed, the sum',
+    'the last lines are the slowest ten tests, those not run, repeated or failed, and the sum',
     `[[[suite('s', ${records(
       's',
       {
@@ -132,7 +132,7 @@ test.each<[string, string, string[], boolean]>([
 });
 
 const endless = node('setInterval(() => {}, 1000)');
-test('a step for which no time was left has not run', async () => {
+test('a step for which no time was left counts as not run', async () => {
   const { summary, well } = await run(
     `[[[check('a', ${ends(0)})], [check('b', ${ends(0)}), check('c', ${ends(1)})]]], { beginMs: -1 }`,
   );
@@ -141,8 +141,8 @@ test('a step for which no time was left has not run', async () => {
   expect(well).toBe(false);
 });
 
-test('a step that is stopped when the time is over has not run; what it had recorded counts', async () => {
-  // A process of its own lives on, with its output.
+test('a step that is stopped at the time limit counts as not run, and its recorded results count', async () => {
+  // A separate process survives the step, and keeps its output open.
   const begins = `import { spawn } from 'node:child_process'; import { record } from ${url('results.mjs')};
     record('part', { passed: 2 });
     spawn('sleep', ['60'], { stdio: 'inherit' });`;
@@ -158,15 +158,15 @@ test('a step that is stopped when the time is over has not run; what it had reco
   expect(well).toBe(true);
 });
 
-test('each step is told with how long it took, also one in the place of another', async () => {
+test('each step is listed with its duration, also one that replaced another', async () => {
   const { printed } = await run(
     `[[[{ ...suite('s', ${ends(77, 'not run: x')}), otherwise: check('t', ${ends(0)}) }]], [[ahead('u', ${ends(1)})]]]`,
   );
   expect([...printed.matchAll(/(\w) \d+\.\d min/g)].map(([, name]) => name)).toEqual(['s', 't', 'u']);
 });
 
-test('the output of lanes that run side by side is not mixed', async () => {
-  // Each says its second word when the other has said its first.
+test('the output of parallel steps is not mixed', async () => {
+  // Each step prints its second word when the other one has printed its first.
   const speak = (mine: string, other: string) =>
     node(
       `import { existsSync, writeFileSync } from 'node:fs';
@@ -187,7 +187,7 @@ test.each<[string, string, string[]]>([
   ['the hash of a commit', '00000002ffffffffffffffffffffffffffffffff', ['c', 'a', 'b']],
   ['another one', '00000006ffffffffffffffffffffffffffffffff', ['a', 'b', 'c']],
   ['no commit', '', ['a', 'b', 'c']],
-])('turned() begins where %s says, and leaves nothing out', async (_, hash, expected) => {
+])('turned() begins where %s says, and omits nothing', async (_, hash, expected) => {
   const { turned } = await import(new URL('../../scripts/stages.mjs', import.meta.url).href);
   expect(turned(['a', 'b', 'c'], hash)).toEqual(expected);
 });

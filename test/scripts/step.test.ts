@@ -50,7 +50,7 @@ describe('a step', () => {
     rmSync(folder, { recursive: true });
   });
 
-  test('says every ten seconds that it moves, in a pipe too', async () => {
+  test('prints a sign of progress every ten seconds, in a pipe too', async () => {
     vi.useFakeTimers();
     try {
       const ran = run({
@@ -76,8 +76,8 @@ describe('a step', () => {
 
   test.each([
     ['a file changes', () => write('input/a', '2')],
-    ['a file comes', () => write('input/b', '')],
-    ['a file goes', () => rmSync(path('input/a'))],
+    ['a file is added', () => write('input/b', '')],
+    ['a file is removed', () => rmSync(path('input/a'))],
     ['its output is missing', () => rmSync(path('output'))],
   ])('runs again when %s', async (_, change) => {
     await run();
@@ -93,7 +93,7 @@ describe('a step', () => {
     expect(await run({ ignore })).toBe(false);
   });
 
-  test('runs again after a failure, even with its inputs as they were', async () => {
+  test('runs again after a failure, even with unchanged inputs', async () => {
     await run();
     write('input/a', '2');
     const action = () => Promise.reject(new Error('broken'));

@@ -1,6 +1,6 @@
 /**
- * scripts/symbols.mjs: what it reads out of a binary is what the program readelf reads, and what is too much
- * is said.
+ * scripts/symbols.mjs reads the same from a binary as the program readelf, and names symbols and libraries
+ * that are not available everywhere.
  */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ const { neededLibraries, neededVersions, tooMuch } = (await import(new URL('symb
 };
 const addon = fileURLToPath(new URL('../../build/Release/rdma_rpc.node', import.meta.url));
 
-test('reads what readelf reads', ({ skip }) => {
+test('reads the same as readelf', ({ skip }) => {
   const { stdout, error } = spawnSync('readelf', ['--version-info', '--dynamic', '--wide', addon], {
     encoding: 'utf8',
   });
@@ -28,7 +28,7 @@ test('reads what readelf reads', ({ skip }) => {
   expect(neededLibraries(addon)).toEqual(libraries);
 });
 
-test('names a version that is too new, a library that is not everywhere', () => {
+test('names a version that is too new, and a library that not every system has', () => {
   const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-symbols-'));
   const path = join(folder, 'rdma_rpc.node');
   copyFileSync(addon, path);

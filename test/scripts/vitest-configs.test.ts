@@ -1,5 +1,5 @@
 /**
- * Each configuration of vitest runs its own files: a suite that took all of them along ran for an hour in a
+ * Each vitest configuration runs its own files only. One that also ran all other files took an hour in a
  * guest.
  */
 import { execFile } from 'node:child_process';
@@ -26,13 +26,13 @@ test.each([
   expect(await listed('--config', `test/${folder}/vitest.config.ts`)).toEqual(files);
 });
 
-test('each other file is in one project', async () => {
+test('each other file is in exactly one project', async () => {
   const ignore = ['test/rdma/**', 'test/quickstart/**'];
   const files = globSync('test/**/*.test.ts', { cwd: root, ignore }).sort();
   expect(await listed()).toEqual(files);
 });
 
-test('npm test leaves out a few files only', async () => {
+test('npm test omits only a few files', async () => {
   const few = await listed('--project', 'apart', '--project', 'together');
   const left = (await listed()).filter((file) => !few.includes(file));
   expect(left).toContain('test/containers/containers.test.ts');

@@ -1,4 +1,4 @@
-/** Test programs that run as a whole: each once for each environment, and nothing that goes wrong is lost. */
+/** Test programs that run as a whole: each runs once for each environment, and every failure is reported. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ const ran = (...ends: string[]) =>
     ...ends.flatMap((end, i) => [`[ RUN      ] S.t${i}`, `[ ${end} ] S.t${i} (1 ms)`]),
   ].join('\n');
 
-/** A build directory with one program, a shell script, that CTest knows for these tests of it. */
+/** Creates a build directory with one program, a shell script that CTest lists with these tests. */
 function program(script: string, tests: string): string {
   const path = join(folder, 'some_test');
   writeFileSync(path, `#!/bin/sh\n${script}\n`);
@@ -40,31 +40,31 @@ const says = (output: string, code = 0) => `cat <<'END'\n${output}\nEND\nexit ${
 
 test.each<[string, string, string, object]>([
   [
-    'tests of one program are one run',
+    'the tests of one program are one run',
     says(ran('      OK', '      OK')),
     found('S.t0') + found('S.t1'),
     { passed: 2, failed: 0, failures: [] },
   ],
   [
-    'a test that fails is named',
+    'a failed test is named',
     says(ran('      OK', ' FAILED '), 1),
     found('S.t0'),
     { passed: 1, failed: 1, failures: ['S.t1'] },
   ],
   [
-    'a leak behind tests that pass is a failure',
+    'a leak after tests that pass is a failure',
     says(ran('      OK'), 23),
     found('S.t0'),
     { passed: 1, failed: 1, failures: [expect.stringMatching(/^some_test: .* ended with 23$/)] },
   ],
   [
-    'a program that ends before its tests has failed',
+    'a program that ends before its tests have run has failed',
     says('[==========] Running 2 tests from 1 test suite.'),
     found('S.t0'),
     { passed: 0, failed: 1, failures: ['some_test: it did not end properly'] },
   ],
   [
-    'a test that crashes has failed, and those behind it are not run',
+    'a test that crashes has failed, and later tests are not run',
     says('[==========] Running 3 tests from 1 test suite.\n[ RUN      ] S.t0', 139),
     found('S.t0'),
     { passed: 0, failed: 1, failures: ['S.t0'], notRun: new Map([['S.t0 did not end', 2]]) },
@@ -76,13 +76,13 @@ test.each<[string, string, string, object]>([
     { passed: 0, failed: 1, failures: ['S.t0'] },
   ],
   [
-    'what is special in the environment stands before the name of a test that failed',
+    'variables of the environment come before the name of a failed test',
     says(ran(' FAILED '), 1),
     `${found('S.t0')}set_tests_properties(S.t0 PROPERTIES ENVIRONMENT A=b)\n`,
     { passed: 0, failed: 1, failures: ['A=b S.t0'] },
   ],
-  ['each program has what all are given', `echo "$GIVEN"`, found('S.t0'), { passed: 1, failed: 0 }],
-  ['a program without a word has failed', 'exit 0', found('S.t0'), { passed: 0, failed: 1 }],
+  ['each program gets the common environment', `echo "$GIVEN"`, found('S.t0'), { passed: 1, failed: 0 }],
+  ['a program without output has failed', 'exit 0', found('S.t0'), { passed: 0, failed: 1 }],
   [
     'a program that cannot run says why',
     says('not run: no device', 77),

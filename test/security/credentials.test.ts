@@ -62,7 +62,7 @@ describe('credentials of a session', () => {
     [
       'gives the token alone',
       () => ({ metadata: 'secret' }) as never,
-      /metadata is an object of names and values, or a list of such pairs/,
+      /metadata must be an object of names and values, or a list of such pairs/,
     ],
     ['hangs', () => new Promise<never>(() => undefined), /no answer within 100 ms/],
   ])('from a function that %s: its calls fail in time', async (how, bad, told) => {

@@ -206,7 +206,7 @@ describe('bundles change at run time:', () => {
       /the bundle of "spiffe:\/\/b\.example" is left out: /,
     ],
     ['none', { 'spiffe://b.example': Buffer.alloc(0) }, /it contains no authority/],
-    ['of what is no domain', { 'b example': der(other.ca) }, /that is the id of no trust domain/],
+    ['of what is no domain', { 'b example': der(other.ca) }, /its name is not the id of a trust domain/],
   ])('unusable bundles are skipped, and the others are used: %s', async (_, bundles, says) => {
     const { agent, said, seen, address } = await federated();
     const later = 'spiffe://a.example/later';

@@ -45,7 +45,7 @@ describe('a token', () => {
   });
 
   test.each<[string, () => string | Promise<string> | undefined, RegExp]>([
-    ['that is missing', () => undefined, /no token: metadata has no authorization/],
+    ['that is missing', () => undefined, /no token: the metadata needs/],
     ['that is none', () => 'abc', /Invalid Compact JWS/],
     ['for another audience', () => token({ aud: ['https://kubernetes.default.svc'] }), /"aud"/],
     ['without an audience', () => token({ aud: undefined as never }), /"aud"/],
@@ -191,7 +191,7 @@ describe('keys from an address', () => {
         ends: (socket) =>
           void socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'),
       },
-      /jwks: another protocol/,
+      /jwks: the server switched to another protocol/,
     ],
   ])('that answers with %s admits no client', async (_, bad, reason) => {
     answer = bad;

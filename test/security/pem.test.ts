@@ -37,7 +37,7 @@ const mistakes: [string, Partial<ServerTls>, RegExp][] = [
   ['a path of a certificate', { cert: '/tls/server.pem' }, /cert: no PEM text.*tlsFiles\(\)/],
   ['a path of a key', { key: 'server.key' }, /key: no PEM text.*tlsFiles\(\)/],
   ['a path of revoked ones', { ca, crl: 'revoked.crl' }, /crl: no PEM text.*tlsFiles\(\)/],
-  ['nothing', { ca: '' }, /ca: no PEM text, which has a line -----BEGIN …-----$/],
+  ['nothing', { ca: '' }, /ca: no PEM text: it has no line -----BEGIN …-----$/],
   ['a key as certificate', { cert: own.key }, /cert: there is no certificate in it, but a private key$/],
   ['a certificate as key', { key: own.cert }, /key: there is no private key in it, but a certificate$/],
   ['a key as authority', { ca: own.key }, /ca: there is no certificate in it, but a private key$/],
@@ -112,7 +112,7 @@ describe('tlsFiles', () => {
   };
 
   test.each<[string, string, RegExp]>([
-    ['key', 'x', /^key .+\/key: no PEM text, which has a line -----BEGIN …-----$/],
+    ['key', 'x', /^key .+\/key: no PEM text: it has no line -----BEGIN …-----$/],
     ['cert', own.key, /^cert .+\/cert: there is no certificate in it, but a private key$/],
     ['key', encrypted('pkcs8'), /^key .+\/key: the key is encrypted: give passphrase$/],
     ['key', other.key, /^key .+\/key: the key does not belong to the cert/],

@@ -166,12 +166,12 @@ describe('unusable input is refused at once, and the error contains no key:', ()
   const short = 'c0ffee00c0ffee';
   test.each<[object, RegExp]>([
     [{ psk: {} }, /psk: there is no key in it/],
-    [{ psk: { a: short } }, /the key of "a" is no 16 to 256 random bytes, nor a text with them in hex/],
-    [{ psk: { a: 'a password that people know' } }, /the key of "a" is no 16/],
-    [{ psk: { a: 1234567 } }, /the key of "a" is no 16/],
-    [{ psk: { a: randomBytes(15) } }, /the key of "a" is no 16 to 256/],
-    [{ psk: { a: randomBytes(257) } }, /the key of "a" is no 16 to 256/],
-    [{ psk: { a: randomBytes(257).toString('hex') } }, /the key of "a" is no 16 to 256/],
+    [{ psk: { a: short } }, /the key of "a" must be 16 to 256 random bytes, or a string with them in hex/],
+    [{ psk: { a: 'a password that people know' } }, /the key of "a" must be 16/],
+    [{ psk: { a: 1234567 } }, /the key of "a" must be 16/],
+    [{ psk: { a: randomBytes(15) } }, /the key of "a" must be 16 to 256/],
+    [{ psk: { a: randomBytes(257) } }, /the key of "a" must be 16 to 256/],
+    [{ psk: { a: randomBytes(257).toString('hex') } }, /the key of "a" must be 16 to 256/],
     [
       { psk: [key] },
       /psk: takes an object with names, such as { name: … }, or a function, and this is Array/,
@@ -180,9 +180,9 @@ describe('unusable input is refused at once, and the error contains no key:', ()
     [{ psk: { '': key } }, /a name has 1 to 128 bytes/],
     [{ psk: { ['é'.repeat(65)]: key } }, /a name has 1 to 128 bytes/],
     [{ psk: { 'a\nb': key } }, /no control characters/],
-    [{ psk: { a: key }, ca: authority.ca }, /psk goes without ca/],
-    [{ psk: { a: key }, cert, key: certKey }, /psk goes without cert/],
-    [{ psk: { a: key }, rejectUnauthorized: false }, /psk goes without rejectUnauthorized/],
+    [{ psk: { a: key }, ca: authority.ca }, /psk cannot be combined with ca/],
+    [{ psk: { a: key }, cert, key: certKey }, /psk cannot be combined with cert/],
+    [{ psk: { a: key }, rejectUnauthorized: false }, /psk cannot be combined with rejectUnauthorized/],
   ])('%#', (tls, reason) => {
     const given = (tls as { psk: object }).psk;
     // A key given bare is one secret: its bytes one by one are numbers such as the 8 of "Uint8Array".
@@ -215,7 +215,7 @@ describe('unusable input is refused at once, and the error contains no key:', ()
     ['', /there is no key in it/],
     ['fleet', /line 1 is not NAME:HEX/],
     [`# ours\n\nfleet:${key}\nother ${key}`, /line 4 is not NAME:HEX/],
-    ['fleet:c0ffee', /the key of "fleet" is no 16/],
+    ['fleet:c0ffee', /the key of "fleet" must be 16/],
     [`fleet:${key}\nfleet:${key}`, /line 2 has a second key of "fleet"/],
   ])('a file %j', (text, reason) => {
     expect(() => readPsk(text)).toThrow(reason);

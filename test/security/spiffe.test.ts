@@ -106,7 +106,7 @@ describe('an agent that', () => {
     [
       'gives no authorities',
       { svids: [{ ...web, bundle: new Uint8Array() }] },
-      /no certificate, or none of an authority/,
+      /the agent.s answer has no certificate, or no authority/,
     ],
     ['gives nonsense', { svids: [{ ...web, bundle: new Uint8Array(1000).fill(0x30) }] }, /./],
   ])('%s changes nothing', async (_, response, reason) => {
@@ -187,7 +187,7 @@ describe('an agent that', () => {
 });
 
 test.each([
-  [{ endpoint: 'http://a' }, /createWorkload: endpoint: http:\/\/a is none; it is unix:\/path or tcp/],
+  [{ endpoint: 'http://a' }, /createWorkload: endpoint: http:\/\/a is none; give unix:\/path or tcp/],
   [{}, /no endpoint is given, and SPIFFE_ENDPOINT_SOCKET is not set/],
   [{ socket: '/a' }, /there is no option socket/],
 ])('options that cannot be used: %j', (options, reason) => {

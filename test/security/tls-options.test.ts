@@ -72,7 +72,7 @@ describe('options that cannot be used are found at once', () => {
     [
       'of tlsFiles, of no use beside a secret',
       () => createChannel('a:1', { tls: tlsFiles({ psk: '/psk' }, { servername: 'a' }) }),
-      /^createChannel: tls: psk goes without servername/,
+      /^createChannel: tls: psk cannot be combined with servername/,
     ],
     [
       'of tlsFiles on a server',

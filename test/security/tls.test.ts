@@ -185,7 +185,7 @@ describe('a client refuses a server, before it says anything, that', () => {
       'the application does not want, perhaps: it says so later',
       pems(serverCert),
       { ca, checkServerIdentity: (async () => undefined) as never },
-      /checkServerIdentity has returned neither undefined nor an Error, or not at once/,
+      /checkServerIdentity must return undefined or an Error, and not a promise/,
     ],
     ['speaks no TLS', undefined, { ca }, /does not speak TLS at this address/],
   ])('%s', async (_, serverTls, tls, told) => {

@@ -1,8 +1,8 @@
 /**
- * A client process of the slow moments: mixed traffic for a while, half of it patient (no deadline of its
- * own, must be answered rightly), half of it hasty (deadlines, cancels, large messages both ways, reply
- * buffers, streams). Started by slow-moments.ts with its options as JSON in argv[2]; says 'going', and at the
- * end sends what it has seen.
+ * A client process with mixed traffic. Half of the calls are patient: they have no deadline and must get the
+ * right answer. The other half are hasty: they have deadlines, cancellations, large messages both ways, reply
+ * buffers and streams. slow-moments.ts starts it with options as JSON in argv[2]; it sends 'going', and at
+ * the end its report.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -22,31 +22,33 @@ export interface LoadOptions {
   readonly address: string;
   readonly channel: ChannelOptions;
   readonly ms: number;
-  /** Of large messages. */
+  /** The size of large messages. */
   readonly bytes: number;
-  /** The longest deadline of hasty calls. */
+  /** The longest deadline of hasty calls, in milliseconds. */
   readonly hastyMs: number;
-  /** The server's thread is kept busy for so long, again and again. */
+  /** Calls keep the server's thread busy for this time, again and again. */
   readonly busyMs: number;
 }
 
 export interface LoadReport {
   patient: number;
-  /** Texts of the errors of patient calls, and how often each came. */
+  /** Errors of patient calls by text, with their number. */
   failed: Record<string, number>;
   hasty: number;
-  /** Of hasty calls: how they ended. */
+  /** Hasty calls by how they ended. */
   ended: Record<string, number>;
-  /** Times at which the connection was gone. */
+  /** How often the connection was lost. */
   lost: number;
-  /** Most that a hasty call took beyond its deadline, while the client's own thread was running. */
+  /**
+   * The longest time that a hasty call took beyond its deadline while the client's own thread was running.
+   */
   lateMs: number;
   calls: Record<'callsReleasedLate' | 'callsPendingRelease' | 'protocolErrors' | 'lateResponses', number>;
 }
 
 /**
- * What a caller writes to the buffers of a call that has ended. A handler that sees it has got what nobody
- * sent.
+ * The byte that a caller writes to the buffers of a call that has ended. A handler that sees it has read the
+ * request too late.
  */
 export const afterwards = 0xa5;
 
@@ -70,7 +72,7 @@ channel.on('state', (state) => {
   if (state !== 'ready' && state !== 'closed') ++report.lost;
 });
 
-// A guest on a busy host needs its time for a first connection.
+// A guest on a busy host may need long for its first connection.
 for (const giveUpMs = performance.now() + 90_000; ; ) {
   try {
     await client.echo({}, { waitForReady: true });
@@ -82,7 +84,7 @@ for (const giveUpMs = performance.now() + 90_000; ; ) {
 report.lost = 0;
 const end = performance.now() + options.ms;
 const on = (): boolean => performance.now() < end;
-/** The thread was last seen running. A deadline cannot be kept by a process that is stopped. */
+/** For how long the thread has not run; a stopped process cannot keep a deadline. */
 let lagMs = 0;
 let lastMs = performance.now();
 const clock = setInterval(() => {
@@ -145,7 +147,7 @@ async function* items(): AsyncIterable<ItemInit> {
     yield { number, payload: new Uint8Array(number % 2 === 0 ? 10 : options.bytes) };
 }
 
-/** Half of them leases, which are sent from where they are over every fabric. */
+/** Half of them are leases, which every fabric sends without a copy. */
 const requests = Array.from({ length: 4 }, (_, lane) =>
   lane % 2 === 0 ? new Uint8Array(options.bytes) : allocBuffer(options.bytes, channel).bytes,
 );
@@ -185,7 +187,7 @@ await Promise.all([
     }),
   ),
   hasty(async (timeoutMs, signal) => {
-    // As an application does that keeps one: until it is lost.
+    // Keep it, as an application may do, until it is garbage.
     if (spare === undefined || spare.released) spare = allocBuffer(options.bytes + 64, channel);
     const into = spare;
     try {
@@ -196,11 +198,11 @@ await Promise.all([
     if (into.released) throw new Error('a lease was lost by a call that was answered');
   }),
   hasty(async (timeoutMs, signal) => {
-    await sleep(10); // its messages come back with the collector
+    await sleep(10); // Garbage collection frees its messages.
     for await (const item of streams.echo(items(), { timeoutMs, signal })) leaseOf(item)?.release();
   }),
   (async () => {
-    // The request has a deadline, too: what makes the server busy is no patient call.
+    // This request has a deadline, too, since it makes the server busy and is not a patient call.
     while (on() && options.busyMs > 0) {
       await client
         .behave({ text: 'busy', number: options.busyMs }, { timeoutMs: 60_000 })

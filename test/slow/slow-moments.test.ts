@@ -1,6 +1,6 @@
 /**
- * One slow moment must not cost other calls: a server whose thread is busy, and SIGSTOP of either side, with
- * thousands of calls that are given up meanwhile. Short ones; those of seconds are a suite of their own (npm
+ * One slow moment must not cost other calls: the server's thread is busy, or SIGSTOP stops either side, while
+ * thousands of calls are cancelled. These moments are short; those of seconds are a suite of their own (npm
  * run test:slow).
  */
 import { afterEach, describe, expect, test } from 'vitest';
@@ -14,7 +14,7 @@ afterEach(async () => {
 });
 
 describe('a server whose thread is busy', () => {
-  test.each([20, 100, 500])('for %d ms at a time', async (busyMs) => {
+  test.each([20, 100, 500])('for %d ms at a time costs no other calls', async (busyMs) => {
     server = await ServerProcess.start();
     const report = await live(server, { busyMs, ms: 4000 });
     expectNobodyHurt(report);
@@ -22,19 +22,19 @@ describe('a server whose thread is busy', () => {
   });
 });
 
-describe('a process that is stopped', () => {
+describe('SIGSTOP', () => {
   test.each([
     ['server', 100],
     ['server', 1000],
     ['client', 100],
     ['client', 1000],
-  ] as const)('the %s, for %d ms at a time', async (stops, stopMs) => {
+  ] as const)('stops the %s for %d ms at a time, which costs no other calls', async (stops, stopMs) => {
     server = await ServerProcess.start();
     expectNobodyHurt(await live(server, { stops, stopMs, runMs: 200, ms: 4000 }));
   });
 
-  // Over tcp it acknowledges nothing meanwhile.
-  test('the server over tcp, for 5 s, under large requests with short deadlines', async () => {
+  // Over tcp a stopped server acknowledges nothing.
+  test('stops a server over tcp for 5 s under large requests with short deadlines, which costs no other calls', async () => {
     server = await ServerProcess.start();
     const channel = { fabric: ['tcp'] as const };
     const moment = { stops: 'server', stopMs: 5000, runMs: 500, ms: 5000, bytes: 1_000_000 } as const;

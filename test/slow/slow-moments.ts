@@ -1,6 +1,6 @@
 /**
- * A server process, a client process with mixed traffic, and what makes one of them slow meanwhile. Used by
- * the suites of slow moments.
+ * Starts a client process with mixed traffic for a server process, and makes one of them slow meanwhile. The
+ * suites of slow moments use it.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import { compiled, exited, nextMessage, type ServerProcess } from '../runtime/pr
 import type { LoadOptions, LoadReport } from './load.ts';
 
 export interface Moment {
-  /** Who is stopped, for how long at a time and how long it runs in between. */
+  /** Which process is stopped, for how long at a time, and how long it runs in between. */
   readonly stops?: 'server' | 'client';
   readonly stopMs?: number;
   readonly runMs?: number;
@@ -30,8 +30,8 @@ async function stopNowAndThen(child: ChildProcess, { stopMs = 0, runMs = 0, ms }
 }
 
 /**
- * What the client has seen. The server's log is looked at, too: no handler may have got what was written
- * after the end of its call.
+ * Resolves to the client's report. It also checks the server's log: no handler may have read bytes that were
+ * written after the end of its call.
  */
 export async function live(server: ServerProcess, moment: Moment): Promise<LoadReport> {
   const options: LoadOptions = {
@@ -58,7 +58,7 @@ export async function live(server: ServerProcess, moment: Moment): Promise<LoadR
   }
 }
 
-/** Nothing lost, nothing stuck, nobody else hurt. */
+/** Nothing was lost, nothing is stuck, and no other call was affected. */
 export function expectNobodyHurt(report: LoadReport): void {
   expect(report.failed).toEqual({});
   expect(report.lost).toBe(0);

@@ -1,4 +1,4 @@
-/** The suite that takes minutes because processes are stopped for long: npm run test:slow. */
+/** The suite that takes minutes because it stops processes for a long time: npm run test:slow. */
 import { defineConfig } from 'vitest/config';
 import { shared } from '../../vitest.config.ts';
 

@@ -1,11 +1,11 @@
 /**
- * npm run test:soak: ten minutes on shared memory. `--minutes 3` for fewer; on an RDMA device with
- * RDMA_RPC_FABRIC=verbs, RDMA_RPC_DEVICE and `--address HOST:0`.
+ * npm run test:soak: ten minutes over shared memory. `--minutes 3` makes it shorter. With
+ * RDMA_RPC_FABRIC=verbs, RDMA_RPC_DEVICE and `--address HOST:0` it uses an RDMA device.
  */
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-// Compiled, it lies beside what it starts.
+// The compiled script lies beside the scripts that it starts.
 process.env.RDMA_RPC_TEST_DIST ??= fileURLToPath(new URL('../..', import.meta.url));
 const { soak } = await import('./soak.ts');
 

@@ -1,19 +1,20 @@
 /**
- * What a process holds at rest, after collections. Taken by the processes of the soak, one after each round.
+ * Samples what a process holds at rest, after garbage collections. The processes of the soak take a sample
+ * after each round.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stats } from 'rdma-rpc';
 import { keptByAll } from '../runtime/kept.ts';
 
-/** By name. Those of `exact` must be the same at every rest, the others may waver. */
+/** Values by name. Those in `exact` must be the same at every rest; those in `wavering` may vary. */
 export interface Sample {
   readonly exact: Readonly<Record<string, number>>;
   readonly wavering: Readonly<Record<string, number>>;
 }
 
 const collections = 4;
-/** What is idle has gone by then, or it is a leak. */
+/** Idle objects are freed within this time; later ones are leaks. */
 const restMs = 30_000;
 
 function mapsOf(): number {
@@ -25,7 +26,10 @@ function exact(): Record<string, number> {
   return { ...keptByAll(), mrBytes, sessions, queuePairs, fds: readdirSync('/proc/self/fd').length };
 }
 
-/** When only so many sessions are left, and nothing of any call; or how it is when that takes too long. */
+/**
+ * Resolves to a sample once `sessions` sessions are left and no call holds anything, or to the current state
+ * after the time limit.
+ */
 export async function sampled(sessions = 1): Promise<Sample> {
   const { gc } = globalThis as { gc?: () => void };
   const collect = async (): Promise<void> => {

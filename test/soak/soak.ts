@@ -1,7 +1,7 @@
 /**
- * Traffic of every kind for minutes between a server process and a client process, beside clients that come
- * and go, and at rests between its rounds a count of all that both hold: it must be flat. Used by npm run
- * test:soak, and by the suite of RDMA devices.
+ * Traffic of every kind for minutes between a server process and a client process, while further clients
+ * connect and leave. Between the rounds it samples what both processes hold, which must stay flat. npm run
+ * test:soak uses it, and so does the suite of RDMA devices.
  */
 import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,10 +14,10 @@ export interface Soak {
   readonly ms: number;
   readonly roundMs: number;
   readonly channel?: ChannelOptions;
-  /** Of the server process. */
+  /** How to start the server process. */
   readonly server?: ForkOptions;
   readonly address?: string;
-  /** Hears of each round. */
+  /** Called with the figures of each round. */
   readonly log?: (line: string) => void;
 }
 
@@ -27,8 +27,8 @@ interface Course {
 }
 
 /**
- * What a number may have grown by, from the second quarter of the soak to its last: what is below is noise of
- * the heap.
+ * How much a value may grow from the second quarter of the soak to the last; less than this is noise of the
+ * heap.
  */
 const allowed: Readonly<Record<string, number>> = {
   heapUsed: 2 << 20,
@@ -42,7 +42,7 @@ const roundsMin = 8;
 const mean = (numbers: readonly number[]): number =>
   numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
 
-/** What is not flat. */
+/** Returns the values that are not flat. */
 export function faultsOf({ who, samples }: Course): string[] {
   const faults: string[] = [];
   const quarter = Math.floor(samples.length / 4);
@@ -73,7 +73,7 @@ async function order(client: ChildProcess, what: Order): Promise<Told> {
   return answer;
 }
 
-/** Client processes that make calls and leave, each in its way. */
+/** Runs client processes that make calls and leave, each in another way. */
 async function comeAndGo(address: string, channel: string): Promise<void> {
   for (const end of ['close', 'exit', 'killed']) {
     await exited(fork(compiled('traffic', 'soak'), [address, channel, end], { execArgv: oneCopy }));
@@ -85,7 +85,7 @@ const shown = ({ exact, wavering }: Sample): string => {
   return `${MiB('heapUsed')} ${MiB('arrayBuffers')} ${MiB('rss')} MiB, of it arena ${MiB('arenaBytes')}, maps ${wavering.maps}, fds ${exact.fds}, leases ${exact.arenaLeasedBlocks}, registered ${exact.mrBytes}`;
 };
 
-/** What was wrong; nothing: all is flat. */
+/** Resolves to the faults; an empty list means that everything stayed flat. */
 export async function soak({
   ms,
   roundMs,
@@ -110,10 +110,10 @@ export async function soak({
       const end = performance.now() + ms;
       performance.now() < end || courses[0]!.samples.length < roundsMin;
     ) {
-      const guests = comeAndGo(server.address, options);
+      const visitors = comeAndGo(server.address, options);
       told = await order(client, { trafficMs: roundMs });
-      await guests;
-      // Sessions of processes that were killed have gone, too, when the server rests.
+      await visitors;
+      // The server samples last, so that sessions of killed processes are gone.
       const { sample } = await order(client, { trafficMs: 0 });
       courses[0]!.samples.push(sample!);
       courses[1]!.samples.push(await server.sample());

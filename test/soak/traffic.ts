@@ -1,7 +1,7 @@
 /**
- * The client processes of the soak. `node traffic.js ADDRESS OPTIONS last`: makes calls of every kind with
- * every kind of end for as long as it is told, then says what it still holds, again and again. With an end
- * instead of `last` (`close`, `exit`, `killed`): some calls, and that.
+ * The client processes of the soak. `node traffic.js ADDRESS OPTIONS last` makes calls of every kind, which
+ * end in every way, for the time that an order gives. Then it reports what it still holds, and waits for the
+ * next order. With `close`, `exit` or `killed` instead of `last` it makes some calls and ends in that way.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -18,19 +18,19 @@ import { type ItemInit, StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { type Sample, sampled } from './sample.ts';
 
 export interface Order {
-  /** So long, 0: not at all, and then a sample. */
+  /** How long to make calls, in milliseconds; 0 asks for a sample instead. */
   readonly trafficMs: number;
 }
 export interface Told {
   readonly ready?: boolean;
   readonly calls?: number;
-  /** Errors that no call should have ended with. */
+  /** Errors that no call should have. */
   readonly wrong?: readonly string[];
   readonly sample?: Sample;
 }
 
 const [, , address = '', given = '{}', role = 'last'] = process.argv;
-// So that registrations which nobody uses are gone when samples are taken.
+// Unused registrations are then gone when a sample is taken.
 configure({ mrCacheIdleMs: 200 });
 const channel = createChannel(address, JSON.parse(given) as ChannelOptions);
 const client = createClient(EchoDefinition, channel);
@@ -49,7 +49,7 @@ async function* items(count: number): AsyncIterable<ItemInit> {
 
 const kinds: readonly ((options: { timeoutMs: number; signal?: AbortSignal }) => Promise<unknown>)[] = [
   async (options) => leaseOf(await client.echo({ payload: new Uint8Array(bytes()) }, options))?.release(),
-  // Never released: its memory comes back with the collector.
+  // This response is never released; the garbage collector frees its memory.
   (options) => client.fetch({ number: bytes() }, options),
   (options) => client.behave({ text: 'check', payload: new Uint8Array(bytes()), number: any(20) }, options),
   (options) => client.echo({ text: 'x'.repeat(bytes()) }, options),

@@ -1,11 +1,11 @@
 /**
- * What stands above declarations in a .proto: syntax or edition, package, imports and features of the file,
- * so that printed declarations can be pasted into a file. Used by `rdma-rpc describe`.
+ * The head of a .proto: syntax or edition, package, imports and features of the file. With it, printed
+ * declarations can be pasted into a file. Used by `rdma-rpc describe`.
  */
 import { type DescFile, Edition, FileDescriptorProtoSchema, type FileRegistry, toJson } from '#protobuf';
 import type { Declared } from './registry.ts';
 
-/** What the declaration stands in, if anything: it is no declaration of a file then. */
+/** The declaration around this one, if any; without one it is a top-level declaration of the file. */
 export function outerOf(declared: Declared): string | undefined {
   if (declared.kind === 'rpc') return `service ${declared.parent.typeName}`;
   if (declared.kind === 'service' || declared.parent === undefined) return undefined;
@@ -43,11 +43,11 @@ function namesOf(file: DescFile): string[] {
   return [...own, ...passedOn];
 }
 
-/** `name` as a whole name, or as the beginning of one that is nested in it. */
+/** Finds `name` as a whole name, or as the beginning of the name of a nested declaration. */
 const mentions = (text: string, name: string): boolean =>
   new RegExp(`(?<![\\w.])${name.replaceAll('.', '\\.')}(?!\\w)`).test(text);
 
-/** The head of a file that has these declarations, which are text by `declarationText`. */
+/** Returns the head of a file with these declarations, whose text `declarationText` makes. */
 export function headText(file: DescFile, registry: FileRegistry, declarations: string): string {
   const { proto } = file;
   const imports = file.dependencies

@@ -16,7 +16,7 @@ type Values = { [A in Extract<Answer, { case: string }> as A['case']]: A['value'
 
 /** A client of the service, over a channel of ours or over gRPC. */
 export interface Reflection extends Pick<Client<typeof ServerReflectionDefinition>, 'serverReflectionInfo'> {
-  /** What to do about a server without reflection. */
+  /** The advice for a server without reflection. */
   readonly remedy: string;
 }
 

@@ -43,7 +43,7 @@ export async function withExtensions(
   const count = (): void => {
     if (++questions > questionsMax)
       throw new Error(
-        `the messages of this call have extensions that more than ${questionsMax} questions would be needed for`,
+        `the messages of this call have extensions that could only be found with more than ${questionsMax} questions`,
       );
   };
   for (;;) {

@@ -1,6 +1,6 @@
 /**
- * The messages and enums that declarations use, of their own file: with them printed text is a whole .proto.
- * Those of other files are imported. Used by `rdma-rpc describe --with-types`.
+ * The messages and enums of the same file that declarations use. Printed together with them, the text is a
+ * complete .proto. Types of other files are imported. Used by `rdma-rpc describe --with-types`.
  */
 import type { DescEnum, DescField, DescMessage } from '#protobuf';
 import { fileOf } from './declaration-file.ts';
@@ -8,7 +8,7 @@ import type { Declared } from './registry.ts';
 
 type Type = DescMessage | DescEnum;
 
-/** A nested one is printed in the outermost message around it. */
+/** A nested type is printed in the outermost message around it. */
 function outermost(type: Type): Type {
   return type.parent === undefined ? type : outermost(type.parent);
 }
@@ -34,7 +34,7 @@ function usedBy(declared: Declared | DescField): Type[] {
   }
 }
 
-/** Returns the types of a field's values, whether it is a map, a list or a single value. */
+/** Returns the types of a field's values, for a map, a list or a single value. */
 function valueTypes({
   message,
   enum: values,

@@ -48,7 +48,7 @@ class CountedMemory {
     keeps_ = false;
     return close();
   }
-  /// Returns the change of V8's count at the end.
+  /// Called at the end. Returns by how much V8's count changes.
   std::int64_t close() { return -static_cast<std::int64_t>(std::exchange(kept_, 0)); }
 
   /// Returns the bytes that stay counted although no buffer has them.

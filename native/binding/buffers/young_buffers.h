@@ -1,10 +1,10 @@
 // Decides when V8 is asked to collect its young objects because of memory lent to the application. When an
 // application drops its messages, their blocks are only returned when V8 finds that their ArrayBuffers are
 // unreachable. Without us V8 looks when the external memory that it counts has grown by 64 MiB, and then at
-// its whole heap. This costs 100 to 200 us for each message of 1 MiB, and 16,000 fresh pages of the arena. A
-// collection of the young objects takes 0.1 to 0.3 ms and finds everything that was dropped soon
-// (docs/internals/decisions/memory.md has the figures). One per context, owned by BlockBuffers, on the JS
-// thread.
+// its whole heap. This costs 100 to 200 us for each message of 1 MiB, and meanwhile 16,000 fresh pages of the
+// arena are used. A collection of the young objects takes 0.1 to 0.3 ms and finds everything that was dropped
+// soon (docs/internals/decisions/memory.md has the figures). One per context, owned by BlockBuffers, on the
+// JS thread.
 #pragma once
 
 #include <algorithm>

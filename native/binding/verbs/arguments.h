@@ -1,4 +1,4 @@
-// What the calls of a device of `rdma-rpc/verbs` get and give back: numbers, typed arrays, refusals. On the JS
+// Arguments and results of the calls of a `rdma-rpc/verbs` device: numbers, typed arrays, refusals. On the JS
 // thread.
 #pragma once
 

@@ -47,7 +47,7 @@ std::shared_ptr<OpenFabric> OpenFabric::open(const OpenOptions& options, std::st
 }
 
 OpenFabric::~OpenFabric() {
-  // The device must outlive what it has created. The pages stay for those who show them.
+  // The device must outlive its objects. The pages stay mapped for ArrayBuffers that still use them.
   for (const auto& each : blocks_) {
     if (const auto block = each.lock()) block->host.reset();
   }

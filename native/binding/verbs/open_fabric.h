@@ -14,9 +14,9 @@
 namespace rdma_rpc::binding {
 
 struct OpenOptions {
-  std::string fabric;  ///< sim, shm, tcp or verbs
-  // sim: its world. Chances of each packet of UC and UD in a million.
-  std::uint64_t seed = 1;
+  std::string fabric;      ///< sim, shm, tcp or verbs
+  std::uint64_t seed = 1;  ///< sim: the seed of its world
+  /// sim: how many of a million packets of UC and UD are lost, and how many arrive twice.
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0;
   std::string host;  ///< tcp: where to accept connections
   /// tcp: another part of the process accepts them and hands them over (fabric/acceptor.h).
@@ -31,7 +31,7 @@ class OpenFabric {
   static std::shared_ptr<OpenFabric> open(const OpenOptions& options, std::string* error);
   ~OpenFabric();
 
-  /// The device. What holds it keeps all of this object.
+  /// The device. A reference to it keeps the whole OpenFabric alive.
   static std::shared_ptr<fabric::Device> device(const std::shared_ptr<OpenFabric>& open) {
     return {open, open->device_.get()};
   }

@@ -1,11 +1,11 @@
-// Memory that `rdma-rpc/verbs` has allocated, and the ArrayBuffers that show it. The memory stays mapped as
-// long as a region or an ArrayBuffer uses it, whatever the application does with the buffer: transfer() and
-// structuredClone() move the memory to another ArrayBuffer, which nobody here knows, and Node calls the
-// finalizer when the last of them is gone. One list per JS thread, used by VerbsHost on that thread.
+// Memory that `rdma-rpc/verbs` has allocated, and the ArrayBuffers over it. The memory stays mapped as long
+// as a region or an ArrayBuffer uses it. An application may move the memory to another ArrayBuffer, which
+// this code does not know, by transfer() or structuredClone(); Node calls the finalizer when the last of
+// these buffers is collected. One list per JS thread, used by VerbsHost on that thread.
 //
-// The end of a thread runs all finalizers, although a transferred buffer may have gone to another thread, and
-// Node detaches the buffer that it knows first. So each buffer has sentinels, whose finalizers look at it
-// before that: memory whose buffer has been transferred then stays mapped for good.
+// When a thread ends, Node runs all finalizers, even if a transferred buffer is in use on another thread, and
+// first detaches the buffer that it knows. So each buffer has sentinels, whose finalizers check the buffer
+// before that: if it was transferred, its memory stays mapped until the process ends.
 #pragma once
 
 #include <napi.h>

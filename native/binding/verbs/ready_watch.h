@@ -20,9 +20,8 @@ class ReadyWatch final : public EventLoop::Listener {
   static std::unique_ptr<ReadyWatch> open(LoopKind kind, Napi::Env env,
                                           std::shared_ptr<checked::CompletionQueue> cq, std::string* error);
 
-  /// Calls `callback` once when a completion arrives. Returns false when one may be waiting already: poll
-  /// first.
-  /// `solicited`: only for messages that their sender has solicited, and for errors.
+  /// Calls `callback` once when a completion arrives. Returns false when a completion may have arrived
+  /// before: then poll first. `solicited`: only for messages that their sender has solicited, and for errors.
   bool arm(const Napi::Function& callback, bool solicited);
   /// Calls nothing from now on. `then` runs in a later iteration, when this object may go.
   void close(std::function<void()> then);

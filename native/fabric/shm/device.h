@@ -76,8 +76,8 @@ class Device final : public fabric::Device {
   std::uint32_t share(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes);
   /// The peer's device that the address names. Returns null when it cannot be reached; `error` says why.
   std::shared_ptr<RemoteDevice> remote(const AddressBlob& address, std::string* error);
-  /// Called when a queue pair to that device ends. The tables of the device most recently left by its last
-  /// queue pair stay mapped, so that a client that connects for each call finds them.
+  /// Called when a queue pair to that device ends. After the last queue pair its tables stay mapped until
+  /// another device is left in the same way, so that a client that connects for each call finds them.
   void leave(std::shared_ptr<RemoteDevice> remote);
 
   /// Takes the pages of that range away from all peers. Queue pairs that still use part of those pages go to

@@ -215,8 +215,8 @@ enum class SharedState : std::uint32_t {
 /// that only they write.
 enum SharedFeature : std::uint32_t {
   feature_send_with_imm = 1u << 0,
-  /// The lowest bit of Poller::sleeping is kSolicitedOnly. Older builds count their sleeps one by one, so that
-  /// the bit says nothing.
+  /// The lowest bit of Poller::sleeping is kSolicitedOnly. Older builds count their sleeps one by one, so
+  /// that the bit says nothing.
   feature_solicited_only = 1u << 1,
 };
 inline constexpr std::uint32_t kSharedFeatures = feature_send_with_imm | feature_solicited_only;
@@ -243,8 +243,8 @@ struct QpSegment {
   /// Written by the owner, rarely. When 1, the owner does not look at the ring by itself, so the peer sets
   /// the bit of this queue pair after it has published a message.
   Word announce;
-  /// Written by the owner before it gives out its address: what it understands beyond kShmVersion. Builds
-  /// that know nothing of it leave 0 here, in what is padding to them; so it is no part of the shape.
+  /// The features that the owner supports beyond kShmVersion. It writes them before it sends its address.
+  /// Older builds have padding here, which is 0; so this field is not part of the shape.
   Word features;
   /// Written by the owner when it posts receives. The peer reads it only after it has used all receives that
   /// it knows of.
@@ -356,7 +356,7 @@ inline constexpr std::uint32_t kShape = shape_of({
 static_assert(kShape == 0x1a632de5,
               "the layout has changed: give kShmVersion its next value, and put kShape here");
 #endif
-// In every version: what a reader of another version looks at.
+// These positions are the same in every version, since readers of other versions use them.
 static_assert(offsetof(Header, magic) == 0 && offsetof(Header, version) == 4 && offsetof(Header, token) == 8);
 static_assert(offsetof(AddressBlob, magic) == 0 && offsetof(AddressBlob, version) == 4);
 

@@ -13,7 +13,7 @@
 // been posted or a right has been given, and no other memory of the process. All peers of one device see the
 // same memories: open one device for each peer that must not see another's.
 //
-// What is particular to this fabric:
+// Properties of this fabric:
 //  - READs and WRITEs are copies by the initiator's CPU. They are complete when post_send returns, so that
 //    post_send takes as long as the copy.
 //  - Receives and remote rights work fastest on memory of alloc_memory(). Other memory is reached by

@@ -1,5 +1,5 @@
-// What UC and UD queue pairs of the simulated fabric send: messages in packets, each of which the network may
-// lose, double or delay by itself. Made and taken by SimQueuePair (unreliable.cc), on the world's thread.
+// The packets of UC and UD queue pairs of the simulated fabric. The network may lose, duplicate or delay each
+// packet of a message separately. Sent and received by SimQueuePair (unreliable.cc), on the world's thread.
 #pragma once
 
 #include <cstddef>

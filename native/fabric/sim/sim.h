@@ -41,8 +41,8 @@ struct SimOptions {
   std::uint64_t latency_max_ns = 5'000;
   std::uint64_t read_extra_max_ns = 10'000;    ///< maximum delay of a READ's copy after its turn
   std::uint64_t retry_timeout_ns = 1'000'000;  ///< until a peer that does not answer becomes an error
-  // The network of UC and UD: chances of each packet in a million. What RC loses is sent again, and shows
-  // nothing.
+  // The network of UC and UD: chances of each packet in a million. They do not apply to RC, which would send
+  // lost packets again.
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0;
   /// It is delayed by up to reorder_max_ns, so that later ones overtake it. Scheduled mode only.
   std::uint32_t reorder_ppm = 0;

@@ -1,6 +1,5 @@
-// UC and UD: a request completes when its packets have left, and each of them then takes its chance. Part of
-// SimQueuePair; the fate of packets comes from the world's seed. What a NIC does with a packet that does not
-// fit is done here: it drops it, and nobody is told.
+// UC and UD: a request completes when its packets have left. The world's seed then decides whether each of
+// them arrives. Like a NIC, this drops packets that do not fit, without an error. Part of SimQueuePair.
 #include <algorithm>
 #include <cstring>
 
@@ -103,8 +102,8 @@ void SimQueuePair::take_datagram(const SimMessage& message) {
   complete_message(message, bytes);
 }
 
-/// A packet of a UC message. One that does not continue where the last one ended ends the message, unless it
-/// is the first of another.
+/// Takes a packet of a UC message. When the packet does not continue where the last one ended, the message
+/// under way is dropped; the packet only counts if it is the first of another message.
 void SimQueuePair::take_part(const SimPacket& packet) {
   if (peer_ == nullptr || peer_->qp_num_ != packet.message->source_qp) return;
   if (packet.is_first()) assembly_ = {packet.message, 0};

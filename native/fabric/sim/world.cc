@@ -9,7 +9,8 @@
 namespace rdma_rpc::fabric {
 namespace {
 
-// Unlike everything else not derived from the seed, since it must distinguish two worlds with the same seed.
+// Everything else in a world is derived from its seed. This token is not, since it must distinguish two
+// worlds with the same seed.
 std::uint64_t make_token() {
   std::random_device source;
   return std::uint64_t{source()} << 32 | source();

@@ -7,7 +7,7 @@
 // polled: keys, rights and ranges are checked where the memory is, again before each system call that moves
 // bytes. docs/wire/fabrics.md describes the frames.
 //
-// What is particular to this fabric:
+// Properties of this fabric:
 //  - poll() makes system calls and also serves the peer's READs and WRITEs: poll, or sleep on fd().
 //  - A dead peer shows as the end of the connection, or when it has acknowledged nothing for
 //    TcpOptions::peer_timeout_ms. A path that drops packets shows after seconds (queue/path_watch.h).
@@ -30,7 +30,7 @@
 
 namespace rdma_rpc::fabric {
 
-/// What is known about one direction of a connection's path.
+/// The known state of one direction of a connection's path.
 struct PathState {
   /// How often the same bytes have been resent, or the peer has been asked whether it takes more, without an
   /// answer of the peer's kernel.

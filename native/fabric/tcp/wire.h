@@ -59,7 +59,7 @@ struct AtomicOperands {
 /// Header::extra of an atomic.
 inline constexpr std::uint32_t kCompareAndSwap = 0, kFetchAndAdd = 1;
 
-/// What peers of an earlier release do not understand. It is sent only to a peer whose features frame has it.
+/// Features that earlier releases lack. They are used only with a peer whose features frame has them.
 enum FeatureBit : std::uint32_t { feature_atomics = 1u << 0, feature_send_immediate = 1u << 1 };
 inline constexpr std::uint32_t kFeatureBits = feature_atomics | feature_send_immediate;
 /// Key and address of a WRITE of no bytes that asks for a features frame. Every release carries out such a

@@ -41,8 +41,8 @@ struct ClientBulk {
   bool exposed = false;                   ///< the peer has a key to memory of this call
   std::uint64_t number = 0;               ///< of the request's message, in a sealed session
   std::optional<std::uint64_t> answer{};  ///< of the sealed response in the reply buffer
-  bool aligned = false;                   ///< the request is one
-  bool reply_buffer_only = false;         ///< the caller's reply buffer or none
+  bool aligned = false;                   ///< the request is an aligned message
+  bool reply_buffer_only = false;         ///< no other than the caller's reply buffer may be used
   /// size of the response that the call itself has no room for: its reply buffer is too small and the only
   /// one allowed, or its request holds most of the arena
   std::uint32_t refused_bytes = 0;
@@ -50,21 +50,21 @@ struct ClientBulk {
   memory::BlockId staged_request = memory::kNoBlock, staged_reply_buffer = memory::kNoBlock;
   bool lends_request = false;       ///< the peer has a key to memory that the application may change
   bool lends_reply_buffer = false;  ///< the peer has a key to write to memory of the application
-  bool revoked = false;             ///< its windows are valid and open nothing any more: their memory may go
-  bool reserve = false;             ///< a credit is left for its CANCEL
+  bool revoked = false;             ///< its windows give no access any more, so their memory may be freed
+  bool reserve = false;             ///< a credit is reserved for its CANCEL
   bool cancel_arrived = false;      ///< leaving: the CANCEL lies in the peer's receive queue
   bool notified = false;  ///< leaving, revoking: JS has its FAILED; slot and memory follow with RELEASED
-  std::uint64_t hold_since_ns = 0;  ///< on the awake clock: when it was cancelled
+  std::uint64_t hold_since_ns = 0;  ///< time of its cancellation, on the awake clock
   bool late_may_come = false;       ///< a response may still come, late but valid
   std::size_t issued = 0;           ///< number of windows whose invalidation is posted
   std::uint32_t revoking = 0;       ///< number of them that are not completed
   // the request frame, while it waits for room to bind (deferred)
   std::uint32_t slot = 0, metadata_bytes = 0, message_bytes = 0, timeout_us = 0;
   bool deferred = false;
-  bool held_back = false;           ///< part: its reply buffer waits until the application wants the answer
+  bool held_back = false;           ///< part: its reply buffer waits until the application reads the part
   std::int32_t held_receive = -1;   ///< receive slot of the response, not yet handed to JS
   boundary::Event result;           ///< emitted when no memory is exposed any more
-  std::uint64_t timeout_at_ns = 0;  ///< on the awake clock: when that times out (leaving, revoking), 0: none
+  std::uint64_t timeout_at_ns = 0;  ///< limit of leaving or revoking, on the awake clock; 0 for none
 };
 
 struct ClientCall {

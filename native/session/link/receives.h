@@ -37,7 +37,7 @@ class Receives {
 
   struct Wanted {
     bool may_share = false;       ///< the peer knows of grants
-    bool opens_in_place = false;  ///< sealed frames are opened where they are read, so that no peer sees that
+    bool opens_in_place = false;  ///< sealed frames are decrypted in place, where no peer may see the result
   };
   /// Allocates memory. Returns "" or why the device refuses it.
   std::string open(const Wanted& wanted);

@@ -61,7 +61,7 @@ function make(desc: DescMessage): MessageType<Message, object> {
       }
     },
     fields: () => {
-      throw new TypeError(`${typeName}: its fields are in its descriptor`);
+      throw new TypeError(`${typeName} is a type of protobuf-es, whose fields are listed by its descriptor`);
     },
   });
 }

@@ -14,7 +14,7 @@ const grows = (metric: object): boolean =>
 /** prom-client only reads what it is given, which its types do not say. */
 const summed = (all: readonly Metrics[]): Registry => AggregatorRegistry.aggregate(all as object[][]);
 
-/** What the workers of one group have counted. */
+/** The metrics of the workers of one group. */
 class GroupMetrics {
   readonly #group: ThreadMetricsSource;
   /** The last answer of each thread that has not ended. */

@@ -104,10 +104,9 @@ export class AlignedLayout {
     this.#moves = 0;
     clear(memory, 0, tableBytes, words);
     writeWord(memory, 0, 2 * values + 1);
-    /** End of the last text or value in the memory, beginning of its range, and its original position. */
-    let at = tableBytes;
-    let begin = 0;
-    let source = tableBytes;
+    let at = tableBytes; // end of the last text or value in the memory
+    let begin = 0; // beginning of its range
+    let source = tableBytes; // its original position
     for (let i = 0; i <= writer.outOfLine; i++) {
       const last = i === writer.outOfLine;
       const textBytes = (last ? end : (writer.outOfLineAt[i] as number)) - source;

@@ -8,7 +8,10 @@ import { clockMs } from '../../clock.ts';
 import { inRoot } from '../../core/scopes.ts';
 import { TimerWheel } from './timer-wheel.ts';
 
-/** The wire has 32 bits for the time left. A longer time is clamped; the caller's own timer ends the call. */
+/**
+ * The wire has 32 bits for the remaining time, so a longer time is sent as the maximum. The caller's own
+ * timer still ends the call in time.
+ */
 const timeoutUsMax = 0xffff_ffff;
 
 let timer: NodeJS.Timeout | undefined;

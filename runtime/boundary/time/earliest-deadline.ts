@@ -10,8 +10,7 @@ const noTimer = -1;
 export interface DeadlinesOwner {
   /**
    * Ends all entries whose deadline is not after `deadlines.now`. There may be none, since the entry with the
-   * earliest deadline may have ended long ago. Returns the earliest remaining deadline, Infinity when there
-   * is none.
+   * earliest deadline may have ended long ago. Returns the earliest remaining deadline, or Infinity.
    */
   onDeadlines(): number;
 }
@@ -20,7 +19,7 @@ export class EarliestDeadline implements DeadlineOwner {
   readonly #owner: DeadlinesOwner;
   #timer = noTimer;
   #timerMs = Infinity;
-  /** Number of the turn in which the timer was set. */
+  /** Number of the turn (deadlines.ts) in which the timer was set. */
   #turn = 0;
 
   constructor(owner: DeadlinesOwner) {
@@ -44,8 +43,8 @@ export class EarliestDeadline implements DeadlineOwner {
   }
 
   /**
-   * Called when the wheel has moved a timer that was set in this turn. A deadline before the moved timer then
-   * needs a new one.
+   * Called when the wheel has made a timer later that was set in this turn. If a deadline is added that is
+   * earlier than this timer, it then needs a timer of its own.
    */
   onLongTurn(lagMs: number): void {
     if (this.#turn === deadlines.turn) this.#timerMs += lagMs;

@@ -14,8 +14,8 @@ export class Shortage {
   }
 
   /**
-   * Returns what a call has waited for that found no room for `bytes` bytes in the arena, and what to do
-   * about it. 0 bytes means that it has waited for a registration.
+   * Returns an error text for a call that found no room for `bytes` bytes in the arena, with the remedy. 0
+   * bytes means that the call waited for a registration.
    */
   why(bytes: number): string {
     if (bytes === 0) return 'it waited for a large buffer to be registered with the device';
@@ -36,7 +36,7 @@ export class Shortage {
     processWarning(
       `calls wait for memory: ${arenaLeasedBlocks} leases and messages on their way hold ${arenaLeasedBytes} of the ` +
         `${this.#native.arenaBytes} bytes of this thread's arena (arenaBytes). Large messages hold their memory until leaseOf(message)?.release() ` +
-        'or until they are collected; release() them earlier, or raise arenaBytes in configure(). This is said once.',
+        'or until they are collected; release() them earlier, or raise arenaBytes in configure(). This warning appears once.',
     );
   }
 }

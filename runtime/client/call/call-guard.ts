@@ -1,6 +1,7 @@
 /**
- * Enforces the time limit and signals of a call with interceptors. The calls that interceptors make enforce
- * them as well; this is for interceptors that never settle. Each intercepted call of a client has one.
+ * Ends a call with interceptors at its time limit or by its signals, even when an interceptor never settles.
+ * (The calls that interceptors make have the same limits of their own.) Each intercepted call of a client has
+ * one.
  */
 
 import { turnNow } from '../../boundary/time/deadlines.ts';
@@ -17,7 +18,7 @@ import { Reason } from '../../native/native.ts';
 const order: readonly Processed[] = ['no', 'maybe', 'yes'];
 
 export class CallGuard implements Abortable {
-  /** On the clock of the turn, like the deadline of the guarded call. */
+  /** In milliseconds, on the clock of deadlines.ts, like the deadline of the guarded call. */
   readonly startedMs: number = turnNow();
   readonly #path: string;
   readonly #signal: AbortSignal | undefined;
@@ -25,7 +26,7 @@ export class CallGuard implements Abortable {
   /** The signal of `#context`. */
   readonly #parent: AbortSignal | undefined;
   #deadlineMs = Number.POSITIVE_INFINITY;
-  /** True while the signals are listened to and the timer runs. */
+  /** True while this object listens to the signals and the timer runs. */
   #watching = false;
   /**
    * Timer for the deadline, then for the grace period. It keeps the process alive, so that a call with a
@@ -39,7 +40,7 @@ export class CallGuard implements Abortable {
   #cause: unknown;
   #sent: Processed = 'no';
   #underWay = 0;
-  /** True when the call that was started last has the signals of this one, and so ends with it. */
+  /** True when the last call of next() has the signals of this call, and so ends with it. */
   bound = false;
 
   /** `timeoutMs` is negative for no limit. */
@@ -107,7 +108,7 @@ export class CallGuard implements Abortable {
    */
   enter({ timeoutMs, signal, context }: Pick<RpcRequest, 'timeoutMs' | 'signal' | 'context'>): void {
     if (!this.#watching) this.#look();
-    if (this.#reason !== 0) throw this.#error('an interceptor called next() after that');
+    if (this.#reason !== 0) throw this.#error('an interceptor called next() after the call had ended');
     const deadlineMs = timeoutMs === undefined ? Number.POSITIVE_INFINITY : this.startedMs + timeoutMs;
     if (deadlineMs > this.#deadlineMs) {
       this.#deadlineMs = deadlineMs;
@@ -117,13 +118,13 @@ export class CallGuard implements Abortable {
     ++this.#underWay;
   }
 
-  /** That call has ended with this value of `processed`. */
+  /** Called when the last call of next() has ended, with its value of `processed`. */
   leave(processed: Processed): void {
     --this.#underWay;
     if (order.indexOf(processed) > order.indexOf(this.#sent)) this.#sent = processed;
   }
 
-  /** The call is over. */
+  /** Called when the call has ended. */
   end(): void {
     if (!this.#watching) return;
     clearTimeout(this.#timer);
@@ -154,7 +155,7 @@ export class CallGuard implements Abortable {
   #grant(): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(
-      () => this.#reject?.(this.#error('an interceptor has not come back')),
+      () => this.#reject?.(this.#error('an interceptor has not returned')),
       interceptorGraceMs,
     );
   }

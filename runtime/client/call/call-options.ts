@@ -125,15 +125,15 @@ function isFunction(value: unknown): boolean {
 /** JavaScript callers may pass any value. */
 function checkKinds(options: CallOptions): void {
   if (typeof options !== 'object' || options === null)
-    throw new TypeError('options of a call: they are no object');
+    throw new TypeError('the options of a call must be an object');
   if (!(options instanceof InnerOptions)) checkNames(options);
   const { signal, onHeader, onTrailer, context } = options;
   if (!isSignal(signal))
     throw new TypeError(
-      'options of a call: signal is no AbortSignal; give the signal of an AbortController, controller.signal',
+      'options of a call: signal is not an AbortSignal; give the signal of an AbortController, controller.signal',
     );
-  if (!isFunction(onHeader)) throw new TypeError('options of a call: onHeader is no function');
-  if (!isFunction(onTrailer)) throw new TypeError('options of a call: onTrailer is no function');
+  if (!isFunction(onHeader)) throw new TypeError('options of a call: onHeader is not a function');
+  if (!isFunction(onTrailer)) throw new TypeError('options of a call: onTrailer is not a function');
   if (context !== undefined && typeof context?.timeoutMs !== 'function')
     throw new TypeError('options of a call: context is not the context of a handler');
 }
@@ -176,10 +176,10 @@ export function callExtras(path: string, options: CallOptions): CallExtras | und
     throw new TypeError(`${path}: into: give a lease of allocBuffer() that has not been released`);
   }
   if (intoOverflow !== undefined && intoOverflow !== 'error' && intoOverflow !== 'lease') {
-    throw new TypeError(`${path}: intoOverflow is 'error' or 'lease'`);
+    throw new TypeError(`${path}: intoOverflow must be 'error' or 'lease'`);
   }
   if (waitForReady !== undefined && typeof waitForReady !== 'boolean') {
-    throw new TypeError(`${path}: waitForReady is true or false`);
+    throw new TypeError(`${path}: waitForReady must be true or false`);
   }
   const bytes = metadata === undefined ? undefined : metadataBytes(metadata);
   const wishes = { signal, parent, into, intoOverflow, onHeader, onTrailer, waitForReady };

@@ -41,9 +41,9 @@ export function defaultsOf(
     const { timeoutMs, waitForReady, metadata, retry, hedging, idempotent } = given;
     if (timeoutMs !== undefined) checkedTimeMs(`${what}: timeoutMs of ${key}`, timeoutMs);
     if (waitForReady !== undefined && typeof waitForReady !== 'boolean')
-      throw new TypeError(`${what}: waitForReady of ${key} is true or false`);
+      throw new TypeError(`${what}: waitForReady of ${key} must be true or false`);
     if (idempotent !== undefined && typeof idempotent !== 'boolean')
-      throw new TypeError(`${what}: idempotent of ${key} is true or false`);
+      throw new TypeError(`${what}: idempotent of ${key} must be true or false`);
     if (metadata !== undefined) new Metadata(metadata);
     retryPolicy(`${what}: ${key}`, retry);
     hedgingPolicy(`${what}: ${key}`, hedging);

@@ -48,7 +48,7 @@ function checkedCodes(where: string, given: unknown): StatusCode[] {
   const codes: unknown[] = Array.isArray(given) ? [...given] : [given];
   if (Array.isArray(given) && codes.every(isCode)) return codes as StatusCode[];
   for (const each of codes) disown(each);
-  throw new TypeError(`${where}: codes is a list of Status codes other than OK`);
+  throw new TypeError(`${where}: codes must be a list of Status codes other than OK`);
 }
 
 /**

@@ -30,14 +30,14 @@ export interface ClientLinkOwner {
   onPong(link: ClientLink): void;
   /** The configured number of consecutive errors has been reached. */
   onConsecutiveErrors(link: ClientLink): void;
-  /** Calls end at their deadlines, and nothing comes from the server. May be called again and again. */
+  /** Calls end at their deadlines, and the server sends nothing. May be called several times. */
   onSilence(link: ClientLink): void;
 }
 
 /** The functions of the sideband that a connection needs, implemented by a link or in reverse/. */
 export type Sideband = Pick<Link, 'onEnd' | 'ended' | 'send' | 'deliver' | 'close'>;
 
-/** The calls of the server that this side serves, over the second session of the connection (reverse/). */
+/** The second session of the connection, on which this side serves calls of the server (reverse/). */
 export interface ConnectionServing {
   onFrame(frame: Serving | Served | Unserve): void;
   /** This side drains the connection: it ends with the last call of either direction. */
@@ -123,7 +123,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#link.close(reason, { type: 'bye', reason: controlText(reason) });
   }
 
-  /** Why it has ended. */
+  /** The reason for the end. */
   get ended(): string | undefined {
     return this.#link.ended;
   }
@@ -144,7 +144,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     return this.session.unserved;
   }
 
-  /** True when it takes no more calls. */
+  /** True when the connection takes no more calls. */
   get draining(): boolean {
     return this.#draining;
   }
@@ -190,7 +190,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
    */
   #leave(): void {
     if (this.#draining) return;
-    // The server ends its calls to this side itself.
+    // The server itself ends its calls to this side.
     this.#drain();
     const { calls, inFlight } = this.session;
     if (inFlight > 0 && this.connection.answersGoaway) this.#link.send({ type: 'leaving', calls });
@@ -222,7 +222,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#closeDrained();
   }
 
-  /** The end of the connection, whether link or session notices it first. */
+  /** Called when the connection ends, whether link or session notices it first. */
   lost(): void {
     this.session.lost();
   }

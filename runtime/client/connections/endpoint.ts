@@ -53,7 +53,7 @@ export interface EndpointOwner {
   readonly wanted: boolean;
   /** Deadlines of the calls that wait. */
   readonly deadlines: Deadlines;
-  /** The turns of attempts. */
+  /** Limits the attempts that run at the same time (turns.ts). */
   readonly turns: Turns;
   side(): LocalSide;
   onChange(endpoint: Endpoint): void;
@@ -94,8 +94,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
   /** The end of the last ejection. */
   #ejectionEndMs = 0;
   /**
-   * True when the last attempt has met a server that was shutting down: its successor may already be running,
-   * so one attempt is made without a pause.
+   * True when the last attempt has met a server that was shutting down. The next server may already be
+   * running, so one attempt is made without a pause.
    */
   #leftAtOnce = false;
   /** True when the server has refused the last connection after its handshake. */
@@ -218,9 +218,9 @@ export class Endpoint implements ClientLinkOwner, Watched {
   }
 
   /**
-   * Asks the server for a sign of life: its handlers may only be slow. Without an answer the next calls use
-   * a new connection, and those that are under way stay on this one, since the server may only have been
-   * busy. A connection without pings is a client that serves, which only the client can replace.
+   * Asks the server for a sign of life, since its handlers may only be slow. Without an answer, new calls use
+   * a new connection, while calls under way stay on this one, since the server may only have been busy. A
+   * connection without pings belongs to a client that serves, and only that client can replace it.
    */
   onSilence(link: ClientLink): void {
     if (this.link !== link || this.state !== 'ready' || !link.pings || this.#silent === link) return;
@@ -266,7 +266,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     let error: RpcError | undefined;
     try {
       const { settings } = this.#owner;
-      // The channel may have been closed in the same turn, before the attempt could be abandoned.
+      // The channel may have been closed while the attempt ended, before it could be abandoned.
       if (this.#gone !== undefined) throw unavailable(this.#gone);
       const turn = this.#owner.turns.enter(this.address, settings.connectTimeoutMs, abandon.signal);
       if (turn !== undefined) await turn;
@@ -300,7 +300,9 @@ export class Endpoint implements ClientLinkOwner, Watched {
     return setTimeout(() => abandon.abort(new Error(late)), connectTimeoutMs);
   }
 
-  /** Must be called in the turn in which it has connected, since events arrive from then on. */
+  /**
+   * Must be called in the same callback in which the session has connected, since events arrive from then on.
+   */
   #adopt({ link, connection }: ReadyConnection): ClientLink {
     const { queue, settings } = this.#owner;
     const adopted = new ClientLink(connection, link, queue, this, settings.outlierDetection.badAnswersMax);
@@ -354,7 +356,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.#pause(typeof asked === 'number' ? this.#backoff.asked(asked) : this.#backoff.next());
     this.#set('failing');
     if (!this.comesAgain) this.#askedSinceMs = undefined;
-    // Calls that do not wait through a failed attempt have failed by now.
+    // Calls without `waitForReady` fail with the attempt. If other callers still wait, shorten the pause.
     if (this.#owner.wanted) this.hurry(this.#owner.deadlines);
   }
 

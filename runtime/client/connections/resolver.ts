@@ -59,7 +59,7 @@ const dns = /^dns:(?:\/\/\/?)?/;
 /** Interprets the first argument of createChannel. Throws a TypeError that says what is wrong with it. */
 export function targetOf(given: string | readonly string[] | Resolver): Target {
   if (typeof given === 'object' && given !== null && 'resolve' in given) {
-    if (typeof given.resolve !== 'function') throw new TypeError('createChannel: resolve is no function');
+    if (typeof given.resolve !== 'function') throw new TypeError('createChannel: resolve is not a function');
     return { name: 'resolver', resolver: given };
   }
   if (typeof given === 'string' && dns.test(given)) {

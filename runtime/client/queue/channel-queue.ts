@@ -83,10 +83,10 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     for (const { endMs } of this.streams) yield endMs;
   }
 
-  /** Sends a call of `waiting` that the connection whose turn it is has not taken. */
+  /** Sends a call of `waiting` that the current connection has not accepted. */
   enter(call: WaitingCall): void {
-    // Nothing was staged, so no flush would close the turn. Not at once, since that would read the clock for
-    // each of many waiting calls.
+    // Nothing was staged, so no flush would close the turn (deadlines.ts). It is not closed at once, since
+    // then each of many waiting calls would read the clock.
     closeTurnSoon();
     this.#admit(call, this.waiting, this.#startCall, this.waiting.why);
   }
@@ -210,7 +210,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     return false;
   };
 
-  /** Opens it on the connection whose turn it is, or on another one that has a free slot. */
+  /** Opens a stream on the current connection, or on another one that has a free slot. */
   readonly #openStream = (entry: WaitingStream): boolean => {
     const streams = this.openStreams;
     if (streams === undefined) return false;

@@ -1,6 +1,7 @@
 /**
  * Unary calls of a channel that wait for a connection, a call slot or a send slot. Each leaves the queue at
- * the head, by its deadline, or by a cancel. Owned by the queue of a channel, on its JS thread.
+ * the head, by its deadline, or by a cancel. A *turn* is explained in boundary/time/deadlines.ts. Owned by
+ * the queue of a channel, on its JS thread.
  */
 
 import { deadlines } from '../../boundary/time/deadlines.ts';
@@ -75,7 +76,7 @@ export class WaitingCall extends Waiter implements Unsent, CallPlace {
     refuseCall(this.resolve, makeError);
   }
 
-  /** That turn was long: add its length, since the deadline was computed from its start. */
+  /** Adds the length of the call's turn to its deadline, which was computed from the start of the turn. */
   postpone(lagMs: number): void {
     if (this.deadlineMs !== 0) this.deadlineMs += lagMs;
   }
@@ -92,9 +93,9 @@ export class WaitingCall extends Waiter implements Unsent, CallPlace {
 }
 
 export class WaitingCalls extends WaitQueue<WaitingCall> implements DeadlinesOwner, TurnListener {
-  /** Returns what the calls wait for, if that should be in their errors. */
+  /** Returns why the calls wait, if their errors should contain that. */
   readonly why: () => string;
-  /** The error that explains it. */
+  /** The error that is the reason for the wait. */
   readonly cause: () => Error | undefined;
   /** The turn in which the last call was queued. */
   #turn: number = deadlines.turn - 1;

@@ -1,6 +1,7 @@
 /**
  * The deadlines of a session's calls: a number in each table entry, and one timer for the earliest, so that a
- * call that ends in time costs only a store. Owned by a ClientSession, on its JS thread.
+ * call that ends in time costs only a store. A *turn* is explained in boundary/time/deadlines.ts. Owned by a
+ * ClientSession, on its JS thread.
  */
 import { deadlines } from '../../boundary/time/deadlines.ts';
 import { type DeadlinesOwner, EarliestDeadline } from '../../boundary/time/earliest-deadline.ts';
@@ -10,7 +11,7 @@ import type { CallRow } from './call-row.ts';
 export class CallDeadlines implements DeadlinesOwner, TurnListener {
   readonly #rows: readonly CallRow[];
   readonly #onPassed: (row: CallRow) => void;
-  /** The entry that got a deadline last, and the turn of that. */
+  /** The entry that got a deadline last, and the turn in which it did. */
   #last: CallRow | undefined;
   #lastTurn: number;
   readonly #earliest: EarliestDeadline = new EarliestDeadline(this);
@@ -33,7 +34,7 @@ export class CallDeadlines implements DeadlinesOwner, TurnListener {
     this.#earliest.add(deadlineMs);
   }
 
-  /** The session has ended. */
+  /** Called when the session has ended. */
   stop(): void {
     this.#earliest.stop();
   }
@@ -57,7 +58,7 @@ export class CallDeadlines implements DeadlinesOwner, TurnListener {
     }
   }
 
-  /** The entry's first deadline of this turn. */
+  /** Called for the entry's first deadline of this turn. */
   #note(row: CallRow, turn: number): void {
     if (this.#lastTurn !== turn) {
       this.#lastTurn = turn;

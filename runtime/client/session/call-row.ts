@@ -1,7 +1,7 @@
 /**
- * A call slot of a session, and the call in it: one object with all of it, kept for the next one. Together,
- * so that a call of a session that has been silent brings two lines into the cache, and not two for each of a
- * dozen arrays. Owned by a ClientSession, on its JS thread.
+ * A call slot of a session and the call in it, as one object that is reused for the next call. A single
+ * object keeps the data together: a call of a session that has been silent loads two cache lines, not two for
+ * each of a dozen arrays. Owned by a ClientSession, on its JS thread.
  */
 import type { Resolve } from '../../core/errors/failing.ts';
 import type { ClientMethod } from '../call/client-method.ts';
@@ -12,7 +12,7 @@ export class CallRow {
   readonly call: number;
   /** Belongs to the last call; `resolve` says whether a call is in flight. */
   method: ClientMethod | undefined = undefined;
-  /** Kept for a call that must be sent again because it was not processed. */
+  /** Kept in case the call must be sent again because it was not processed. */
   request: unknown = undefined;
   resolve: Resolve | undefined = undefined;
   extras: CallExtras | undefined = undefined;
@@ -24,8 +24,8 @@ export class CallRow {
   /** Absolute deadline in milliseconds; 0 for none. */
   deadlineMs = 0;
   /**
-   * The turn in which a deadline was last set, and the entry whose deadline was set before it in the same
-   * turn (CallDeadlines).
+   * The turn (deadlines.ts) in which the entry last got a deadline, and the entry that got one before it in
+   * the same turn (CallDeadlines).
    */
   deadlineTurn = -1;
   deadlineBefore: CallRow | undefined = undefined;

@@ -393,7 +393,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     return failure(reason, path, processedName(this.#events[at + Ev.processed]!), why, cause);
   }
 
-  /** The server had a response, but this side refused it memory because of the call itself. */
+  /** Returns whether this side had no memory for the response, for a reason of this call alone. */
   #isRefused(at: number, status: number): boolean {
     return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.refusedBytes] !== 0;
   }

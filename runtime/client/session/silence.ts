@@ -23,7 +23,8 @@ export class Silence {
   /** A call has ended at its deadline. */
   deadline(): void {
     const nowMs = clockMs();
-    // From the first deadline on: when this thread was busy or its process stopped, answers have waited, too.
+    // The silence is counted from the first deadline, not from the last answer: while this thread was busy or
+    // its process stopped, answers may have arrived that are still unread.
     if (this.calls++ === 0) this.#sinceMs = nowMs;
     if (this.calls >= silentCalls && nowMs - this.#sinceMs >= this.limitMs) this.#onSilence();
   }

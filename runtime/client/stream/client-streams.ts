@@ -325,7 +325,8 @@ export class ClientStreams implements PartEvents {
 
   onDown(reason: string, batch: number): void {
     this.stalled.clear();
-    // As in ClientSession: what was started since this batch was created is staged, and will not be sent.
+    // As in ClientSession: requests that were made while this batch of events was being handled are still
+    // staged here and will not be sent.
     for (const [row, stream] of this.#stream.entries()) {
       if (stream === undefined) continue;
       const staged = this.#listener.unserved || this.#batch[row] === batch;

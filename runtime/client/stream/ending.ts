@@ -37,7 +37,7 @@ export type StreamState =
   | 'over'
   | 'left';
 
-/** What is in flight of a stream; the first of these that applies. */
+/** The part of a stream that is in flight; the first of these that applies. */
 export type Outstanding = 'its OPEN' | 'memory' | 'parts' | 'nothing';
 
 export type NextStep = 'wait' | 'end' | 'linger' | 'leave' | 'repeat';

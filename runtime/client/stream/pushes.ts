@@ -1,8 +1,8 @@
 /**
  * Flow control of requests: the PUSHes of one stream. The window limits the unanswered PUSHes. When memory is
- * short, a message is sent only when the server's reader waits for it; an empty part detects that, since it
- * is answered then. So streams that are not read hold only a small share of the arena. Owned by the Requests
- * of a client stream.
+ * short, a message is sent only when the server's reader waits for it. To find out, an empty part is sent:
+ * the server answers it when its reader waits. So streams that are not read hold only a small share of the
+ * arena. Owned by the Requests of a client stream.
  */
 
 import { noMessage } from '../../boundary/outgoing/plain-types.ts';

@@ -26,7 +26,7 @@ export function alignedBytesMax(messageBytes: number): number {
   return messageBytes + Math.floor(messageBytes / 8) + 4096;
 }
 
-/** What an aligned message is read through: a Source. */
+/** The reader of an aligned message: a Source. */
 export interface SegmentReader {
   readonly bytes: Uint8Array;
   /** End of the visible segment. */
@@ -160,7 +160,7 @@ export class AlignedMessage {
     this.#place = alignedOffset(this.#place + length);
   }
 
-  /** Shows the source memory that begins where position 0 would lie if this segment were the only one. */
+  /** Sets the source's memory so that positions in the complete message are valid in this segment, too. */
   #show(source: SegmentReader): void {
     const last = this.#segment + 1 === this.#count;
     const { length } = this.#memory;

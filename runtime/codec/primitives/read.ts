@@ -246,7 +246,7 @@ export function readString(source: Source, at: number, end: number): string {
   return text;
 }
 
-/** Returns a copy, or from `source.leaseBytes` on a view of the memory. */
+/** Returns a copy, or a view of the memory for `source.leaseBytes` bytes or more. */
 export function readBytes(source: Source, at: number, end: number): Uint8Array {
   const stop = readLength(source, at, end);
   const start = source.at;

@@ -195,7 +195,7 @@ class Parser {
     while (!lexer.accept(end)) {
       const { kind, text, at } = lexer.next();
       if (kind !== 'name' || (text !== 'key' && text !== 'value'))
-        lexer.fail('an entry of a map has key and value', at);
+        lexer.fail('an entry of a map has only the fields key and value', at);
       if (found.has(text)) lexer.fail(`${text} appears twice`, at);
       const nests = text === 'value' && field.message !== undefined;
       if (!lexer.accept(':') && !nests) lexer.expected(':');

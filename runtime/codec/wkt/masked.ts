@@ -56,7 +56,7 @@ function addPath(type: AnyType, path: string, root: Map<string, Node>): void {
     const single = field.presence !== 'repeated' && field.presence !== 'map';
     if (field.message === undefined || !single) {
       const what = single ? 'no message' : field.presence === 'map' ? 'a map' : 'repeated';
-      refuse(type, path, `${message.typeName}.${name} is ${what}: only the last part may be`);
+      refuse(type, path, `${message.typeName}.${name} is ${what}, which only the last part of a path may be`);
     }
     message = field.message;
     // The field is completely in the mask already; the rest of the path is still checked.

@@ -52,7 +52,7 @@ export interface BindingOffer {
   readonly tls: boolean;
   /** Feature bits for hello or welcome. */
   readonly features: number;
-  /** For the same frame: this side's share of the key, on a connection that is private without TLS. */
+  /** Sent in the same frame: this side's share of the key. Only where a connection without TLS is private. */
   readonly secret?: Uint8Array;
   /** Exported key of TLS, read early since it is not available after the connection was lost. Never sent. */
   readonly exported?: Uint8Array;

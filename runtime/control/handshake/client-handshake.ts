@@ -269,8 +269,8 @@ function checkAgreed(side: LocalSide, { limits: { inflightMax, streamsMax = 0 } 
 }
 
 /**
- * Returns the side completed by what the connection shows: the address of this end, and the address for
- * fabrics that dial.
+ * Returns the side with the addresses that the connection shows: the address of this end, and the address
+ * for fabrics that dial.
  */
 function sideOf(side: LocalSide, duplex: Duplex): LocalSide {
   const address = ownAddress(duplex);
@@ -295,8 +295,8 @@ function sideOf(side: LocalSide, duplex: Duplex): LocalSide {
 }
 
 /**
- * Resolves with the credentials for this connection. Rejects, before anything is sent, when they must not be
- * sent over it.
+ * Resolves with the credentials for this connection. Rejects when credentials must not be sent over such a
+ * connection; nothing is sent then.
  */
 async function shown(side: LocalSide, link: Link): Promise<Uint8Array | undefined> {
   if (side.credentials === undefined) return undefined;

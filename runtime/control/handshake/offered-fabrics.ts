@@ -29,8 +29,8 @@ function whyNot(name: FabricName, { host, version }: FabricOffer, refusals: Hand
 }
 
 /**
- * Returns why the client did not offer a fabric: what this connection rules out, otherwise that the client
- * has decided so.
+ * Returns why the client did not offer a fabric: the reason why it is impossible over this connection, or
+ * else that the client has decided so.
  */
 function notOffered(name: FabricName, refusals: HandoffRefusals): string {
   const { dials, hasDevice } = fabricRow(name);

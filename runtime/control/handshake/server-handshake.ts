@@ -111,7 +111,7 @@ export function isRefusal(error: unknown): boolean {
  */
 const attachedRoundTrips = 2;
 
-/** What hello and welcome have come to. */
+/** The result of hello and welcome. */
 interface Agreed {
   readonly hello: Hello;
   readonly limits: PeerLimits;
@@ -123,7 +123,7 @@ interface Agreed {
   readonly binding: Binding | undefined;
 }
 
-/** What the owner of a handshake provides. */
+/** The functions that the owner of a handshake provides. */
 export interface HandshakeOwner {
   readonly admit: Admit;
   readonly attach: Attach;

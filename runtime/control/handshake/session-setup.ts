@@ -44,8 +44,8 @@ export interface LocalSide {
    */
   readonly address?: string;
   /**
-   * The address to which a client's sideband connection leads; tcp and shared memory by descriptors dial it,
-   * too.
+   * The address to which a client has made its sideband connection. tcp and shm-fd make a second connection
+   * to the same address.
    */
   readonly through?: Through;
   /** The client's credentials in wire form; requested when the connection is open. */
@@ -73,7 +73,7 @@ export interface LocalSide {
   readonly onStep?: OnStep;
 }
 
-/** Returns what a session of this side on a fabric is opened on. */
+/** Returns the fabric and the device on which a session of this side is opened. */
 export function choiceOf({ verbs, address }: LocalSide, fabric: FabricName): FabricChoice {
   if (!fabrics[fabric].hasDevice) return { fabric };
   // The address also selects the GID of a named device, unless the GID is named as well.

@@ -1,7 +1,7 @@
 /**
  * A session that the server creates speculatively, while the client of a handshake is at work, so that it is
- * ready when the client asks for it. Done only when no other handshake is in progress: otherwise there is
- * other work to do meanwhile, and an overload of clients that only send a hello would hold sessions. Used by
+ * ready when the client asks for it. The server does this only while no other handshake is in progress:
+ * otherwise it has other work to do, and many clients that only send a hello would occupy sessions. Used by
  * server-handshake.ts.
  */
 import { type FabricName, fabricRow } from '../../fabrics.ts';

@@ -13,7 +13,7 @@ export const connectMessageBytes = 40;
 /** Read as the length of a control frame, this magic exceeds the limit. */
 export const connectMessageMagic = 0x706d6452;
 
-/** What to do when two containers of one host connect over host:port. */
+/** The remedy when two containers of one host connect over host:port. */
 export const onlyUnix =
   'memory is shared with other users and containers of one host by a unix socket only: listen on unix:/path, in a directory or volume that both have';
 
@@ -46,7 +46,7 @@ export function handoffRefusals(duplex: Duplex): HandoffRefusals {
     : { nothing: '', hostPort: noDescriptor, path: onlyUnix };
 }
 
-/** What a link does with connections that it does not read itself, as their first bytes show. */
+/** The handlers of connections that a link does not read itself, chosen by their first bytes. */
 export interface Handoff {
   /** See `handOff`. */
   handOff(duplex: Duplex, connectMessage: Uint8Array): string;

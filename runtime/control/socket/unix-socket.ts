@@ -52,7 +52,7 @@ const socketOf = (fd: number): Socket => new Socket({ fd, readable: true, writab
  */
 export function relayed(socket: Socket): Socket | undefined {
   const fd = descriptorOf(socket);
-  // The relayed socket is another one, whose other end is this process, so keep the identity.
+  // Keep the peer's identity: the relayed socket is another one, whose peer is this process itself.
   const verified = verifiedOf(socket);
   const end = fd === undefined ? -1 : loadNative().relayBytes(fd);
   // The relay has duplicated the connection.

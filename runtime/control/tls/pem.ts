@@ -54,7 +54,7 @@ function checkText(name: Name, where: string, text: string): void {
   const labels = [...text.matchAll(/-----BEGIN ([^\n-]+)-----/g)].map(([, label = '']) => label);
   if (labels.length === 0) {
     const hint = isPathLike(text) ? '; it looks like a path, and tlsFiles() is what reads files' : '';
-    throw new TypeError(`${where}: no PEM text, which has a line -----BEGIN …-----${hint}`);
+    throw new TypeError(`${where}: no PEM text: it has no line -----BEGIN …-----${hint}`);
   }
   const found = labels.map(kindOf);
   const kind = wanted[name];

@@ -30,7 +30,7 @@ function keyOf(name: string, given: unknown): Uint8Array {
   const key = isHex ? Buffer.from(given, 'hex') : given;
   if (!isUint8Array(key) || key.byteLength < bytesMin || key.byteLength > bytesMax) {
     throw new TypeError(
-      `psk: the key of ${JSON.stringify(name)} is no ${bytesMin} to ${bytesMax} random bytes, nor a text with them in hex (openssl rand -hex 32)`,
+      `psk: the key of ${JSON.stringify(name)} must be ${bytesMin} to ${bytesMax} random bytes, or a string with them in hex (openssl rand -hex 32)`,
     );
   }
   return key;
@@ -52,7 +52,9 @@ function keysOf(given: PskKeys): Keys {
 export function checkPskAlone(options: object): void {
   for (const [name, value] of Object.entries(options)) {
     if (name === 'psk' || value === undefined || value === '') continue;
-    throw new TypeError(`psk goes without ${name}: each side proves that it has the key, and no certificate`);
+    throw new TypeError(
+      `psk cannot be combined with ${name}: the sides prove that they have the key, and use no certificates`,
+    );
   }
 }
 

@@ -39,7 +39,7 @@ function faultIn(found: unknown): Error | undefined {
   if (found === undefined || found === null || found instanceof Error) return found ?? undefined;
   if (typeof found === 'string') return new Error(found);
   promiseOf(found)?.catch(() => undefined);
-  return new Error('checkServerIdentity has returned neither undefined nor an Error, or not at once');
+  return new Error('checkServerIdentity must return undefined or an Error, and not a promise');
 }
 
 /** Wraps the check, since Node calls it where nobody would handle an error. */
@@ -66,7 +66,7 @@ function namesOf(seen: SeenCertificate | undefined): string {
   return seen === undefined ? 'no names' : quoted(seen.subjectAltName || seen.subject || 'no names');
 }
 
-/** What Node has found in a certificate that has not the name of the server. */
+/** Describes the names in a certificate that does not have the name of the server. */
 function foundIn({ cert }: Error & { readonly cert?: unknown }): string {
   const seen = SeenCertificate.of(cert as PeerCertificate);
   if (seen === undefined) return '';
@@ -160,7 +160,7 @@ function explained(error: Error & { code?: string }, options: Checked<ChannelTls
   if (plainCodes.has(code)) {
     return new RpcError(
       Status.UNAUTHENTICATED,
-      'the server does not speak TLS at this address: give its option tls, or none to this channel',
+      'the server does not speak TLS at this address: give the server the option tls, or leave it out of this channel',
       { processed: 'no', cause: error },
     );
   }

@@ -120,7 +120,7 @@ export interface TlsSet<T extends TlsMaterial, Made> {
 interface FilesState {
   /** Why the files cannot be used, so that their earlier content is used; '' when they can be used. */
   trouble: string;
-  /** What is known before the files are read: the other options, and whether one of the files has a key. */
+  /** Known before the files are read: the other options, and whether one of the files has a key. */
   readonly more: object;
   readonly psk: boolean;
 }

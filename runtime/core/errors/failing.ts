@@ -60,8 +60,8 @@ export function failCall(resolve: (failed: Promise<never>) => void, error: unkno
   resolve(callFailed(error));
 }
 
-// The function of this moment: tests replace the global one by clocks of their own, and calls must fail all
-// the same.
+// A reference to the original function, since calls must fail even when a test replaces the global one by a
+// fake timer.
 const soon = setImmediate;
 let late: (() => void)[] = [];
 

@@ -108,7 +108,9 @@ export function beyondRequest(method: string, needed: number, arenaBytes: number
 }
 
 export function intoLent(method: string): TypeError {
-  return new TypeError(`${method}: into: another call brings its response to this lease: give each its own`);
+  return new TypeError(
+    `${method}: into: another call already writes its response to this lease: give each call a lease of its own`,
+  );
 }
 
 /** For a request that cannot be encoded. */

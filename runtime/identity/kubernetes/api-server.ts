@@ -44,7 +44,7 @@ export function fetchOver({ ca, token }: ApiServer): FetchImplementation {
       asked.on('error', reject);
       asked.once('upgrade', (_, socket) => {
         socket.destroy();
-        reject(new Error(`${url}: another protocol instead of keys`));
+        reject(new Error(`${url}: the server switched to another protocol instead of sending keys`));
       });
       asked.end();
     });

@@ -80,7 +80,7 @@ export function serviceAccounts(options: ServiceAccountsOptions): Authenticate {
   const wanted = (): string => checked.issuer || issuerOf(readFileSync(mounted.token, 'utf8'));
   return async (_, metadata) => {
     const [, token] = bearer.exec(String(metadata.get('authorization') ?? '')) ?? [];
-    if (token === undefined) throw new Error('no token: metadata has no authorization with "Bearer" and one');
+    if (token === undefined) throw new Error('no token: the metadata needs "authorization: Bearer TOKEN"');
     const issuer = wanted();
     const { payload } = await jwtVerify(token, keys, {
       audience,

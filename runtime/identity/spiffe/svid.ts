@@ -12,17 +12,17 @@ import { TrustDomains, trustDomainOf } from './trust-domains.ts';
 
 export interface Svid {
   readonly id: string;
-  /** Without authorities. */
+  /** TLS options without authorities. */
   readonly material: {
     readonly cert: string;
     readonly key: string;
     readonly crl?: string;
   };
-  /** The authorities of its own trust domain, and of federated ones. */
+  /** The authorities of the identity's own trust domain, and of federated domains. */
   readonly domains: TrustDomains;
   /** Why authorities of other domains were omitted. */
   readonly faults: readonly string[];
-  /** On the clock of `Date.now()`. */
+  /** In milliseconds since the epoch, as `Date.now()`. */
   readonly expiresAtMs: number;
 }
 
@@ -66,7 +66,7 @@ function federated(
     // The authorities of our own domain come with the identity.
     if (domain === own) continue;
     try {
-      if (domain === undefined) throw new Error('that is the id of no trust domain');
+      if (domain === undefined) throw new Error('its name is not the id of a trust domain');
       const pems = certificates(bundle);
       if (pems.length === 0) throw new Error('it contains no authority');
       domains.set(domain, pems);
@@ -84,7 +84,8 @@ export function svidOf(
 ): Svid {
   const chain = certificates(x509Svid);
   const ca = certificates(bundle);
-  if (chain.length === 0 || ca.length === 0) throw new Error('no certificate, or none of an authority');
+  if (chain.length === 0 || ca.length === 0)
+    throw new Error("the agent's answer has no certificate, or no authority");
   const own = new X509Certificate(chain[0]!);
   const domain = trustDomainOf(spiffeId);
   if (identityOf(own) !== spiffeId || domain === undefined)

@@ -36,7 +36,7 @@ function target(endpoint: string): string {
   if (tcp !== undefined) return tcp;
   const given =
     endpoint === '' ? 'no endpoint is given, and SPIFFE_ENDPOINT_SOCKET is not set' : `${endpoint} is none`;
-  throw new TypeError(`createWorkload: endpoint: ${given}; it is unix:/path or tcp://ADDRESS:PORT`);
+  throw new TypeError(`createWorkload: endpoint: ${given}; give unix:/path or tcp://ADDRESS:PORT`);
 }
 
 class AgentWorkload implements Workload {

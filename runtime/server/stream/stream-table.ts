@@ -1,4 +1,4 @@
-/** What a stream on the server knows of all that its session has: a ServerStreams. */
+/** The parts of a server session that a stream uses; implemented by ServerStreams. */
 
 import type { Submission } from '../../boundary/outgoing/submission.ts';
 import type { IncomingParts } from '../../stream/incoming-parts.ts';

@@ -60,7 +60,7 @@ async function bench(...args: string[]): Promise<Result & { readonly exitCode: n
   return { ...expectSchema('bench', JSON.parse(out) as Result), exitCode: code };
 }
 
-test('a closed loop: the requested number of calls, and no corrected latencies', async () => {
+test('a closed loop makes the requested number of calls, and reports no corrected latencies', async () => {
   const result = await bench(method, '-n', '300', '-c', '5', '-d', '{"text":"hi"}');
   expect(result).toMatchObject({
     exitCode: 0,
@@ -79,7 +79,7 @@ test('a closed loop: the requested number of calls, and no corrected latencies',
   expect(sum('intervals', ({ calls }: { calls: number }) => calls)).toBe(300);
 });
 
-test('an open loop: the rate decides, and latencies are corrected', async () => {
+test('an open loop follows the rate, and reports corrected latencies', async () => {
   const flags = ['-n', '100', '--rps', '500', '--connections', '2', '--skip-first', '20'];
   const result = await bench(method, ...flags);
   expect(result).toMatchObject({
@@ -96,20 +96,20 @@ test.each([
   ['shm', 100_000, { bulk: 10, sent: 0 }],
   ['tcp', 100_000, { bulk: 10, sent: 0 }],
   ['tcp', 100, { bulk: 0, sent: 10 }],
-])('over %s, payloads of %i bytes, each of its own', async (fabric, bytes, requests) => {
+])('over %s it sends payloads of %i bytes that differ', async (fabric, bytes, requests) => {
   const data = `{"payload":"{{randomBytes ${bytes}}}"}`;
   const result = await bench(method, '-n', '10', '--fabric', fabric, '-d', data);
   expect(result).toMatchObject({ target: { fabric }, travelled: { requests, responses: requests } });
 });
 
-test('streams: each call has all messages of the data, and ends with its last answer', async () => {
+test('a call of a stream sends all messages of the data, and ends with its last answer', async () => {
   const many = await bench('test.stream.Streams/Sum', '-n', '5', '-d', '[{},{},{}]');
   expect(many).toMatchObject({ exitCode: 0, calls: { ok: 5 }, travelled: { requests: { sent: 15 } } });
   const answers = await bench('test.stream.Streams/Count', '-n', '5');
   expect(answers).toMatchObject({ exitCode: 0, calls: { ok: 5 }, travelled: { responses: null } });
 });
 
-test('calls that fail are counted by code and by message; exit code 1', async () => {
+test('failed calls are counted by code and by message, and the exit code is 1', async () => {
   const result = await bench('test.echo.Echo/Behave', '-n', '20');
   expect(result).toMatchObject({
     exitCode: 1,
@@ -119,14 +119,14 @@ test('calls that fail are counted by code and by message; exit code 1', async ()
   });
 });
 
-test('without an answer no latencies are shown, not even 0 us', async () => {
+test('without any answer no latencies are shown, not even 0 us', async () => {
   const { code, out } = await run('bench', address, 'test.echo.Echo/Behave', '-n', '20');
   expect(code).toBe(1);
   expect(out).toContain('Latency: none, because no call was answered with OK');
   expect(out).not.toMatch(/0 us/);
 });
 
-test('calls that never began have waited: their latencies are shown without any answer', async () => {
+test('calls that never began have waited, so their latencies are shown even without an answer', async () => {
   const { latencyUs, histogram, exitCode, ...rest } = await bench(method, '-n', '20');
   const raw = { mean: 0, p50: 0, p90: 0, p99: 0, p99_9: 0, p99_99: 0, max: 0 };
   const waited = { ...latencyUs, raw: { ...latencyUs.raw, ...raw }, corrected: latencyUs.raw };
@@ -136,7 +136,7 @@ test('calls that never began have waited: their latencies are shown without any 
   expect(exitCode).toBe(0);
 });
 
-test('files: every call, a log of HdrHistogram, a page', async () => {
+test('it writes every call, a log of HdrHistogram, and a page to files', async () => {
   const [csv, hdr, html] = ['calls.csv', 'log.hlog', 'page.html'].map((name) => join(folder, name));
   const flags = ['--csv', csv!, '--hdr-log', hdr!, '--html', html!, '--rps', '1000'];
   await bench('test.echo.Echo/Echo', '-n', '50', ...flags);
@@ -151,7 +151,7 @@ test('files: every call, a log of HdrHistogram, a page', async () => {
   expect(page).not.toMatch(/(src|href)=/);
 });
 
-test('the screen, except for the times', async () => {
+test('the screen is as expected, except for the times', async () => {
   const { code, out } = await run('bench', address, method, '-n', '40', '-c', '1', '-d', '{"text":"hi"}');
   expect(code).toBe(0);
   const screen = out
@@ -208,7 +208,7 @@ describe('gRPC', () => {
   });
   afterAll(() => grpc.forceShutdown());
 
-  test('the same load on a server of grpc-js', async () => {
+  test('makes the same load on a server of grpc-js', async () => {
     const flags = [
       '--grpc',
       '--proto',
@@ -231,7 +231,7 @@ describe('gRPC', () => {
     });
   });
 
-  test('the method is found by v1alpha reflection of an older server', async () => {
+  test('finds the method by v1alpha reflection of an older server', async () => {
     const older = new GrpcServer();
     const asked: string[] = [];
     const answer = (
@@ -271,7 +271,7 @@ describe('gRPC', () => {
     }
   });
 
-  test('without reflection files are required', async () => {
+  test('requires files when the server has no reflection', async () => {
     const outcome = await run('bench', `127.0.0.1:${port}`, method, '--grpc');
     expect(outcome).toEqual({
       code: 1,
@@ -280,7 +280,7 @@ describe('gRPC', () => {
     });
   });
 
-  test('one protocol on a server of the other', async () => {
+  test('reports a server of the other protocol', async () => {
     const ours = await run('bench', address, method, '--grpc', '--timeout', '300');
     expect(ours).toMatchObject({
       code: 1,
@@ -292,7 +292,7 @@ describe('gRPC', () => {
   });
 });
 
-describe('one sentence, and no stack', () => {
+describe('errors are one sentence without a stack', () => {
   const refused = (outcome: Outcome, code: number, errors: RegExp): void => {
     expect(outcome).toMatchObject({ code, out: '', errors: expect.stringMatching(errors) });
     expect(outcome.errors).not.toMatch(/\n\s+at /);
@@ -320,12 +320,12 @@ describe('one sentence, and no stack', () => {
   });
 
   test.each<[string, string[], RegExp]>([
-    ['a method that is not there', ['test.echo.Echo/Ehco'], /did you mean Echo\?/],
-    ['a request of another type', [method, '-d', '{"txet":1}'], /did you mean text\?/],
-    ['a file that is not there', [method, '-D', '/nowhere/data.json'], /cannot be read: ENOENT/],
+    ['an unknown method', ['test.echo.Echo/Ehco'], /did you mean Echo\?/],
+    ['a request with an unknown field', [method, '-d', '{"txet":1}'], /did you mean text\?/],
+    ['a missing file', [method, '-D', '/nowhere/data.json'], /cannot be read: ENOENT/],
     ['a file that cannot be written', [method, '--csv', '/nowhere/calls.csv'], /cannot be written: ENOENT/],
     [
-      'a file for two outputs',
+      'the same file for two outputs',
       [method, '--csv', join(folder, 'x'), '--html', join(folder, 'x')],
       /given twice/,
     ],

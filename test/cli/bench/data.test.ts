@@ -21,16 +21,20 @@ const texts = async (data: string, calls: number, stream = false): Promise<strin
 
 describe('requests', () => {
   test.each<[string, string, string[][]]>([
-    ['one, for every call', '{"text":"a"}', [['a'], ['a'], ['a']]],
-    ['an array, one after another', '[{"text":"a"},{"text":"b"}]', [['a'], ['b'], ['a']]],
-    ['values, one after another', '{"text":"a"} {"text":"b"}', [['a'], ['b'], ['a']]],
-    ['the number of the call', '{"text":"{{.RequestNumber}}"}', [['0'], ['1'], ['2']]],
-    ['that of the worker', '[{"text":"x"},{"text":"{{.WorkerID}}"}]', [['x'], ['1'], ['x']]],
+    ['one request is used for every call', '{"text":"a"}', [['a'], ['a'], ['a']]],
+    ['the requests of an array are used in turn', '[{"text":"a"},{"text":"b"}]', [['a'], ['b'], ['a']]],
+    ['several JSON values are used in turn', '{"text":"a"} {"text":"b"}', [['a'], ['b'], ['a']]],
+    ['a template can contain the number of the call', '{"text":"{{.RequestNumber}}"}', [['0'], ['1'], ['2']]],
+    [
+      'a template can contain the number of the worker',
+      '[{"text":"x"},{"text":"{{.WorkerID}}"}]',
+      [['x'], ['1'], ['x']],
+    ],
   ])('%s', async (_, data, expected) => {
     expect(await texts(data, 3)).toEqual(expected);
   });
 
-  test('in a stream: all of them in each call', async () => {
+  test('all requests are sent in each call of a stream', async () => {
     expect(await texts('[{"text":"a"},{"text":"{{.RequestNumber}}"}]', 2, true)).toEqual([
       ['a', '0'],
       ['a', '1'],
@@ -43,7 +47,7 @@ describe('requests', () => {
     ['', /contains no request/],
     ['{"text":"{{randomString 5}}"}', /randomString takes 2 numbers/],
     ['{"text":{{randomInt 1 5}}}', /text/],
-  ])('%j is none', async (data, error) => {
+  ])('%j is refused', async (data, error) => {
     await expect(requestsOf(data, form, false)).rejects.toThrow(error);
   });
 });
@@ -60,7 +64,7 @@ describe('templates', () => {
     ['{{randomInt 3 5}}', /^[34]$/],
     ['{{randomString 4 4}}', /^[a-zA-Z0-9]{4}$/],
     ['{{randomBytes 3}}', /^[\w+/]{4}$/],
-  ])('%s', (text, expected) => {
+  ])('%s is replaced', (text, expected) => {
     expect(made(text)).toMatch(expected);
   });
 
@@ -74,7 +78,7 @@ describe('templates', () => {
     ['{{randomInt 5 5}}', /the first below the second/],
     ['{{randomBytes 1e12}}', /length up to/],
     ['{{constructor}}', /unknown action constructor/],
-  ])('%s is none', (text, error) => {
+  ])('%s is refused', (text, error) => {
     expect(() => templateOf(text)).toThrow(error);
   });
 });

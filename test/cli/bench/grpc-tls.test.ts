@@ -20,7 +20,7 @@ let address: string;
 beforeAll(async () => {
   const own = authority.issue({ names: ['greeter.example.org'], uris: ['spiffe://example.org/greeter'] });
   const web = authority.issue({ uris: ['spiffe://example.org/web'] });
-  const texts = { ca: authority.ca, cert: web.cert, key: web.key, stranger: new Authority('stranger').ca };
+  const texts = { ca: authority.ca, cert: web.cert, key: web.key, another: new Authority('another').ca };
   for (const [name, text] of Object.entries(texts)) writeFileSync(file(name), text);
   server.addService(
     EchoDefinition.methods as never,
@@ -48,7 +48,7 @@ const asWeb = () => ['--ca', file('ca'), '--cert', file('cert'), '--key', file('
 test.each<[string, string[]]>([
   ['the name in its certificate', ['--servername', 'greeter.example.org']],
   ['its identity', ['--identity', 'spiffe://example.org/greeter']],
-])('is found by %s', async (_, flags) => {
+])('a server is verified by %s', async (_, flags) => {
   const { code, errors, out } = await bench(...asWeb(), ...flags, '--json');
   expect({ code, errors }).toEqual({ code: 0, errors: '' });
   expect(JSON.parse(out)).toMatchObject({ target: { protocol: 'grpc' }, calls: { ok: 10 } });
@@ -56,18 +56,22 @@ test.each<[string, string[]]>([
 
 const none = 'no gRPC server with TLS answers at';
 test.each<[string, () => string[], RegExp]>([
-  ['another name', () => [...asWeb(), '--servername', 'x.example.org'], /altnames/],
   [
-    'another identity',
+    'another name than that of the certificate',
+    () => [...asWeb(), '--servername', 'x.example.org'],
+    /altnames/,
+  ],
+  [
+    'another identity than that of the certificate',
     () => [...asWeb(), '--identity', 'spiffe://example.org/x'],
     /which is not in the option identity/,
   ],
   [
-    'an authority that has not signed',
-    () => ['--ca', file('stranger'), '--servername', 'greeter.example.org'],
+    'an authority that has not signed the certificate',
+    () => ['--ca', file('another'), '--servername', 'greeter.example.org'],
     /certificate/,
   ],
-])('%s: one sentence with the reason', async (_, flags, reason) => {
+])('%s is refused with one sentence that has the reason', async (_, flags, reason) => {
   const { code, out, errors } = await bench(...flags(), '--timeout', '1500');
   expect({ code, out }).toEqual({ code: 1, out: '' });
   expect(errors).toMatch(reason);
@@ -75,7 +79,7 @@ test.each<[string, () => string[], RegExp]>([
   expect(errors.trim().split('\n')).toHaveLength(1);
 });
 
-test('without a certificate, and without TLS, it refuses', async () => {
+test('the server refuses a client without a certificate, and one without TLS', async () => {
   const bare = await bench('--ca', file('ca'), '--servername', 'greeter.example.org', '--timeout', '1500');
   expect(bare.code).toBe(1);
   const plain = await bench('--timeout', '1500');

@@ -69,7 +69,7 @@ describe('closed loop', () => {
     expect(recording.total('raw')!.totalCount).toBe(0);
   });
 
-  test('the first calls may be omitted', async () => {
+  test('the first calls can be omitted from the results', async () => {
     const clock = new VirtualClock();
     const { recording } = await run(clock, oneByOne(clock, 1), { total: 20 }, 5);
     expect(recording.codes).toEqual(new Map([['OK', 15]]));
@@ -99,8 +99,8 @@ describe('open loop', () => {
     const half = constant(maximum / 2);
     const call = oneByOne(clock, 0.25, 5000, 200);
     const outcome = await run(clock, call, { schedule: half, durationMs: 10_000 });
-    // Ten calls were in progress when the server stopped, of 20,000: too few for a p99.9. Four hundred were
-    // due while it stood still, and waited.
+    // Ten of 20,000 calls were in progress when the server stopped, which is too few for a p99.9. But four
+    // hundred were due while it was stopped, and waited.
     expect(outcome.raw(99.9)).toBeLessThan(5);
     expect(outcome.raw(100)).toBeGreaterThan(190);
     expect(outcome.corrected(99.9)).toBeGreaterThan(150);
@@ -110,7 +110,7 @@ describe('open loop', () => {
     expect(outcome.recording.total('corrected')!.totalCount).toBe(outcome.begun);
   });
 
-  test('calls that never began are counted, and have waited until the end', async () => {
+  test('calls that never began are counted as if they had waited until the end', async () => {
     const clock = new VirtualClock();
     const call = oneByOne(clock, 10);
     const { begun, unsent, corrected } = await run(clock, call, {
@@ -125,7 +125,7 @@ describe('open loop', () => {
     expect(corrected(99)).toBeGreaterThan(1300);
   });
 
-  test('a call that ran into its deadline took as long as that; other failures took no time', async () => {
+  test('a call that ran into its deadline counts with that time; other failures count with no time', async () => {
     const clock = new VirtualClock();
     const call: MakeCall = (number) =>
       new Promise((resolve) => {
@@ -159,7 +159,7 @@ test('a long run has as many intervals as a short one, and loses no call', async
   expect(recording.total('raw')!.totalCount).toBe(2000);
 });
 
-test('every call as CSV', async () => {
+test('writes every call as CSV', async () => {
   const clock = new VirtualClock();
   const { recording } = await run(clock, oneByOne(clock, 1), { schedule: constant(500), total: 3 });
   expect([...recording.table!.csv()].join('')).toMatchInlineSnapshot(`

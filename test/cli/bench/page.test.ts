@@ -20,7 +20,7 @@ needs('browser');
 
 const evil = '</script><script>document.title = "taken"</script><img src=x onerror="document.title=1">';
 
-/** `failing`: every n-th call fails; 0: none. */
+/** Every n-th call fails; 0 means that none does. */
 async function result(rps: number | undefined, total: number, failing = 0): Promise<Result> {
   const clock = new VirtualClock();
   const answered = oneByOne(clock, 0.25, 400, 200);
@@ -106,7 +106,7 @@ const inked = (page: Page): Promise<Record<string, number>> =>
     return [plot.id, data.filter((value, i) => i % 4 === 3 && value > 0).length];
   }))`);
 
-test('an open loop with a server that stood still: figures, plots, remarks, and no external resources', async () => {
+test('shows figures, plots and remarks of an open loop whose server stopped, without external resources', async () => {
   const trouble: string[] = [];
   const page = await opened(await result(2000, 4000, 10), trouble);
   expect(trouble).toEqual([]);
@@ -138,7 +138,7 @@ test('an open loop with a server that stood still: figures, plots, remarks, and 
   await page.close();
 });
 
-test('no latency where no call was answered with OK: that is not 0', async () => {
+test('shows no latency, rather than 0, when no call was answered with OK', async () => {
   const figures = /<div class="tiles">.*?<\/div>\s*<\/div>|<table>.*?<\/table>/gs;
   const shown = (report: Result): string => pageOf(report).match(figures)!.join('');
   expect(shown(await result(undefined, 100, 1))).toMatch(/<b>–<\/b><span>median.*<th>p99<\/th><td>–<\/td>/s);
@@ -146,7 +146,7 @@ test('no latency where no call was answered with OK: that is not 0', async () =>
   expect(shown(await result(undefined, 100, 2))).not.toContain('–');
 });
 
-test('a closed loop on a narrow screen: one column, and nothing beyond the edge', async () => {
+test('shows a closed loop on a narrow screen in one column, with nothing beyond the edge', async () => {
   const trouble: string[] = [];
   const page = await opened(await result(undefined, 2000), trouble, 420);
   expect(trouble).toEqual([]);
@@ -162,7 +162,7 @@ test('a closed loop on a narrow screen: one column, and nothing beyond the edge'
   await page.close();
 });
 
-test('no call was answered: no plots, and no error either', async () => {
+test('shows no plots, but no error either, when no call was answered', async () => {
   const trouble: string[] = [];
   const call: MakeCall = async () => ({ code: 'UNAVAILABLE', message: 'gone', responseBytes: 0 });
   const clock = new VirtualClock();

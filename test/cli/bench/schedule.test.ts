@@ -9,26 +9,26 @@ const of = (rates: Partial<Rates>): Schedule =>
 const times = (schedule: Schedule, count: number): number[] =>
   Array.from({ length: count }, (_, call) => Math.round(schedule.intendedAt(call)));
 
-test('a rate that stays', () => {
+test('a constant rate spaces calls evenly', () => {
   expect(times(of({}), 4)).toEqual([0, 100, 200, 300]);
 });
 
-test('steps up, to an end', () => {
+test('steps up stop at the end rate', () => {
   const schedule = of({ kind: 'step', start: 2, step: 2, end: 4 });
   expect(times(schedule, 8)).toEqual([0, 500, 1000, 1250, 1500, 1750, 2000, 2250]);
 });
 
-test('steps down, to an end', () => {
+test('steps down stop at the end rate', () => {
   const schedule = of({ kind: 'step', start: 4, step: -2, end: 2 });
   expect(times(schedule, 7)).toEqual([0, 250, 500, 750, 1000, 1500, 2000]);
 });
 
-test('steps that end with their time', () => {
+test('steps stop when their time is over', () => {
   const schedule = of({ kind: 'step', start: 1, step: 1, maxDurationMs: 2000 });
   expect(times(schedule, 6)).toEqual([0, 1000, 1500, 2000, 2500, 3000]);
 });
 
-test('a line: the calls before a time are the area under it', () => {
+test('a line makes as many calls before a time as the area under it', () => {
   const schedule = of({ kind: 'line', start: 10, step: 10, end: 30 });
   expect(schedule.callsBefore(1000)).toBe(15);
   expect(schedule.callsBefore(2000)).toBe(40);
@@ -38,7 +38,7 @@ test('a line: the calls before a time are the area under it', () => {
   expect(Math.round(schedule.intendedAt(70))).toBe(3000);
 });
 
-test('both agree, for any number of calls', () => {
+test('the number of calls before a time and the time of a call agree', () => {
   for (const kind of ['const', 'step', 'line'] as const) {
     const [ask, count] = [0, 1].map(() => of({ kind, start: 50, step: 7, end: 400 }));
     for (let call = 1; call < 5000; call += 13) {
@@ -50,13 +50,13 @@ test('both agree, for any number of calls', () => {
 });
 
 test.each<[string, Partial<Rates>, number]>([
-  ['steps and the one at the end', { kind: 'step', start: 2, step: 2, end: 5 }, 3000],
+  ['steps and the step at the end', { kind: 'step', start: 2, step: 2, end: 5 }, 3000],
   ['steps until their time is over', { kind: 'step', step: 1, maxDurationMs: 2500 }, 2500],
   ['a line to its end', { kind: 'line', start: 10, step: 10, end: 30 }, 2000],
   ['a line until its time is over', { kind: 'line', step: 10, end: 30, maxDurationMs: 500 }, 500],
   ['a line for ever', { kind: 'line', step: 1 }, forever],
-  ['a rate that stays', {}, forever],
-])('how long: %s', (_, rates, ms) => {
+  ['a constant rate', {}, forever],
+])('the duration of %s', (_, rates, ms) => {
   expect(of(rates).lengthMs).toBe(ms);
 });
 
@@ -66,20 +66,20 @@ test.each<[string, Partial<BenchFlags>, [number, number]]>([
   ['a schedule and a time', { duration: 5000 }, [forever, 5000]],
   ['a schedule without an end', { loadEnd: undefined }, [200, forever]],
   ['a schedule of months', { loadStep: 1, loadEnd: 10_000_000 }, [forever, 24 * 3_600_000]],
-])('how the load ends: %s', (_, more, ends) => {
+])('the end of the load with %s', (_, more, ends) => {
   const line = { loadSchedule: 'line', loadStart: 10, loadStep: 10, loadEnd: 30 } as const;
   const { total, durationMs } = planOf({ ...line, ...more } as BenchFlags);
   expect([total, durationMs]).toEqual(ends);
 });
 
 test.each<[string, Partial<Rates>, RegExp]>([
-  ['nothing at all', { start: 0 }, /at least 1 call per second/],
+  ['a rate of 0', { start: 0 }, /at least 1 call per second/],
   [
-    'an end on the other side',
+    'an end in the wrong direction',
     { kind: 'step', step: 5, end: 2 },
     /begins at 10 never reaches 2 in steps of 5/,
   ],
-  ['down without an end', { kind: 'line', step: -1 }, /needs an end/],
+  ['a falling line without an end', { kind: 'line', step: -1 }, /needs an end/],
 ])('refuses %s', (_, rates, error) => {
   expect(() => of(rates)).toThrow(error);
 });

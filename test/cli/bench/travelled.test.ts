@@ -6,7 +6,7 @@ import type { Stats } from '../../../runtime/native/stats.ts';
 const counted = (some: Partial<Stats>): Stats =>
   ({ calls: 0, bulkRequests: 0, bulkResponses: 0, inlineSends: 0, eagerSends: 0, ...some }) as Stats;
 
-test('the difference of two readings', () => {
+test('reports the difference of two readings', () => {
   const after = counted({ calls: 25, bulkRequests: 4, bulkResponses: 1, inlineSends: 16, eagerSends: 5 });
   expect(travelledIn(counted({ calls: 5 }), after, { messages: 20, answers: 20 }, false)).toEqual({
     requests: { bulk: 4, sent: 16 },
@@ -15,12 +15,12 @@ test('the difference of two readings', () => {
   });
 });
 
-test('calls that failed have no response, and those that never left are not among the messages', () => {
+test('counts no response for failed calls, and no request for calls that were never sent', () => {
   const travelled = travelledIn(counted({}), counted({ calls: 8 }), { messages: 10, answers: 8 }, false);
   expect(travelled).toMatchObject({ requests: { sent: 10 }, responses: { sent: 8 } });
 });
 
-test('a lost connection has no counters: nothing is printed', () => {
+test('prints nothing after a lost connection, which has no counters', () => {
   expect(travelledIn(counted({}), counted({}), { messages: 20, answers: 20 }, false)).toBe(null);
   expect(travelledIn(counted({ calls: 9 }), counted({ calls: 3 }), { messages: 1, answers: 1 }, false)).toBe(
     null,

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc migrate`: what becomes of code for grpc-js, nice-grpc and connect-es, that it compiles, and what
- * is left for a person.
+ * `rdma-rpc migrate`: how code for grpc-js, nice-grpc and connect-es is converted, that the result compiles,
+ * and what is left for a person.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -109,7 +109,7 @@ function headingsOf(path: string): string[] {
 }
 
 test(
-  'everything that has been converted whole compiles',
+  'every case that is converted completely compiles',
   () => {
     const whole = cases.filter(({ after, left = [] }) => after !== undefined && left.length === 0);
     expect(whole.length).toBeGreaterThan(10);

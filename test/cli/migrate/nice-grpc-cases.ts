@@ -158,7 +158,7 @@ server.add(GreeterDefinition, {});
 `,
   },
   {
-    what: 'TLS: the file stays as it is, but for status codes',
+    what: 'TLS: the file stays as it is, except for status codes',
     before: `import { ChannelCredentials, createChannel, Status } from 'nice-grpc';
 
 export const channel = createChannel('https://example.org:443', ChannelCredentials.createSsl());

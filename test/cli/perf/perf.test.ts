@@ -90,7 +90,7 @@ test('a sweep has a line for each size', async () => {
   expect((await server.ended).code).toBe(0);
 });
 
-test('both ways, on several queue pairs, for a time', async () => {
+test('a test in both directions, on several queue pairs and for a time, sums both sides', async () => {
   const server = await listening();
   const args = ['--fabric', 'tcp', '-b', '-q', '3', '-D', '1', '-s', '1000', '-e', '--json'];
   const [row] = tested(await dial('send_bw', server.port, ...args)).peers[0]!.rows;
@@ -198,7 +198,7 @@ describe.each(['send_bw', 'send_lat', 'write_bw', 'write_lat', 'read_bw', 'read_
   });
 });
 
-describe('one clear sentence and no stack', () => {
+describe('an error is one clear sentence without a stack', () => {
   const refused = async (outcome: Promise<Outcome>, code: number, sentence: RegExp) => {
     const found = await outcome;
     expect(found.errors).toMatch(sentence);
@@ -227,26 +227,26 @@ describe('one clear sentence and no stack', () => {
     [['send_bw', '127.0.0.1', '-s', '1073741824', '--validate'], /a smaller --size or --qp/],
     [['send_lat', '[::1]:0'], /is not an address: give host, host:port or \[IPv6\]:port/],
     [['send_lat', 'unix:/run/perf'], /is not an address: give host, host:port or \[IPv6\]:port/],
-  ])('%s', (args, sentence) => refused(run('perf', ...args), 2, sentence));
+  ])('for %s', (args, sentence) => refused(run('perf', ...args), 2, sentence));
 
-  test('no listener', () =>
+  test('when nothing listens', () =>
     refused(
       run('perf', 'send_lat', '127.0.0.1:1'),
       1,
       /cannot connect to 127.0.0.1:1: no program listens there/,
     ));
 
-  test('another program listens', async () => {
-    const port = await stranger((socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'));
+  test('when another program listens', async () => {
+    const port = await otherProgram((socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'));
     await refused(dial('send_lat', port), 1, /is not rdma-rpc perf: it sends something else/);
   });
 
-  test('a silent listener', async () => {
-    const port = await stranger(() => undefined);
+  test('when the listener is silent', async () => {
+    const port = await otherProgram(() => undefined);
     await refused(dial('send_lat', port, '--timeout', '300'), 1, /has not answered within 0.3 s/);
   });
 
-  test('the address belongs to another process', async () => {
+  test('when the address belongs to another process', async () => {
     const first = await listening();
     await refused(
       run('perf', '--listen', '127.0.0.1', '-p', String(first.port)),
@@ -255,7 +255,7 @@ describe('one clear sentence and no stack', () => {
     );
   });
 
-  test('the listening side has other options, and continues to listen', async () => {
+  test('when the listening side has other options, which then continues to listen', async () => {
     const server = await listening('send_bw', '-s', '128');
     await refused(dial('read_bw', server.port), 1, /this side listens for send_bw, and .* asks for read_bw/);
     await refused(dial('send_bw', server.port, '-s', '64'), 1, /asks for sizes 64, where 128 was expected/);
@@ -265,7 +265,7 @@ describe('one clear sentence and no stack', () => {
     expect((await server.ended).code).toBe(0);
   });
 
-  test('two simultaneous peers with different options: one of them is rejected', async () => {
+  test('for one of two simultaneous peers with different options', async () => {
     const server = await listening('--peers', '2');
     const hello = (socket: Socket, size: number) =>
       socket.write(`${JSON.stringify({ ...firstWords, sizes: [size] })}\n`);
@@ -305,7 +305,7 @@ describe('one clear sentence and no stack', () => {
     expect((await server.ended).code).toBe(0);
   });
 
-  test('the addon is missing', async () => {
+  test('when the addon is missing', async () => {
     const env = { ...process.env, NO_COLOR: '1', RDMA_RPC_ADDON: '/nowhere/rdma_rpc.node' };
     const child = spawn(process.execPath, [main, 'perf', 'send_lat', '127.0.0.1:1'], { env });
     let errors = '';
@@ -316,7 +316,7 @@ describe('one clear sentence and no stack', () => {
     await refused(Promise.resolve({ code, out: '', errors }), 1, /error: .*\/nowhere\/rdma_rpc.node/);
   });
 
-  test('a missing device', async () => {
+  test('for a missing device', async () => {
     const server = await listening();
     await refused(
       dial('send_lat', server.port, '--fabric', 'bare', '-d', 'nosuch0'),
@@ -326,26 +326,29 @@ describe('one clear sentence and no stack', () => {
   });
 
   test.each([
-    ['nothing', ''],
+    ['an empty line', ''],
     ['no JSON', 'GET / HTTP/1.1\r\n\r\n'],
-    ['another kind', '{"kind":"bye"}\n'],
+    ['another kind of message', '{"kind":"bye"}\n'],
     ['another version', '{"kind":"hello","protocol":999}\n'],
     ['sizes that make no sense', '{"kind":"hello","protocol":2,"sizes":[-1]}\n'],
     ['a line without an end', `{"${'x'.repeat(2 << 20)}`],
-  ])('an unknown program sends %s: the listening side reports it, and goes on listening', async (_, text) => {
-    const server = await listening();
-    const socket = connect(server.port, '127.0.0.1').on('error', () => undefined);
-    await new Promise<void>((resolve) => socket.end(text, () => resolve()));
-    socket.resume();
-    await new Promise<void>((resolve) => socket.on('close', () => resolve()));
-    const args = ['--fabric', 'shm', '-n', '20', '-e'];
-    expect((await dial('send_lat', server.port, ...args)).code).toBe(0);
-    const { code, errors } = await server.ended;
-    expect(code).toBe(0);
-    expect(errors).toMatch(/rejected: /);
-  });
+  ])(
+    'the listening side reports an unknown program that sends %s, and continues to listen',
+    async (_, text) => {
+      const server = await listening();
+      const socket = connect(server.port, '127.0.0.1').on('error', () => undefined);
+      await new Promise<void>((resolve) => socket.end(text, () => resolve()));
+      socket.resume();
+      await new Promise<void>((resolve) => socket.on('close', () => resolve()));
+      const args = ['--fabric', 'shm', '-n', '20', '-e'];
+      expect((await dial('send_lat', server.port, ...args)).code).toBe(0);
+      const { code, errors } = await server.ended;
+      expect(code).toBe(0);
+      expect(errors).toMatch(/rejected: /);
+    },
+  );
 
-  test('one of several peers ends: the listening side and the others do, too', async () => {
+  test('when one of several peers ends, the listening side and the others end, too', async () => {
     const server = await listening('--peers', '2');
     const args = ['--fabric', 'shm', '-s', '64', '-e', '-D', '60'];
     const other = dial('send_bw', server.port, ...args);
@@ -357,7 +360,7 @@ describe('one clear sentence and no stack', () => {
     await refused(server.ended, 1, /has gone|error: /);
   });
 
-  test('the peer is killed while it measures', async () => {
+  test('when a peer is killed while it measures, the other side ends with an error', async () => {
     const server = await listening();
     const client = dial('send_bw', server.port, '--fabric', 'tcp', '-D', '60', '-e');
     await connectedTo(server.port);
@@ -366,11 +369,11 @@ describe('one clear sentence and no stack', () => {
   });
 });
 
-async function stranger(greet: (socket: Socket) => void): Promise<number> {
+async function otherProgram(answer: (socket: Socket) => void): Promise<number> {
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
     sockets.push(socket.on('error', () => undefined));
-    greet(socket);
+    answer(socket);
   });
   open.push({
     kill: () => {

@@ -77,7 +77,7 @@ const measures = (pid: number): boolean =>
     }
   });
 
-describe('driven by hand', () => {
+describe('the measuring program, driven by hand', () => {
   const open: Program[] = [];
   afterEach(async () => {
     await Promise.all(open.splice(0).map((each) => each.close()));
@@ -88,7 +88,7 @@ describe('driven by hand', () => {
     return program;
   };
 
-  test('two of them: each latency arrives, and the answering side has received all messages', async () => {
+  test('returns each latency, and the answering side has received all messages', async () => {
     const [client, server] = [await opened(), await opened({ active: false })];
     const reached = server.connect(client.address);
     expect(await client.connect(server.address)).toBe('');
@@ -114,17 +114,17 @@ describe('driven by hand', () => {
 
   test.each([
     ['a program of another version', { lines: 2 } as object, /of another version of rdma-rpc/],
-    ['a fabric that is not there', { fabric: 'sim' as 'shm' }, /unknown fabric 'sim'/],
+    ['an unknown fabric', { fabric: 'sim' as 'shm' }, /unknown fabric 'sim'/],
     [
-      'a name with all that a line has of its own',
+      'a name with characters that a line treats specially',
       { fabric: 'a b&c=d%41\n+"é' as 'shm' },
       /unknown fabric 'a b&c=d%41\n\+"é'/,
     ],
-  ])('%s', async (_, more, why) => {
+  ])('reports %s', async (_, more, why) => {
     await expect(opened(more)).rejects.toThrow(why);
   });
 
-  test('requests to a closed one are refused, and stop() has no effect', async () => {
+  test('refuses requests after it has ended, and stop() has no effect then', async () => {
     const program = await opened();
     await program.close();
     program.stop(0);
@@ -132,7 +132,7 @@ describe('driven by hand', () => {
   });
 });
 
-describe('beside an addon at another path', () => {
+describe('the measuring program beside an addon at another path', () => {
   let folder = '';
   const before = process.env.RDMA_RPC_ADDON;
   beforeEach(() => {
@@ -146,13 +146,13 @@ describe('beside an addon at another path', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test('it is missing', async () => {
+  test('is reported when it is missing', async () => {
     await expect(Program.open(options)).rejects.toThrow(
       `cannot start ${join(folder, 'rdma_rpc_perf')}: it belongs beside the addon`,
     );
   });
 
-  test('it may not be executed', async () => {
+  test('is reported when it may not be executed', async () => {
     const copy = join(folder, 'rdma_rpc_perf');
     if (before === undefined) delete process.env.RDMA_RPC_ADDON;
     copyFileSync(join(dirname(addonPath()), 'rdma_rpc_perf'), copy);
@@ -164,7 +164,7 @@ describe('beside an addon at another path', () => {
 
 const endless = ['--fabric', 'shm', '-D', '600', '-e'];
 
-test('a killed one ends the test at both sides, with a sentence', async () => {
+test('a killed measuring program ends the test at both sides with a sentence', async () => {
   const server = await listener([]);
   const client = run('perf', 'send_lat', `127.0.0.1:${server.port}`, ...endless);
   let program = 0;
@@ -180,7 +180,7 @@ test('a killed one ends the test at both sides, with a sentence', async () => {
   expect(there.errors).toMatch(/error: .*has ended \(SIGKILL\)/);
 });
 
-test('it ends together with a killed command', async () => {
+test('the measuring program ends with its command when that is killed', async () => {
   const server = await listener([]);
   const client = run('perf', 'send_lat', `127.0.0.1:${server.port}`, ...endless);
   let program = 0;

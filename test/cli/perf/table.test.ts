@@ -54,7 +54,7 @@ const lines = (tested: Tested, gbits = false): string[] => testedText(tested, gb
 const cells = (line: string): string[] => line.trim().split(/ {2,}/);
 
 describe('the columns', () => {
-  test('of latency', () => {
+  test('of latency are those of perftest', () => {
     const [names, figures] = lines(
       testedWith('send_lat', { bytes: 2, client: { latencyUs: latencyOf(samples) } }),
     );
@@ -76,7 +76,7 @@ describe('the columns', () => {
     ]);
   });
 
-  test('of latency for a time', () => {
+  test('of latency for a time are those of perftest', () => {
     const [names, figures] = lines(testedWith('send_lat', { bytes: 2, plan: { durationMs: 1000 } }));
     expect(cells(names!).slice(2, 4)).toEqual(['t_avg[usec]', 'tps average']);
     expect(cells(figures!).slice(1, 4)).toEqual(['1000', '500.00', '1000.00']);
@@ -91,23 +91,23 @@ describe('the columns', () => {
     expect(cells(found[1]!).slice(2, 5)).toEqual(figures);
   });
 
-  test('a peak that was not measured is 0, as in perftest', () => {
+  test('show 0 for a peak that was not measured, as in perftest', () => {
     expect(cells(lines(testedWith('read_bw', { bytes: 8 }))[1]!)[2]).toBe('0.00');
   });
 
-  test('both ways: the sum of both sides', () => {
+  test('of both directions show the sum of both sides', () => {
     const both = testedWith('send_bw', { bytes: 2 ** 20, bidirectional: true, server: { messages: 500 } });
     expect(cells(lines(both)[1]!).slice(1, 5)).toEqual(['1500', '0.00', '1500.00', '0.001500']);
   });
 
-  test('datagrams: the number that arrived', () => {
+  test('of datagrams show the number that arrived', () => {
     const [names, figures] = lines(
       testedWith('send_bw', { bytes: 64, server: { received: 990 }, plan: { connection: 'UD' } }),
     );
     expect([cells(names!).at(-1), cells(figures!).at(-1)]).toEqual(['#received', '990']);
   });
 
-  test('several peers: a table for each, and the sum', () => {
+  test('of several peers are a table for each, and the sum', () => {
     const text = testedText(testedWith('send_bw', { bytes: 2 ** 20 }, 3), false);
     expect(text.match(/^send_bw with 10.0.0.2: verbs, rxe0 to rxe1/gm)).toHaveLength(3);
     expect(text.split('\n').at(-1)!.trim().split(/ {2,}/)).toEqual([
@@ -119,7 +119,7 @@ describe('the columns', () => {
   });
 });
 
-test('damaged bytes are counted, and the first is named', () => {
+test('are followed by the number of damaged bytes and the first of them', () => {
   const client = { corrupt: 3, firstCorrupt: 'message 7 of queue pair 0' };
   const text = validationText(testedWith('send_bw', { bytes: 8, client, plan: { validate: true } }));
   expect(text).toBe('3 of 1000 messages arrived with wrong bytes; the first: message 7 of queue pair 0');

@@ -29,16 +29,18 @@ test.each([
   [[5], { count: 1, min: 5, avg: 5, max: 5 }],
   [[3, 1, 2], { count: 3, min: 1, avg: 2, max: 3 }],
   [[1, 1, 2], { count: 3, min: 1, avg: 1.333, max: 2 }],
-])('the spread of %j', (values, expected) => expect(spreadOf(values)).toEqual(expected));
+])('the minimum, average and maximum of %j', (values, expected) =>
+  expect(spreadOf(values)).toEqual(expected),
+);
 
 test.each([
   [[7], { count: 1, p50: 7, p90: 7, p99: 7, max: 7 }],
   [[10, 9, 8, 7, 6, 5, 4, 3, 2, 1], { count: 10, p50: 5, p90: 9, p99: 10, max: 10 }],
   [Array.from({ length: 1000 }, (_, at) => at + 1), { count: 1000, p50: 500, p90: 900, p99: 990, max: 1000 }],
-])('percentiles %#', (values, expected) => expect(percentilesOf(values)).toEqual(expected));
+])('the percentiles of case %#', (values, expected) => expect(percentilesOf(values)).toEqual(expected));
 
 describe('the timeline', () => {
-  test('has each step with its own time, those that failed too', () => {
+  test('has each step with its own time, also failed steps', () => {
     let nowMs = 100;
     replaceClock(() => nowMs);
     const told: string[] = [];
@@ -70,7 +72,7 @@ describe('the timeline', () => {
     expect(timeline.others).toEqual(others);
   });
 
-  test('expects no TLS where there is none', () => {
+  test('expects no TLS where it is not used', () => {
     const timeline = new Timeline('connect', false);
     timeline.take({ step: 'connected' });
     expect(timeline.current).toBe('welcome');

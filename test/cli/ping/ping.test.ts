@@ -86,7 +86,7 @@ describe('a server that answers', () => {
       ['connect', 'tls', 'welcome', 'attach', 'fabric', 'answer'],
       'bound',
     ],
-  ])('over %s: each step and both round trips (%j, %s, %j)', async (...row) => {
+  ])('shows each step and both round trips over %s (%j, %s, %j)', async (...row) => {
     const [fabric, options, at, args, steps, security] = row;
     const address = await serve(options, at === 'unix' ? `unix:${join(folder, 's')}` : at);
     const tls = options.tls === undefined ? [] : ['--ca', ca];
@@ -101,7 +101,7 @@ describe('a server that answers', () => {
     expect(Math.abs(sum - result.totalMs)).toBeLessThan(0.1);
   });
 
-  test('the text: a line for each step as it ends, the session, the rounds and their summary', async () => {
+  test('gets a line for each step as it ends, then the session, the rounds and their summary', async () => {
     const address = await serve({ fabric: ['shm', 'tcp'] });
     const { code, out, errors } = await run('ping', address, ...quick);
     expect([code, errors]).toEqual([0, '']);
@@ -123,21 +123,21 @@ describe('a server that answers', () => {
     ]);
   });
 
-  test('a name is resolved first, and an address that refuses is followed by the next one', async () => {
+  test('may have a name, which is resolved first; an address that refuses is followed by the next one', async () => {
     const address = await serve();
     const { code, result } = await json<PingResult>(address.replace('127.0.0.1', 'localhost'), ...quick);
     expect(code).toBe(0);
     expect(result.steps[0]).toMatchObject({ step: 'resolve', about: expect.stringContaining(address) });
   });
 
-  test('-c 0 makes the connection alone', async () => {
+  test('is only connected to with -c 0', async () => {
     const { code, result } = await json<PingResult>(await serve(), '-c', '0');
     expect(code).toBe(0);
     expect(result).toMatchObject({ rounds: [], roundTrips: {} });
     expect(result.steps.at(-1)).toMatchObject({ step: 'answer' });
   });
 
-  test('SIGINT ends the rounds with their summary', async () => {
+  test('is no longer pinged after SIGINT, which prints the summary', async () => {
     const pinging = start('ping', await serve(), '-c', '1000', '-i', '60000');
     await pinging.hasPrinted('round 1:');
     pinging.signal('SIGINT');
@@ -146,7 +146,7 @@ describe('a server that answers', () => {
     expect(out).toMatch(/\nshm: 1 round trip, min\/avg\/max /);
   });
 
-  test('SIGINT ends the connecting, too, and names the step', async () => {
+  test('is no longer connected to after SIGINT, which names the step', async () => {
     const pinging = start('ping', await silent(), '--timeout', '60000');
     await pinging.hasPrinted('connect ');
     pinging.signal('SIGINT');
@@ -155,7 +155,7 @@ describe('a server that answers', () => {
     expect(errors).toMatch(/^error: stopped at welcome: interrupted\n/);
   });
 
-  test('a server that lets nobody call a method answers, too', async () => {
+  test('answers even if it denies all calls', async () => {
     const address = await serve({ ...secured(), authorize: () => false });
     const { code, result } = await json<PingResult>(address, ...quick, '--ca', ca);
     expect(code).toBe(0);
@@ -190,7 +190,7 @@ describe('a server that is not reached', () => {
       },
     ],
     [
-      'one that is down',
+      'a server that is down',
       {
         address: gone,
         step: 'connect',
@@ -200,7 +200,7 @@ describe('a server that is not reached', () => {
       },
     ],
     [
-      'a unix socket that is not there',
+      'a missing unix socket',
       {
         address: async () => `unix:${join(folder, 'none')}`,
         step: 'connect',
@@ -210,7 +210,7 @@ describe('a server that is not reached', () => {
       },
     ],
     [
-      'one that says nothing',
+      'a server that sends nothing',
       {
         address: silent,
         args: limit,
@@ -221,7 +221,7 @@ describe('a server that is not reached', () => {
       },
     ],
     [
-      'one that says nothing to TLS',
+      'a server that does not answer TLS',
       {
         address: silent,
         args: [...limit, '--tls'],
@@ -232,7 +232,7 @@ describe('a server that is not reached', () => {
       },
     ],
     [
-      'one that is stopped',
+      'a stopped server',
       {
         address: async () => {
           const { address, signal } = await stoppable();
@@ -247,7 +247,7 @@ describe('a server that is not reached', () => {
       },
     ],
     [
-      'one without TLS',
+      'a server without TLS',
       {
         address: () => serve(),
         args: ['--tls'],
@@ -258,7 +258,7 @@ describe('a server that is not reached', () => {
       },
     ],
     [
-      'one whose certificate is not trusted',
+      'a server whose certificate is not trusted',
       {
         address: () => serve(secured()),
         args: ['--tls'],
@@ -269,7 +269,7 @@ describe('a server that is not reached', () => {
       },
     ],
     [
-      'one that refuses the client',
+      'a server that refuses the client',
       {
         address: () =>
           serve({
@@ -284,7 +284,7 @@ describe('a server that is not reached', () => {
       },
     ],
     [
-      'one without a fabric in common',
+      'a server without a common fabric',
       {
         address: () => serve({ fabric: 'tcp' }),
         args: ['--fabric', 'shm'],
@@ -294,36 +294,42 @@ describe('a server that is not reached', () => {
         done: ['connect', 'welcome'],
       },
     ],
-  ])('%s: the step, and what to do', async (_, { address, args = [], step, message, next, done }) => {
-    const { code, errors, result } = await json<PingResult>(await address(), ...args);
-    expect(code).toBe(1);
-    expect(result.error).toEqual({
-      step,
-      message: expect.stringMatching(message),
-      next: expect.stringMatching(next),
-    });
-    expect(errors).toContain(`error: stopped at ${step}: `);
-    expect(errors).toContain(`→ ${result.error!.next}`);
-    expect(stepsOf(result)).toEqual(done);
-    expect(result.rounds).toEqual([]);
-  });
+  ])(
+    '%s is reported with the step and the remedy',
+    async (_, { address, args = [], step, message, next, done }) => {
+      const { code, errors, result } = await json<PingResult>(await address(), ...args);
+      expect(code).toBe(1);
+      expect(result.error).toEqual({
+        step,
+        message: expect.stringMatching(message),
+        next: expect.stringMatching(next),
+      });
+      expect(errors).toContain(`error: stopped at ${step}: `);
+      expect(errors).toContain(`→ ${result.error!.next}`);
+      expect(stepsOf(result)).toEqual(done);
+      expect(result.rounds).toEqual([]);
+    },
+  );
 
   test.each([
     ['a server that stops', 'SIGSTOP', /stopped at sideband: no answer over the sideband within 3000 ms/],
     ['a server that dies', 'SIGKILL', /stopped at (sideband|session): the session has ended: /],
-  ] as const)('%s between two rounds: the summary of those before, then the error', async (...row) => {
-    const [, signal, expected] = row;
-    const server = await stoppable();
-    const pinging = start('ping', server.address, '-c', '1000', '-i', '200', '--timeout', '3000');
-    await pinging.hasPrinted('round 1:');
-    server.signal(signal);
-    const { code, out, errors } = await pinging.ended;
-    expect(code).toBe(1);
-    expect(errors).toMatch(expected);
-    expect(out).toMatch(/\nshm: \d+ round trips?, min\/avg\/max /);
-  });
+  ] as const)(
+    '%s between two rounds causes the summary of the earlier rounds, then the error',
+    async (...row) => {
+      const [, signal, expected] = row;
+      const server = await stoppable();
+      const pinging = start('ping', server.address, '-c', '1000', '-i', '200', '--timeout', '3000');
+      await pinging.hasPrinted('round 1:');
+      server.signal(signal);
+      const { code, out, errors } = await pinging.ended;
+      expect(code).toBe(1);
+      expect(errors).toMatch(expected);
+      expect(out).toMatch(/\nshm: \d+ round trips?, min\/avg\/max /);
+    },
+  );
 
-  test('a server that shuts down between two rounds', async () => {
+  test('a server that shuts down between two rounds ends the command', async () => {
     const address = await serve();
     const pinging = start('ping', address, '-c', '1000', '-i', '50');
     await pinging.hasPrinted('round 1:');
@@ -335,7 +341,7 @@ describe('a server that is not reached', () => {
 });
 
 describe('many connections', () => {
-  test('their rate, and percentiles of each step', async () => {
+  test('are reported by their rate and the percentiles of each step', async () => {
     const { code, result } = await json<ManyResult>(
       await serve(),
       '--connections',
@@ -354,7 +360,7 @@ describe('many connections', () => {
     expect(servers[0]!.sessions).toHaveLength(0);
   });
 
-  test('the text has a row for each step', async () => {
+  test('have a row for each step in the text', async () => {
     const { code, out } = await run('ping', await serve({ fabric: 'tcp' }), '--connections', '3');
     expect(code).toBe(0);
     expect(out).toMatch(
@@ -363,7 +369,7 @@ describe('many connections', () => {
     expect(out.match(/^(connect|welcome|attach|fabric|answer|total) .* ms {2}./gm)).toHaveLength(6);
   });
 
-  test('errors are counted, and each is shown once', async () => {
+  test('that fail are counted, and each error is shown once', async () => {
     const address = `127.0.0.1:1`;
     const { code, errors, result } = await json<ManyResult>(address, '--connections', '5');
     expect(code).toBe(1);
@@ -375,11 +381,11 @@ describe('many connections', () => {
 
 test.each([
   ['no address', ['a b:c'], /not understood/],
-  ['a port that is none', ['127.0.0.1:99999'], /the port is above 65535/],
-  ['a fabric that is none', ['127.0.0.1:1', '--fabric', 'carrier-pigeon'], /Allowed choices are/],
-  ['a count that is none', ['127.0.0.1:1', '-c', 'many'], /Give a number from 0/],
-  ['a file that is not there', ['127.0.0.1:1', '--ca', '/nowhere/ca.pem'], /--ca \/nowhere/],
-])('wrong command line, %s', async (_, args, expected) => {
+  ['an invalid port', ['127.0.0.1:99999'], /the port is above 65535/],
+  ['an unknown fabric', ['127.0.0.1:1', '--fabric', 'carrier-pigeon'], /Allowed choices are/],
+  ['an invalid count', ['127.0.0.1:1', '-c', 'many'], /Give a number from 0/],
+  ['a missing file', ['127.0.0.1:1', '--ca', '/nowhere/ca.pem'], /--ca \/nowhere/],
+])('a command line with %s is refused', async (_, args, expected) => {
   const { code, errors } = await run('ping', ...args);
   expect(code).toBe(2);
   expect(errors).toMatch(expected);

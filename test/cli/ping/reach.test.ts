@@ -52,16 +52,16 @@ test('when all addresses refuse, the error is that of the last one', async () =>
 });
 
 test('an address that is connected is not followed by another, whatever it says', async () => {
-  const stranger = createNetServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
-  await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve));
-  const { port } = stranger.address() as { port: number };
+  const webServer = createNetServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+  await new Promise<void>((resolve) => webServer.listen(0, '127.0.0.1', resolve));
+  const { port } = webServer.address() as { port: number };
   const { steps, error } = await ping(port, ['127.0.0.1', '127.0.0.2']);
-  stranger.close();
+  webServer.close();
   expect(error).toMatchObject({ step: 'welcome', message: expect.stringMatching(/not an rdma-rpc peer/) });
   expect(steps.map(({ step }) => step)).toEqual(['resolve', 'connect']);
 });
 
-test('a name without an address', async () => {
+test('a name without an address is an error', async () => {
   const { error } = await ping(1, []);
   expect(error).toMatchObject({ step: 'connect', message: 'the name has no address' });
 });

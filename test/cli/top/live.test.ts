@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc top` on real processes: a table without a terminal, an updating screen in one, and its output for
- * processes that stand still or end.
+ * `rdma-rpc top` on real processes: a table without a terminal, a screen that updates in a terminal, and its
+ * output for processes that stop or end.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -93,7 +93,7 @@ describe('without a terminal', () => {
     expectSchema('top', JSON.parse(json.out));
   });
 
-  test('an address of another machine matches no local process, whatever listens at its port', async () => {
+  test('an address of another machine matches no local process that listens at the same port', async () => {
     const elsewhere = `192.0.2.1:${server.address.split(':').at(-1)}`;
     const { code, errors } = await run('top', elsewhere, '--once');
     expect(code).toBe(1);
@@ -196,7 +196,7 @@ describe('in a terminal', () => {
     expect(settings()).toBe(before);
   });
 
-  test('a process that stands still is reported, and so is one that ends', async () => {
+  test('a stopped process is reported, and so is one that ends', async () => {
     start();
     await screen(/Echo +server/);
     server.child.kill('SIGSTOP');

@@ -1,6 +1,6 @@
 /**
- * Untrusted trace files: truncated, forged or of another version; each is reported in a sentence, and none
- * crashes or stalls the reader. Also rings that are written while they are read.
+ * Untrusted trace files: truncated, forged, or of another version. Each is reported in a sentence, and none
+ * crashes or blocks the reader. Also rings that are written while they are read.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -28,7 +28,7 @@ function row(
   return new Uint8Array(bytes.buffer);
 }
 
-/** As native code writes them. */
+/** A file as native code writes it. */
 const text = (words: string): Uint8Array => {
   const bytes = row({ kind: 11 });
   bytes.set(new TextEncoder().encode(words), 16);
@@ -88,11 +88,11 @@ describe('the contents of a file', () => {
       { kind: 'ended', reason: 'receive failed: wr_flush_err' },
     ]);
   });
-  test('the events of a session have the order of its rows, even if a time lies before the last one', () => {
+  test("keeps the order of a session's events, even when their times do not increase", () => {
     const rows = [row({ at: 20, kind: 3, detail: 1 }), row({ at: 10, kind: 3, detail: 2 })];
     expect(eventsOfTrace(traceIn(file(rows))).map(({ requests }) => requests)).toEqual([1, 2]);
   });
-  test('parts of a stream have the name of its method, except those to a server, which do not contain it', () => {
+  test('names the method of parts of a stream, except parts to a server, which do not contain it', () => {
     const frames = [9, 9 ^ 1, 2, 77].map((method, at) => row({ kind: 1, type: 1, call: at + 4096, method }));
     expect(eventsOfTrace(traceIn(file(frames))).map(({ method }) => method)).toEqual([
       'a.B/C',
@@ -101,12 +101,12 @@ describe('the contents of a file', () => {
       '0x0000004d',
     ]);
   });
-  test('kinds of later versions are skipped', () => {
+  test('may have kinds of later versions, which are skipped', () => {
     expect(eventsOfTrace(traceIn(file([row({ kind: 200 }), row({ kind: 3 })])))).toMatchObject([
       { kind: 'post' },
     ]);
   });
-  test('they contain no terminal commands', () => {
+  test('is printed without terminal commands', () => {
     const evil = file([row({ kind: 10 }), text('\u001b[2J')], {
       command: '\u001b]0;x\u0007',
       reason: '\u001b[31m',
@@ -114,7 +114,7 @@ describe('the contents of a file', () => {
     const trace = traceIn(evil);
     for (const line of textOf(trace.about, eventsOfTrace(trace))) expect(line).not.toMatch(/\p{Cc}/u);
   });
-  test('the name of a peer stays in its line, with the direction of the line', () => {
+  test('keeps the name of a peer in its line, with the text direction of the line', () => {
     const [context] = about(1).contexts;
     const [session] = context!.sessions;
     const peer = 'x)\nsession 7 (server, verbs)\u2028\u202e';
@@ -127,29 +127,29 @@ describe('the contents of a file', () => {
 });
 
 describe('invalid files', () => {
-  test('a file that is cut anywhere is reported', () => {
+  test('a file that is truncated anywhere is reported', () => {
     const whole = file();
     for (let length = 0; length < whole.length; ++length)
       expect(() => traceIn(whole.subarray(0, length))).toThrow(/^is (cut off|not a trace)/);
   });
   test.each<[string, object]>([
-    ['no pid', { pid: undefined }],
-    ['a pid that is none', { pid: -1 }],
-    ['a time beyond all numbers', { wallMs: 1e300 }],
-    ['a reason that is no text', { reason: {} }],
-    ['no contexts', { contexts: 'none' }],
-    ['a context that is none', { contexts: [null] }],
-    ['rows below 0', { contexts: [{ ...about(-1).contexts[0] }] }],
-    ['rows that are no whole number', { contexts: [{ ...about(0.5).contexts[0] }] }],
-    ['sessions that are none', { contexts: [{ ...about(7).contexts[0], sessions: [{}] }] }],
-    ['methods that are none', { contexts: [{ ...about(7).contexts[0], methods: [7] }] }],
-    ['contexts without end', { contexts: Array.from({ length: 2000 }, () => about(0).contexts[0]) }],
-  ])('%s', (_, given) => {
+    ['a missing pid', { pid: undefined }],
+    ['an invalid pid', { pid: -1 }],
+    ['a time that is too large', { wallMs: 1e300 }],
+    ['a reason that is not a text', { reason: {} }],
+    ['a text instead of contexts', { contexts: 'none' }],
+    ['an invalid context', { contexts: [null] }],
+    ['a negative number of rows', { contexts: [{ ...about(-1).contexts[0] }] }],
+    ['a fractional number of rows', { contexts: [{ ...about(0.5).contexts[0] }] }],
+    ['invalid sessions', { contexts: [{ ...about(7).contexts[0], sessions: [{}] }] }],
+    ['invalid methods', { contexts: [{ ...about(7).contexts[0], methods: [7] }] }],
+    ['too many contexts', { contexts: Array.from({ length: 2000 }, () => about(0).contexts[0]) }],
+  ])('a file with %s is reported', (_, given) => {
     expect(() => traceIn(file(call, given))).toThrow(
-      /^is not a trace of rdma-rpc: its description has another form/,
+      /^is not a trace of rdma-rpc: its description is not that of a trace/,
     );
   });
-  test('more rows than exist', () => {
+  test('a file with more rows than exist is reported', () => {
     expect(() => traceIn(file(call, { contexts: about(2 ** 40).contexts }))).toThrow(/^is cut off/);
   });
   test('another version is named', () => {
@@ -157,7 +157,7 @@ describe('invalid files', () => {
     new DataView(other.buffer, other.byteOffset).setUint32(8, 2, true);
     expect(() => traceIn(other)).toThrow('is of version 2 of traces; this rdma-rpc reads version 1');
   });
-  test('any bytes: an error with a sentence, or events; never anything else', () => {
+  test('any bytes give events or an error of one sentence', () => {
     const shown = (bytes: Uint8Array): void => {
       let trace: ReturnType<typeof traceIn>;
       try {
@@ -192,7 +192,7 @@ describe('invalid files', () => {
 
 describe('a ring that is read while it is written', () => {
   const rows = 8;
-  /** The state after `count` rows have been written. */
+  /** The state of the ring after `count` rows have been written. */
   const ring = (count: number): Uint8Array => {
     const bytes = new Uint8Array(rows * eventRowBytes);
     for (let at = 0; at < count; ++at) bytes.set(row({ kind: 4, detail: at }), (at % rows) * eventRowBytes);
@@ -208,17 +208,20 @@ describe('a ring that is read while it is written', () => {
     [0, 0, []],
     [3, 3, [0, 1, 2]],
     [7, 7, [0, 1, 2, 3, 4, 5, 6]],
-    // Full: the oldest row is at the position where the next one may be partly written.
+    // The ring is full: the next row may be half written over the oldest one.
     [8, 8, [1, 2, 3, 4, 5, 6, 7]],
     [21, 21, [14, 15, 16, 17, 18, 19, 20]],
     [8, 10, [3, 4, 5, 6, 7]],
     [8, 15, []],
     [8, 1000, []],
     [3, 5, [0, 1, 2]],
-    // No ring contains this value.
+    // Rows that the ring never contains.
     [9, 3, []],
     [2 ** 60, 2 ** 60, []],
-  ])('%i rows when the reading began, %i when it ended: %j', (before, after, expected) => {
-    expect(details(rowsOfRing(ring(Math.min(before, 100)), before, after))).toEqual(expected);
-  });
+  ])(
+    'gives valid rows when it had %i rows at the start of the reading and %i at its end: %j',
+    (before, after, expected) => {
+      expect(details(rowsOfRing(ring(Math.min(before, 100)), before, after))).toEqual(expected);
+    },
+  );
 });

@@ -55,8 +55,8 @@ async function json(...args: string[]): Promise<Printed> {
   return expectSchema<Printed>('trace', JSON.parse(out) as Printed);
 }
 
-describe('of a running process', () => {
-  test('a call is its request, its end and its answer, by the names of its method and its session', async () => {
+describe('the trace of a running process', () => {
+  test('shows a call as its request, end and answer, with the names of its method and session', async () => {
     const { events, contexts, ...whose } = await json(pid());
     expect(whose).toMatchObject({ pid: server.child.pid });
     expect(contexts).toMatchObject([{ fabric: 'shm', sessions: [{ side: 'server' }] }]);
@@ -74,7 +74,7 @@ describe('of a running process', () => {
     expect(call!.method).toMatch(/Echo\/Echo$/);
   });
 
-  test('filters select events, and --last the last of these', async () => {
+  test('is filtered by flags, and --last selects the last of these events', async () => {
     await createClient(EchoDefinition, channel).echo({ text: 'y' });
     const { events } = await json(pid());
     const [first] = events.filter(({ frame }) => frame === 'request');
@@ -95,7 +95,7 @@ describe('of a running process', () => {
     expect(await of('--last', '0')).toEqual([]);
   });
 
-  test('the text shows who, when and what', async () => {
+  test('shows the session, the time and the event in each line', async () => {
     const { code, out } = await run('trace', server.address);
     expect(code).toBe(0);
     expect(out).toContain(`process ${pid()}  `);
@@ -104,14 +104,14 @@ describe('of a running process', () => {
     expect(out).toMatch(/settle +\d+\.\d+ +\S+Echo\/Echo +good +[\d.]+ us$/m);
   });
 
-  test('a stopped process can be read', async () => {
+  test('can be read while the process is stopped', async () => {
     server.child.kill('SIGSTOP');
     const { events } = await json(pid());
     server.child.kill('SIGCONT');
     expect(events.some(({ kind }) => kind === 'settle')).toBe(true);
   });
 
-  test('--save writes a file with the same contents, --chrome one for browsers', async () => {
+  test('is written to a file by --save, and as a file for browsers by --chrome', async () => {
     const [saved, chrome] = [join(folder, 'a.trace'), join(folder, 'a.json')];
     expect(await run('trace', pid(), '--save', saved, '--chrome', chrome)).toEqual({
       code: 0,
@@ -129,13 +129,13 @@ describe('of a running process', () => {
   });
 });
 
-describe('of a session that fails', () => {
+describe('the trace of a session that fails', () => {
   const files = (): string[] => {
     const of = join(folder, 'failed');
     return existsSync(of) ? readdirSync(of).map((name) => join(of, name)) : [];
   };
   const requests = (): number => requestsOf(server.child.pid!);
-  test('a file has its last events and the reason, and a closed session leaves no file', async () => {
+  test('is a file with its last events and the reason; a closed session leaves no file', async () => {
     const other = createChannel(server.address, { fabric: 'shm' });
     await createClient(EchoDefinition, other).echo({ text: 'x' });
     await other.close();
@@ -148,7 +148,7 @@ describe('of a session that fails', () => {
     await channel.close();
     await held;
     await until(() => files().length === 1);
-    // With the time, since pids are reused.
+    // The name contains the time, since process ids are reused.
     expect(files()[0]).toMatch(/rdma-rpc-\d+-0-\d{13}-1\.trace$/);
     const { events, reason } = await json(files()[0]!);
     expect(reason).toBe('the channel was closed');
@@ -159,8 +159,8 @@ describe('of a session that fails', () => {
   });
 });
 
-describe('the option', () => {
-  test.each(['of its own', ''])('takes precedence over the variable: %j', async (name) => {
+describe('the option for trace files', () => {
+  test.each(['of its own', ''])('overrides the environment variable: %j', async (name) => {
     const [own, others] = [name === '' ? '' : join(folder, name), join(folder, 'others')];
     const env = { ...process.env, RDMA_RPC_TRACE_FOLDER: others };
     const one = await ServerProcess.start('127.0.0.1:0', { traceFolder: own }, { env });
@@ -178,7 +178,7 @@ describe('the option', () => {
   });
 });
 
-describe('values that cannot be shown', () => {
+describe('a target that cannot be shown', () => {
   const place = mkdtempSync(join(tmpdir(), 'rdma-rpc-trace-'));
   const pipe = join(place, 'pipe');
   execFileSync('mkfifo', [pipe]);

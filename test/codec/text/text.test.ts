@@ -11,7 +11,7 @@ import { Oneofs, Scalars, Tree } from '../gen/everything.rdma.ts';
 
 const registry = createRegistry({ Scalars, Oneofs, Tree }, wellKnown);
 
-test('a message, as lines and as one', () => {
+test('a message is printed on several lines or on one', () => {
   const message = { fInt32: -5, fString: 'a"\n\u00e9', fBytes: Uint8Array.of(0, 255, 65), fMessage: {} };
   const lines = toText(Scalars, message).split('\n');
   expect(lines).toContain('f_int32: -5');
@@ -47,7 +47,7 @@ test('every value is parsed as it was printed', () => {
   expect(equals(Scalars, fromText(Scalars, toText(Scalars, message)), message)).toBe(true);
 });
 
-test('an Any, written out where the registry knows its type', () => {
+test('an Any is printed with its fields where the registry knows its type', () => {
   const any = packAny(Scalars, { fInt32: 7 });
   const text = toText(wellKnown.Any, any, { registry });
   expect(text).toMatch(/^\[type\.googleapis\.com\/.*Scalars\] \{\n {2}f_int32: 7\n\}\n$/);
@@ -55,7 +55,7 @@ test('an Any, written out where the registry knows its type', () => {
   expect(toText(wellKnown.Any, any)).toContain('type_url: "type.googleapis.com/');
 });
 
-describe('refused, with its position', () => {
+describe('the parser refuses, with the position,', () => {
   test.each([
     ['f_int32: 1\nf_int32: 2', /line 2, column 1: f_int32 appears twice/],
     ['missing: 1', /line 1, column 1: .*Scalars has no field missing/],
@@ -74,7 +74,7 @@ describe('refused, with its position', () => {
     expect(() => fromText(Scalars, text)).toThrow(wrong);
   });
 
-  test('unlimited nesting, in both directions', () => {
+  test('unlimited nesting is refused in both directions', () => {
     expect(() => fromText(Tree, 'next {'.repeat(100_000))).toThrow(/nested more than 100 deep/);
     const cycle: { next?: object } = {};
     cycle.next = cycle;

@@ -1,16 +1,16 @@
 /**
- * A client process of the tests: does one thing to the server at argv[3] and ends in the way that argv[2]
+ * A client process of the tests. It makes calls to the server at argv[3], and ends in the way that argv[2]
  * names.
  */
 import { createChannel, createClient, type RpcError } from 'rdma-rpc';
 import { EchoDefinition } from '../gen/echo.rdma.ts';
 
 const [, , ending, address = ''] = process.argv;
-// A call that is stuck ends the process with 1 before its test is out of time.
+// A stuck call ends the process with code 1 before its test runs out of time.
 const channel = createChannel(address, { timeoutMs: 60_000 });
 const client = createClient(EchoDefinition, channel);
 
-/** Calls of every kind that will not be answered. */
+/** Makes calls of every kind that will not be answered. */
 function callsInFlight(): void {
   const ignore = (_: RpcError): void => undefined;
   client.behave({ text: 'hang' }).catch(ignore);
@@ -21,7 +21,7 @@ function callsInFlight(): void {
 
 switch (ending) {
   case 'falls idle':
-    // No close(): the process must end by itself once the answer is there.
+    // There is no close(): the process must end by itself once it has the answer.
     console.log((await client.echo({ number: 42 })).number);
     break;
   case 'exits':

@@ -1,6 +1,6 @@
 /**
  * A main process of node:cluster with two workers that listen at one address, for unix-path.test.ts. Prints
- * what came of both, one JSON text in a line.
+ * the result of each worker as a line of JSON.
  */
 import cluster from 'node:cluster';
 import { createServer } from 'rdma-rpc';
@@ -22,6 +22,6 @@ if (cluster.isPrimary) {
     (error) => error.message,
   );
   process.send(result);
-  // The main process ends it.
+  // The main process ends this worker.
   setInterval(() => undefined, 60_000);
 }

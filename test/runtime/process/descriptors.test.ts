@@ -1,7 +1,7 @@
 /**
- * A hostile process that may connect to a unix socket sends sockets whose last close takes as long as it
- * chooses. This blocks no event loop: neither that of a server or a worker group, nor that of a client when
- * the process is its server. The kernel refuses descriptors where it can, otherwise native code does.
+ * A hostile process that may connect to a unix socket sends descriptors of sockets whose last close takes as
+ * long as it chooses. This must block no event loop: neither that of a server or a worker group, nor that of
+ * a client whose server is hostile. The kernel refuses descriptors where it can; elsewhere native code does.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -22,11 +22,11 @@ import { compiled } from './processes.ts';
 
 needs('strangers');
 
-/** What a close takes, and what everything here takes at most on a loaded machine. */
+/** The time that such a close takes, and the most that anything else may take on a loaded machine. */
 const lingerSeconds = 60;
 const atOnceMs = 25_000;
 
-/** Connects to a path, or listens there, sends lingering sockets to whom it meets, and says how that went. */
+/** Connects to a path, or listens there, sends lingering sockets to its peers, and prints the results. */
 const hostile = `
 import array, socket, struct, sys
 way, path = sys.argv[1:]
@@ -78,7 +78,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** What he says, line by line. */
+/** The output of the hostile process, line by line. */
 function meet(way: 'connect' | 'listen', path: string): AsyncIterator<string> {
   const child = spawn('python3', ['-c', hostile, way, path], { stdio: ['pipe', 'pipe', 'inherit'] });
   hostiles.push(child);
@@ -89,7 +89,7 @@ const refusesHere = loadNative().refusesRights;
 
 describe.each([
   ['the kernel refuses descriptors', true],
-  ['native code stands between', false],
+  ['native code refuses descriptors', false],
 ] as const)('where %s', (_, refuses) => {
   beforeEach(({ skip }) => {
     skip(refuses && !refusesHere, 'this kernel cannot (SO_PASSRIGHTS is of Linux 6.16)');
@@ -100,7 +100,7 @@ describe.each([
     });
   });
 
-  /** Another client's call is answered while the hostile process waits. */
+  /** Checks that another client's call is answered while the hostile process waits. */
   async function isServed(path: string, fabric?: 'shm' | 'shm-fd'): Promise<void> {
     const begin = performance.now();
     expect((await meet('connect', path).next()).value).toMatch(refuses ? /^refused/ : /^sent/);
@@ -111,7 +111,7 @@ describe.each([
     expect(performance.now() - begin).toBeLessThan(atOnceMs);
   }
 
-  test.each(['shm', 'shm-fd'] as const)('a server goes on: %s', async (fabric) => {
+  test.each(['shm', 'shm-fd'] as const)('a server continues to serve: %s', async (fabric) => {
     const path = `${folder}/server`;
     const log: EchoLog = { started: 0, aborted: [] };
     const server = createServer().add(EchoDefinition, echoHandlers(log));
@@ -120,7 +120,7 @@ describe.each([
     await isServed(path, fabric);
   });
 
-  test('a group of workers goes on', async () => {
+  test('a group of workers continues to serve', async () => {
     const path = `${folder}/workers`;
     const file = pathToFileURL(compiled('group-worker'));
     const group = await serveWorkers(file, { address: `unix:${path}`, workers: 1 });
@@ -128,7 +128,7 @@ describe.each([
     await isServed(path);
   });
 
-  test('a client of a hostile server goes on', async () => {
+  test('a client of a hostile server continues to run', async () => {
     const path = `${folder}/hostile`;
     const his = meet('listen', path);
     await his.next();
@@ -142,7 +142,9 @@ describe.each([
   });
 });
 
-test('a socket that another process listens at is warned of: a worker of node:cluster', async ({ skip }) => {
+test('a worker of node:cluster gets a warning, since another process owns its listening socket', async ({
+  skip,
+}) => {
   skip(!refusesHere, 'this kernel cannot refuse descriptors (SO_PASSRIGHTS is of Linux 6.16)');
   const script = `
     import cluster from 'node:cluster';

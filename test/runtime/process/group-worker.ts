@@ -10,11 +10,11 @@ import { EchoDefinition, type EchoMessage } from '../gen/echo.rdma.ts';
 
 interface Given {
   readonly mode?: 'throws' | 'silent' | 'ends';
-  /** Word 0: calls that have begun to wait; word 1: 1 lets them go on. */
+  /** Word 0 counts the calls that wait; the parent sets word 1 to 1 to release them. */
   readonly gate?: Int32Array;
-  /** Word 0: calls of `onDrained` that have begun; word 1: those that have ended. */
+  /** Word 0 counts the calls of `onDrained` that have begun, and word 1 those that have ended. */
   readonly drained?: Int32Array;
-  /** What `onDrained` does. */
+  /** How `onDrained` behaves. */
   readonly drains?: 'slowly' | 'for ever' | 'by an error' | 'without a store';
 }
 const { mode, gate, drained, drains } = workerData as Given;
@@ -40,7 +40,7 @@ const behaviours: Readonly<
     while (Atomics.load(gate!, 1) === 0) await new Promise((resolve) => setImmediate(resolve));
     return { number: threadId };
   },
-  /** The whole thread, as a long computation does. */
+  /** Blocks the whole thread, as a long computation does. */
   block: () => {
     Atomics.add(gate!, 0, 1);
     Atomics.wait(gate!, 1, 0);
@@ -75,7 +75,7 @@ if (mode === undefined) {
     if (drains === 'without a store' && user.getStore() !== undefined) return;
     if (drains === 'by an error') throw new Error('no disk');
     if (drains === 'for ever') await new Promise(() => undefined);
-    // Longer than what a thread gets that has nothing to do.
+    // Longer than an idle thread takes to be ended.
     if (drains === 'slowly') await new Promise((resolve) => setTimeout(resolve, 2_500));
     Atomics.add(drained!, 1, 1);
   };

@@ -1,6 +1,6 @@
 /**
- * A server of its own for unix-path.test.ts: listens where its argument says, tells what came of it, and
- * stays until it is killed.
+ * A server process for unix-path.test.ts. It listens at the address in its argument, prints the result, and
+ * runs until it is killed.
  */
 import { createServer } from 'rdma-rpc';
 

@@ -1,6 +1,6 @@
 /**
- * Client and server as processes of their own over shared memory, and what becomes of one when the other ends
- * at a bad moment.
+ * Client and server as separate processes over shared memory, and what happens to one when the other ends at
+ * a bad moment.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
@@ -45,7 +45,7 @@ const pattern = (bytes: number, seed: number): Uint8Array =>
   new Uint8Array(Buffer.alloc(bytes, `${seed}-pattern-`));
 
 describe('two processes', () => {
-  test('messages of all sizes arrive, each by the way that fits its size', async () => {
+  test('messages of all sizes arrive, each by the path for its size', async () => {
     const server = await start();
     const { client } = clientOf(server);
     const before = stats('shm');
@@ -62,12 +62,12 @@ describe('two processes', () => {
     expect(there.bulkReads).toBeGreaterThan(0);
     expect(there.bulkWrites).toBeGreaterThan(0);
     expect(there.bulkReadBytes).toBeGreaterThanOrEqual(3_100_001);
-    // There and back.
+    // Both directions count.
     expect([here, there].map((each) => each.segmentedMessages)).toEqual([before.segmentedMessages + 1, 1]);
   });
 
   test.each([1024, 2000, 16_384])(
-    'a peer whose slots hold %d bytes gets what fits them',
+    'a peer whose slots hold %d bytes gets no larger frames',
     async (slotBytes) => {
       const { client } = clientOf(await start(undefined, { slotBytes }));
       for (const bytes of [500, 990, 1030, 2100, 8000, 8300, 20_000]) {
@@ -81,7 +81,7 @@ describe('two processes', () => {
     },
   );
 
-  test('an arena that is full: calls wait for memory or say which option is too small', async () => {
+  test('when the arena is full, calls wait for memory or name the option that is too small', async () => {
     const server = await start(undefined, { arenaBytes: 4 << 20 });
     const { client } = clientOf(server);
     const payload = new Uint8Array(1 << 20);
@@ -96,7 +96,7 @@ describe('two processes', () => {
 
   test('a registered buffer is registered once', async () => {
     const { client } = clientOf(await start());
-    // Shorter ones are copied (`copiedRequestBytes`), registered or not.
+    // Shorter buffers are copied (`copiedRequestBytes`), registered or not.
     const payload = pattern(4_500_000, 1);
     await client.echo({});
     registerBuffer(payload);
@@ -119,7 +119,7 @@ describe('two processes', () => {
     expect((await client.echo({ number: 1 })).number).toBe(1);
   });
 
-  test('a large call to a stopped server ends at its deadline too, and nothing else does', async () => {
+  test('a large call to a stopped server ends at its deadline, and no other call ends', async () => {
     const server = await start();
     const { client, channel } = clientOf(server);
     await client.echo({});
@@ -151,7 +151,7 @@ describe('memory of the application, in a call to a stopped server', () => {
     const error = await caught(client.fetch({ number: 50_000 }, { into, timeoutMs: 50 }));
     expect(error.message).toContain('the lease is released');
     expect([into.released, view.length, stats('shm').callsPendingRelease]).toEqual([true, 0, 1]);
-    // The lease's block, and that of the request.
+    // The blocks of the lease and of the request.
     expect(stats('shm').arenaLeasedBlocks).toBe(arenaLeasedBlocks + 2);
     server.child.kill('SIGCONT');
     const next = allocBuffer(100_000, channel);
@@ -164,7 +164,7 @@ describe('memory of the application, in a call to a stopped server', () => {
     });
   });
 
-  test('bytes written to the buffer of a request after its call has settled reach no handler', async () => {
+  test("no handler sees bytes that were written to a request's buffer after its call has settled", async () => {
     const server = await start();
     const { client } = clientOf(server);
     await client.echo({});
@@ -189,8 +189,8 @@ describe('a server that is killed', () => {
     ['idle', 0, 0],
     ['with small calls in flight', 200, 0],
     ['with large calls in flight', 0, 40],
-    ['with both', 200, 20],
-  ])('%s: every call settles once, UNAVAILABLE, and the next server is found', async (_, small, large) => {
+    ['with small and large calls in flight', 200, 20],
+  ])('%s: every call fails once with UNAVAILABLE, and the next server is found', async (_, small, large) => {
     const path = socketPath();
     const server = await start(`unix:${path}`);
     const { client, channel } = clientOf(server);
@@ -245,7 +245,7 @@ describe('a client that', () => {
     await channel.close();
   }
 
-  test('has its answer and never closes its channel ends by itself', async () => {
+  test('has its answer and never closes its channel can end', async () => {
     const server = await start();
     const { child, output } = await run('falls idle', server);
     expect(await exited(child)).toBe(0);
@@ -258,14 +258,14 @@ describe('a client that', () => {
     ['exits in a callback', 0],
     ['throws', 1],
     ['closes', 0],
-  ])('%s with calls in flight ends with code %i, and the server is well', async (ending, code) => {
+  ])('%s with calls in flight ends with code %i, and the server works on', async (ending, code) => {
     const server = await start();
     const { child } = await run(ending, server);
     expect(await exited(child)).toBe(code);
     await serverIsWell(server);
   });
 
-  test('is killed with calls in flight: their handlers learn it', async () => {
+  test('is killed with calls in flight: their handlers are cancelled', async () => {
     const server = await start();
     const { child } = await run('waits to be killed', server);
     await nextMessage(child);

@@ -11,18 +11,17 @@ import type { Sample } from '../../soak/sample.ts';
 import type { Command, Report } from './echo-server.ts';
 
 /**
- * Where compiled files are: in a guest a folder with fewer and larger ones than dist has
- * (test/rdma/suites.mjs).
+ * The directory of compiled files. In a guest it has fewer and larger files than dist (test/rdma/suites.mjs).
  */
 const dist = process.env.RDMA_RPC_TEST_DIST ?? fileURLToPath(new URL('../../../dist', import.meta.url));
 
 /**
- * For a process that looks into the runtime: the modules that it imports are then also those of `rdma-rpc`,
- * which would be a bundle of others.
+ * Flags for a process that imports modules of the runtime: `rdma-rpc` then means the same modules instead of
+ * a bundle with its own copies.
  */
 export const oneCopy = ['--conditions=rdma-rpc-modules'];
 
-/** Path of a compiled test file. Throws with the command that makes it. */
+/** Returns the path of a compiled test file. Throws an error with the command that compiles it. */
 export function compiled(name: string, folder = 'runtime/process'): string {
   const path = join(dist, 'test', folder, `${name}.js`);
   if (!existsSync(path)) throw new Error(`${path} is missing: run npm run build`);
@@ -38,13 +37,13 @@ export class ServerProcess {
     this.address = address;
   }
 
-  /** `how`: of the process, such as its environment. */
+  /** `how` has options of the process, such as its environment. */
   static async start(
     address = '127.0.0.1:0',
     options: RuntimeOptions = {},
     how: ForkOptions = {},
   ): Promise<ServerProcess> {
-    // Behind what is there: that may be a command that starts Node in turn.
+    // Append to the existing value, which may be a command that starts Node.
     const execArgv = [...(how.execArgv ?? process.execArgv), ...oneCopy];
     const child = fork(compiled('echo-server'), [address, JSON.stringify(options)], { ...how, execArgv });
     const { address: bound } = await nextMessage<Report>(child);
@@ -57,14 +56,14 @@ export class ServerProcess {
     return (await answer) as Required<Omit<Report, 'address' | 'sample'>>;
   }
 
-  /** What it holds at rest. */
+  /** Resolves to a sample of what the process holds at rest. */
   async sample(): Promise<Sample> {
     const answer = nextMessage<Report>(this.child);
     this.child.send('sample' satisfies Command);
     return (await answer).sample!;
   }
 
-  /** The exit code, and what was there when the shutdown was over. */
+  /** Resolves to the exit code, and to what was left when the shutdown was over. */
   async shutdown(): Promise<{ code: number | null; stats: Record<string, number> }> {
     const exit = exited(this.child);
     const last = nextMessage<Report>(this.child);
@@ -91,7 +90,7 @@ export function nextMessage<T>(child: ChildProcess): Promise<T> {
   });
 }
 
-/** Resolves with the exit code, null after a signal. */
+/** Resolves to the exit code, or to null after a signal. */
 export function exited(child: ChildProcess): Promise<number | null> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(child.exitCode);
   return new Promise((resolve) => child.once('exit', resolve));

@@ -1,22 +1,25 @@
 /**
- * A process of the same user that writes into another one's shared memory, as a hostile peer can: bytes that
- * make texts longer, shorter and broken, wherever messages lie. For rewritten.test.ts, which starts it with
- * its own process id and the names of segments.
+ * A process of the same user that writes into another process's shared memory, as a hostile peer can: bytes
+ * that make texts longer, shorter and invalid, wherever messages lie. rewritten.test.ts starts it with its
+ * own process id and the names of segments.
  */
 import { openSync, readdirSync, readlinkSync, readSync, writeSync } from 'node:fs';
 
 const [pid, ...names] = process.argv.slice(2);
 const pageBytes = 4096;
-/** How often it looks where messages are by now, in writes. */
+/** The number of writes after which it searches for messages again. */
 const lookEvery = 200_000;
-/** All that matters to a decoder of texts: first and later bytes of characters, ends of varints, lengths. */
+/**
+ * The bytes that matter to a decoder of texts: first and later bytes of characters, ends of varints, and
+ * lengths.
+ */
 const values = Buffer.from([
   0x61, 0xc3, 0xa4, 0xe2, 0x82, 0xac, 0xf0, 0x80, 0xff, 0x00, 0x0a, 0xc1, 0xdf, 0x7f,
 ]);
 
 const opened = new Map();
 
-/** Segments of these names that it has, open for writing. */
+/** Returns the process's segments with these names, open for writing. */
 function segments() {
   for (const fd of readdirSync(`/proc/${pid}/fd`)) {
     const path = `/proc/${pid}/fd/${fd}`;
@@ -25,13 +28,13 @@ function segments() {
       if (opened.has(path) || !names.some((name) => target.includes(`memfd:rdma-rpc:${name}`))) continue;
       opened.set(path, openSync(path, 'r+'));
     } catch {
-      // Closed meanwhile.
+      // The process has closed it meanwhile.
     }
   }
   return [...opened.values()];
 }
 
-/** Pages that something has been written to. */
+/** Returns the pages that contain data. */
 function livePages() {
   const chunk = Buffer.alloc(256 * pageBytes);
   const zeros = Buffer.alloc(pageBytes);
@@ -40,7 +43,7 @@ function livePages() {
     for (let at = 0; ; at += chunk.length) {
       const bytes = readSync(fd, chunk, 0, chunk.length, at);
       if (bytes === 0) return pages;
-      // Whole ones: nobody can write behind the end.
+      // Write whole pages, since nothing can be written beyond the end of the segment.
       for (let from = 0; from + pageBytes <= bytes; from += pageBytes)
         if (!chunk.subarray(from, from + pageBytes).equals(zeros)) pages.push({ fd, at: at + from });
     }

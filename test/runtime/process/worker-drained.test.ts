@@ -1,4 +1,4 @@
-/** What a worker group tells of its workers: that one has drained, and what all of them have counted. */
+/** What a worker group reports of its workers: that one has drained, and the metrics of all of them. */
 import { pathToFileURL } from 'node:url';
 import { Registry } from 'prom-client';
 import { type Channel, createChannel, createClient, createServer } from 'rdma-rpc';
@@ -53,21 +53,21 @@ describe('onDrained', () => {
     expect([...drained]).toEqual([1, 1]);
   });
 
-  test('that fails ends the worker all the same', async () => {
+  test('ends the worker even when it fails', async () => {
     const drained = words();
     const group = await start({ workerData: { drained, drains: 'by an error' } });
     await group.shutdown();
     expect([...drained]).toEqual([2, 0]);
   });
 
-  test('that never ends keeps the shutdown for its limit only', { timeout: 30_000 }, async () => {
+  test('delays the shutdown only up to its limit when it never ends', { timeout: 30_000 }, async () => {
     const drained = words();
     const group = await start({ workers: 1, workerData: { drained, drains: 'for ever' } });
     await group.shutdown();
     expect([...drained]).toEqual([1, 0]);
   });
 
-  test('is called of a worker that shuts its server down by itself, too', async () => {
+  test('is also called in a worker that shuts its server down by itself', async () => {
     const drained = words();
     const group = await start({ workers: 1, workerData: { drained }, onWorkerError: () => undefined });
     await reach(group).behave({ text: 'shut down' });
@@ -82,7 +82,7 @@ describe('metrics', () => {
     return text.split('\n').find((line) => line.startsWith(name));
   }
 
-  test('of all workers are one sum, which a worker that crashes does not lower', async () => {
+  test('of all workers are summed, and a worker that crashes does not lower the sums', async () => {
     const group = await start({ onWorkerError: () => undefined });
     const clients = [reach(group), reach(group)];
     for (const client of clients) for (let call = 0; call < 5; ++call) await client.echo({});
@@ -96,7 +96,7 @@ describe('metrics', () => {
     expect(await counted(group)).toBe(`${name} 11`);
   });
 
-  test('of a worker whose thread is busy are those that it had', async () => {
+  test('of a worker whose thread is busy are its last ones', async () => {
     const gate = words();
     const group = await start({ workers: 1, workerData: { gate } });
     const client = reach(group);
@@ -114,8 +114,8 @@ describe('metrics', () => {
 
 test.each<[string, object, RegExp]>([
   ['a name that does not exist', { onDrain: () => undefined }, /onDrain.*onDrained/],
-  ['no function', { onDrained: 5 }, /onDrained: not a function/],
-  ['no registry', { registry: {} }, /takes a Registry of prom-client/],
+  ['a value that is not a function', { onDrained: 5 }, /onDrained: not a function/],
+  ['a value that is not a registry', { registry: {} }, /takes a Registry of prom-client/],
 ])('listenInWorker refuses %s', (_, options, says) => {
   expect(() => listenInWorker(createServer(), options as never)).toThrow(says);
 });

@@ -1,4 +1,4 @@
-/** In whose async context an application hears of a worker that has crashed. */
+/** The async context in which `onWorkerError` reports a crashed worker. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { pathToFileURL } from 'node:url';
 import { createChannel, createClient } from 'rdma-rpc';

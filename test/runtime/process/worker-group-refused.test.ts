@@ -1,4 +1,4 @@
-/** What `serveWorkers` refuses, and the reason that it gives; a worker that never listens is one of them. */
+/** What `serveWorkers` refuses, with the reason; for instance a worker that never listens. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { pathToFileURL } from 'node:url';
@@ -39,7 +39,7 @@ describe('serveWorkers rejects', () => {
     await expect(start(options)).rejects.toThrow(reason);
   });
 
-  test('a file that is no URL', async () => {
+  test('a file that is not a URL', async () => {
     await expect(serveWorkers('./worker.js', { address: '127.0.0.1:0' })).rejects.toThrow(
       /serveWorkers: file: ".\/worker.js" is no URL; give new URL/,
     );
@@ -53,7 +53,7 @@ describe('serveWorkers rejects', () => {
     other.close();
   });
 
-  test('a worker that never listens, when its time is over', async () => {
+  test('a worker that never listens, after the time limit', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const started = caught(start({ workers: 1, workerData: { mode: 'silent' } }));
     vi.advanceTimersByTime(workerStartTimeoutMs);
@@ -63,9 +63,9 @@ describe('serveWorkers rejects', () => {
   });
 });
 
-/** The file of a worker imports an installation of the package of its own. */
+/** Makes a worker file that imports its own installation of the package. */
 describe('a worker with another version of the handover', () => {
-  /** Speaks to the main thread by itself. */
+  /** Talks to the main thread without the package. */
   const script = (ready: object): URL =>
     new URL(
       `data:text/javascript,${encodeURIComponent(`
@@ -83,18 +83,18 @@ describe('a worker with another version of the handover', () => {
     );
   });
 
-  test('that says none, as builds before 0.1.0, is refused too', async () => {
+  test('is refused when it names no version, as builds before 0.1.0 do', async () => {
     const started = serveWorkers(script({}), { address: '127.0.0.1:0', workers: 1 });
     await expect(started).rejects.toThrow(/in version 1, and the worker takes them in version 0;/);
   });
 
-  test('that has the same one serves', async () => {
+  test('serves when its version is the same', async () => {
     const group = await serveWorkers(script({ version: 1 }), { address: '127.0.0.1:0', workers: 1 });
     expect(group.workers).toMatchObject([{ up: true }]);
     await group.shutdown();
   });
 
-  test('refuses the main thread, too', async () => {
+  test('refuses the main thread in turn', async () => {
     const { port1, port2 } = new MessageChannel();
     const worker = new Worker(file, {
       workerData: { [portKey]: port2, [versionKey]: 2 },
@@ -108,6 +108,6 @@ describe('a worker with another version of the handover', () => {
   });
 });
 
-test('listenInWorker is for workers of a group only', () => {
+test('listenInWorker works only in workers of a group', () => {
   expect(() => listenInWorker(createRpcServer())).toThrow(/was not started by serveWorkers/);
 });

@@ -1,4 +1,4 @@
-/** Several worker threads behind one address: all serve, one that crashes comes back, all of them end. */
+/** Several worker threads at one address: all serve, one that crashes is restarted, and all end together. */
 
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
@@ -40,7 +40,7 @@ function reach({ address }: WorkerGroup, options: ChannelOptions = {}) {
 const newGate = () => new Int32Array(new SharedArrayBuffer(8));
 
 describe('a group of three workers', () => {
-  test('serves with all of them, each as many connections as the others, messages of all sizes', async () => {
+  test('serves messages of all sizes with all of them, and shares connections equally', async () => {
     const group = await start();
     const threads = new Map<number, number>();
     for (let i = 0; i < 9; ++i) {
@@ -59,7 +59,7 @@ describe('a group of three workers', () => {
     await until(() => group.workers.every(({ connections }) => connections === 0));
   });
 
-  test('by tcp: each session finds the thread that has it', async () => {
+  test('over tcp each session reaches the thread that owns it', async () => {
     const group = await start();
     const threads = new Set<number>();
     for (let i = 0; i < 6; ++i) {
@@ -74,7 +74,7 @@ describe('a group of three workers', () => {
     expect(group.workers.map(({ connections }) => connections)).toEqual([2, 2, 2]);
   });
 
-  test('keeps silent connections from its workers, and its own count of them has an end', async () => {
+  test('keeps silent connections from its workers, and limits their number', async () => {
     const group = await start({ workers: 2 });
     const port = Number(group.address.slice(group.address.lastIndexOf(':') + 1));
     let closed = 0;
@@ -93,7 +93,7 @@ describe('a group of three workers', () => {
     }
   });
 
-  test('on a unix socket too, and a client that was closed makes room on its worker', async () => {
+  test('serves a unix socket, too, and a closed client makes room on its worker', async () => {
     const group = await start({
       address: `unix:${process.cwd()}/build/group-${process.pid}.sock`,
       workers: 2,
@@ -107,7 +107,7 @@ describe('a group of three workers', () => {
     expect(group.workers.map(({ connections }) => connections)).toEqual([1, 1]);
   });
 
-  test('loses the connections of one that crashes, no others; it is started again', async () => {
+  test('loses only the connections of a worker that crashes, which is restarted', async () => {
     const errors: Error[] = [];
     const group = await start({ onWorkerError: (error) => void errors.push(error) });
     const clients = [1, 2, 3].map(() => reach(group));
@@ -139,7 +139,7 @@ describe('a group of three workers', () => {
     expect(group.workers.map(({ restarts }) => restarts).sort()).toEqual([0, 1]);
   });
 
-  test('drains: calls under way are answered, then every thread ends', async () => {
+  test('drains: calls under way are answered, and then every thread ends', async () => {
     const gate = newGate();
     const group = await start({ workerData: { gate } });
     const calls = [1, 2, 3].map(() => reach(group).client.behave({ text: 'wait at the gate' }));
@@ -163,10 +163,10 @@ describe('a group of three workers', () => {
   });
 });
 
-describe('a worker that cannot be started again', () => {
-  test('is started again and again, and the process goes on', async () => {
+describe('a worker that cannot be restarted', () => {
+  test('is tried again and again, and the process lives on', async () => {
     const errors: string[] = [];
-    // It can be copied to the first worker, not to the second.
+    // The data can be copied to the first worker, but not to the second.
     const workerData: { secret?: () => void } = {};
     const group = await start({
       workers: 1,
@@ -184,7 +184,7 @@ describe('a worker that cannot be started again', () => {
     expect((await client.echo({ number: 4 })).number).toBe(4);
   });
 
-  test('pauses longer and longer, however long it has been up before', async () => {
+  test('is tried after longer and longer pauses, however long it has run before', async () => {
     const errors: string[] = [];
     const workerData: { secret?: () => void } = {};
     const group = await start({
@@ -194,7 +194,7 @@ describe('a worker that cannot be started again', () => {
     });
     const { client } = reach(group);
     await client.echo({});
-    // It has been up for an hour.
+    // The worker has run for an hour.
     const now = performance.now.bind(performance);
     replaceClock(() => now() + 3_600_000);
     const pauses: number[] = [];
@@ -219,7 +219,7 @@ describe('a worker that cannot be started again', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('a mistake'))],
-  ])('nor does an onWorkerError that %s end the process', async (_, fails) => {
+  ])('an onWorkerError that %s does not end the process', async (_, fails) => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     const onWorkerError = vi.fn(fails);
     const group = await start({ workers: 1, onWorkerError });
@@ -254,7 +254,7 @@ describe('a worker whose thread is busy', () => {
       Atomics.store(gate, 1, 1);
       Atomics.notify(gate, 1);
     }
-    // It is free again, and is the one with the fewest.
+    // This worker is free again, and has the fewest connections.
     const back = async (): Promise<void> => {
       const { client, channel } = reach(group);
       const { number } = await client.behave({ text: 'thread' });
@@ -264,7 +264,7 @@ describe('a worker whose thread is busy', () => {
     await vi.waitFor(back, { timeout: 60_000 });
   });
 
-  test('is waited for when there is no other', async () => {
+  test('gets new connections when there is no other worker', async () => {
     const gate = newGate();
     const group = await start({ workers: 1, workerData: { gate } });
     const blocked = reach(group).client.behave({ text: 'block' });
@@ -277,7 +277,7 @@ describe('a worker whose thread is busy', () => {
   });
 });
 
-describe('the main thread knows', () => {
+describe('the main thread', () => {
   test('reads the peer of a unix socket, and tells the workers', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-group-'));
     try {
@@ -293,7 +293,7 @@ describe('the main thread knows', () => {
   });
 
   test.each(['shm', 'tcp'] as const)(
-    'whose certificate it is, and tells the workers (%s)',
+    'reads the certificate of a client, and tells the workers (%s)',
     async (fabric) => {
       const authority = new Authority();
       const { ca } = authority;
@@ -318,9 +318,9 @@ describe('the main thread knows', () => {
   );
 
   test.each(['shm', 'tcp'] as const)(
-    'which shared secret it has proved, and sessions of workers are sealed with its keys (%s)',
+    'reads which shared secret a client has proved, and sessions of workers are sealed with its keys (%s)',
     async (fabric) => {
-      const psk = { fleet: randomBytes(32), guests: randomBytes(32) };
+      const psk = { fleet: randomBytes(32), visitors: randomBytes(32) };
       const lines: string[] = [];
       const group = await start({ workers: 2, tls: { psk }, log: (line) => lines.push(line) });
       const security = { require: 'sealed' } as const;
@@ -329,7 +329,7 @@ describe('the main thread knows', () => {
         expect((await client.behave({ text: 'peer' })).text).toBe(`psk:${name} undefined undefined`);
         expect(channel.session?.security).toBe('sealed');
       }
-      const guessed = await caught(reach(group, { tls: { psk: { fleet: psk.guests } } }).client.echo({}));
+      const guessed = await caught(reach(group, { tls: { psk: { fleet: psk.visitors } } }).client.echo({}));
       expect([guessed.code, guessed.message]).toEqual([
         Status.UNAUTHENTICATED,
         expect.stringMatching(/the server does not have this key under this name/),

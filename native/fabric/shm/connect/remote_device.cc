@@ -12,7 +12,7 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// Limit of all memories that one peer sends: mapping them uses address space of this process, which is
+/// Limit of the total memory that one peer sends: mapping it uses address space of this process, which is
 /// limited, too.
 constexpr std::uint64_t kSentBytesMax = std::uint64_t{16} << 30;
 

@@ -51,7 +51,7 @@ class ProtectionTable {
   /// Makes peers reach this region's memory by address from now on.
   void unshare(std::uint32_t key);
 
-  /// What this key grants now; null when it is stale or never existed.
+  /// Returns the rights of this key, or null when it is stale or never existed.
   const KeyEntry* find(std::uint32_t key, Kind kind) const {
     const std::uint32_t index = index_of(key);
     if (key == 0 || index >= entries_.size()) return nullptr;

@@ -33,8 +33,8 @@ void QueuePair::await_any_release() {
 
   const std::uint32_t marker = own_->in_use.load(std::memory_order_seq_cst);
   if (marker == 0 || awaited_.marker == marker) return;
-  // A marker that matches nothing names a key that was already invalid when the peer set it. The peer is
-  // about to notice, and copies nothing: the range is empty.
+  // A marker that matches nothing names a key that was already invalid when the peer set it. The peer will
+  // see this and copy nothing, so the range is empty.
   KeyEntry held;
   if (marker == kInUseReceive) {
     const std::uint32_t number = own_->in_use_receive.load(std::memory_order_relaxed);

@@ -175,7 +175,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   void wait_for_release();
   bool in_grace() const;
 
-  // What every poll and post needs, in one cache line.
+  // The fields that every poll and post uses, in one cache line.
   QpState state_ = QpState::init;
   bool ring_closed_ = false;          ///< no further message is taken from the ring
   bool prefetches_receives_ = false;  ///< the last batch had a message for prefetch_receives()

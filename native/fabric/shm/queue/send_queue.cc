@@ -109,7 +109,7 @@ void QueuePair::complete_send(const SendWr& wr, Outcome outcome) {
     case WcStatus::rem_access_err:
       return enter_error(SharedState::fault);
     default:
-      // With rem_inv_req_err the message has been published, too: the peer fails its receive with it.
+      // After rem_inv_req_err too, the peer sees the message, and its receive completes with that error.
       return enter_error(SharedState::error);
   }
 }

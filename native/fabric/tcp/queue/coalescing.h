@@ -37,7 +37,8 @@ class Coalescing {
   void end() { waits_ = false; }
 
  private:
-  /// A user that polls again within this time is in a batch; a batch of small calls takes a third of it.
+  /// If the user polls again within this time, it is still handling a batch. A batch of small calls takes a
+  /// third of this time.
   static constexpr auto kQuick = std::chrono::microseconds(30);
   /// Longest wait: as long as a batch of small calls takes. A small call of another session may have to wait
   /// that long.

@@ -4,8 +4,8 @@
 //
 // fd() is an epoll descriptor that watches an inner one, which holds the sockets. acknowledge() takes the
 // events out of the inner one. Only after some polls without a sleep does fd() stop watching it, so that fd()
-// is quiet while no thread sleeps, whatever the sockets do. A thread that sleeps between two responses therefore
-// pays for no change of the epoll set.
+// is quiet while no thread sleeps, whatever the sockets do. A thread that sleeps between two responses
+// therefore pays for no change of the epoll set.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,8 @@ class CompletionQueue final : public fabric::CompletionQueue {
   void remove(QueuePair& qp, int fd);
   /// Gives this queue pair a turn in the next poll().
   void enqueue(QueuePair& qp);
-  /// Whether this number of messages of a queue pair may wait for more. The queue pair then enqueues itself.
+  /// Returns whether `messages` messages of a queue pair may wait for further ones. If so, the queue pair
+  /// enqueues itself.
   bool may_coalesce(std::uint32_t messages) { return coalescing_.may_wait(messages, ring_.size()); }
   /// Wakes the user because a state has changed, although poll() returns no completion for it.
   void announce();

@@ -127,8 +127,8 @@ void QueuePair::wants_turn() {
 
 void QueuePair::turn() {
   enqueued_ = false;
-  // Messages that have waited for more go first, so that the peer works on them while this side reads. So
-  // does an ack that no other frame has carried.
+  // First send messages that waited to be coalesced, so that the peer works on them while this side reads,
+  // and an ack that was not sent with another frame.
   if (acks_.owed || coalesced_ != 0) flush();
   if (may_read()) read();
   if (socket_ && (!batch_.empty() || has_more(LoneAck::later))) flush();

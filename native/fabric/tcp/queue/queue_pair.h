@@ -1,10 +1,10 @@
-// A queue pair: one connection, from the address blobs to its end. What has a state of its own is a class:
-// the queues of the user, the batch of frames that is being sent, READs of the peer, the incoming frame, the
-// path. The two states below and what they allow are one class in five files: queue_pair.cc (creation,
-// connecting, end), posting.cc (requests of the user), sending.cc (frames out), receiving.cc (bytes in) and
-// frames.cc (the effect of each frame). An incoming frame owes an ack, answers or a refusal, and whatever is
-// sent may end the connection for both directions, so two classes would call each other at every step. On the
-// device's thread.
+// A queue pair: one connection, from the address blobs to its end. Each part with a state of its own is a
+// class: the queues of the user, the batch of frames that is being sent, READs of the peer, the incoming
+// frame, the path. The two states below and what they allow are one class in five files: queue_pair.cc
+// (creation, connecting, end), posting.cc (requests of the user), sending.cc (frames out), receiving.cc
+// (bytes in) and frames.cc (the effect of each frame). They are one class because an incoming frame causes an
+// ack, answers or a refusal, and a send may end the connection for both directions, so two classes would call
+// each other at every step. On the device's thread.
 //
 // Reading never waits for writing: whatever arrives is executed or refused at once, and leaves at most a few
 // frames to send (an ack, kReadsMax READ responses, one refusal). So two sides that only write do not block

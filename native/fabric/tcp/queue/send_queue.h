@@ -77,13 +77,14 @@ class SendQueue {
 
   bool all_started() const { return at_.all_started(); }
   SendSlot& next() { return slot(at_.started); }
-  /// Whether next() has to wait for earlier READs, or for what the peer understands.
+  /// Whether next() has to wait for earlier READs, or for the peer's answer about its features.
   bool must_wait();
-  /// Whether next() needs what not every peer understands, and the peer has not been asked.
+  /// Whether next() needs a feature that some peers lack, and this peer has not been asked for it.
   bool needs_features() { return needed_features(next().opcode) != 0 && !features_asked_; }
-  /// Whether the peer has answered, and does not understand next().
+  /// Whether the peer has answered that it lacks a feature that next() needs.
   bool lacks_features();
-  /// Gives the question for features its number.
+  /// Records that the peer is being asked for its features. Returns the number that the question is sent
+  /// with.
   std::uint32_t begin_features_question();
   /// Returns false when the peer has not been asked, or has answered already.
   bool know_features(std::uint32_t bits) {
