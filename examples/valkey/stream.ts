@@ -27,6 +27,8 @@ const receivesDefault = 1024;
 const keepaliveMs = 3000;
 /** One part of this number asks for a completion, which gives back the room of the queue. */
 const signalEvery = 32;
+/** Longer parts are cut: some devices, such as soft-RoCE, take no longer WRITE. */
+const partMax = 65_536;
 /** Places for control messages that are being sent. */
 const controlsMax = 16;
 /** wrId of the parts of the stream; control messages have the numbers of their places. */
@@ -119,7 +121,11 @@ export class RdmaStream extends Duplex {
   }
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
     this.#pending = { chunk, callback };
-    this.#drain();
+    try {
+      this.#drain();
+    } catch (error) {
+      callback(error as Error);
+    }
   }
   /** Waits until all parts have been acknowledged: the completion of a later message says so. */
   override _final(callback: (error?: Error | null) => void): void {
@@ -232,7 +238,7 @@ export class RdmaStream extends Duplex {
       const { chunk, callback } = this.#pending;
       const remote = this.#remote;
       if (remote === undefined || remote.offset === remote.length || this.#end.qp.sendRoom < 2) return;
-      const bytes = Math.min(chunk.byteLength, remote.length - remote.offset);
+      const bytes = Math.min(chunk.byteLength, remote.length - remote.offset, partMax);
       // The place that is sent from is that which is written to: it is free, since the peer has read the
       // last round.
       const tx = this.#tx!;

@@ -63,7 +63,7 @@ async function scripted(role: 'client' | 'server', bufferBytes = 4096) {
   const pd = device.allocPd();
   const cq = device.createCq();
   const qp = pd.createQp({ type: 'rc', cq, role: role === 'client' ? 'accept' : 'connect' });
-  const mr = pd.regMr(pd.allocBuffer(8192), Access.localWrite | Access.remoteWrite);
+  const mr = pd.regMr(pd.allocBuffer(1 << 18), Access.localWrite | Access.remoteWrite);
   closing.push(...[qp, mr, cq, pd, device]);
   const [here, there] = meetHere();
   // Receives for messages of 32 bytes, from 4096 on. The first half is for the stream.
@@ -124,6 +124,16 @@ test('each byte of the handshake, of a command and of its answer', async () => {
     if (text.length === 7) break;
   }
   expect(text).toBe('+PONG\r\n');
+});
+
+test('a long command goes in parts that every device can write', async () => {
+  const { stream, mr, next, send } = await scripted('client');
+  for (let i = 0; i < 3; ++i) await next();
+  const command = Buffer.from(Array.from({ length: 150_000 }, (_, i) => (i * 7) & 0xff));
+  stream.write(command);
+  send(register(mr.addr + 65_536, 180_000, mr.rkey));
+  expect([await next(), await next(), await next()]).toEqual([65_536, 65_536, 150_000 - 2 * 65_536]);
+  expect(Buffer.compare(mr.bytes.subarray(65_536, 65_536 + 150_000), command)).toBe(0);
 });
 
 test('a server tells its buffer again when it is full and has been read', async () => {
