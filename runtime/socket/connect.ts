@@ -11,7 +11,8 @@ import { closeHoldMs } from './limits.ts';
 import { Line, type LineOwner } from './line.ts';
 import { addressText, endpointOf, noEndpoint, type SocketAddress } from './place.ts';
 import { socketService } from './segment.ts';
-import { Socket, type SocketOptions, type SocketOwner, socketControl } from './socket.ts';
+import { Socket, socketControl } from './socket.ts';
+import type { SocketOptions, SocketOwner } from './socket-type.ts';
 
 /** Options of connect(). */
 export interface ConnectOptions extends SocketOptions {

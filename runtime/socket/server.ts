@@ -17,7 +17,8 @@ import { socketsPerSession } from './limits.ts';
 import { Line, type LineOwner } from './line.ts';
 import { addressInfo, addressText, endpointOf, noEndpoint, type SocketAddress } from './place.ts';
 import { type OutgoingSegment, type Segment, socketService } from './segment.ts';
-import { Socket, type SocketOptions, socketControl } from './socket.ts';
+import { Socket, socketControl } from './socket.ts';
+import type { SocketOptions } from './socket-type.ts';
 
 /** Options of the sockets of a server, as in `node:net`. */
 export interface SocketServerOptions
