@@ -1,9 +1,9 @@
-/** node:http over sockets: keep-alive, a chunked body, 100-continue and an upgrade. */
+/** node:http over sockets: keep-alive, a chunked body, 100-continue, an upgrade, half-close. */
 import { once } from 'node:events';
 import * as http from 'node:http';
 import { text } from 'node:stream/consumers';
 import { connect } from 'rdma-rpc/socket';
-import { alone, serve, stop } from './serve.ts';
+import { alone, asHttp, serve, stop } from './serve.ts';
 
 export async function run(): Promise<Record<string, unknown>> {
   const pages = http.createServer(async (request, response) => {
@@ -19,7 +19,7 @@ export async function run(): Promise<Record<string, unknown>> {
   const { server, address } = await serve((socket) => {
     ++connections;
     pages.emit('connection', socket);
-  });
+  }, asHttp);
 
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   agent.createConnection = () => connect(address) as never;
@@ -51,10 +51,15 @@ export async function run(): Promise<Record<string, unknown>> {
   socket.end('upgraded');
   const upgraded = await text(socket as never);
 
+  // A client that ends its side before the answer has come.
+  const plain = connect(address, { allowHalfOpen: true });
+  plain.end('GET /half-closed HTTP/1.1\r\nhost: pages\r\n\r\n');
+  const halfClosed = (await text(plain)).split('\r\n')[0];
+
   agent.destroy();
   pages.close();
   await stop(server);
-  return { first, second, continued, keptAlive, upgraded };
+  return { first, second, continued, keptAlive, upgraded, halfClosed };
 }
 
 await alone(import.meta.url, run);

@@ -4,13 +4,17 @@
  */
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { createServer, type Socket, type SocketServer } from 'rdma-rpc/socket';
+import { createServer, type Socket, type SocketServer, type SocketServerOptions } from 'rdma-rpc/socket';
+
+/** What servers of node:http have: a client that has ended its side still gets its answer. */
+export const asHttp: SocketServerOptions = { allowHalfOpen: true };
 
 /** Listens on a free port. Resolves with the server and its address, which only the handshake uses. */
 export async function serve(
   onConnection: (socket: Socket) => void,
+  options: SocketServerOptions = {},
 ): Promise<{ readonly server: SocketServer; readonly address: string }> {
-  const server = createServer(onConnection);
+  const server = createServer(options, onConnection);
   server.listen('127.0.0.1:0');
   await once(server, 'listening');
   return { server, address: server.where! };

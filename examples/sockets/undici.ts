@@ -2,7 +2,7 @@
 import * as http from 'node:http';
 import { connect } from 'rdma-rpc/socket';
 import { Agent, fetch, request } from 'undici';
-import { alone, serve, stop } from './serve.ts';
+import { alone, asHttp, serve, stop } from './serve.ts';
 
 /** A Dispatcher that reaches every URL at `address`. */
 export function dispatcherTo(address: string): Agent {
@@ -20,7 +20,7 @@ export async function run(): Promise<Record<string, unknown>> {
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify({ url: incoming.url, host: incoming.headers.host }));
   });
-  const { server, address } = await serve((socket) => void pages.emit('connection', socket));
+  const { server, address } = await serve((socket) => void pages.emit('connection', socket), asHttp);
   const dispatcher = dispatcherTo(address);
   const { body } = await request('http://pages/by-request', { dispatcher });
   const requested = await body.json();

@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import * as http from 'node:http';
 import { connect } from 'rdma-rpc/socket';
 import { WebSocket, WebSocketServer } from 'ws';
-import { alone, serve, stop } from './serve.ts';
+import { alone, asHttp, serve, stop } from './serve.ts';
 
 export async function run(): Promise<Record<string, unknown>> {
   const pages = http.createServer();
   const rooms = new WebSocketServer({ server: pages });
   rooms.on('connection', (client) => client.on('message', (data) => client.send(`echo ${String(data)}`)));
-  const { server, address } = await serve((socket) => void pages.emit('connection', socket));
+  const { server, address } = await serve((socket) => void pages.emit('connection', socket), asHttp);
 
   const client = new WebSocket('ws://rooms/', { createConnection: () => connect(address) as never });
   await once(client, 'open');

@@ -11,7 +11,8 @@ import { closeHoldMs } from './limits.ts';
 import { Line, type LineOwner } from './line.ts';
 import { addressText, endpointOf, noEndpoint, type SocketAddress } from './place.ts';
 import { socketService } from './segment.ts';
-import { Socket, type SocketOptions, type SocketOwner } from './socket.ts';
+import { Socket, socketControl } from './socket.ts';
+import type { SocketOptions, SocketOwner } from './socket-type.ts';
 
 /** Options of connect(). */
 export interface ConnectOptions extends SocketOptions {
@@ -104,7 +105,7 @@ export function connect(
     clearTimeout(timer);
     line.onOpen();
     const peer = clientChannel('connect', shared.channel).connection?.server;
-    socket.onConnect({
+    socketControl().connected(socket, {
       remote: endpointOf(peer?.address ?? shared.channel.address),
       local: noEndpoint,
       peer,

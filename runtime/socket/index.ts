@@ -13,4 +13,5 @@ export {
   type SocketServerEvents,
   type SocketServerOptions,
 } from './server.ts';
-export { Socket, type SocketOptions } from './socket.ts';
+export { Socket } from './socket.ts';
+export type { SocketOptions } from './socket-type.ts';

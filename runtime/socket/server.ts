@@ -17,7 +17,8 @@ import { socketsPerSession } from './limits.ts';
 import { Line, type LineOwner } from './line.ts';
 import { addressInfo, addressText, endpointOf, noEndpoint, type SocketAddress } from './place.ts';
 import { type OutgoingSegment, type Segment, socketService } from './segment.ts';
-import { Socket, type SocketOptions } from './socket.ts';
+import { Socket, socketControl } from './socket.ts';
+import type { SocketOptions } from './socket-type.ts';
 
 /** Options of the sockets of a server, as in `node:net`. */
 export interface SocketServerOptions
@@ -166,10 +167,10 @@ export class SocketServer extends EventEmitter<SocketServerEvents> {
     const owner: LineOwner = { cancels: false, onOver: () => undefined };
     const line = new Line(owner, true);
     const { pauseOnConnect = false, ...options } = this.#options;
-    const onDestroyed = (socket: Socket): void => {
+    const onDestroyed = (): void => {
       if (this.#sockets.delete(socket)) this.#checkClosed();
     };
-    const socket = new Socket(line, { onDestroyed }, undefined, options);
+    const socket: Socket = new Socket(line, { onDestroyed }, undefined, options);
     line.start(segments[Symbol.asyncIterator]());
     if (this.maxConnections !== undefined && this.#sockets.size >= this.maxConnections) {
       socket.destroy();
@@ -177,7 +178,8 @@ export class SocketServer extends EventEmitter<SocketServerEvents> {
       return line.outlet;
     }
     this.#sockets.add(socket);
-    socket.begin(
+    socketControl().begin(
+      socket,
       { remote: endpointOf(context.peer.address), local: noEndpoint, peer: context.peer },
       pauseOnConnect,
     );

@@ -8,45 +8,12 @@ import type { PeerInfo } from '../core/peer.ts';
 import { connectError, nodeError, type Place, readError, writeError } from './errors.ts';
 import { IdleTimer } from './idle-timer.ts';
 import type { Line, LineUser } from './line.ts';
-import { type OnRead, UserBuffer } from './on-read.ts';
-import { type Endpoint, noEndpoint } from './place.ts';
+import { UserBuffer } from './on-read.ts';
+import { noEndpoint } from './place.ts';
 import { segmentsOf } from './segments.ts';
-
-/** Options of a socket, as in `node:net`. */
-export interface SocketOptions {
-  /** Keeps the writable side open after the peer has ended its own. Default false. */
-  allowHalfOpen?: boolean;
-  /** Bytes that are buffered in both directions before `write()` returns false or reading stops. */
-  highWaterMark?: number;
-  readableHighWaterMark?: number;
-  writableHighWaterMark?: number;
-  /** Destroys the socket with an AbortError. */
-  signal?: AbortSignal;
-  /** Reads into a buffer of the application instead of emitting `data`. */
-  onread?: OnRead;
-  /**
-   * Large buffers that are written stay unchanged for good, so they need not be copied. Default false: a
-   * buffer may be reused when the callback of its write was called.
-   */
-  writesStay?: boolean;
-}
-
-/** What the creator of a socket knows of its connection. */
-export interface SocketEnds {
-  readonly remote: Endpoint;
-  readonly local: Endpoint;
-  readonly peer: PeerInfo | undefined;
-}
+import type { SocketEnds, SocketOptions, SocketOwner } from './socket-type.ts';
 
 const noEnds: SocketEnds = { remote: noEndpoint, local: noEndpoint, peer: undefined };
-
-/** The creator of a socket. */
-export interface SocketOwner {
-  /** The socket was destroyed. */
-  onDestroyed?(socket: Socket): void;
-  /** `ref()` or `unref()` was called. */
-  onRef?(isReferenced: boolean): void;
-}
 
 type WriteCallback = (error?: Error | null) => void;
 type Waiting = { readonly chunks: readonly Uint8Array[]; readonly callback: WriteCallback };
@@ -65,7 +32,26 @@ function endedByPeer(this: Socket, ...args: unknown[]): boolean {
   return false;
 }
 
-export class Socket extends Duplex implements LineUser {
+/** What connect() and servers do with a socket, and applications do not. */
+interface SocketControl {
+  /** The connection is made. For connect(). */
+  connected(socket: Socket, ends: SocketEnds): void;
+  /** Begins to read, unless `paused`. For servers. */
+  begin(socket: Socket, ends: SocketEnds, paused: boolean): void;
+}
+
+let control: SocketControl;
+/** Returns that, once the class exists. */
+export const socketControl = (): SocketControl => control;
+
+export class Socket extends Duplex {
+  static {
+    control = {
+      connected: (socket, ends) => socket.#onConnect(ends),
+      begin: (socket, ends, paused) => socket.#begin(ends, paused),
+    };
+  }
+
   /** True until the connection is made. */
   connecting: boolean;
   /** Milliseconds of `setTimeout()`; undefined before it is called. */
@@ -111,19 +97,17 @@ export class Socket extends Duplex implements LineUser {
     this.#owner = owner;
     this.#stays = writesStay;
     if (onread !== undefined) this.#userBuffer = new UserBuffer(onread);
-    line.user = this;
+    line.user = this.#user;
     this.on('end', this.#onReadableEnd);
   }
 
-  /** Begins to read, unless `paused`. For servers. */
-  begin(ends: SocketEnds, paused: boolean): void {
+  #begin(ends: SocketEnds, paused: boolean): void {
     this.#ends = ends;
     if (paused) this.pause();
     else this.read(0);
   }
 
-  /** The connection is made. For connect(). */
-  onConnect(ends: SocketEnds): void {
+  #onConnect(ends: SocketEnds): void {
     if (this.destroyed || !this.connecting) return;
     this.connecting = false;
     this.#ends = ends;
@@ -138,7 +122,13 @@ export class Socket extends Duplex implements LineUser {
 
   // --- the line
 
-  onData(bytes: Uint8Array): boolean {
+  readonly #user: LineUser = {
+    onData: (bytes) => this.#onData(bytes),
+    onEnd: () => this.#onEnd(),
+    onLost: (cause) => this.#onLost(cause),
+  };
+
+  #onData(bytes: Uint8Array): boolean {
     if (this.destroyed) return false;
     this.#idle.touch();
     this.bytesRead += bytes.byteLength;
@@ -159,14 +149,14 @@ export class Socket extends Duplex implements LineUser {
     return true;
   }
 
-  onEnd(): void {
+  #onEnd(): void {
     this.#idle.touch();
     if (this.readableEnded) return;
     this.push(null);
     this.read(0);
   }
 
-  onLost(cause: unknown): void {
+  #onLost(cause: unknown): void {
     if (this.destroyed) return;
     if (this.connecting && this.#place !== undefined) this.destroy(connectError(this.#place, cause));
     else this.destroy(readError(cause));
@@ -214,7 +204,7 @@ export class Socket extends Duplex implements LineUser {
     callback(error);
     const text = 'Socket closed before the connection was established';
     waiting?.callback(nodeError('ERR_SOCKET_CLOSED_BEFORE_CONNECTION', text));
-    this.#owner.onDestroyed?.(this);
+    this.#owner.onDestroyed?.();
   }
 
   override pause(): this {

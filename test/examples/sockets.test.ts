@@ -8,6 +8,7 @@ const expected: Readonly<Record<string, object>> = {
     continued: 'PUT /third after 100',
     keptAlive: 1,
     upgraded: 'upgraded',
+    halfClosed: 'HTTP/1.1 200 OK',
   },
   undici: {
     requested: { url: '/by-request', host: 'pages' },

@@ -28,8 +28,8 @@ const delays: readonly Delays[] = [
   [4, 0],
 ];
 /** For conversations that do not end. */
-const patienceMs = 20_000;
-const atOnce = 16;
+const patienceMs = 60_000;
+const atOnce = 6;
 
 async function inParallel<T>(items: readonly T[], run: (item: T) => Promise<void>): Promise<void> {
   const left = [...items];
