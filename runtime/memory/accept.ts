@@ -23,7 +23,7 @@ import type { ConnectionMemory, ServerConnection } from '../server/server-connec
 import type { Server } from '../server/server-type.ts';
 import type { ExposuresOptions } from './exposures.ts';
 import { refusal } from './failures.ts';
-import { MemoryDefinition } from './gen/memory.rdma.ts';
+import { MemoryDefinition } from './gen/rdma_rpc/memory.rdma.ts';
 import { MemoryLink } from './link.ts';
 import type { Memories, MemoryOptions, PeerMemory } from './memory-type.ts';
 import { memoryRules } from './options.ts';

@@ -12,7 +12,7 @@ import { checkedOptions, type OptionRules } from '../core/options.ts';
 import { Access } from '../verbs/constants.ts';
 import type { MemoryRegion, Registrable } from '../verbs/memory-region.ts';
 import { refusal } from './failures.ts';
-import type { RemoteMemory } from './gen/remote_memory.rdma.ts';
+import type { RemoteMemory } from './gen/rdma_rpc/remote_memory.rdma.ts';
 import { expiresMs as expiresRange } from './limits.ts';
 import type { Local } from './local.ts';
 import type { ExposeOptions, Exposure, Written } from './memory-type.ts';

@@ -4,7 +4,7 @@
  */
 export { memoryOf } from './accept.ts';
 export { connectMemory } from './connect.ts';
-export { RemoteMemory } from './gen/remote_memory.rdma.ts';
+export { RemoteMemory } from './gen/rdma_rpc/remote_memory.rdma.ts';
 export type {
   ExposeOptions,
   Exposure,

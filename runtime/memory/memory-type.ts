@@ -3,7 +3,7 @@
  * them are in the other files of this folder.
  */
 import type { HandlerContext } from '../core/handler-context.ts';
-import type { RemoteMemory } from './gen/remote_memory.rdma.ts';
+import type { RemoteMemory } from './gen/rdma_rpc/remote_memory.rdma.ts';
 
 /** What a peer may do with exposed memory. At least one right has to be given. */
 export interface ExposeOptions {

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { clientChannel } from '../../runtime/client/channel.ts';
 import { type Frame, feature, ownFeatures } from '../../runtime/control/frames.ts';
 import { Link } from '../../runtime/control/link.ts';
-import { MemoryDefinition } from '../../runtime/memory/gen/memory.rdma.ts';
+import { MemoryDefinition } from '../../runtime/memory/gen/rdma_rpc/memory.rdma.ts';
 import { openPair } from '../runtime/pair.ts';
 import { socketPath } from '../runtime/world.ts';
 import { Hostile } from './hostile.ts';
