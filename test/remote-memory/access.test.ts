@@ -158,7 +158,7 @@ describe('limits', () => {
 describe('what an application gives', () => {
   test.each<[string, ExposeOptions, RegExp]>([
     ['no right', {}, /at least one right/],
-    ['an unknown option', { reads: true } as ExposeOptions, /reads/],
+    ['an unknown option', { reads: true } as unknown as ExposeOptions, /reads/],
     ['onWritten without write', { read: true, onWritten: () => undefined }, /needs the right to write/],
     ['a time of 0', { read: true, expiresMs: 0 }, /expiresMs/],
     ['a right that is no boolean', { read: 1 } as unknown as ExposeOptions, /read/],

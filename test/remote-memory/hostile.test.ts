@@ -110,7 +110,7 @@ describe.each(ways)('%s', (way) => {
   }, 3_600_000);
 
   test.each<[string, Message[]]>([
-    ['a message of an unknown kind', [{ kind: 9 as Kind, id: 0 }]],
+    ['a message of an unknown kind', [{ kind: 9 as number as Kind, id: 0 }]],
     ['a second hello', [{ kind: Kind.hello, id: 0 }]],
     ['an answer that nobody has asked for', [{ kind: Kind.opened, id: 1, byteLength: 8 }]],
     ['memory taken back that was never opened', [{ kind: Kind.revoke, id: 1 }]],
