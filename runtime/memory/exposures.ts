@@ -184,7 +184,7 @@ export class Exposures {
       throw refusal(Status.INVALID_ARGUMENT, 'expose: onWritten needs the right to write');
     const { exposuresMax } = this.#options;
     if (this.#open.size >= exposuresMax || this.#lastId === idMax) {
-      const text = `expose: ${this.#open.size} pieces of memory are exposed to this peer already (option exposuresMax)`;
+      const text = `expose: this peer has ${this.#open.size} exposures already (option exposuresMax)`;
       throw refusal(Status.RESOURCE_EXHAUSTED, text);
     }
     const missing = atomic ? this.#queue.device.whyNot('atomics') : undefined;

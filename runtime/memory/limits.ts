@@ -25,7 +25,7 @@ export const requestBytesMin = 4 * KiB;
 export const stagingSlots = { count: 16, bytes: 64 * KiB } as const;
 /** Operations that wait; past it the caller is told, rather than memory growing. */
 export const operationsMax = 65_536;
-/** Memory exposed to one peer at a time, in pieces. */
+/** Exposures to one peer at a time: each is a registered region. */
 export const exposures = { default: 1024, min: 1, max: 1_048_576 } as const;
 /**
  * Time for a peer to finish its operations when memory is taken back. A peer that lives needs a round trip; one

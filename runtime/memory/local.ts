@@ -65,8 +65,8 @@ export class Local {
     const { count, bytes } = stagingSlots;
     if (this.#staging === undefined) {
       const { pd } = this.#queue;
-      const sink = this.readsInPlace ? 0 : Access.remoteWrite;
-      this.#staging = pd.regMr(pd.allocBuffer(count * bytes), Access.localWrite | sink);
+      const forReads = this.readsInPlace ? 0 : Access.remoteWrite;
+      this.#staging = pd.regMr(pd.allocBuffer(count * bytes), Access.localWrite | forReads);
       for (let i = 0; i < count; ++i) this.#free.push(i * bytes);
     }
     const offset = this.#free.pop();
