@@ -45,25 +45,25 @@ test('a server that was not asked to refuses, and gives out no queue pair', asyn
   expect(frames.filter(isMemory).map(({ type }) => type)).toEqual(['memory', 'memoryEnd']);
 });
 
-test.each([
-  ['welcome', 'an older server'],
-  ['hello', 'an older client'],
-] as const)('without the bit in the %s: %s gets no frame that it does not know', async (type) => {
-  const frames = overhear(without(type));
-  const market = later(await openMarket('shm'));
-  await market.channel.ready();
-  // An older client has no code that asks.
-  const error = type === 'welcome' ? await caught(connectMemory(market.channel)) : undefined;
-  if (type === 'welcome') {
-    expect(error).toMatchObject({ code: Status.UNIMPLEMENTED });
-    expect(error!.message).toMatch(/a release without remote memory/);
-  }
-  await market.trade({}, (_, memory) => {
-    expect(memory).toBeUndefined();
-    return {};
-  });
-  expect(frames.filter(isMemory)).toEqual([]);
-});
+test.each(['welcome', 'hello'] as const)(
+  'without the bit in the %s of an older peer, no frame asks for it',
+  async (type) => {
+    const frames = overhear(without(type));
+    const market = later(await openMarket('shm'));
+    await market.channel.ready();
+    // An older client has no code that asks.
+    const error = type === 'welcome' ? await caught(connectMemory(market.channel)) : undefined;
+    if (type === 'welcome') {
+      expect(error).toMatchObject({ code: Status.UNIMPLEMENTED });
+      expect(error!.message).toMatch(/a release without remote memory/);
+    }
+    await market.trade({}, (_, memory) => {
+      expect(memory).toBeUndefined();
+      return {};
+    });
+    expect(frames.filter(isMemory)).toEqual([]);
+  },
+);
 
 test('a client that did not offer it and asks all the same is refused', async () => {
   overhear(without('hello'));
