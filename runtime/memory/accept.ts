@@ -146,8 +146,8 @@ const memoriesOf = new WeakMap<RpcServer, Memories>();
 
 /**
  * Makes `server` accept remote memory of its clients (connectMemory). Without it, a server refuses them. The
- * option `authorize` of the server is asked for the method `rdma_rpc.Memory/Connect`. Throws when it was called
- * for this server before.
+ * option `authorize` of the server is asked for the method `rdma_rpc.Memory/Connect`. Throws when it was
+ * called for this server before.
  */
 export function memoryOf(
   server: Pick<Server, 'add'> & Partial<Pick<Server, 'onShutdown'>>,

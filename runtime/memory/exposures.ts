@@ -205,8 +205,9 @@ export class Exposures {
   }
 
   /**
-   * On shared memory the CPU of the peer writes. A peer that is stopped in the middle of that, and does not end it
-   * in time, writes on when it continues, unless the pages were replaced. That works for memory of the device.
+   * On shared memory the CPU of the peer writes. A peer that is stopped in the middle of that, and does not
+   * end it in time, writes on when it continues, unless the pages were replaced. That works for memory of the
+   * device.
    */
   #checkPages(buffer: Registrable): void {
     const memory = ArrayBuffer.isView(buffer) ? buffer.buffer : buffer;

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc/memory`: memory that one side of a session exposes to the other, which reads, writes and updates it
- * without a call and without its CPU where a device does the work.
+ * `rdma-rpc/memory`: memory that one side of a session exposes to the other, which reads, writes and updates
+ * it without a call and without its CPU where a device does the work.
  */
 export { memoryOf } from './accept.ts';
 export { connectMemory } from './connect.ts';

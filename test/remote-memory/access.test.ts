@@ -1,4 +1,6 @@
-/** Who may have remote memory, and what is said to those who may not: servers without it, older peers, quotas. */
+/**
+ * Who may have remote memory, and what is said to those who may not: servers without it, older peers, quotas.
+ */
 import { createChannel, createClient, createServer, type ServerOptions, Status } from 'rdma-rpc';
 import { connectMemory, type ExposeOptions, memoryOf } from 'rdma-rpc/memory';
 import { afterEach, describe, expect, test, vi } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Clients that keep no rule: what they post with a key that has ended, that was given to another client or that
- * does not allow it moves no byte, ends their own queue pair for memory, and nothing else.
+ * Clients that keep no rule: what they post with a key that has ended, that was given to another client or
+ * that does not allow it moves no byte, ends their own queue pair for memory, and nothing else.
  */
 import { createChannel, createClient, createServer, type Server } from 'rdma-rpc';
 import { type Exposure, type Memories, memoryOf, type PeerMemory } from 'rdma-rpc/memory';

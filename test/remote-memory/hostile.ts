@@ -1,6 +1,6 @@
 /**
- * A client that keeps no rule of remote memory: it answers nothing, and posts what it likes with keys that it has
- * learned, checked by nobody on its own side.
+ * A client that keeps no rule of remote memory: it answers nothing, and posts what it likes with keys that it
+ * has learned, checked by nobody on its own side.
  */
 import type { Channel } from 'rdma-rpc';
 import type { Exposure } from 'rdma-rpc/memory';
@@ -46,7 +46,8 @@ export class Hostile {
     const terms = link.connection.memory!;
     const hostile = new Hostile((self, end) => {
       const onMessage = (message: Required<Message>): void => self.#onMessage(message);
-      // On shm a queue pair that is destroyed at once takes its fault along; the frame tells of it everywhere.
+      // On shm a queue pair that is destroyed at once takes its fault along; the frame tells of it
+      // everywhere.
       const onEnd = (reason: string): void => {
         if (link.ended === undefined) link.send({ type: 'memoryEnd', number, reason: controlText(reason) });
         end(reason);
