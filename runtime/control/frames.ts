@@ -186,10 +186,7 @@ export type Unserve = {
   readonly code?: number;
   readonly now?: boolean;
 };
-/**
- * Client: it asks for a queue pair for remote memory, and has the address of its own. `number` counts these
- * frames of the connection; `exposer` stands for the client in handles of memory that it exposes.
- */
+/** Client: asks for a queue pair for remote memory; has the address of its own, and its name in handles. */
 export type Memory = {
   readonly type: 'memory';
   readonly number: number;
@@ -197,12 +194,9 @@ export type Memory = {
   readonly proof?: Uint8Array;
   readonly exposer: Uint8Array;
 };
-/** Server: is connecting to that queue pair; has the address of its own. */
+/** Server: is connecting to that queue pair. */
 export type MemoryAccepted = Omit<Memory, 'type'> & { readonly type: 'memoryAccepted' };
-/**
- * Either side: the queue pair for remote memory has ended, and with it the rights to all memory that was
- * exposed through it. A server also refuses one in this way, with a status.
- */
+/** Either side: the queue pair for remote memory has ended. A server also refuses one so, with a status. */
 export type MemoryEnd = {
   readonly type: 'memoryEnd';
   readonly number: number;
@@ -301,12 +295,8 @@ const limits = record({
   streamsMax: optional(integer(streams.min, streams.max)),
 });
 
-const memory = record({
-  number: count,
-  address: blob,
-  proof: optional(bytes(bindingProofBytes)),
-  exposer: bytes(exposerBytes),
-});
+const proof = optional(bytes(bindingProofBytes));
+const memory = record({ number: count, address: blob, proof, exposer: bytes(exposerBytes) });
 
 const checks: Readonly<Record<FrameType, Check>> = {
   hello: record({

@@ -23,7 +23,7 @@ import type { ConnectionMemory, ServerConnection } from '../server/server-connec
 import type { Server } from '../server/server-type.ts';
 import type { ExposuresOptions } from './exposures.ts';
 import { refusal } from './failures.ts';
-import { MemoryDefinition } from './gen/memory.rdma.ts';
+import { MemoryDefinition } from './gen/rdma_rpc/memory.rdma.ts';
 import { MemoryLink } from './link.ts';
 import type { Memories, MemoryOptions, PeerMemory } from './memory-type.ts';
 import { memoryRules } from './options.ts';
@@ -146,8 +146,8 @@ const memoriesOf = new WeakMap<RpcServer, Memories>();
 
 /**
  * Makes `server` accept remote memory of its clients (connectMemory). Without it, a server refuses them. The
- * option `authorize` of the server is asked for the method `rdma_rpc.Memory/Connect`. Throws when it was called
- * for this server before.
+ * option `authorize` of the server is asked for the method `rdma_rpc.Memory/Connect`. Throws when it was
+ * called for this server before.
  */
 export function memoryOf(
   server: Pick<Server, 'add'> & Partial<Pick<Server, 'onShutdown'>>,

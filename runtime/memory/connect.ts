@@ -101,10 +101,10 @@ const connectings = new WeakMap<ClientLink, Connecting>();
 
 /**
  * Connects remote memory between this client and the server of `channel`, which must use `memoryOf(server)`.
- * Connects the channel first, which must lead to one address. Returns that of the channel's connection if there
- * is one; it ends with the connection, and must be connected again after that. Rejects with UNIMPLEMENTED when
- * the server has no remote memory, PERMISSION_DENIED when `authorize` forbids it, FAILED_PRECONDITION when the
- * session is sealed or its fabric has no queue pairs for it.
+ * Connects the channel first, which must lead to one address. Returns that of the channel's connection if
+ * there is one; it ends with the connection, and must be connected again after that. Rejects with
+ * UNIMPLEMENTED when the server has no remote memory, PERMISSION_DENIED when `authorize` forbids it,
+ * FAILED_PRECONDITION when the session is sealed or its fabric has no queue pairs for it.
  */
 export async function connectMemory(channel: Channel, options: MemoryOptions = {}): Promise<PeerMemory> {
   const checked = checkedOptions<ExposuresOptions>('connectMemory', options, memoryRules);

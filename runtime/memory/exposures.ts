@@ -12,7 +12,7 @@ import { checkedOptions, type OptionRules } from '../core/options.ts';
 import { Access } from '../verbs/constants.ts';
 import type { MemoryRegion, Registrable } from '../verbs/memory-region.ts';
 import { refusal } from './failures.ts';
-import type { RemoteMemory } from './gen/remote_memory.rdma.ts';
+import type { RemoteMemory } from './gen/rdma_rpc/remote_memory.rdma.ts';
 import { expiresMs as expiresRange } from './limits.ts';
 import type { Local } from './local.ts';
 import type { ExposeOptions, Exposure, Written } from './memory-type.ts';
@@ -184,7 +184,7 @@ export class Exposures {
       throw refusal(Status.INVALID_ARGUMENT, 'expose: onWritten needs the right to write');
     const { exposuresMax } = this.#options;
     if (this.#open.size >= exposuresMax || this.#lastId === idMax) {
-      const text = `expose: ${this.#open.size} pieces of memory are exposed to this peer already (option exposuresMax)`;
+      const text = `expose: this peer has ${this.#open.size} exposures already (option exposuresMax)`;
       throw refusal(Status.RESOURCE_EXHAUSTED, text);
     }
     const missing = atomic ? this.#queue.device.whyNot('atomics') : undefined;
@@ -205,8 +205,9 @@ export class Exposures {
   }
 
   /**
-   * On shared memory the CPU of the peer writes. A peer that is stopped in the middle of that, and does not end it
-   * in time, writes on when it continues, unless the pages were replaced. That works for memory of the device.
+   * On shared memory the CPU of the peer writes. A peer that is stopped in the middle of that, and does not
+   * end it in time, writes on when it continues, unless the pages were replaced. That works for memory of the
+   * device.
    */
   #checkPages(buffer: Registrable): void {
     const memory = ArrayBuffer.isView(buffer) ? buffer.buffer : buffer;

@@ -5,7 +5,9 @@ const MiB = 1024 * KiB;
 
 /** Messages between the two sides that each can have on their way: a round trip's worth of notifications. */
 export const memoryReceives = 64;
-/** Credits that only messages which return credits may use, so that two sides can never wait for each other. */
+/**
+ * Credits that only messages which return credits may use, so that two sides can never wait for each other.
+ */
 export const reservedCredits = 4;
 /** Work requests of one side: as many chunks as keep a device busy, and few enough for any device. */
 export const memorySends = 256;
@@ -21,15 +23,18 @@ export const chunkBytes = 1 * MiB;
 export const iterationBytes = 4 * MiB;
 /** A request counts as this number of bytes at least, so that small ones leave room for calls, too. */
 export const requestBytesMin = 4 * KiB;
-/** Registered memory through which other memory is read and written, in slots; 1 MiB for each peer that needs it. */
+/**
+ * Registered memory through which other memory is read and written, in slots; 1 MiB for each peer that needs
+ * it.
+ */
 export const stagingSlots = { count: 16, bytes: 64 * KiB } as const;
 /** Operations that wait; past it the caller is told, rather than memory growing. */
 export const operationsMax = 65_536;
-/** Memory exposed to one peer at a time, in pieces. */
+/** Exposures to one peer at a time: each is a registered region. */
 export const exposures = { default: 1024, min: 1, max: 1_048_576 } as const;
 /**
- * Time for a peer to finish its operations when memory is taken back. A peer that lives needs a round trip; one
- * that does not answer loses the memory all the same.
+ * Time for a peer to finish its operations when memory is taken back. A peer that lives needs a round trip;
+ * one that does not answer loses the memory all the same.
  */
 export const revokeMs = { default: 1000, min: 1, max: 60_000 } as const;
 /** The longest delay of a timer. */

@@ -1,6 +1,6 @@
 /**
- * Remote memory between this side and one peer: the queue pair, what is exposed and what was opened through it.
- * Created by connect.ts (client) and accept.ts (server), which exchange the addresses over the sideband.
+ * Remote memory between this side and one peer: the queue pair, what is exposed and what was opened through
+ * it. Created by connect.ts (client) and accept.ts (server), which exchange the addresses over the sideband.
  *
  * | state      | event                      | reaction                                          |
  * |------------|----------------------------|---------------------------------------------------|
@@ -81,8 +81,8 @@ export class MemoryLink implements PeerMemory, QueueOwner {
   }
 
   /**
-   * Begins to connect the queue pair to that of the peer, which handles call `exposer`. Returns whether that was
-   * possible.
+   * Begins to connect the queue pair to that of the peer, which handles call `exposer`. Returns whether that
+   * was possible.
    */
   join({ through, words }: Joining, address: Uint8Array, exposer: Uint8Array): boolean {
     this.#peer = exposer;

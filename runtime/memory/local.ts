@@ -1,6 +1,6 @@
 /**
- * Memory of this side that operations read into and write from: registered by the application (`alloc`), or any
- * other memory, which is copied through registered slots. Owned by a link, on its JS thread.
+ * Memory of this side that operations read into and write from: registered by the application (`alloc`), or
+ * any other memory, which is copied through registered slots. Owned by a link, on its JS thread.
  */
 import { Access } from '../verbs/constants.ts';
 import type { MemoryRegion } from '../verbs/memory-region.ts';
@@ -53,8 +53,8 @@ export class Local {
   }
 
   /**
-   * READs of an iWARP device give the peer a key to the memory that they read into. That must not be memory of
-   * the application.
+   * READs of an iWARP device give the peer a key to the memory that they read into. That must not be memory
+   * of the application.
    */
   get readsInPlace(): boolean {
     return !this.#queue.device.capabilities.readsLandInStaging;
@@ -65,8 +65,8 @@ export class Local {
     const { count, bytes } = stagingSlots;
     if (this.#staging === undefined) {
       const { pd } = this.#queue;
-      const sink = this.readsInPlace ? 0 : Access.remoteWrite;
-      this.#staging = pd.regMr(pd.allocBuffer(count * bytes), Access.localWrite | sink);
+      const forReads = this.readsInPlace ? 0 : Access.remoteWrite;
+      this.#staging = pd.regMr(pd.allocBuffer(count * bytes), Access.localWrite | forReads);
       for (let i = 0; i < count; ++i) this.#free.push(i * bytes);
     }
     const offset = this.#free.pop();

@@ -1,9 +1,9 @@
 /**
- * The public interfaces of remote memory: what connectMemory() and memoryOf() give. The classes that implement
- * them are in the other files of this folder.
+ * The public interfaces of remote memory: what connectMemory() and memoryOf() give. The classes that
+ * implement them are in the other files of this folder.
  */
 import type { HandlerContext } from '../core/handler-context.ts';
-import type { RemoteMemory } from './gen/remote_memory.rdma.ts';
+import type { RemoteMemory } from './gen/rdma_rpc/remote_memory.rdma.ts';
 
 /** What a peer may do with exposed memory. At least one right has to be given. */
 export interface ExposeOptions {
@@ -17,13 +17,13 @@ export interface ExposeOptions {
    */
   atomic?: boolean;
   /**
-   * After this number of milliseconds the rights end by themselves. A blocked event loop of this process keeps
-   * them longer. Default: they end with `close()` or the session.
+   * After this number of milliseconds the rights end by themselves. A blocked event loop of this process
+   * keeps them longer. Default: they end with `close()` or the session.
    */
   expiresMs?: number;
   /**
-   * Called after each `writeWithImmediate` of the peer, when its bytes are in the memory. Offset and length are
-   * what the peer says, checked against the bounds. Needs `write`.
+   * Called after each `writeWithImmediate` of the peer, when its bytes are in the memory. Offset and length
+   * are what the peer says, checked against the bounds. Needs `write`.
    */
   onWritten?: (written: Written) => void;
 }
@@ -69,8 +69,8 @@ export interface Remote {
    */
   read(into: ArrayBufferView, offset?: number): Promise<void>;
   /**
-   * Writes the bytes of `from` at `offset` (default 0); they must not change meanwhile. Resolves when they are in
-   * the peer's memory. Rejects as `read` does; some of the bytes may have been written then.
+   * Writes the bytes of `from` at `offset` (default 0); they must not change meanwhile. Resolves when they
+   * are in the peer's memory. Rejects as `read` does; some of the bytes may have been written then.
    */
   write(from: ArrayBufferView, offset?: number): Promise<void>;
   /** Writes likewise, and then calls `onWritten` of the exposure with the number `immediate` of 32 bits. */
@@ -97,8 +97,9 @@ export type Handle = Pick<RemoteMemory, 'exposer' | 'id'>;
 /** Remote memory between this side and one peer. Ends with the session. */
 export interface PeerMemory extends Disposable {
   /**
-   * Lets the peer use a buffer, or the part that a view shows. Throws a RangeError for an empty one, INVALID_ARGUMENT
-   * without any right, RESOURCE_EXHAUSTED when a limit is reached, and UNAVAILABLE when this memory has ended.
+   * Lets the peer use a buffer, or the part that a view shows. Throws a RangeError for an empty one,
+   * INVALID_ARGUMENT without any right, RESOURCE_EXHAUSTED when a limit is reached, and UNAVAILABLE when this
+   * memory has ended.
    */
   expose(buffer: ArrayBuffer | SharedArrayBuffer | ArrayBufferView, options: ExposeOptions): Exposure;
   /**

@@ -1,7 +1,8 @@
 /**
- * The queue pair for remote memory of one peer: posts operations and messages in order, takes completions, and
- * keeps the credits of messages. Each peer has a device of its own, and so a protection domain of its own: keys
- * that are given to one peer are worth nothing on the queue pair of another. Used by link.ts, on its JS thread.
+ * The queue pair for remote memory of one peer: posts operations and messages in order, takes completions,
+ * and keeps the credits of messages. Each peer has a device of its own, and so a protection domain of its
+ * own: keys that are given to one peer are worth nothing on the queue pair of another. Used by link.ts, on
+ * its JS thread.
  */
 import type { NativeOpenOptions } from '../native/verbs-device.ts';
 import { RecvBatch, SendBatch } from '../verbs/batches.ts';
@@ -23,8 +24,8 @@ import {
 import { Kind, type Message, memoryMessageBytes, readMessage, writeMessage } from './wire.ts';
 
 /**
- * How a request is ordered. A device may begin a WRITE before an earlier READ or atomic is done, and an atomic
- * before an earlier READ, unless the later request is fenced.
+ * How a request is ordered. A device may begin a WRITE before an earlier READ or atomic is done, and an
+ * atomic before an earlier READ, unless the later request is fenced.
  */
 export type Order = 'read' | 'atomic' | 'write' | 'message';
 

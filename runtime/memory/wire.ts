@@ -1,6 +1,6 @@
 /**
- * The messages between the two sides of a queue pair for remote memory: SENDs of 32 bytes. Written and read by
- * queue.ts. docs/wire/connections.md, section 1.8, has the layout and the rules.
+ * The messages between the two sides of a queue pair for remote memory: SENDs of 32 bytes. Written and read
+ * by queue.ts. docs/wire/connections.md, section 1.8, has the layout and the rules.
  */
 
 export const memoryMessageBytes = 32;

@@ -50,7 +50,10 @@ export interface ConnectionMemory {
   readonly busy: boolean;
 }
 
-/** What the connections of a server have beside calls, created when a client asks for it. Set by reverse/ and memory/. */
+/**
+ * What the connections of a server have beside calls, created when a client asks for it. Set by reverse/ and
+ * memory/.
+ */
 export interface ConnectionFeatures {
   calls?: (connection: ServerConnection) => ConnectionCalls;
   memory?: (connection: ServerConnection) => ConnectionMemory;

@@ -107,8 +107,8 @@ export const serverBugs = [
   {
     name: 'a connection whose client waits for calls counts as idle',
     file: 'server-connection.ts',
-    from: ' || this.#calls?.open === true;',
-    to: ';',
+    from: ' || this.#calls?.open === true || ',
+    to: ' || ',
     caughtBy: ['test/reverse/second-session.test.ts', 'an idle connection stays while its client serves'],
   },
   {

@@ -1,11 +1,13 @@
-/** Who may have remote memory, and what is said to those who may not: servers without it, older peers, quotas. */
+/**
+ * Who may have remote memory, and what is said to those who may not: servers without it, older peers, quotas.
+ */
 import { createChannel, createClient, createServer, type ServerOptions, Status } from 'rdma-rpc';
 import { connectMemory, type ExposeOptions, memoryOf } from 'rdma-rpc/memory';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { clientChannel } from '../../runtime/client/channel.ts';
 import { type Frame, feature, ownFeatures } from '../../runtime/control/frames.ts';
 import { Link } from '../../runtime/control/link.ts';
-import { MemoryDefinition } from '../../runtime/memory/gen/memory.rdma.ts';
+import { MemoryDefinition } from '../../runtime/memory/gen/rdma_rpc/memory.rdma.ts';
 import { openPair } from '../runtime/pair.ts';
 import { socketPath } from '../runtime/world.ts';
 import { Hostile } from './hostile.ts';
@@ -45,25 +47,25 @@ test('a server that was not asked to refuses, and gives out no queue pair', asyn
   expect(frames.filter(isMemory).map(({ type }) => type)).toEqual(['memory', 'memoryEnd']);
 });
 
-test.each([
-  ['welcome', 'an older server'],
-  ['hello', 'an older client'],
-] as const)('without the bit in the %s: %s gets no frame that it does not know', async (type) => {
-  const frames = overhear(without(type));
-  const market = later(await openMarket('shm'));
-  await market.channel.ready();
-  // An older client has no code that asks.
-  const error = type === 'welcome' ? await caught(connectMemory(market.channel)) : undefined;
-  if (type === 'welcome') {
-    expect(error).toMatchObject({ code: Status.UNIMPLEMENTED });
-    expect(error!.message).toMatch(/a release without remote memory/);
-  }
-  await market.trade({}, (_, memory) => {
-    expect(memory).toBeUndefined();
-    return {};
-  });
-  expect(frames.filter(isMemory)).toEqual([]);
-});
+test.each(['welcome', 'hello'] as const)(
+  'without the bit in the %s of an older peer, no frame asks for it',
+  async (type) => {
+    const frames = overhear(without(type));
+    const market = later(await openMarket('shm'));
+    await market.channel.ready();
+    // An older client has no code that asks.
+    const error = type === 'welcome' ? await caught(connectMemory(market.channel)) : undefined;
+    if (type === 'welcome') {
+      expect(error).toMatchObject({ code: Status.UNIMPLEMENTED });
+      expect(error!.message).toMatch(/a release without remote memory/);
+    }
+    await market.trade({}, (_, memory) => {
+      expect(memory).toBeUndefined();
+      return {};
+    });
+    expect(frames.filter(isMemory)).toEqual([]);
+  },
+);
 
 test('a client that did not offer it and asks all the same is refused', async () => {
   overhear(without('hello'));
@@ -158,7 +160,7 @@ describe('limits', () => {
 describe('what an application gives', () => {
   test.each<[string, ExposeOptions, RegExp]>([
     ['no right', {}, /at least one right/],
-    ['an unknown option', { reads: true } as ExposeOptions, /reads/],
+    ['an unknown option', { reads: true } as unknown as ExposeOptions, /reads/],
     ['onWritten without write', { read: true, onWritten: () => undefined }, /needs the right to write/],
     ['a time of 0', { read: true, expiresMs: 0 }, /expiresMs/],
     ['a right that is no boolean', { read: 1 } as unknown as ExposeOptions, /read/],

@@ -1,6 +1,6 @@
 /**
- * Clients that keep no rule: what they post with a key that has ended, that was given to another client or that
- * does not allow it moves no byte, ends their own queue pair for memory, and nothing else.
+ * Clients that keep no rule: what they post with a key that has ended, that was given to another client or
+ * that does not allow it moves no byte, ends their own queue pair for memory, and nothing else.
  */
 import { createChannel, createClient, createServer, type Server } from 'rdma-rpc';
 import { type Exposure, type Memories, memoryOf, type PeerMemory } from 'rdma-rpc/memory';
@@ -110,7 +110,7 @@ describe.each(ways)('%s', (way) => {
   }, 3_600_000);
 
   test.each<[string, Message[]]>([
-    ['a message of an unknown kind', [{ kind: 9 as Kind, id: 0 }]],
+    ['a message of an unknown kind', [{ kind: 9 as number as Kind, id: 0 }]],
     ['a second hello', [{ kind: Kind.hello, id: 0 }]],
     ['an answer that nobody has asked for', [{ kind: Kind.opened, id: 1, byteLength: 8 }]],
     ['memory taken back that was never opened', [{ kind: Kind.revoke, id: 1 }]],

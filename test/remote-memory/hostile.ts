@@ -1,11 +1,16 @@
 /**
- * A client that keeps no rule of remote memory: it answers nothing, and posts what it likes with keys that it has
- * learned, checked by nobody on its own side.
+ * A client that keeps no rule of remote memory: it answers nothing, and posts what it likes with keys that it
+ * has learned, checked by nobody on its own side.
  */
 import type { Channel } from 'rdma-rpc';
 import type { Exposure } from 'rdma-rpc/memory';
 import { clientChannel } from '../../runtime/client/channel.ts';
-import type { Frame } from '../../runtime/control/frames.ts';
+import {
+  controlText,
+  type Frame,
+  type MemoryAccepted,
+  type MemoryEnd,
+} from '../../runtime/control/frames.ts';
 import { MemoryQueue, type Operation, type Posted } from '../../runtime/memory/queue.ts';
 import { Kind, type Message } from '../../runtime/memory/wire.ts';
 import type { SendBatch } from '../../runtime/verbs/batches.ts';
@@ -41,12 +46,23 @@ export class Hostile {
     const terms = link.connection.memory!;
     const hostile = new Hostile((self, end) => {
       const onMessage = (message: Required<Message>): void => self.#onMessage(message);
-      return new MemoryQueue(terms.device, 'connect', { onMessage, onEnd: end });
+      // On shm a queue pair that is destroyed at once takes its fault along; the frame tells of it
+      // everywhere.
+      const onEnd = (reason: string): void => {
+        if (link.ended === undefined) link.send({ type: 'memoryEnd', number, reason: controlText(reason) });
+        end(reason);
+      };
+      return new MemoryQueue(terms.device, 'connect', { onMessage, onEnd });
     });
     const { queue } = hostile;
     const { address } = queue;
     const accepted = await new Promise<Frame>((resolve) => {
-      link.memory = { onFrame: resolve, end: (reason) => queue.end(reason) };
+      const onFrame = (frame: MemoryAccepted | MemoryEnd): void => {
+        if (frame.number !== number) return;
+        resolve(frame);
+        if (frame.type === 'memoryEnd') queue.end(frame.reason);
+      };
+      link.memory = { onFrame, end: (reason) => queue.end(reason) };
       const proof = terms.offered(number, address);
       link.send({ type: 'memory', number, address, exposer: new Uint8Array(8), ...proof });
     });

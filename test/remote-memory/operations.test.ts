@@ -208,7 +208,7 @@ describe('memory', () => {
     expect(moved.bytes).toEqual(new Uint8Array(64).fill(3));
   });
 
-  test.each([{ write: true }, { atomic: true }])(
+  test.each<ExposeOptions>([{ write: true }, { atomic: true }])(
     'that a peer of shm could write after a stop in the middle is refused: %j',
     async (rights) => {
       const [bed, other, tcp] = [await opened('shm'), await opened('shm'), await opened('tcp')];

@@ -49,7 +49,10 @@ export class MemoryTerms {
     return '';
   }
 
-  /** The device for this side. Each queue pair has a device of its own, so that no peer reaches another's memory. */
+  /**
+   * The device for this side. Each queue pair has a device of its own, so that no peer reaches another's
+   * memory.
+   */
   get device(): NativeOpenOptions {
     const { side, fabric } = this.#terms;
     const { device, dials } = fabrics[fabric];
