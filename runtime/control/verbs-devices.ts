@@ -16,9 +16,20 @@ const usable = new Set<string>();
  */
 const missing = new Map<string, { readonly why: string; readonly untilMs: number }>();
 
+/**
+ * Returns whether the option `device` names this device: by its name, a pattern with `*` and `?`, or a list
+ * of these with commas. The verbs plug-in has the same rules (native/fabric/verbs/open.cc).
+ */
+function isNamed(option: string, device: string): boolean {
+  return option.split(',').some((pattern) => {
+    const literal = pattern.replaceAll(/[\\^$.+()[\]{}|]/g, '\\$&');
+    return new RegExp(`^${literal.replaceAll(/\*+/g, '.*').replaceAll('?', '.')}$`).test(device);
+  });
+}
+
 /** Returns why no device, or not the named one, can be used; '' when one can. */
 export function whyNoDevice({ devices, whyNone }: VerbsReport, name = ''): string {
-  const candidates = devices.filter((device) => name === '' || device.name === name);
+  const candidates = devices.filter((device) => name === '' || isNamed(name, device.name));
   if (candidates.some(({ whyNot }) => whyNot === '')) return '';
   if (devices.length === 0) return whyNone;
   if (candidates.length === 0) {

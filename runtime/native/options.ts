@@ -9,7 +9,10 @@ export type Polling = 'adaptive' | 'busy' | 'event';
 
 /** How the verbs fabric chooses its device and connects. */
 export interface VerbsOptions {
-  /** Such as `mlx5_0`. Default: the device that has `address`, otherwise the first usable one. */
+  /**
+   * Such as `mlx5_0`, a pattern such as `mlx5_*`, or a list of these with commas, of which the first usable
+   * device is taken. Default: the device that has `address`, otherwise the first usable one.
+   */
   device?: string;
   /** Default: the port with `address`, otherwise the first active one. */
   port?: number;

@@ -4,7 +4,8 @@
 
 import { afterEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
-import { whyNoVerbs } from '../../runtime/control/verbs-devices.ts';
+import { whyNoDevice, whyNoVerbs } from '../../runtime/control/verbs-devices.ts';
+import { device } from '../cli/scripted-machine.ts';
 
 let asked = 0;
 let devices: { name: string; whyNot: string }[] = [];
@@ -34,4 +35,18 @@ test('the absence of devices is cached for a second, an existing device for ever
   nowMs = 9000;
   expect(whyNoVerbs()).toBe('');
   expect(asked).toBe(3);
+});
+
+test.each([
+  ['mlx5_0', true],
+  ['mlx5_*', true],
+  ['absent,mlx5_?', true],
+  ['*', true],
+  ['mlx5', false],
+  ['mlx5.0', false],
+  ['(', false],
+  [',', false],
+])('the option %s names mlx5_0: %s', (option, names) => {
+  const report = { whyNone: '', whyNoCm: '', memlock: '', devices: [{ ...device, name: 'mlx5_0' }] };
+  expect(whyNoDevice(report, option) === '').toBe(names);
 });
