@@ -281,7 +281,7 @@ describe('addresses that createChannel accepts', () => {
     ['dns:///name:5', undefined],
   ])('%j', (given, addresses) => {
     const target = targetOf(given);
-    expect(target.addresses).toEqual(addresses);
+    expect(target.servers?.map(({ address }) => address)).toEqual(addresses);
     expect(target.resolver === undefined).toBe(addresses !== undefined);
   });
 
@@ -297,6 +297,11 @@ describe('addresses that createChannel accepts', () => {
     [undefined, /not understood/],
     [{}, /not understood/],
     [{ resolve: 5 }, /resolve is no function/],
+    [[{ address: 'a:1', weight: 0 }], /a:1: weight 0 is not a number from 0.001 to 1000000/],
+    [[{ address: 'a:1', weight: '2' }], /a:1: weight 2 is not a number/],
+    [[{ address: 'a:1', weight: NaN }], /a:1: weight NaN is not a number/],
+    [[{ weight: 2 }], /not a string/],
+    [[null], /not a string/],
     [Array.from({ length: 257 }, (_, i) => `h:${i}`), /257 addresses, at most 256/],
   ])('%j is refused', (given, text) => {
     expect(() => createChannel(given as string)).toThrow(text);

@@ -75,3 +75,12 @@ export const silenceMs = 5_000;
 export const silenceMaxMs = 60_000;
 /** How often a channel checks whether it still has calls in flight that must keep the process alive. */
 export const keepAliveCheckMs = 200;
+/**
+ * How far the calls in flight of a server may exceed its share before consistent hashing uses the next one.
+ * Lower values spread more evenly and move more calls away from their caches.
+ */
+export const hashMaxLoad = { default: 1.25, min: 1, max: 1_000 } as const;
+/** Longest name of a metadata key, as on the wire. */
+export const hashKeyBytes = 255;
+/** Range of the weight of an address; DNS has weights up to 65,535. */
+export const weight = { default: 1, min: 0.001, max: 1_000_000 } as const;

@@ -11,7 +11,7 @@ import { Status } from '../../core/errors/status.ts';
 import { guardedInRoot } from '../../core/foreign.ts';
 import { inRoot } from '../../core/scopes.ts';
 import { Backoff } from './backoff.ts';
-import { checkedAddresses, type Resolver } from './resolver.ts';
+import { checkedServers, type Resolver, type Server, type ServerAddress } from './resolver.ts';
 
 export interface ResolutionSettings {
   readonly connectTimeoutMs: number;
@@ -23,7 +23,7 @@ export interface ResolutionSettings {
 export interface ResolutionOwner {
   /** True when a caller waits for a connection. */
   readonly wanted: boolean;
-  onAddresses(addresses: readonly string[]): void;
+  onServers(servers: readonly Server[]): void;
   onResolutionChange(): void;
 }
 
@@ -100,14 +100,14 @@ export class Resolution {
     this.#again = false;
     this.#set('connecting');
     try {
-      const addresses = checkedAddresses('the resolver', [...(await this.#answer())]);
-      if (addresses.length === 0) throw new Error('the resolver gave no address');
+      const servers = checkedServers('the resolver', [...(await this.#answer())]);
+      if (servers.length === 0) throw new Error('the resolver gave no address');
       if (this.#closed) return;
       this.error = undefined;
       this.#backoff.reset();
       this.#lastMs = clockMs();
       this.state = 'idle';
-      this.#owner.onAddresses(addresses);
+      this.#owner.onServers(servers);
     } catch (cause) {
       if (this.#closed) return;
       const { rawMessage } = RpcError.from(cause, Status.UNAVAILABLE);
@@ -124,7 +124,7 @@ export class Resolution {
   /**
    * Resolves with the resolver's answer, within `connectTimeoutMs` even if the resolver ignores its signal.
    */
-  async #answer(): Promise<readonly string[]> {
+  async #answer(): Promise<readonly (string | ServerAddress)[]> {
     const { connectTimeoutMs } = this.#settings;
     const abandon = new AbortController();
     this.#abandon = abandon;

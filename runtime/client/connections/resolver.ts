@@ -4,17 +4,33 @@
  */
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { disown } from '../../codec/disown.ts';
 import { formatAddress, parseAddress } from '../../control/socket/address.ts';
-import { addressesMax } from './limits.ts';
+import type { Listed } from '../balancing/policy.ts';
+import * as limits from './limits.ts';
+
+/** An address with what a policy should know about it. */
+export interface ServerAddress {
+  /** `host:port`, `[ipv6]:port` or `unix:/path`. */
+  readonly address: string;
+  /**
+   * Its share of the calls in relation to the weights of the other addresses, from 0.001 to 1,000,000.
+   * Default 1.
+   */
+  readonly weight?: number | undefined;
+}
+
+/** The same with defaults. */
+export type Server = ServerAddress & Listed;
 
 /** Tells a channel which addresses currently serve it. */
 export interface Resolver {
   /**
-   * Returns the addresses, each `host:port`, `[ipv6]:port` or `unix:/path`; their order does not matter.
-   * Called when the channel connects, and again when a connection was lost. A rejection counts as a failed
+   * Returns the addresses, each `host:port`, `[ipv6]:port` or `unix:/path`, or an object with one and its
+   * weight; their order matters to `pick-first` alone. Called when the channel connects, and again when a connection was lost. A rejection counts as a failed
    * attempt to connect. `signal` is aborted when the answer takes too long.
    */
-  resolve(signal: AbortSignal): Promise<readonly string[]>;
+  resolve(signal: AbortSignal): Promise<readonly (string | ServerAddress)[]>;
   /**
    * Optional; called once. `onChange` makes the channel resolve again at once. Returns a function that stops
    * watching.
@@ -28,18 +44,36 @@ export interface Target {
   readonly name: string;
   /** The host name given by the user, where the addresses have none. */
   readonly host?: string;
-  readonly addresses?: readonly string[];
+  readonly servers?: readonly Server[];
   readonly resolver?: Resolver;
 }
 
+function checkedServer(where: string, given: string | ServerAddress): Server {
+  const { address, weight = limits.weight.default }: ServerAddress =
+    typeof given === 'object' && given !== null ? given : { address: given };
+  const shown = formatAddress(parseAddress(address));
+  if (typeof weight !== 'number' || !(weight >= limits.weight.min && weight <= limits.weight.max)) {
+    const { min, max } = limits.weight;
+    throw new RangeError(
+      `${where}: ${shown}: weight ${String(disown(weight))} is not a number from ${min} to ${max}`,
+    );
+  }
+  return { address: shown, weight };
+}
+
 /**
- * Parses the addresses, without duplicates. Throws a TypeError for an invalid address, and a RangeError for
- * too many.
+ * Parses the addresses; the first of equal ones counts. Throws a TypeError for an invalid address, and a
+ * RangeError for an invalid weight, or too many addresses.
  */
-export function checkedAddresses(where: string, given: readonly string[]): string[] {
-  if (given.length > addressesMax)
-    throw new RangeError(`${where}: ${given.length} addresses, at most ${addressesMax} are allowed`);
-  return [...new Set(given.map((address) => formatAddress(parseAddress(address))))];
+export function checkedServers(where: string, given: readonly (string | ServerAddress)[]): Server[] {
+  if (given.length > limits.addressesMax)
+    throw new RangeError(`${where}: ${given.length} addresses, at most ${limits.addressesMax} are allowed`);
+  const servers = new Map<string, Server>();
+  for (const each of given) {
+    const server = checkedServer(where, each);
+    if (!servers.has(server.address)) servers.set(server.address, server);
+  }
+  return [...servers.values()];
 }
 
 /** Resolves all addresses of a host name by the system's rules (hosts file, then DNS). */
@@ -57,7 +91,7 @@ const dnsServer = /^dns:\/\/[^/]+\//;
 const dns = /^dns:(?:\/\/\/?)?/;
 
 /** Interprets the first argument of createChannel. Throws a TypeError that says what is wrong with it. */
-export function targetOf(given: string | readonly string[] | Resolver): Target {
+export function targetOf(given: string | readonly (string | ServerAddress)[] | Resolver): Target {
   if (typeof given === 'object' && given !== null && 'resolve' in given) {
     if (typeof given.resolve !== 'function') throw new TypeError('createChannel: resolve is no function');
     return { name: 'resolver', resolver: given };
@@ -69,11 +103,13 @@ export function targetOf(given: string | readonly string[] | Resolver): Target {
     }
     const address = parseAddress(given.replace(dns, ''));
     if (address.kind !== 'tcp') throw new TypeError(`createChannel: ${given} names no host`);
-    if (isIP(address.host) !== 0) return { name: given, addresses: [formatAddress(address)] };
+    if (isIP(address.host) !== 0)
+      return { name: given, servers: checkedServers('createChannel', [formatAddress(address)]) };
     return { name: given, host: address.host, resolver: dnsResolver(address.host, address.port) };
   }
   const list = typeof given === 'string' ? given.split(',').map((each) => each.trim()) : given;
   if (!Array.isArray(list)) parseAddress(String(given));
   if (list.length === 0) throw new TypeError('createChannel: an empty list of addresses');
-  return { name: list.join(','), addresses: checkedAddresses('createChannel', list) };
+  const servers = checkedServers('createChannel', list);
+  return { name: servers.map(({ address }) => address).join(','), servers };
 }
