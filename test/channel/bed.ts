@@ -5,7 +5,7 @@
 import { type Duplex, duplexPair } from 'node:stream';
 import type { ChannelOptions, Resolver, ServerAddress } from 'rdma-rpc';
 import { ClientChannel } from '../../runtime/client/channel.ts';
-import { checkedServers } from '../../runtime/client/connections/resolver.ts';
+import { checkedServers } from '../../runtime/client/connections/servers.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { type EchoLog, echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';

@@ -24,7 +24,8 @@ import { type OutlierSettings, Outliers } from './outliers.ts';
 import { type PolicySettings, policyOf } from './policies.ts';
 import { ReadyServer } from './ready-server.ts';
 import { Resolution, type ResolutionOwner, type ResolutionSettings } from './resolution.ts';
-import type { Server, Target } from './resolver.ts';
+import type { Target } from './resolver.ts';
+import type { Server } from './servers.ts';
 import { type Turns, turns } from './turns.ts';
 
 /** How to reach an address, and what to release with it. */
@@ -46,6 +47,12 @@ export interface AddressSummary {
   readonly address: string;
   /** Its share of the calls in relation to the weights of the other addresses; 1 by default. */
   readonly weight: number;
+  readonly zone: string | undefined;
+  readonly attributes: Readonly<Record<string, string>> | undefined;
+  /**
+   * True when it comes from an earlier answer of the resolver, because the last one has failed or was empty.
+   */
+  readonly stale: boolean;
   /** `ejected`: connected, but not used for a while because of bad answers. */
   readonly state: EndpointState;
   /** Why the last attempt to connect failed; undefined after a success. */
@@ -121,12 +128,11 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   get summary(): readonly AddressSummary[] {
-    return this.#endpoints.map(({ address, state, error }, i) => ({
-      address,
-      weight: this.#servers[i]!.weight,
-      state,
-      error,
-    }));
+    const stale = this.#resolution?.stale ?? false;
+    return this.#endpoints.map(({ address, state, error }, i) => {
+      const { weight, zone, attributes } = this.#servers[i]!;
+      return { address, weight, zone, attributes, stale, state, error };
+    });
   }
 
   /** The errors of addresses whose last attempt has failed. */
@@ -239,8 +245,13 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.#leaving.delete(endpoint);
   }
 
+  /** True when connected. */
+  get inUse(): boolean {
+    return this.ready.length > 0;
+  }
+
   onServers(servers: readonly Server[]): void {
-    const inUse = this.ready.length > 0;
+    const { inUse } = this;
     this.#setServers(servers);
     this.#update();
     // If the channel is not used, the next call connects them.

@@ -1,7 +1,7 @@
 /** A connection that takes calls, as a load-balancing policy sees it. Created by the connections of a channel. */
 import type { Candidate, Room } from '../balancing/policy.ts';
 import type { ClientLink } from './client-link.ts';
-import type { Server } from './resolver.ts';
+import type { Server } from './servers.ts';
 
 export class ReadyServer implements Candidate {
   readonly address: string;

@@ -4,38 +4,24 @@
  */
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { disown } from '../../codec/disown.ts';
 import { formatAddress, parseAddress } from '../../control/socket/address.ts';
-import type { Listed } from '../balancing/policy.ts';
-import * as limits from './limits.ts';
-
-/** An address with what a policy should know about it. */
-export interface ServerAddress {
-  /** `host:port`, `[ipv6]:port` or `unix:/path`. */
-  readonly address: string;
-  /**
-   * Its share of the calls in relation to the weights of the other addresses, from 0.001 to 1,000,000.
-   * Default 1.
-   */
-  readonly weight?: number | undefined;
-}
-
-/** The same with defaults. */
-export type Server = ServerAddress & Listed;
+import { checkedServers, type Server, type ServerAddress } from './servers.ts';
 
 /** Tells a channel which addresses currently serve it. */
 export interface Resolver {
   /**
    * Returns the addresses, each `host:port`, `[ipv6]:port` or `unix:/path`, or an object with one and its
-   * weight; their order matters to `pick-first` alone. Called when the channel connects, and again when a connection was lost. A rejection counts as a failed
-   * attempt to connect. `signal` is aborted when the answer takes too long.
+   * weight; their order matters to `pick-first` alone. Called when the channel connects, and again when a
+   * connection was lost. A rejection or an empty list counts as a failed attempt to connect; addresses that
+   * are known by then stay in use, marked as stale. `signal` is aborted when the answer takes too long.
    */
   resolve(signal: AbortSignal): Promise<readonly (string | ServerAddress)[]>;
   /**
-   * Optional; called once. `onChange` makes the channel resolve again at once. Returns a function that stops
-   * watching.
+   * Optional; called once. `onChange` takes the new list; without one it makes the channel resolve again at
+   * once. A list that is empty or has an invalid address counts as a failed answer. Returns a function that
+   * stops watching.
    */
-  watch?(onChange: () => void): () => void;
+  watch?(onChange: (servers?: readonly (string | ServerAddress)[]) => void): () => void;
 }
 
 /** Either fixed addresses, or a resolver. */
@@ -46,34 +32,6 @@ export interface Target {
   readonly host?: string;
   readonly servers?: readonly Server[];
   readonly resolver?: Resolver;
-}
-
-function checkedServer(where: string, given: string | ServerAddress): Server {
-  const { address, weight = limits.weight.default }: ServerAddress =
-    typeof given === 'object' && given !== null ? given : { address: given };
-  const shown = formatAddress(parseAddress(address));
-  if (typeof weight !== 'number' || !(weight >= limits.weight.min && weight <= limits.weight.max)) {
-    const { min, max } = limits.weight;
-    throw new RangeError(
-      `${where}: ${shown}: weight ${String(disown(weight))} is not a number from ${min} to ${max}`,
-    );
-  }
-  return { address: shown, weight };
-}
-
-/**
- * Parses the addresses; the first of equal ones counts. Throws a TypeError for an invalid address, and a
- * RangeError for an invalid weight, or too many addresses.
- */
-export function checkedServers(where: string, given: readonly (string | ServerAddress)[]): Server[] {
-  if (given.length > limits.addressesMax)
-    throw new RangeError(`${where}: ${given.length} addresses, at most ${limits.addressesMax} are allowed`);
-  const servers = new Map<string, Server>();
-  for (const each of given) {
-    const server = checkedServer(where, each);
-    if (!servers.has(server.address)) servers.set(server.address, server);
-  }
-  return [...servers.values()];
 }
 
 /** Resolves all addresses of a host name by the system's rules (hosts file, then DNS). */
