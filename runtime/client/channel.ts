@@ -380,8 +380,9 @@ export function clientChannel(what: string, channel: Channel): ClientChannel {
 
 /**
  * Creates a channel to `host:port`, `[ipv6]:port` or `unix:/path`; to several of them, as a list or separated
- * by commas, in a list also with weights; to all addresses of a name, `dns:///host:port`; or to the addresses of a {@link Resolver}. Does
- * not connect yet. Throws for an invalid address or option.
+ * by commas, in a list also with weights; to all addresses of a name, `dns:///host:port`; to the servers of
+ * SRV records, `srv:///_service._tcp.name`; or to the addresses of a {@link Resolver}. Does not connect yet.
+ * Throws for an invalid address or option.
  */
 export function createChannel(
   address: string | readonly (string | ServerAddress)[] | Resolver,

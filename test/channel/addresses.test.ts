@@ -279,6 +279,11 @@ describe('addresses that createChannel accepts', () => {
     ['dns:///127.0.0.1:5', ['127.0.0.1:5']],
     ['dns:[::1]:5', ['[::1]:5']],
     ['dns:///name:5', undefined],
+    ['dns:name:5', undefined],
+    ['dns://10.0.0.2/name:5', undefined],
+    ['dns://[::1]:53/name:5', undefined],
+    ['srv:///_rpc._tcp.example.com', undefined],
+    ['srv://127.0.0.1:5353/_rpc._tcp.example.com', undefined],
   ])('%j', (given, addresses) => {
     const target = targetOf(given);
     expect(target.servers?.map(({ address }) => address)).toEqual(addresses);
@@ -290,7 +295,10 @@ describe('addresses that createChannel accepts', () => {
     ['a:1,', /address "": not understood/],
     ['dns:///name', /not understood/],
     ['dns:unix:/x', /names no host/],
-    ['dns://10.0.0.2/name:5', /no DNS server can be given; use dns:\/\/\/host:port/],
+    ['dns://ns.test/name:5', /the DNS server is not an IP address; use dns:\/\/10.0.0.2\/host:port/],
+    ['srv:///example.com', /names no service; use srv:\/\/\/_service._tcp/],
+    ['srv:///_rpc._tcp.example.com:5000', /names no service/],
+    ['srv://10.0.0.2/', /names no service/],
     ['http/name:5', /not understood/],
     [[], /an empty list/],
     [[5], /not a string/],
@@ -313,6 +321,6 @@ describe('addresses that createChannel accepts', () => {
   test('a name with all its addresses', async () => {
     const { resolver } = targetOf('dns:///localhost:5');
     const found = await resolver?.resolve(new AbortController().signal);
-    expect(found?.some((address) => address === '127.0.0.1:5' || address === '[::1]:5')).toBe(true);
+    expect(found).toContainEqual({ address: expect.stringMatching(/^(127\.0\.0\.1|\[::1\]):5$/) });
   });
 });
