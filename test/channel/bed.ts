@@ -25,7 +25,7 @@ export class Bed {
   /** Connections to these get no answer at all. */
   readonly mute = new Set<string>();
   /** What `fetch` does at these addresses instead of saying its own. */
-  readonly unwell = new Map<string, () => Promise<never>>();
+  readonly unwell = new Map<string, () => Promise<{ text: string }>>();
   readonly #channels: ClientChannel[] = [];
   readonly #fars = new Map<string, Duplex>();
 

@@ -110,6 +110,7 @@ describe('dns:', () => {
     expect(channel.state).toBe('ready');
     expect((await createClient(EchoDefinition, channel).fetch({})).text).toBe(one);
     dns.set('A host.test', '10.0.0.1', '10.0.0.2');
+    dns.answers.delete('AAAA host.test');
     for (let i = 0; i < 100 && known(channel) !== `${one} ${two}`; ++i) {
       await pass(100);
       await new Promise((resolve) => setImmediate(resolve));

@@ -5,6 +5,7 @@
 import { NODATA, NOTFOUND, Resolver, type SrvRecord } from 'node:dns';
 import { isIP } from 'node:net';
 import { unavailable } from '../../core/errors/failure.ts';
+import { dnsTimeoutMs, dnsTries } from './limits.ts';
 
 export interface Found {
   readonly addresses: readonly string[];
@@ -23,7 +24,7 @@ export class DnsQueries {
 
   /** The queries are cancelled when `signal` is aborted. */
   constructor(server: string | undefined, signal: AbortSignal) {
-    const resolver = new Resolver({ timeout: 1000, tries: 3 });
+    const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: dnsTries });
     if (server !== undefined) resolver.setServers([server]);
     signal.addEventListener('abort', () => resolver.cancel(), { once: true });
     this.#resolver = resolver;
