@@ -8,12 +8,7 @@ import { type OptionRules, ownedBy } from '../core/options.ts';
 import * as limits from '../limits.ts';
 import * as connectionLimits from './connections/limits.ts';
 import type { OutlierDetection } from './connections/outliers.ts';
-import {
-  type ConsistentHash,
-  consistentHashRules,
-  type PolicyName,
-  policyNames,
-} from './connections/policies.ts';
+import { type ConsistentHash, consistentHashRules, policyNames } from './connections/policies.ts';
 import type { Credentials } from './credentials.ts';
 
 export interface ChannelOptions extends FabricOptions {
@@ -50,7 +45,7 @@ export interface ChannelOptions extends FabricOptions {
    * value of a metadata key to the same server. All three by the weights of the addresses. `pick-first`
    * connects to the first reachable one, in their order. Default `round-robin`.
    */
-  loadBalancing?: PolicyName;
+  loadBalancing?: 'round-robin' | 'pick-first' | 'least-request' | 'consistent-hash';
   /** The metadata key of `consistent-hash`, and the bound of the load. */
   consistentHash?: ConsistentHash;
   /**

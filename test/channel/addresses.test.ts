@@ -10,7 +10,7 @@ import {
   Status,
 } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { targetOf } from '../../runtime/client/connections/resolver.ts';
+import { targetOf } from '../../runtime/client/connections/target.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { Bed, caught, until } from './bed.ts';
 

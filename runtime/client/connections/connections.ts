@@ -24,8 +24,8 @@ import { type OutlierSettings, Outliers } from './outliers.ts';
 import { type PolicySettings, policyOf } from './policies.ts';
 import { ReadyServer } from './ready-server.ts';
 import { Resolution, type ResolutionOwner, type ResolutionSettings } from './resolution.ts';
-import type { Target } from './resolver.ts';
 import type { Server } from './servers.ts';
+import type { Target } from './target.ts';
 import { type Turns, turns } from './turns.ts';
 
 /** How to reach an address, and what to release with it. */
@@ -155,8 +155,8 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   /**
-   * Returns the connection that the policy chooses for a call with this metadata; undefined when no connection
-   * has room. Now and then it begins to connect an address that has become idle.
+   * Returns the connection that the policy chooses for a call with this metadata; undefined when no
+   * connection has room. Now and then it begins to connect an address that has become idle.
    */
   next(room: Room<ReadyServer>, metadata: Uint8Array | undefined): ClientLink | undefined {
     if (++this.#calls >= this.ready.length) {

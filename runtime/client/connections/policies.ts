@@ -12,7 +12,7 @@ import type { Candidate, Policy } from '../balancing/policy.ts';
 import * as limits from './limits.ts';
 
 export const policyNames = ['round-robin', 'pick-first', 'least-request', 'consistent-hash'] as const;
-export type PolicyName = (typeof policyNames)[number];
+type PolicyName = (typeof policyNames)[number];
 
 /** Which calls belong together with `loadBalancing: 'consistent-hash'`, and how far. */
 export interface ConsistentHash {

@@ -1,4 +1,4 @@
-/** A connection that takes calls, as a load-balancing policy sees it. Created by the connections of a channel. */
+/** A connection that takes calls, as a policy sees it. Created by the connections of a channel. */
 import type { Candidate, Room } from '../balancing/policy.ts';
 import type { ClientLink } from './client-link.ts';
 import type { Server } from './servers.ts';

@@ -1,6 +1,6 @@
 /**
- * The servers of a channel: their addresses, with what a list or a resolver says about each, and the checks of
- * both. Used when a channel is created, and for each answer of a resolver.
+ * The servers of a channel: their addresses, with what a list or a resolver says about each, and the checks
+ * of both. Used when a channel is created, and for each answer of a resolver.
  */
 import { disown } from '../../codec/disown.ts';
 import { formatAddress, parseAddress } from '../../control/socket/address.ts';

@@ -5,7 +5,7 @@
 import { NODATA, NOTFOUND, Resolver, type SrvRecord } from 'node:dns';
 import { isIP } from 'node:net';
 import { unavailable } from '../../core/errors/failure.ts';
-import { dnsTimeoutMs, dnsTries } from './limits.ts';
+import { dnsTimeoutMs, dnsTries } from '../connections/limits.ts';
 
 export interface Found {
   readonly addresses: readonly string[];

@@ -3,9 +3,9 @@
  * timer does not keep the process alive.
  */
 import { inRoot } from '../../core/scopes.ts';
+import { dnsRefreshMs } from '../connections/limits.ts';
 import type { Resolver } from '../connections/resolver.ts';
 import type { ServerAddress } from '../connections/servers.ts';
-import { dnsRefreshMs } from './limits.ts';
 
 export interface Timed {
   readonly servers: readonly ServerAddress[];
