@@ -87,7 +87,7 @@ export class DnsServer {
     this.#sockets.add(socket);
     let bytes = Buffer.alloc(0);
     socket.on('error', () => undefined).on('close', () => this.#sockets.delete(socket));
-    socket.on('data', (chunk) => {
+    socket.on('data', (chunk: Buffer) => {
       bytes = Buffer.concat([bytes, chunk]);
       while (bytes.length >= 2 && bytes.length >= 2 + bytes.readUInt16BE(0)) {
         const length = bytes.readUInt16BE(0);

@@ -92,8 +92,8 @@ export const weight = { default: 1, min: 0.001, max: 1_000_000 } as const;
 export const dnsRefreshMs = { default: 30_000, min: 5_000, max: 300_000 } as const;
 /**
  * Time limit of a query, and how often it is sent. c-ares doubles the limit each time, so that a question
- * that is never answered ends after 3 s: within the default time limit of a resolution, since the other family of
- * addresses may have been answered.
+ * that is never answered ends after 3 s: within the default time limit of a resolution, since the other
+ * family of addresses may have been answered.
  */
 export const dnsTimeoutMs = 1_000;
 export const dnsTries = 2;

@@ -2,7 +2,8 @@
  * Queries to DNS servers that say how long an answer is valid. The system's own lookup (getaddrinfo) knows
  * the hosts file and search domains, but no times. Used by dns.ts and srv.ts.
  */
-import { NODATA, NOTFOUND, Resolver, type SrvRecord } from 'node:dns';
+import { NODATA, NOTFOUND, type SrvRecord } from 'node:dns';
+import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { unavailable } from '../../core/errors/failure.ts';
 import { dnsTimeoutMs, dnsTries } from '../connections/limits.ts';
@@ -13,10 +14,8 @@ export interface Found {
   readonly ttlMs: number;
 }
 
-interface Record {
-  readonly address: string;
-  readonly ttl: number;
-}
+/** Errors that are answers: there is no such record, or no such name. */
+const none: readonly string[] = [NODATA, NOTFOUND];
 
 /** One transaction with the DNS servers of the system, or with one that was given as `ip` or `ip:port`. */
 export class DnsQueries {
@@ -36,13 +35,10 @@ export class DnsQueries {
    */
   async addresses(host: string): Promise<Found> {
     if (isIP(host) !== 0) return { addresses: [host], ttlMs: Number.POSITIVE_INFINITY };
-    const ask = (query: 'resolve4' | 'resolve6'): Promise<readonly Record[]> =>
-      new Promise((resolve, reject) =>
-        this.#resolver[query](host, { ttl: true }, (error, found) =>
-          error ? reject(error) : resolve(found),
-        ),
-      );
-    const answers = await Promise.allSettled([ask('resolve4'), ask('resolve6')]);
+    const answers = await Promise.allSettled([
+      this.#resolver.resolve4(host, { ttl: true }),
+      this.#resolver.resolve6(host, { ttl: true }),
+    ]);
     const records = answers.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
     if (records.length === 0) throw this.#worst(answers, host);
     return {
@@ -53,16 +49,13 @@ export class DnsQueries {
 
   /** Returns the SRV records of a name. */
   services(name: string): Promise<readonly SrvRecord[]> {
-    return new Promise((resolve, reject) =>
-      this.#resolver.resolveSrv(name, (error, found) => (error ? reject(error) : resolve(found))),
-    );
+    return this.#resolver.resolveSrv(name);
   }
 
   /** Returns the error that says most: that a server has failed rather than that it has no such record. */
   #worst(answers: readonly PromiseSettledResult<unknown>[], host: string): unknown {
     const errors = answers.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
-    const isNone = (error: unknown): boolean =>
-      [NODATA, NOTFOUND].includes((error as NodeJS.ErrnoException).code ?? '');
+    const isNone = (error: unknown): boolean => none.includes((error as NodeJS.ErrnoException).code ?? '');
     return errors.find((error) => !isNone(error)) ?? errors[0] ?? unavailable(`${host} has no address`);
   }
 }
