@@ -8,6 +8,7 @@ import { type OptionRules, ownedBy } from '../core/options.ts';
 import * as limits from '../limits.ts';
 import * as connectionLimits from './connections/limits.ts';
 import type { OutlierDetection } from './connections/outliers.ts';
+import { type ConsistentHash, consistentHashRules, policyNames } from './connections/policies.ts';
 import type { Credentials } from './credentials.ts';
 
 export interface ChannelOptions extends FabricOptions {
@@ -39,10 +40,14 @@ export interface ChannelOptions extends FabricOptions {
   /** When one of several addresses is ejected for a while because of bad answers. */
   outlierDetection?: OutlierDetection;
   /**
-   * How several addresses are used: `round-robin` connects to all and takes them in turn; `pick-first`
+   * How several addresses are used. `round-robin` connects to all and takes them in turn; `least-request`
+   * takes the one of two random ones with fewer calls in flight; `consistent-hash` sends calls with the same
+   * value of a metadata key to the same server. All three by the weights of the addresses. `pick-first`
    * connects to the first reachable one, in their order. Default `round-robin`.
    */
-  loadBalancing?: 'round-robin' | 'pick-first';
+  loadBalancing?: 'round-robin' | 'pick-first' | 'least-request' | 'consistent-hash';
+  /** The metadata key of `consistent-hash`, and the bound of the load. */
+  consistentHash?: ConsistentHash;
   /**
    * How often better fabrics are tried while the connection does not use the most preferred one. Default 0
    * for never.
@@ -98,7 +103,8 @@ export const channelRules: OptionRules = ownedBy('createChannel', {
   backoffMaxMs: { kind: 'integer', range: limits.backoffMaxMs },
   verifyAfterMs: { kind: 'integer', range: connectionLimits.verifyAfterMs },
   outlierDetection: { kind: 'options', rules: outlierRules },
-  loadBalancing: { kind: 'choice', values: ['round-robin', 'pick-first'], default: 'round-robin' },
+  loadBalancing: { kind: 'choice', values: policyNames, default: 'round-robin' },
+  consistentHash: { kind: 'options', rules: consistentHashRules },
   fabricUpgradeMs: { kind: 'integer', range: connectionLimits.fabricUpgradeMs },
   resolveMinMs: { kind: 'integer', range: connectionLimits.resolveMinMs },
   timeoutMs: { kind: 'time' },
@@ -113,10 +119,14 @@ export const channelRules: OptionRules = ownedBy('createChannel', {
 
 /** Options with all defaults. */
 export type CheckedChannelOptions = Required<
-  Omit<ChannelOptions, 'log' | 'tls' | 'security' | 'credentials' | 'outlierDetection' | keyof FabricOptions>
+  Omit<
+    ChannelOptions,
+    'log' | 'tls' | 'security' | 'credentials' | 'outlierDetection' | 'consistentHash' | keyof FabricOptions
+  >
 > &
   Pick<ChannelOptions, 'log'> & {
     readonly outlierDetection: Required<OutlierDetection>;
+    readonly consistentHash: Required<ConsistentHash>;
     readonly credentials: Credentials;
     readonly security: CheckedSecurity;
   } & CheckedFabricOptions;

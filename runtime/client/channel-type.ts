@@ -24,7 +24,7 @@ export interface Channel extends AsyncDisposable {
   /** Fabric of the current connection; undefined when not connected. */
   readonly fabric: FabricName | undefined;
   /**
-   * The current session; undefined when not connected. With several addresses, the session of the next call.
+   * The current session; undefined when not connected. With several addresses, that of the last call.
    */
   readonly session: SessionSummary | undefined;
   /** The addresses in use, each with its state. */

@@ -44,9 +44,13 @@ import {
 import type { EndpointState } from './connections/endpoint.ts';
 import { KeepAlive } from './connections/keep-alive.ts';
 import { Pauses } from './connections/pauses.ts';
+import { checkPolicy } from './connections/policies.ts';
+import { takesCall } from './connections/ready-server.ts';
 import { ReadyWaiters } from './connections/ready-waiters.ts';
-import { type Resolver, targetOf } from './connections/resolver.ts';
+import type { Resolver } from './connections/resolver.ts';
 import { RetryBudget } from './connections/retry-budget.ts';
+import type { ServerAddress } from './connections/servers.ts';
+import { targetOf } from './connections/target.ts';
 import { callCredentials, KeptCredentials } from './credentials.ts';
 import { ChannelQueue, type QueueOwner } from './queue/channel-queue.ts';
 import { WaitingCall } from './queue/waiting-calls.ts';
@@ -96,6 +100,7 @@ export class ClientChannel
     super();
     this.settings = checkedOptions<CheckedChannelOptions>('createChannel', options, channelRules);
     checkCallSlots('createChannel', this.settings);
+    checkPolicy('createChannel', this.settings);
     this.#onClosed = route.onClosed;
     this.address = route.address;
     const { session, call } = this.settings.credentials;
@@ -233,16 +238,17 @@ export class ClientChannel
     const resolve = newResolve;
     newResolve = nobody;
     if (extras?.into?.lend(promise) === false) return refusedCall(intoLent(method.path));
-    const { current } = this.#connections;
-    if (
-      current === undefined ||
-      this.queue.waiting.size !== 0 ||
-      !current.session.start(method, request, deadlineMs, extras, resolve)
-    ) {
-      const { waiting } = this.queue;
+    const { waiting } = this.queue;
+    // Calls that wait already come first.
+    const link = waiting.size === 0 ? this.#connectionFor(extras) : undefined;
+    if (link?.session.start(method, request, deadlineMs, extras, resolve) !== true)
       this.queue.enter(new WaitingCall(waiting, method, request, deadlineMs, extras, resolve));
-    } else if (this.#connections.several) this.#connections.rotate();
     return promise;
+  }
+
+  #connectionFor(extras: CallExtras | undefined): ClientLink | undefined {
+    const connections = this.#connections;
+    return connections.several ? connections.next(takesCall, extras?.metadata) : connections.current;
   }
 
   /** A caller waits for a connection without a time limit. */
@@ -389,11 +395,12 @@ export function clientChannel(what: string, channel: Channel): ClientChannel {
 
 /**
  * Creates a channel to `host:port`, `[ipv6]:port` or `unix:/path`; to several of them, as a list or separated
- * by commas; to all addresses of a name, `dns:///host:port`; or to the addresses of a {@link Resolver}. Does
- * not connect yet. Throws for an invalid address or option.
+ * by commas, in a list also with weights; to all addresses of a name, `dns:///host:port`; to the servers of
+ * SRV records, `srv:///_service._tcp.name`; or to the addresses of a {@link Resolver}. Does not connect yet.
+ * Throws for an invalid address or option.
  */
 export function createChannel(
-  address: string | readonly string[] | Resolver,
+  address: string | readonly (string | ServerAddress)[] | Resolver,
   options?: ChannelOptions,
 ): Channel {
   const { name, host, ...target } = targetOf(address);

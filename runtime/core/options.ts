@@ -19,6 +19,8 @@ export interface Range {
 export type OptionRule =
   /** `hint` is shown behind the range and says how to write such a number. */
   | { readonly kind: 'integer'; readonly range: Range; readonly hint?: string }
+  /** A number with a fraction. */
+  | { readonly kind: 'number'; readonly range: Range }
   /** Milliseconds, fractions allowed; -1 stands for "not given". */
   | { readonly kind: 'time' }
   | { readonly kind: 'text'; readonly default: string; readonly maxBytes: number }
@@ -67,6 +69,14 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
         if (typeof value === 'string')
           throw new RangeError(`${where}: '${value}' is no number: give ${range}`);
         throw new RangeError(`${where}: ${String(value)} is not ${range}`);
+      }
+      return value;
+    }
+    case 'number': {
+      const { min, max } = rule.range;
+      if (typeof value !== 'number' || !(value >= min && value <= max)) {
+        disown(value);
+        throw new RangeError(`${where}: ${String(value)} is not a number from ${min} to ${max}`);
       }
       return value;
     }
@@ -139,7 +149,7 @@ function checkedChoices(where: string, values: readonly string[], default_: stri
 }
 
 function byDefault(rule: OptionRule): unknown {
-  if (rule.kind === 'integer') return rule.range.default;
+  if (rule.kind === 'integer' || rule.kind === 'number') return rule.range.default;
   if (rule.kind === 'text' || rule.kind === 'choice' || rule.kind === 'choices' || rule.kind === 'boolean')
     return rule.default;
   if (rule.kind === 'options') return checkedOptions('', {}, rule.rules);

@@ -10,7 +10,7 @@ import {
   Status,
 } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { targetOf } from '../../runtime/client/connections/resolver.ts';
+import { targetOf } from '../../runtime/client/connections/target.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { Bed, caught, until } from './bed.ts';
 
@@ -279,9 +279,14 @@ describe('addresses that createChannel accepts', () => {
     ['dns:///127.0.0.1:5', ['127.0.0.1:5']],
     ['dns:[::1]:5', ['[::1]:5']],
     ['dns:///name:5', undefined],
+    ['dns:name:5', undefined],
+    ['dns://10.0.0.2/name:5', undefined],
+    ['dns://[::1]:53/name:5', undefined],
+    ['srv:///_rpc._tcp.example.com', undefined],
+    ['srv://127.0.0.1:5353/_rpc._tcp.example.com', undefined],
   ])('%j', (given, addresses) => {
     const target = targetOf(given);
-    expect(target.addresses).toEqual(addresses);
+    expect(target.servers?.map(({ address }) => address)).toEqual(addresses);
     expect(target.resolver === undefined).toBe(addresses !== undefined);
   });
 
@@ -290,13 +295,24 @@ describe('addresses that createChannel accepts', () => {
     ['a:1,', /address "": not understood/],
     ['dns:///name', /not understood/],
     ['dns:unix:/x', /names no host/],
-    ['dns://10.0.0.2/name:5', /no DNS server can be given; use dns:\/\/\/host:port/],
+    ['dns://ns.test/name:5', /the DNS server is not an IP address; use dns:\/\/10.0.0.2\/host:port/],
+    ['srv:///example.com', /names no service; use srv:\/\/\/_service._tcp/],
+    ['srv:///_rpc._tcp.example.com:5000', /names no service/],
+    ['srv://10.0.0.2/', /names no service/],
     ['http/name:5', /not understood/],
     [[], /an empty list/],
     [[5], /not a string/],
     [undefined, /not understood/],
     [{}, /not understood/],
     [{ resolve: 5 }, /resolve is not a function/],
+    [[{ address: 'a:1', weight: 0 }], /a:1: weight 0 is not a number from 0.001 to 1000000/],
+    [[{ address: 'a:1', weight: '2' }], /a:1: weight 2 is not a number/],
+    [[{ address: 'a:1', weight: NaN }], /a:1: weight NaN is not a number/],
+    [[{ weight: 2 }], /not a string/],
+    [[null], /not a string/],
+    [[{ address: 'a:1', zone: 5 }], /a:1: the zone is not a text/],
+    [[{ address: 'a:1', attributes: [] }], /a:1: attributes are an object/],
+    [[{ address: 'a:1', attributes: { rack: 5 } }], /a:1: the attribute rack is not a text/],
     [Array.from({ length: 257 }, (_, i) => `h:${i}`), /257 addresses, at most 256/],
   ])('%j is refused', (given, text) => {
     expect(() => createChannel(given as string)).toThrow(text);
@@ -305,6 +321,6 @@ describe('addresses that createChannel accepts', () => {
   test('a name with all its addresses', async () => {
     const { resolver } = targetOf('dns:///localhost:5');
     const found = await resolver?.resolve(new AbortController().signal);
-    expect(found?.some((address) => address === '127.0.0.1:5' || address === '[::1]:5')).toBe(true);
+    expect(found).toContainEqual({ address: expect.stringMatching(/^(127\.0\.0\.1|\[::1\]):5$/) });
   });
 });

@@ -3,8 +3,9 @@
  * folder stand on.
  */
 import { type Duplex, duplexPair } from 'node:stream';
-import type { ChannelOptions, Resolver } from 'rdma-rpc';
+import type { ChannelOptions, Resolver, ServerAddress } from 'rdma-rpc';
 import { ClientChannel } from '../../runtime/client/channel.ts';
+import type { Server } from '../../runtime/client/connections/servers.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { type EchoLog, echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
@@ -16,6 +17,10 @@ export interface Running {
   readonly log: EchoLog;
 }
 
+/** Addresses of these tests are any texts, which are not checked. */
+const serverOf = (given: string | ServerAddress): Server =>
+  typeof given === 'string' ? { address: given, weight: 1 } : { ...given, weight: given.weight ?? 1 };
+
 export class Bed {
   /** By address. */
   readonly running = new Map<string, Running>();
@@ -23,6 +28,8 @@ export class Bed {
   readonly dialled: string[] = [];
   /** Connections to these get no answer at all. */
   readonly mute = new Set<string>();
+  /** What `fetch` does at these addresses instead of saying its own. */
+  readonly unwell = new Map<string, () => Promise<{ text: string }>>();
   readonly #channels: ClientChannel[] = [];
   readonly #fars = new Map<string, Duplex>();
 
@@ -31,7 +38,10 @@ export class Bed {
       const log: EchoLog = { started: 0, aborted: [] };
       const server = new RpcServer({}, ['sim']).add(EchoDefinition, {
         ...echoHandlers(log),
-        fetch: () => ({ text: address }),
+        fetch: () => {
+          ++log.started;
+          return this.unwell.get(address)?.() ?? { text: address };
+        },
       });
       this.running.set(address, { server, log });
     }
@@ -52,8 +62,11 @@ export class Bed {
     return this.#fars.get(address)!;
   }
 
-  channel(given: readonly string[] | Resolver, options: ChannelOptions = {}): ClientChannel {
-    const target = 'resolve' in given ? { resolver: given } : { addresses: given };
+  channel(
+    given: readonly (string | ServerAddress)[] | Resolver,
+    options: ChannelOptions = {},
+  ): ClientChannel {
+    const target = 'resolve' in given ? { resolver: given } : { servers: given.map(serverOf) };
     const dial = async (_: AbortSignal, address: string) => {
       this.dialled.push(address);
       const [near, far] = duplexPair();

@@ -5,6 +5,7 @@
 import { expect, test } from 'vitest';
 import { channelRules, outlierRules } from '../../runtime/client/channel-options.ts';
 import * as connectionLimits from '../../runtime/client/connections/limits.ts';
+import { consistentHashRules } from '../../runtime/client/connections/policies.ts';
 import { runtimeRules } from '../../runtime/control/configure.ts';
 import { verbsRules } from '../../runtime/control/fabric-options.ts';
 import type { OptionRule, OptionRules } from '../../runtime/core/options.ts';
@@ -42,6 +43,8 @@ function cellsOf(name: string, rule: OptionRule): [string | undefined, string] {
         `${shown(name, min)} to ${shown(name, max)}`,
       ];
     }
+    case 'number':
+      return [String(rule.range.default), `${rule.range.min} to ${rule.range.max.toLocaleString('en')}`];
     case 'time':
       return ['none', 'time'];
     case 'text':
@@ -78,6 +81,7 @@ test.each<[string, OptionRules]>([
   ['server', serverRules],
   ['channel', channelRules],
   ['outlierDetection', outlierRules],
+  ['consistentHash', consistentHashRules],
   ['verbs', verbsRules],
   ['configure', runtimeRules],
 ])('options of %s: all of them, with their defaults and ranges', (mark, rules) => {

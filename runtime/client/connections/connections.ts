@@ -8,6 +8,7 @@ import { openConnection } from '../../control/handshake/client-handshake.ts';
 import type { LocalSide } from '../../control/handshake/session-setup.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';
 import type { FabricName } from '../../fabrics.ts';
+import type { Policy, Room } from '../balancing/policy.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import type { Deadlines } from './awaited-pause.ts';
 import type { ClientLink } from './client-link.ts';
@@ -20,8 +21,11 @@ import {
 } from './endpoint.ts';
 import { ejectedShareMax } from './limits.ts';
 import { type OutlierSettings, Outliers } from './outliers.ts';
+import { type PolicySettings, policyOf } from './policies.ts';
+import { ReadyServer } from './ready-server.ts';
 import { Resolution, type ResolutionOwner, type ResolutionSettings } from './resolution.ts';
-import type { Target } from './resolver.ts';
+import type { Server } from './servers.ts';
+import type { Target } from './target.ts';
 import { type Turns, turns } from './turns.ts';
 
 /** How to reach an address, and what to release with it. */
@@ -41,16 +45,21 @@ export interface Route extends Omit<Target, 'name' | 'host'> {
 /** The current state of one address of a channel. */
 export interface AddressSummary {
   readonly address: string;
+  /** Its share of the calls in relation to the weights of the other addresses; 1 by default. */
+  readonly weight: number;
+  readonly zone: string | undefined;
+  readonly attributes: Readonly<Record<string, string>> | undefined;
+  /**
+   * True when it comes from an earlier answer of the resolver, because the last one has failed or was empty.
+   */
+  readonly stale: boolean;
   /** `ejected`: connected, but not used for a while because of bad answers. */
   readonly state: EndpointState;
   /** Why the last attempt to connect failed; undefined after a success. */
   readonly error: RpcError | undefined;
 }
 
-export interface PolicySettings extends OutlierSettings {
-  readonly loadBalancing: 'round-robin' | 'pick-first';
-}
-export type ConnectionsSettings = EndpointSettings & ResolutionSettings & PolicySettings;
+export type ConnectionsSettings = EndpointSettings & ResolutionSettings & PolicySettings & OutlierSettings;
 
 export interface ConnectionsOwner {
   readonly settings: ConnectionsSettings;
@@ -70,9 +79,9 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   readonly turns: Turns;
   /** The connections that take calls. */
   ready: ClientLink[] = [];
-  /** The connection for the next call. */
+  /** One of them: the connection of the last call, or the only one. Undefined when not connected. */
   current: ClientLink | undefined;
-  /** True when several addresses take calls, so that `rotate()` must follow each call. */
+  /** True when the policy chooses among several addresses, by `next()`. */
   several = false;
 
   readonly #route: Route;
@@ -81,10 +90,14 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   /** True for pick-first: one address at a time, the first reachable one of the list. */
   readonly #pickFirst: boolean;
   readonly #outliers: Outliers;
+  readonly #policy: Policy<ReadyServer>;
+  #servers: readonly Server[] = [];
+  /** One for each of the servers. */
   #endpoints: Endpoint[] = [];
   /** Addresses that are no longer used, until their last call has ended. */
   readonly #leaving = new Set<Endpoint>();
-  #turn = 0;
+  /** Number of calls since the last look at the addresses without a connection. */
+  #calls = 0;
   #closed = false;
 
   constructor(route: Route, owner: ConnectionsOwner) {
@@ -94,9 +107,10 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.queue = owner.queue;
     this.turns = route.turns ?? turns;
     this.#pickFirst = owner.settings.loadBalancing === 'pick-first';
+    this.#policy = policyOf(owner.settings);
     this.#outliers = new Outliers(owner.settings, () => this.#endpoints);
-    const { resolver, addresses = [route.address] } = route;
-    if (resolver === undefined) this.#setAddresses(addresses);
+    const { resolver, servers = [{ address: route.address, weight: 1 }] } = route;
+    if (resolver === undefined) this.#setServers(servers);
     else this.#resolution = new Resolution(route.address, resolver, owner.settings, this);
   }
 
@@ -114,7 +128,11 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   get summary(): readonly AddressSummary[] {
-    return this.#endpoints.map(({ address, state, error }) => ({ address, state, error }));
+    const stale = this.#resolution?.stale ?? false;
+    return this.#endpoints.map(({ address, state, error }, i) => {
+      const { weight, zone, attributes } = this.#servers[i]!;
+      return { address, weight, zone, attributes, stale, state, error };
+    });
   }
 
   /** The errors of addresses whose last attempt has failed. */
@@ -136,14 +154,19 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     return this.#owner.deadlines;
   }
 
-  /** Moves on to the next connection. Begins to connect an address that has become idle. */
-  rotate(): void {
-    if (++this.#turn >= this.ready.length) {
-      this.#turn = 0;
+  /**
+   * Returns the connection that the policy chooses for a call with this metadata; undefined when no
+   * connection has room. Now and then it begins to connect an address that has become idle.
+   */
+  next(room: Room<ReadyServer>, metadata: Uint8Array | undefined): ClientLink | undefined {
+    if (++this.#calls >= this.ready.length) {
+      this.#calls = 0;
       this.#outliers.wake();
       if (this.ready.length < this.#endpoints.length) this.seek(false);
     }
-    this.current = this.ready[this.#turn];
+    const link = this.#policy.pick(room, metadata)?.link;
+    if (link !== undefined) this.current = link;
+    return link;
   }
 
   /**
@@ -222,9 +245,14 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.#leaving.delete(endpoint);
   }
 
-  onAddresses(addresses: readonly string[]): void {
-    const inUse = this.ready.length > 0;
-    this.#setAddresses(addresses);
+  /** True when connected. */
+  get inUse(): boolean {
+    return this.ready.length > 0;
+  }
+
+  onServers(servers: readonly Server[]): void {
+    const { inUse } = this;
+    this.#setServers(servers);
     this.#update();
     // If the channel is not used, the next call connects them.
     if (inUse || this.wanted) this.seek(false);
@@ -247,24 +275,28 @@ export class Connections implements EndpointOwner, ResolutionOwner {
 
   #update(): void {
     if (this.#closed) return;
-    const links = (state: EndpointState): ClientLink[] =>
-      this.#endpoints.flatMap((each) => (each.state === state && each.link ? [each.link] : []));
-    this.ready = links('ready');
+    const inState = (state: EndpointState): ReadyServer[] =>
+      this.#endpoints.flatMap((each, i) =>
+        each.state === state && each.link ? [new ReadyServer(this.#servers[i]!, each.link)] : [],
+      );
+    let ready = inState('ready');
     // If all are ejected, use them: a bad answer is better than none.
-    if (this.ready.length === 0) this.ready = links('ejected');
-    if (this.#turn >= this.ready.length) this.#turn = 0;
-    this.current = this.ready[this.#turn];
+    if (ready.length === 0) ready = inState('ejected');
+    this.ready = ready.map(({ link }) => link);
+    this.#policy.update(ready, this.#servers);
+    if (this.current === undefined || !this.ready.includes(this.current)) this.current = this.ready[0];
     this.#owner.onChange(this.state);
   }
 
-  #setAddresses(addresses: readonly string[]): void {
+  #setServers(servers: readonly Server[]): void {
     const known = new Map(this.#endpoints.map((endpoint) => [endpoint.address, endpoint]));
-    this.#endpoints = addresses.map(
-      (address) => known.get(address) ?? new Endpoint(address, this.#openOf(address), this),
+    this.#servers = servers;
+    this.#endpoints = servers.map(
+      ({ address }) => known.get(address) ?? new Endpoint(address, this.#openOf(address), this),
     );
     this.several = this.#endpoints.length > 1 && !this.#pickFirst;
-    for (const [address, endpoint] of known) {
-      if (addresses.includes(address)) continue;
+    for (const { address } of servers) known.delete(address);
+    for (const endpoint of known.values()) {
       this.#leaving.add(endpoint);
       endpoint.retire();
     }

@@ -75,3 +75,25 @@ export const silenceMs = 5_000;
 export const silenceMaxMs = 60_000;
 /** How often a channel checks whether it still has calls in flight that must keep the process alive. */
 export const keepAliveCheckMs = 200;
+/**
+ * How far the calls in flight of a server may exceed its share before consistent hashing uses the next one.
+ * Lower values spread more evenly and move more calls away from their caches.
+ */
+export const hashMaxLoad = { default: 1.25, min: 1, max: 1_000 } as const;
+/** Longest name of a metadata key, as on the wire. */
+export const hashKeyBytes = 255;
+/** Range of the weight of an address; DNS has weights up to 65,535. */
+export const weight = { default: 1, min: 0.001, max: 1_000_000 } as const;
+/**
+ * Time until DNS is asked again: the TTL of the answer within these limits, and the default when there is no
+ * TTL. Some servers say 0, which would be a query for each answer; and a TTL of a day would hide a new server
+ * for a day.
+ */
+export const dnsRefreshMs = { default: 30_000, min: 5_000, max: 300_000 } as const;
+/**
+ * Time limit of a query, and how often it is sent. c-ares doubles the limit each time, so that a question
+ * that is never answered ends after 3 s: within the default time limit of a resolution, since the other
+ * family of addresses may have been answered.
+ */
+export const dnsTimeoutMs = 1_000;
+export const dnsTries = 2;

@@ -1,7 +1,8 @@
 /**
  * Keeps the addresses of a channel up to date: calls its resolver when the channel connects and after a
- * connection was lost, one call at a time and at most every `resolveMinMs`. After a failure the known
- * addresses stay in use. Owned by a channel.
+ * connection was lost, one call at a time and at most every `resolveMinMs`, and takes the lists that the
+ * resolver pushes. After a failure the known addresses stay in use, and the resolver is asked again, after
+ * growing pauses, while the channel is connected or a caller waits. Owned by a channel.
  */
 
 import { clockMs } from '../../clock.ts';
@@ -11,7 +12,8 @@ import { Status } from '../../core/errors/status.ts';
 import { guardedInRoot } from '../../core/foreign.ts';
 import { inRoot } from '../../core/scopes.ts';
 import { Backoff } from './backoff.ts';
-import { checkedAddresses, type Resolver } from './resolver.ts';
+import type { Resolver } from './resolver.ts';
+import { checkedServers, type Server, type ServerAddress } from './servers.ts';
 
 export interface ResolutionSettings {
   readonly connectTimeoutMs: number;
@@ -23,7 +25,9 @@ export interface ResolutionSettings {
 export interface ResolutionOwner {
   /** True when a caller waits for a connection. */
   readonly wanted: boolean;
-  onAddresses(addresses: readonly string[]): void;
+  /** True when connected. */
+  readonly inUse: boolean;
+  onServers(servers: readonly Server[]): void;
   onResolutionChange(): void;
 }
 
@@ -31,6 +35,8 @@ export class Resolution {
   state: 'idle' | 'connecting' | 'failing' = 'idle';
   /** Why the last attempt failed. */
   error: RpcError | undefined;
+  /** True when the last attempt has failed, so that the known addresses come from an earlier one. */
+  stale = false;
 
   readonly #name: string;
   readonly #resolver: Resolver;
@@ -43,6 +49,8 @@ export class Resolution {
   #lastMs = Number.NEGATIVE_INFINITY;
   /** True when another resolution was requested during a running one, whose answer may be outdated. */
   #again = false;
+  /** Number of lists that the resolver has pushed: an answer that was under way then is outdated. */
+  #pushed = 0;
   #closed = false;
 
   constructor(name: string, resolver: Resolver, settings: ResolutionSettings, owner: ResolutionOwner) {
@@ -51,7 +59,14 @@ export class Resolution {
     this.#settings = settings;
     this.#owner = owner;
     this.#backoff = new Backoff(settings.backoffMs, settings.backoffMaxMs);
-    this.#unwatch = inRoot(() => resolver.watch?.(() => this.#changed()));
+    let created = false;
+    const onChange: Parameters<NonNullable<Resolver['watch']>>[0] = (servers) => {
+      // The owner of a resolver that calls back at once is not complete yet.
+      if (created) this.#changed(servers);
+      else queueMicrotask(() => this.#changed(servers));
+    };
+    this.#unwatch = inRoot(() => resolver.watch?.(onChange));
+    created = true;
   }
 
   /** Resolves now, or as soon as `resolveMinMs` allows. */
@@ -77,8 +92,10 @@ export class Resolution {
     guardedInRoot('what `watch` of the resolver returned', () => this.#unwatch?.());
   }
 
-  #changed(): void {
-    if (this.#abandon !== undefined) this.#again = true;
+  #changed(pushed?: readonly (string | ServerAddress)[]): void {
+    if (this.#closed) return;
+    if (pushed !== undefined) inRoot(() => this.#take(pushed));
+    else if (this.#abandon !== undefined) this.#again = true;
     else this.askNow();
   }
 
@@ -87,44 +104,78 @@ export class Resolution {
       this.#timer = undefined;
       then();
     };
+    clearTimeout(this.#timer);
     this.#timer = inRoot(() => setTimeout(fire, ms));
     this.#timer.unref();
   }
 
   /** Runs in the root context, since the answer serves other callers, too. */
   #begin(): void {
+    // A pushed list that was refused may have started the pause during a running attempt.
+    if (this.#abandon !== undefined) return;
     void inRoot(this.#ask, this);
   }
 
   async #ask(): Promise<void> {
     this.#again = false;
+    const pushed = this.#pushed;
     this.#set('connecting');
     try {
-      const addresses = checkedAddresses('the resolver', [...(await this.#answer())]);
-      if (addresses.length === 0) throw new Error('the resolver gave no address');
+      const servers = this.#checked(await this.#answer());
       if (this.#closed) return;
-      this.error = undefined;
-      this.#backoff.reset();
-      this.#lastMs = clockMs();
-      this.state = 'idle';
-      this.#owner.onAddresses(addresses);
+      if (pushed === this.#pushed) this.#succeeded(servers);
     } catch (cause) {
       if (this.#closed) return;
-      const { rawMessage } = RpcError.from(cause, Status.UNAVAILABLE);
-      this.error = unavailable(`cannot resolve ${this.#name}: ${rawMessage}`, 'no', cause);
-      this.#later(this.#backoff.next(), () => {
-        if (this.#owner.wanted) this.#begin();
-        else this.#set('idle');
-      });
-      this.#set('failing');
+      if (pushed === this.#pushed) this.#failed(cause);
     }
     if (this.#again) this.askNow();
+  }
+
+  /** Takes a list that the resolver has pushed. */
+  #take(given: readonly (string | ServerAddress)[]): void {
+    let servers: readonly Server[];
+    try {
+      servers = this.#checked(given);
+    } catch (cause) {
+      this.#failed(cause);
+      return;
+    }
+    ++this.#pushed;
+    this.#succeeded(servers);
+  }
+
+  #checked(given: readonly (string | ServerAddress)[]): readonly Server[] {
+    const servers = checkedServers('the resolver', [...given]);
+    if (servers.length === 0) throw new Error('the resolver gave no address');
+    return servers;
+  }
+
+  #succeeded(servers: readonly Server[]): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.error = undefined;
+    this.stale = false;
+    this.#backoff.reset();
+    this.#lastMs = clockMs();
+    this.state = 'idle';
+    this.#owner.onServers(servers);
+  }
+
+  #failed(cause: unknown): void {
+    const { rawMessage } = RpcError.from(cause, Status.UNAVAILABLE);
+    this.error = unavailable(`cannot resolve ${this.#name}: ${rawMessage}`, 'no', cause);
+    this.stale = true;
+    this.#later(this.#backoff.next(), () => {
+      if (this.#owner.wanted || this.#owner.inUse) this.#begin();
+      else this.#set('idle');
+    });
+    this.#set('failing');
   }
 
   /**
    * Resolves with the resolver's answer, within `connectTimeoutMs` even if the resolver ignores its signal.
    */
-  async #answer(): Promise<readonly string[]> {
+  async #answer(): Promise<readonly (string | ServerAddress)[]> {
     const { connectTimeoutMs } = this.#settings;
     const abandon = new AbortController();
     this.#abandon = abandon;

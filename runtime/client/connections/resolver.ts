@@ -1,79 +1,22 @@
 /**
- * The source of a channel's addresses: a list, DNS, or a resolver of the application (etcd, Consul, a file).
- * Used when a channel is created, and by resolution.ts.
+ * The interface of a source of addresses: DNS (resolvers/), or one of the application (etcd, Consul, a file).
+ * Called by resolution.ts, in the root context of its thread.
  */
-import { lookup } from 'node:dns/promises';
-import { isIP } from 'node:net';
-import { formatAddress, parseAddress } from '../../control/socket/address.ts';
-import { addressesMax } from './limits.ts';
+import type { ServerAddress } from './servers.ts';
 
 /** Tells a channel which addresses currently serve it. */
 export interface Resolver {
   /**
-   * Returns the addresses, each `host:port`, `[ipv6]:port` or `unix:/path`; their order does not matter.
-   * Called when the channel connects, and again when a connection was lost. A rejection counts as a failed
-   * attempt to connect. `signal` is aborted when the answer takes too long.
+   * Returns the addresses, each `host:port`, `[ipv6]:port` or `unix:/path`, or an object with one and its
+   * weight; their order matters to `pick-first` alone. Called when the channel connects, and again when a
+   * connection was lost. A rejection or an empty list counts as a failed attempt to connect; addresses that
+   * are known by then stay in use, marked as stale. `signal` is aborted when the answer takes too long.
    */
-  resolve(signal: AbortSignal): Promise<readonly string[]>;
+  resolve(signal: AbortSignal): Promise<readonly (string | ServerAddress)[]>;
   /**
-   * Optional; called once. `onChange` makes the channel resolve again at once. Returns a function that stops
-   * watching.
+   * Optional; called once. `onChange` takes the new list; without one it makes the channel resolve again at
+   * once. A list that is empty or has an invalid address counts as a failed answer. Returns a function that
+   * stops watching.
    */
-  watch?(onChange: () => void): () => void;
-}
-
-/** Either fixed addresses, or a resolver. */
-export interface Target {
-  /** Text for errors and logs. */
-  readonly name: string;
-  /** The host name given by the user, where the addresses have none. */
-  readonly host?: string;
-  readonly addresses?: readonly string[];
-  readonly resolver?: Resolver;
-}
-
-/**
- * Parses the addresses, without duplicates. Throws a TypeError for an invalid address, and a RangeError for
- * too many.
- */
-export function checkedAddresses(where: string, given: readonly string[]): string[] {
-  if (given.length > addressesMax)
-    throw new RangeError(`${where}: ${given.length} addresses, at most ${addressesMax} are allowed`);
-  return [...new Set(given.map((address) => formatAddress(parseAddress(address))))];
-}
-
-/** Resolves all addresses of a host name by the system's rules (hosts file, then DNS). */
-function dnsResolver(host: string, port: number): Resolver {
-  return {
-    resolve: async () => {
-      const found = await lookup(host, { all: true });
-      return found.map(({ address }) => formatAddress({ kind: 'tcp', host: address, port }));
-    },
-  };
-}
-
-/** `dns://SERVER/host:port`, as in gRPC. */
-const dnsServer = /^dns:\/\/[^/]+\//;
-const dns = /^dns:(?:\/\/\/?)?/;
-
-/** Interprets the first argument of createChannel. Throws a TypeError that says what is wrong with it. */
-export function targetOf(given: string | readonly string[] | Resolver): Target {
-  if (typeof given === 'object' && given !== null && 'resolve' in given) {
-    if (typeof given.resolve !== 'function') throw new TypeError('createChannel: resolve is not a function');
-    return { name: 'resolver', resolver: given };
-  }
-  if (typeof given === 'string' && dns.test(given)) {
-    if (dnsServer.test(given)) {
-      const text = `createChannel: ${given}: the system resolves names, so no DNS server can be given; use dns:///host:port`;
-      throw new TypeError(text);
-    }
-    const address = parseAddress(given.replace(dns, ''));
-    if (address.kind !== 'tcp') throw new TypeError(`createChannel: ${given} names no host`);
-    if (isIP(address.host) !== 0) return { name: given, addresses: [formatAddress(address)] };
-    return { name: given, host: address.host, resolver: dnsResolver(address.host, address.port) };
-  }
-  const list = typeof given === 'string' ? given.split(',').map((each) => each.trim()) : given;
-  if (!Array.isArray(list)) parseAddress(String(given));
-  if (list.length === 0) throw new TypeError('createChannel: an empty list of addresses');
-  return { name: list.join(','), addresses: checkedAddresses('createChannel', list) };
+  watch?(onChange: (servers?: readonly (string | ServerAddress)[]) => void): () => void;
 }

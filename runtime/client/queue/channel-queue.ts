@@ -11,6 +11,7 @@ import { queueFull, unavailable } from '../../core/errors/failure.ts';
 import { lengthsOf } from '../../core/lengths.ts';
 import { inRoot } from '../../core/scopes.ts';
 import type { Connections } from '../connections/connections.ts';
+import { takesCall, takesStream } from '../connections/ready-server.ts';
 import { CallExtras } from '../session/call-extras.ts';
 import type { ClientSession } from '../session/client-session.ts';
 import type { ClientStream, StreamHost } from '../stream/client-stream.ts';
@@ -70,7 +71,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     return this.waiting.size + this.#short.size + this.streams.size;
   }
 
-  /** The streams of the connection for the next stream; undefined when not connected. */
+  /** The streams of a connection that has a free slot, if one has; undefined when not connected. */
   get openStreams(): ClientStreams | undefined {
     const { current, ready } = this.#connections;
     if (current?.streams.full !== true) return current?.streams;
@@ -194,33 +195,32 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     }
   }
 
-  /** Tries the connections in turn until one has room. */
+  /** Tries the connections that the policy chooses, until one takes the call. */
   readonly #startCall = (call: WaitingCall): boolean => {
     const connections = this.#connections;
     for (let tries = connections.ready.length; tries > 0; --tries) {
-      const { current } = connections;
-      if (current === undefined) return false;
+      const { current, several } = connections;
+      const link = several ? connections.next(takesCall, call.extras?.metadata) : current;
       // Each ended call makes room for one, so mostly there is no room for the next.
-      const started = !current.session.full && startOn(current.session, call);
-      if (connections.several) connections.rotate();
-      if (started) return true;
+      if (link === undefined || link.session.full) break;
+      if (startOn(link.session, call)) return true;
     }
     for (const link of connections.ready)
       if (!link.session.full) link.connection.context.waiters.wait('slot', this);
     return false;
   };
 
-  /** Opens a stream on the current connection, or on another one that has a free slot. */
+  /** Opens it on the connection that the policy chooses among those that have a free slot. */
   readonly #openStream = (entry: WaitingStream): boolean => {
-    const streams = this.openStreams;
-    if (streams === undefined) return false;
     const { stream } = entry;
-    if (stream.open(streams)) {
-      if (this.#connections.several) this.#connections.rotate();
-      return true;
-    }
+    const { current, several } = this.#connections;
+    const link = several ? this.#connections.next(takesStream, stream.extras?.metadata) : current;
+    if (link === undefined) return false;
+    const { streams } = link;
+    if (stream.open(streams)) return true;
     // Another connection may be ready, of which no later event would tell.
-    if (streams.target.gone === true && this.openStreams !== streams) return this.#openStream(entry);
+    if (streams.target.gone === true && !this.#connections.ready.includes(link))
+      return this.#openStream(entry);
     if (!streams.full) streams.context.waiters.wait('slot', this);
     return false;
   };

@@ -49,7 +49,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
 
   readonly #host: StreamHost;
   readonly #timeoutMs: number;
-  readonly #extras: CallExtras | undefined;
+  readonly extras: CallExtras | undefined;
   readonly #outcome: Outcome;
   /** The caller's async context, in which requests are read. */
   readonly #scope = new Scope();
@@ -84,7 +84,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#host = host;
     this.request = request;
     this.#timeoutMs = timeoutMs;
-    this.#extras = extras;
+    this.extras = extras;
     this.#outcome = new Outcome(method.path, extras, wrong);
   }
 
@@ -95,12 +95,12 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
 
   /** True when it waits through failed attempts to connect. */
   get waitForReady(): boolean {
-    return this.#extras?.waitForReady ?? this.method.waitForReady;
+    return this.extras?.waitForReady ?? this.method.waitForReady;
   }
 
   onFirstRead(): void {
     const { path } = this.method;
-    const aborted = this.#extras?.abortedBy;
+    const aborted = this.extras?.abortedBy;
     if (this.#outcome.error !== undefined) {
       this.refuse(this.#outcome.error);
     } else if (aborted !== undefined) {
@@ -113,7 +113,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
         this.#deadlineMs = turnNow() + this.#timeoutMs;
         this.#setTimer(this.#deadlineMs);
       }
-      this.#extras?.watch(this, 0);
+      this.extras?.watch(this, 0);
       this.#host.startStream(this);
     }
   }
@@ -147,7 +147,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#state = 'opening';
     let opening: Opening;
     try {
-      opening = sendOpening(streams, this, this.#extras?.metadata, this.#deadlineMs);
+      opening = sendOpening(streams, this, this.extras?.metadata, this.#deadlineMs);
     } finally {
       this.#state = 'waiting';
     }
@@ -159,7 +159,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#streams = streams;
     this.#state = 'open';
     this.#pending = true;
-    this.#responses = new Responses(this, streams, this.#outcome, this.#extras);
+    this.#responses = new Responses(this, streams, this.#outcome, this.extras);
     this.#responses.pull();
     if (opening === 'begun') {
       this.#requests = new Requests(this, streams, this.#scope);
@@ -377,7 +377,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   #over(): void {
     this.#state = 'over';
     this.#setTimer(0);
-    this.#extras?.unwatch();
+    this.extras?.unwatch();
     this.reader.close();
     this.#onOver?.();
   }

@@ -1,0 +1,68 @@
+/**
+ * Consistent hashing with bounded loads (Mirrokni, Thorup, Zadimoghaddam, 2016): calls with the same value of
+ * a metadata key go to the same server, where caches have what they need, unless that server has more than
+ * `maxLoad` times its share of the calls in flight. Then they go to the next server on the ring, which is
+ * always the same one, too. Calls without the key go to the less loaded of two. Used by the connections of a
+ * channel.
+ */
+import { HashRing } from './hash-ring.ts';
+import { keyHash } from './key-hash.ts';
+import { LeastLoaded } from './least-loaded.ts';
+import { type Candidate, firstWithRoom, type Listed, type Policy, type Room } from './policy.ts';
+
+export class BoundedHash<C extends Candidate> implements Policy<C> {
+  readonly #key: Uint8Array;
+  readonly #maxLoad: number;
+  readonly #unkeyed: LeastLoaded<C>;
+  #listed: readonly Listed[] | undefined;
+  #ring = new HashRing([]);
+  #ready: readonly C[] = [];
+  /** The connections that take calls, by index in the list. */
+  #places: (C | undefined)[] = [];
+  #weights = 0;
+
+  /** `key` is the name of the metadata key as it is sent, `maxLoad` at least 1. */
+  constructor(key: Uint8Array, maxLoad: number, random?: () => number) {
+    this.#key = key;
+    this.#maxLoad = maxLoad;
+    this.#unkeyed = new LeastLoaded(random);
+  }
+
+  /** The ring has all addresses of the list, so that one that is away for a while finds its keys again. */
+  update(ready: readonly C[], listed: readonly Listed[]): void {
+    if (this.#listed !== listed) this.#ring = new HashRing(listed);
+    this.#listed = listed;
+    this.#ready = ready;
+    const byAddress = new Map(ready.map((each) => [each.address, each]));
+    this.#places = listed.map(({ address }) => byAddress.get(address));
+    this.#weights = ready.reduce((sum, { weight }) => sum + weight, 0);
+    this.#unkeyed.update(ready);
+  }
+
+  pick(room: Room<C>, metadata: Uint8Array | undefined): C | undefined {
+    const hash = metadata === undefined ? -1 : keyHash(metadata, this.#key);
+    if (hash < 0) return this.#unkeyed.pick(room);
+    const ring = this.#ring;
+    const first = ring.positionOf(hash);
+    let limit = 0;
+    for (let i = 0; i < ring.size; ++i) {
+      const candidate = this.#places[ring.ownerAt(first + i)];
+      if (candidate === undefined) continue;
+      // A server without a call in flight is never above its share, and the sum need not be made.
+      if (candidate.load > 0) {
+        limit ||= this.#limit();
+        if (candidate.load >= Math.ceil(limit * candidate.weight)) continue;
+      }
+      if (room(candidate)) return candidate;
+    }
+    // Limits of the peers are lower than the bound.
+    return firstWithRoom(this.#ready, first % this.#ready.length, room);
+  }
+
+  /** Returns the bound of the calls in flight for a weight of 1, with the call that is about to be made. */
+  #limit(): number {
+    let calls = 1;
+    for (const { load } of this.#ready) calls += load;
+    return (this.#maxLoad * calls) / this.#weights;
+  }
+}

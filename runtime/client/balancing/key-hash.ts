@@ -1,0 +1,45 @@
+/**
+ * Hashes for consistent hashing. All clients must choose the same server for a key, so the hashes have no
+ * seed, and are the same in every version: 32 bits of FNV-1a with the final mixing step of MurmurHash3, since
+ * FNV alone leaves similar texts close together. An attacker may choose keys that fall on one server; the
+ * bound of its load is the protection. Used by hash-ring.ts and bounded-hash.ts.
+ */
+import { Buffer } from 'node:buffer';
+
+/** Returns the hash of bytes [from, end), an unsigned number of 32 bits. */
+export function hashOf(bytes: Uint8Array, from = 0, end: number = bytes.length): number {
+  let hash = 0x811c9dc5;
+  for (let i = from; i < end; ++i) hash = Math.imul(hash ^ bytes[i]!, 0x01000193);
+  return mixed(hash);
+}
+
+/** Spreads the differences of similar numbers over all 32 bits. */
+export function mixed(hash: number): number {
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}
+
+export function hashOfText(text: string): number {
+  return hashOf(Buffer.from(text));
+}
+
+function isAt(bytes: Uint8Array, at: number, key: Uint8Array): boolean {
+  for (let i = 0; i < key.length; ++i) if (bytes[at + i] !== key[i]) return false;
+  return true;
+}
+
+/**
+ * Returns the hash of the first value of `key` in metadata in wire form (core/metadata-wire.ts); -1 when it
+ * has none.
+ */
+export function keyHash(metadata: Uint8Array, key: Uint8Array): number {
+  for (let at = 0; at < metadata.length; ) {
+    const keyLength = metadata[at]!;
+    const valueAt = at + 3 + keyLength;
+    const end = valueAt + metadata[valueAt - 2]! + metadata[valueAt - 1]! * 256;
+    if (keyLength === key.length && isAt(metadata, at + 1, key)) return hashOf(metadata, valueAt, end);
+    at = end;
+  }
+  return -1;
+}

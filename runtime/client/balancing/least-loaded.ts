@@ -1,0 +1,57 @@
+/**
+ * Least request of two random choices: the one of two connections that has fewer calls in flight for its
+ * weight. The two are drawn by their weights, and the first one wins when both have as many, so that calls
+ * are spread by weight, too, while the servers have little to do. A slow server has more calls in flight and
+ * so gets fewer. Two choices are nearly as good as comparing all (Mitzenmacher, "The power of two choices",
+ * 2001), and many clients do not all choose the same idle server. Used by the connections of a channel, and
+ * for calls without a key by bounded-hash.ts.
+ */
+import { type Candidate, firstWithRoom, type Policy, type Room } from './policy.ts';
+
+export class LeastLoaded<C extends Candidate> implements Policy<C> {
+  #ready: readonly C[] = [];
+  /** Sums of the weights up to and with each connection; undefined when all weights are equal. */
+  #sums: number[] | undefined;
+  readonly #random: () => number;
+
+  /** `random` returns at least 0 and less than 1. */
+  constructor(random: () => number = Math.random) {
+    this.#random = random;
+  }
+
+  update(ready: readonly C[]): void {
+    this.#ready = ready;
+    let sum = 0;
+    const sums = ready.map(({ weight }) => (sum += weight));
+    this.#sums = ready.every(({ weight }) => weight === ready[0]!.weight) ? undefined : sums;
+  }
+
+  pick(room: Room<C>): C | undefined {
+    const ready = this.#ready;
+    if (ready.length === 0) return undefined;
+    const at = this.#draw();
+    const first = ready[at]!;
+    let other = this.#draw();
+    if (other === at) other = at + 1 === ready.length ? 0 : at + 1;
+    const second = ready[other]!;
+    const better = second.load / second.weight < first.load / first.weight ? second : first;
+    if (room(better)) return better;
+    return firstWithRoom(ready, at, room);
+  }
+
+  /** Returns a random index, by weight. */
+  #draw(): number {
+    const sums = this.#sums;
+    const { length } = this.#ready;
+    if (sums === undefined) return Math.floor(this.#random() * length);
+    const drawn = this.#random() * sums[length - 1]!;
+    let low = 0;
+    let high = length - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (drawn < sums[middle]!) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}

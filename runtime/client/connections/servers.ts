@@ -1,0 +1,65 @@
+/**
+ * The servers of a channel: their addresses, with what a list or a resolver says about each, and the checks
+ * of both. Used when a channel is created, and for each answer of a resolver.
+ */
+import { disown } from '../../codec/disown.ts';
+import { formatAddress, parseAddress } from '../../control/socket/address.ts';
+import type { Listed } from '../balancing/policy.ts';
+import * as limits from './limits.ts';
+
+/** An address with what a policy or an application should know about it. */
+export interface ServerAddress {
+  /** `host:port`, `[ipv6]:port` or `unix:/path`. */
+  readonly address: string;
+  /**
+   * Its share of the calls in relation to the weights of the other addresses, from 0.001 to 1,000,000.
+   * Default 1.
+   */
+  readonly weight?: number | undefined;
+  /** Where the server is, such as a rack or an availability zone. Shown in `channel.addresses`. */
+  readonly zone?: string | undefined;
+  /** Whatever else is known about the server. Shown in `channel.addresses`. */
+  readonly attributes?: Readonly<Record<string, string>> | undefined;
+}
+
+/** The same, checked and with the default weight. */
+export type Server = ServerAddress & Listed;
+
+/** Returns a copy, so that a list that the application changes later is not half of another answer. */
+function checkedAttributes(where: string, given: unknown): Readonly<Record<string, string>> | undefined {
+  if (given === undefined) return undefined;
+  if (typeof given !== 'object' || given === null || Symbol.iterator in given)
+    throw new TypeError(`${where}: attributes are an object of names and texts`);
+  for (const [name, value] of Object.entries(given))
+    if (typeof disown(value as unknown) !== 'string')
+      throw new TypeError(`${where}: the attribute ${name} is not a text`);
+  return Object.freeze({ ...given });
+}
+
+function checkedServer(where: string, given: string | ServerAddress): Server {
+  const { address, weight, zone, attributes }: ServerAddress =
+    typeof given === 'object' && given !== null ? given : { address: given };
+  const shown = formatAddress(parseAddress(address));
+  const named = `${where}: ${shown}`;
+  const { min, max, default: one } = limits.weight;
+  if (weight !== undefined && !(typeof weight === 'number' && weight >= min && weight <= max))
+    throw new RangeError(`${named}: weight ${String(disown(weight))} is not a number from ${min} to ${max}`);
+  if (zone !== undefined && typeof disown(zone) !== 'string')
+    throw new TypeError(`${named}: the zone is not a text`);
+  return { address: shown, weight: weight ?? one, zone, attributes: checkedAttributes(named, attributes) };
+}
+
+/**
+ * Parses the addresses; the first of equal ones counts. Throws a TypeError for an invalid address, zone or
+ * attribute, and a RangeError for an invalid weight, or too many addresses.
+ */
+export function checkedServers(where: string, given: readonly (string | ServerAddress)[]): Server[] {
+  if (given.length > limits.addressesMax)
+    throw new RangeError(`${where}: ${given.length} addresses, at most ${limits.addressesMax} are allowed`);
+  const servers = new Map<string, Server>();
+  for (const each of given) {
+    const server = checkedServer(where, each);
+    if (!servers.has(server.address)) servers.set(server.address, server);
+  }
+  return [...servers.values()];
+}

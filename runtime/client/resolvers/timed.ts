@@ -1,0 +1,41 @@
+/**
+ * A resolver whose answers are valid for a time, after which the channel resolves again. Used for DNS; its
+ * timer does not keep the process alive.
+ */
+import { inRoot } from '../../core/scopes.ts';
+import { dnsRefreshMs } from '../connections/limits.ts';
+import type { Resolver } from '../connections/resolver.ts';
+import type { ServerAddress } from '../connections/servers.ts';
+
+export interface Timed {
+  readonly servers: readonly ServerAddress[];
+  /** How long the answer is valid; Infinity when the source does not say. */
+  readonly ttlMs: number;
+}
+
+/** `ask` is one query of the source. */
+export function timedResolver(ask: (signal: AbortSignal) => Promise<Timed>): Resolver {
+  let again: (() => void) | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    async resolve(signal) {
+      clearTimeout(timer);
+      const { servers, ttlMs } = await ask(signal);
+      // Undefined when the channel was closed meanwhile.
+      if (again !== undefined) {
+        const { min, max, default: unknown } = dnsRefreshMs;
+        const ms = ttlMs === Number.POSITIVE_INFINITY ? unknown : Math.min(Math.max(ttlMs, min), max);
+        clearTimeout(timer);
+        timer = inRoot(() => setTimeout(again!, ms).unref());
+      }
+      return servers;
+    },
+    watch(onChange) {
+      again = () => onChange();
+      return () => {
+        again = undefined;
+        clearTimeout(timer);
+      };
+    },
+  };
+}
