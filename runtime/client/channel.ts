@@ -129,7 +129,12 @@ export class ClientChannel
 
   /** The connection of the next call, if there is one. */
   get connection(): Connection | undefined {
-    return this.#connections.current?.connection;
+    return this.link?.connection;
+  }
+
+  /** The client's half of that connection. */
+  get link(): ClientLink | undefined {
+    return this.#connections.current;
   }
 
   get session(): SessionSummary | undefined {
@@ -137,11 +142,6 @@ export class ClientChannel
     return connection === undefined
       ? undefined
       : summaryOf(connection, connection.server, connection.server.claims);
-  }
-
-  /** The connection that calls use now. */
-  get connection(): ClientLink | undefined {
-    return this.#connections.current;
   }
 
   get addresses(): readonly AddressSummary[] {

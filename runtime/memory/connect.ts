@@ -115,7 +115,7 @@ export async function connectMemory(channel: Channel, options: MemoryOptions = {
       'connectMemory: this channel has several servers, and memory belongs to one; create a channel for each';
     throw refusal(Status.FAILED_PRECONDITION, text);
   }
-  const link = own.connection;
+  const link = own.link;
   if (link === undefined) throw refusal(Status.UNAVAILABLE, `connectMemory: ${own.address}: not connected`);
   const { memory: terms, server } = link.connection;
   if (terms === undefined) {

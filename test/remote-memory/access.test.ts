@@ -203,7 +203,7 @@ describe('the sideband', () => {
   async function tcp() {
     const market = later(await openMarket('tcp'));
     await market.channel.ready();
-    return { ...market, link: clientChannel('test', market.channel).connection! };
+    return { ...market, link: clientChannel('test', market.channel).link! };
   }
 
   test('an address that is none is answered, and the session goes on', async () => {
@@ -234,7 +234,7 @@ describe('the sideband', () => {
       closing.push(() => server.shutdown({ graceMs: 0 }));
       const channel = later(createChannel(address));
       await channel.ready();
-      const link = clientChannel('test', channel).connection!;
+      const link = clientChannel('test', channel).link!;
       expect(await caught(connectMemory(channel))).toMatchObject({ code: Status.UNAVAILABLE });
       expect(link.ended).toMatch(/not proved to come from the peer/);
       vi.restoreAllMocks();

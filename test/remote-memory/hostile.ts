@@ -42,7 +42,7 @@ export class Hostile {
 
   /** Takes the place of connectMemory() on a channel that is connected. `number` counts its queue pairs. */
   static async connect(channel: Channel, number = 0): Promise<Hostile> {
-    const link = clientChannel('test', channel).connection!;
+    const link = clientChannel('test', channel).link!;
     const terms = link.connection.memory!;
     const hostile = new Hostile((self, end) => {
       const onMessage = (message: Required<Message>): void => self.#onMessage(message);
