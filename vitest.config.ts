@@ -51,8 +51,8 @@ const sharedFolders = [
 ];
 
 /**
- * Files that replace a module, a timer or the clock of their process, which the files after them would see, or
- * that count what all contexts of the process do: one of an earlier file may close meanwhile.
+ * Files that replace a module, a timer or the clock of their process, which the files after them would see,
+ * or that count what all contexts of the process do: one of an earlier file may close meanwhile.
  */
 const needsProcess = /\bvi\.(mock|useFakeTimers)\(|\bdeadlines\.run\(|[^.]\bstats\(\)/;
 

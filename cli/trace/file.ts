@@ -67,8 +67,7 @@ export function traceIn(bytes: Uint8Array): Trace {
     throw new Error(`is of version ${version} of traces; this rdma-rpc reads version ${traceVersion}`);
   const textBytes = head.readUInt32LE(12);
   const rowsAt = traceHeadBytes + textBytes;
-  if (textBytes > textBytesMax)
-    throw new Error(`${none}: a description of ${textBytes} bytes is too long`);
+  if (textBytes > textBytesMax) throw new Error(`${none}: a description of ${textBytes} bytes is too long`);
   if (rowsAt > bytes.length) throw new Error('is cut off: a part of its description is missing');
   let about: unknown;
   try {

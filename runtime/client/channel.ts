@@ -26,7 +26,7 @@ import { encodeMetadata } from '../core/metadata-wire.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
 import type { CallOptions } from '../core/types.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
-import { type FabricName, fabricRow } from '../fabrics.ts';
+import type { FabricName } from '../fabrics.ts';
 import { Reason } from '../native/native.ts';
 import { callExtras, callTimeoutMs } from './call/call-options.ts';
 import type { ClientMethod } from './call/client-method.ts';
@@ -55,6 +55,7 @@ import { callCredentials, KeptCredentials } from './credentials.ts';
 import { ChannelQueue, type QueueOwner } from './queue/channel-queue.ts';
 import { WaitingCall } from './queue/waiting-calls.ts';
 import type { CallExtras } from './session/call-extras.ts';
+import { withoutWires } from './without-wires.ts';
 
 // The promise executor stores its functions here, so that a call needs no closure. Cleared at once; otherwise
 // these fields would keep the last response alive.
@@ -370,18 +371,6 @@ export class ClientChannel
     this.#keepAlive.stop();
     await this.#onClosed?.();
   }
-}
-
-/** Do not offer fabrics that leave the host, where others could read the calls. */
-function withoutWires(side: LocalSide): LocalSide {
-  const reason =
-    'credentials of calls are not sent over it, since others may read them (credentials.unsealed)';
-  const wires: readonly FabricName[] = side.fabrics.filter((name) => fabricRow(name).reach === 'network');
-  return {
-    ...side,
-    fabrics: side.fabrics.filter((name) => !wires.includes(name)),
-    without: [...side.without, ...wires.map((name) => ({ name, reason }))],
-  };
 }
 
 /**

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "binding/objects/engine_options.h"
 #include "binding/objects/given.h"
 #include "binding/objects/own_properties.h"
 #include "binding/objects/peer_address.h"
 #include "binding/objects/verbs_report.h"
 #include "binding/verbs/arguments.h"
+#include "binding/verbs/open_options.h"
 #include "binding/verbs/verbs_host.h"
 #include "binding/verbs/verbs_records.h"
 #include "checked/records.h"
@@ -70,19 +70,9 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
   explicit VerbsDevice(const Napi::CallbackInfo& info) : Napi::ObjectWrap<VerbsDevice>(info) {
     const Napi::Env env = info.Env();
     const auto given = info[0].As<Napi::Object>();
-    OpenOptions options;
-    options.fabric = given.Get("fabric").As<Napi::String>().Utf8Value();
-    if (given.Get("seed").IsNumber()) options.seed = u64(given, "seed");
-    if (given.Get("lossPpm").IsNumber()) options.loss_ppm = u32(given, "lossPpm");
-    if (given.Get("duplicatePpm").IsNumber()) options.duplicate_ppm = u32(given, "duplicatePpm");
-    if (given.Get("host").IsString()) options.host = given.Get("host").As<Napi::String>().Utf8Value();
-    options.handed_over = given.Get("handedOver").ToBoolean();
-    options.verbs = read_verbs(given.Get("verbs"));
-    options.verbs.other_listeners = true;
-    options.verbs.on_demand = given.Get("onDemand").ToBoolean();
     const LoopKind loop = given.Get("loop").IsString() ? LoopKind::thread : LoopKind::libuv;
     std::string error;
-    host_ = VerbsHost::open(env, loop, options, &error);
+    host_ = VerbsHost::open(env, loop, read_open_options(given), &error);
     if (host_ == nullptr) {
       Napi::Error::New(env, error).ThrowAsJavaScriptException();
       return;

@@ -391,10 +391,8 @@ async function connectedTo(port: number): Promise<void> {
     const refusal = await new Promise<boolean>((resolve) => {
       const socket = connect(port, '127.0.0.1');
       socket.on('error', () => resolve(true));
-      socket.on('connect', () => {
-        socket.destroy();
-        resolve(false);
-      });
+      socket.on('connect', () => resolve(false));
+      socket.on('connect', () => socket.destroy());
     });
     if (refusal) return;
   }

@@ -1,0 +1,13 @@
+// Reads the options with which JS opens a device of the verbs API. On the JS thread.
+#pragma once
+
+#include <napi.h>
+
+#include "binding/verbs/open_fabric.h"
+
+namespace rdma_rpc::binding {
+
+/// `given` is what runtime/verbs has checked: its types and ranges are right.
+OpenOptions read_open_options(const Napi::Object& given);
+
+}  // namespace rdma_rpc::binding
