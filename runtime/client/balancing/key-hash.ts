@@ -7,7 +7,7 @@
 import { Buffer } from 'node:buffer';
 
 /** Returns the hash of bytes [from, end), an unsigned number of 32 bits. */
-export function hashOf(bytes: Uint8Array, from = 0, end: number = bytes.length): number {
+function hashOf(bytes: Uint8Array, from = 0, end: number = bytes.length): number {
   let hash = 0x811c9dc5;
   for (let i = from; i < end; ++i) hash = Math.imul(hash ^ bytes[i]!, 0x01000193);
   return mixed(hash);
@@ -20,7 +20,7 @@ export function mixed(hash: number): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-export function hashOfText(text: string): number {
+function hashOfText(text: string): number {
   return hashOf(Buffer.from(text));
 }
 
