@@ -20,7 +20,7 @@ export function mixed(hash: number): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-function hashOfText(text: string): number {
+export function hashOfText(text: string): number {
   return hashOf(Buffer.from(text));
 }
 
