@@ -1,7 +1,7 @@
 /**
  * Makes text of other parties safe to print, and handles output that cannot be written. When standard output
- * is closed or full, the command ends, since it could only print. Errors about a file of the user name the
- * file. Called by the commands.
+ * is closed or full, the command ends, since it could only print. An error about one of the user's files has
+ * the name of that file. Called by the commands.
  */
 import { writeFileSync } from 'node:fs';
 

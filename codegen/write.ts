@@ -59,8 +59,8 @@ export function writeTexts(texts: ReadonlyMap<string, string>): void {
 }
 
 /**
- * Creates one directory at a time: with `recursive`, Node never ends below an existing directory in which
- * none can be created, such as /proc.
+ * Creates one directory at a time: `mkdirSync` with `recursive` never returns for a path inside a directory
+ * that permits no new ones, such as /proc.
  */
 function makeDirectory(directory: string): void {
   if (existsSync(directory)) return;

@@ -31,7 +31,7 @@ function vendored(name: string): string {
   }
 }
 
-/** A latency; without an answered call it does not exist, which is different from 0. */
+/** Formats a latency. When no call was answered there is none, which is different from 0. */
 const timeIn =
   ({ histogram }: Result) =>
   (us: number): string =>

@@ -28,7 +28,7 @@ export function plain(text: string): string {
   return text.replace(/[\p{C}\p{Zl}\p{Zp}\p{M}]/gu, '?');
 }
 
-/** Cut in front, where names of methods and addresses are alike. */
+/** Shortens the text at its beginning, since methods and addresses often begin alike. */
 function fitted(text: string, width: number): string {
   const characters = [...plain(text)];
   return characters.length <= width

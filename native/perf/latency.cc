@@ -12,8 +12,8 @@ namespace {
 /// Number of looks at memory between polls of the completion queue, on devices that write by themselves. A
 /// poll takes as long as many looks at memory, and delays noticing a message by that time.
 constexpr int kLooks = 1024;
-/// How long the rest of a message may take to arrive after its last byte. Once a rest has never come, later
-/// ones get less time, so that a test of a thousand messages ends.
+/// How long the rest of a message may take to arrive after its last byte. After the first message whose rest
+/// has not arrived, later ones get kNextRestNs only, so that a test of a thousand messages does not take hours.
 constexpr std::uint64_t kRestNs = 1'000'000'000, kNextRestNs = 10'000'000;
 constexpr double kSampleMax = UINT32_MAX;
 

@@ -66,8 +66,9 @@ inline constexpr std::uint32_t kInlinedBytes = 256;
 /// entries.
 inline constexpr std::uint32_t kSlotHeadroom = 64;
 
-/// Spare bytes behind the payload of a send slot. Metadata that fills a slot is moved there to make room for
-/// what precedes it in the frame of a large message: the head of a gather list and one gather entry.
+/// Spare bytes behind the payload of a send slot. In the frame of a large message a gather list stands before
+/// the metadata. Metadata that fills the slot is moved into these bytes, to make room for the head of the list
+/// and one gather entry.
 inline constexpr std::uint32_t kSlotTail = 64;
 
 /// Longest message, including metadata, that is sent in several SENDs, whatever the device prefers. Also the

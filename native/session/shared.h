@@ -52,7 +52,7 @@ struct Resources {
 };
 
 struct Shared {
-  /// `options`: none of them is left to be chosen.
+  /// In `options` every value is set; no default is chosen here.
   Shared(Resources resources, const ContextOptions& options);
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;

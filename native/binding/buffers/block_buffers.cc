@@ -142,8 +142,8 @@ BlockBuffers::Entry* BlockBuffers::unreference(memory::BlockId block, napi_value
   --entry.js_references;
   *value = value_of(entry);
   if (*value == nullptr && entry.buffer != nullptr && entry.js_references == 0) {
-    // Collected, and its finalizer has not run yet: by then the block may have another holder, whose reference
-    // that finalizer must not take.
+    // The buffer was collected, but its finalizer has not run yet. When it runs, the block may have another
+    // holder, whose reference the finalizer must not release.
     forget_weak(block, entry);
     napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
     entry.link = nullptr;

@@ -59,8 +59,8 @@ class VerbsHost {
   /// See ReadyWatch::arm(). When the event loop refuses, the reason is in `error`.
   bool arm(std::uint32_t cq, const Napi::Function& callback, bool solicited, std::string* error);
 
-  /// The pointer that its object of JS has to this host: null from close() on, which the end of the thread may
-  /// call first.
+  /// `owner` is where the JS object stores its pointer to this host. close() sets it to null, since the end of
+  /// the thread may close the host before the JS object is freed.
   void set_owner(VerbsHost** owner) { owner_ = owner; }
 
  private:

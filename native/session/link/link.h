@@ -119,7 +119,7 @@ class Link {
   /// Recycles a slot that JS or a request has finished with: its receive is reposted with the next
   /// finish_turn().
   void recycle(ReceiveSlot slot) {
-    // Releases a slot whose receive has already been reposted.
+    // The receive of a short slot was reposted when its message was copied, so no turn has to be finished.
     if (!slot.is_short()) touch();
     receives_.recycle(slot);
   }

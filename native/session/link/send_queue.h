@@ -84,7 +84,8 @@ class SendQueue {
     return std::min(wanted, std::bit_floor(limit));
   }
 
-  /// What frames may have inline. Software devices have no memory for it in each entry of a queue.
+  /// Most bytes of a frame that go inline. A device that pins memory reserves room for them in every entry of
+  /// its send queue, so there are fewer. Software devices reserve none.
   static std::uint32_t inline_max(const fabric::Capabilities& can) {
     return can.pins_memory ? std::min(can.max_inline, kInlineMax) : can.max_inline;
   }

@@ -39,8 +39,8 @@ class Memory {
   std::string touch(std::size_t thread, const void* at, std::size_t bytes, bool write);
   /// Called after a copy to this place: the words that lie there have new values.
   void overwritten(std::size_t thread, const void* at, std::size_t bytes);
-  /// Stores become visible in the end: from now on the thread reads the newest value of every word. Returns
-  /// false if it already did.
+  /// Makes all stores so far visible to the thread, as a real machine does in the end: from now on it reads the
+  /// newest value of every word. Returns false if it already did.
   bool catch_up(std::size_t thread);
 
  private:

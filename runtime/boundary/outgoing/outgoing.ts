@@ -320,7 +320,7 @@ export class Outgoing {
       gatherEntries.length === count &&
       metadata.byteLength + only.byteLength <= target.eagerBytes
     ) {
-      // The bound was too high: the message fits a slot after all.
+      // The estimate of the size was too high: the message fits a slot after all.
       const slot = this.#popSlot();
       const metadataBytes = this.#putMetadata(slot, metadata);
       this.#memory.set(only, slot * this.#slotStride + this.#slotPayloadOffset + metadataBytes);

@@ -25,7 +25,7 @@ export function mapKeys<M extends object>(map: M, field: string): readonly KeyOf
   return Object.keys(map) as KeyOf<M>[];
 }
 
-/** Above the keys that a list would have, and below those that V8 treats as a list in any case. */
+/** Keys up to this one never count as a gap: V8 keeps an array for them in any case. */
 const denseMax = 31;
 /** A key so large that V8 keeps the object's number keys in a hash table permanently. */
 const hashed = 2 ** 30;

@@ -27,8 +27,8 @@ constexpr std::uint32_t kUnansweredMax = 5;
 constexpr std::uint32_t kUnansweredOfHeardMax = 6;
 /// Milliseconds without anything from the peer, after which the lower limit applies.
 constexpr std::uint32_t kSilentMs = 5000;
-/// After a gap this long between two checks, this process was stopped or busy. Retransmissions of that time
-/// say nothing about the path as it is now.
+/// A gap this long between two checks means that this process was stopped or busy. Retransmissions during the
+/// gap say nothing about the path as it is now.
 constexpr std::chrono::seconds kStoodStill{3};
 /// Minimum number of checks without an answer: packets dropped by this host's own queue are resent twice a
 /// second.

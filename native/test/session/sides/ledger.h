@@ -6,7 +6,7 @@
 //  - `processed` is no: the handler never ran. A response: it ran once. Otherwise it ran at most once;
 //  - the bytes that arrive are the bytes that were sent;
 //  - after the last event no byte of the call's memory changes: it is filled with a pattern and checked at
-//    the end. A handler that gets this pattern has got bytes that its caller wrote after the end;
+//    the end. A handler that receives this pattern shows that the memory was read after the call had ended;
 //  - a call that is pending release (PendingRelease) gets exactly one RELEASED, after its SENT. Until then
 //    the application does not get its own reply buffer back.
 #pragma once
