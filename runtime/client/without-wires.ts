@@ -1,4 +1,6 @@
-/** What a channel offers when its calls have credentials that are not sealed. Called before each handshake. */
+/**
+ * What a channel offers when its calls have credentials that are not sealed. Called before each handshake.
+ */
 import type { LocalSide } from '../control/handshake/session-setup.ts';
 import { type FabricName, fabricRow } from '../fabrics.ts';
 

@@ -77,9 +77,9 @@ describe('what may be used', () => {
     [
       'RDMA_RPC_FABRIC',
       'infiniband',
-      /environment variable RDMA_RPC_FABRIC: infiniband is none of auto, shm, shm-fd, verbs/,
+      /environment variable RDMA_RPC_FABRIC: infiniband is neither one of auto, shm, shm-fd, verbs/,
     ],
-    ['RDMA_RPC_FABRIC', 'shm,shm', /RDMA_RPC_FABRIC: \["shm","shm"\] is none of/],
+    ['RDMA_RPC_FABRIC', 'shm,shm', /RDMA_RPC_FABRIC: \["shm","shm"\] is neither one of/],
     ['RDMA_RPC_PORT', 'one', /RDMA_RPC_PORT: NaN is not an integer from 1 to 255/],
     ['RDMA_RPC_GID_INDEX', '256', /RDMA_RPC_GID_INDEX: 256 is not an integer from 0 to 255/],
     ['RDMA_RPC_DEVICE', 'x'.repeat(65), /RDMA_RPC_DEVICE: not a text of at most 64 bytes/],
@@ -90,9 +90,9 @@ describe('what may be used', () => {
   });
 
   test.each<[string, object, RegExp]>([
-    ['no fabric', { fabric: 'sim' }, /fabric: sim is none of auto, shm, shm-fd, verbs/],
-    ['an empty list', { fabric: [] }, /fabric: \[\] is none of/],
-    ['auto in a list', { fabric: ['auto', 'shm'] }, /fabric: auto is none of/],
+    ['no fabric', { fabric: 'sim' }, /fabric: sim is neither one of auto, shm, shm-fd, verbs/],
+    ['an empty list', { fabric: [] }, /fabric: \[\] is neither one of/],
+    ['auto in a list', { fabric: ['auto', 'shm'] }, /fabric: auto is neither one of/],
     [
       'an unknown option of verbs',
       { verbs: { dev: 'a' } },

@@ -1,4 +1,5 @@
 /** What operations do, on each fabric and in both directions: bytes, rights, bounds, order, notifications. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { RpcError, Status } from 'rdma-rpc';
 import type { ExposeOptions, Remote, Written } from 'rdma-rpc/memory';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -191,6 +192,20 @@ describe.each(cells)('%s, %s', (way, direction) => {
     await expect.poll(() => calls).toBe(2);
     expect(String(await warned)).toContain('onWritten');
   });
+});
+
+test('onWritten runs in the root context, whoever exposed the memory and whoever writes', async () => {
+  const bed = await opened('shm');
+  const user = new AsyncLocalStorage<string>();
+  const users: (string | undefined)[] = [];
+  const { remote } = await user.run('owner', () =>
+    lend(bed, 'from client', new ArrayBuffer(8), {
+      write: true,
+      onWritten: () => users.push(user.getStore()),
+    }),
+  );
+  await user.run('writer', () => remote.writeWithImmediate(word, 0, 0));
+  await expect.poll(() => users).toEqual([undefined]);
 });
 
 describe('memory', () => {

@@ -8,6 +8,8 @@ import { expect, test } from 'vitest';
 const read = (file: string): string => readFileSync(new URL(file, import.meta.url), 'utf8');
 const table = ['context-sites.ts', 'context-sites-of-streams.ts', 'async-context.test.ts'].map(read).join('');
 const shared = read('async-context-shared.test.ts');
+const sockets = read('../socket/async-context.test.ts');
+const memory = read('../remote-memory/operations.test.ts');
 const workers = ['process/worker-errors.test.ts', 'process/worker-drained.test.ts'].map(read).join('');
 
 /** The functions by their names in test/api/public-api.txt, with the tests that have their sites. */
@@ -35,6 +37,15 @@ const tested: Readonly<Record<string, readonly [tests: string, name: string]>> =
   // The functions of peersOf().
   on: [shared, 'functions around calls of a server to its clients'],
   once: [shared, 'functions around calls of a server to its clients'],
+  addSockets: [sockets, 'listeners see their own user or nobody'],
+  buffer: [sockets, 'buffer: () => {'],
+  connect: [sockets, ': connect`'],
+  createServer: [sockets, 'server: connection'],
+  listen: [sockets, 'server: listening'],
+  getConnections: [sockets, 'server: getConnections'],
+  close: [sockets, 'server: closed'],
+  setTimeout: [sockets, 'timeout`'],
+  onWritten: [memory, 'onWritten runs in the root context'],
   onWorkerError: [workers, 'onWorkerError sees no store'],
   onDrained: [workers, 'sees no store of the code that called listenInWorker'],
 };
