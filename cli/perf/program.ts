@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { addonPath } from '../../runtime/native/addon-path.ts';
+import { addonPath, namedAddon } from '../../runtime/native/addon-path.ts';
 import { PerfError } from './control.ts';
 import type { PerfAddress, PerfLimits, PerfOptions, PerfOutcome, PerfStep } from './step.ts';
 
@@ -22,8 +22,12 @@ const remedies: Readonly<Record<string, string>> = {
   EACCES: 'it must be allowed to be executed, and so must the files of its file system (noexec)',
 };
 
-/** In rdma-rpc-cli the program is in the package of the commands, otherwise beside the addon. */
+/**
+ * In rdma-rpc-cli the program is in the package of the commands, otherwise beside the addon. It is also beside an
+ * addon that the environment names, as the plugins are.
+ */
 function programPath(addonFolder: string): string {
+  if (namedAddon() !== undefined) return join(addonFolder, file);
   const platform = `${process.platform}-${process.arch}`;
   const own = fileURLToPath(new URL(`../../prebuilds/${platform}/${file}`, import.meta.url));
   return existsSync(own) ? own : join(addonFolder, file);

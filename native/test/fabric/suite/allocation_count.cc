@@ -15,6 +15,11 @@ void* operator new(std::size_t bytes) {
   if (void* data = std::malloc(bytes > 0 ? bytes : 1)) return data;
   std::abort();
 }
+// The library's own one would be paired with the operator delete below.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(bytes > 0 ? bytes : 1);
+}
 void operator delete(void* data) noexcept { std::free(data); }
 void operator delete(void* data, std::size_t) noexcept { std::free(data); }
 

@@ -37,6 +37,12 @@ inline bool was_rung(int fd) {
   return ::read(fd, &value, sizeof value) == sizeof value;
 }
 
+/// Removes the unread events of an object that is destroyed, as the kernel does.
+template <typename Events, typename Concerns>
+void take_back(Events& events, int fd, const Concerns& concerns) {
+  for (auto taken = std::erase_if(events, concerns); taken > 0; --taken) was_rung(fd);
+}
+
 template <typename T>
 T* refuse(int error) {
   errno = error;

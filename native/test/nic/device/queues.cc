@@ -85,7 +85,8 @@ IN_FRONT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, i
 IN_FRONT int ibv_destroy_cq(ibv_cq* cq) {
   const LockGuard guard(lock());
   --commanded(cq->context).live.completion_queues;
-  if (cq->channel != nullptr) std::erase(static_cast<Channel*>(cq->channel)->events, cq);
+  if (auto* channel = static_cast<Channel*>(cq->channel); channel != nullptr)
+    take_back(channel->events, channel->fd, [cq](const ibv_cq* each) { return each == cq; });
   delete static_cast<Cq*>(cq);
   return 0;
 }
@@ -106,7 +107,12 @@ IN_FRONT int ibv_modify_srq(ibv_srq* handle, ibv_srq_attr* attributes, int) {
   return 0;
 }
 IN_FRONT int ibv_destroy_srq(ibv_srq* srq) {
+  const LockGuard guard(lock());
   commanded(srq->context);
+  auto& context = *static_cast<Context*>(srq->context);
+  take_back(context.events, context.async_fd, [srq](const ibv_async_event& event) {
+    return event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && event.element.srq == srq;
+  });
   delete static_cast<Srq*>(srq);
   return 0;
 }
@@ -160,6 +166,10 @@ IN_FRONT int ibv_destroy_qp(ibv_qp* handle) {
   for (auto& [index, mw] : keys().windows) {
     if (mw->qp == qp) mw->qp = nullptr;
   }
+  auto& context = *static_cast<Context*>(qp->context);
+  take_back(context.events, context.async_fd, [qp](const ibv_async_event& event) {
+    return event.event_type == IBV_EVENT_SQ_DRAINED && event.element.qp == qp;
+  });
   queue_pairs().erase(qp->qp_num);
   delete qp;
   return 0;
