@@ -22,7 +22,7 @@ export interface TunnelEnd {
 
 export type Report = (error: NodeJS.ErrnoException, wasConnecting: boolean) => void;
 
-/** Nobody changes what the relay has read, so that it need not be copied. */
+/** The relay does not change what it has read, so it need not be copied. */
 const ofTunnel = { allowHalfOpen: true, writesStay: true, highWaterMark } as const;
 
 /** The connections of an end. */

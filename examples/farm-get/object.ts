@@ -36,7 +36,7 @@ export function encodedKey(key: string): Uint8Array {
   return padded;
 }
 
-/** Of what a READ must see as one: the value and its key under this version. */
+/** The checksum of what a READ must see as one: the value and its key under this version. */
 function checksum(version: number, content: Uint8Array): number {
   return crc32(content.subarray(4), version);
 }

@@ -67,7 +67,7 @@ export class HerdClient implements Disposable {
   readonly #free: number[];
   readonly #turns: (() => void)[] = [];
   readonly #waiting: (Waiting | undefined)[] = [];
-  /** By slot: the number of its last request, and its length. */
+  /** The number and the length of the last request in each slot. */
   readonly #numbers: number[];
   readonly #lengths: number[] = [];
   readonly #answerBytes: number;

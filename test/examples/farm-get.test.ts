@@ -1,6 +1,6 @@
 /**
  * GET by READ: values arrive whole while they are written, whatever the order of the steps of writers and
- * readers, and whoever writes.
+ * readers, and whichever process writes.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -194,7 +194,7 @@ describe.each(cells)('%s, %s', (way, direction) => {
   });
 });
 
-test('onWritten runs in the root context, whoever exposed the memory and whoever writes', async () => {
+test('onWritten runs in the root context, not in that of the owner or of the writer', async () => {
   const bed = await opened('shm');
   const user = new AsyncLocalStorage<string>();
   const users: (string | undefined)[] = [];

@@ -279,8 +279,8 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     if (found == nullptr) return told(info.Env(), closed());
     return own_address(info.Env(), found->on_device().local_address());
   }
-  /// connect(queue pair, address of the peer, host or path, port, first words): the last three as for
-  /// connectSession().
+  /// connect(queue pair, address of the peer, host or path, port, initial bytes). The last three have the
+  /// meaning that they have for connectSession().
   Napi::Value connect(const Napi::CallbackInfo& info) {
     checked::QueuePair* found = qp(info);
     if (found == nullptr) return told(info.Env(), closed());

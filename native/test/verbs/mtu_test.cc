@@ -9,7 +9,7 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-/// Of both ends; 9000 again afterwards.
+/// Sets the MTU of both ends; the destructor sets 9000 again.
 class WireMtu {
  public:
   explicit WireMtu(const std::string& mtu) { both(mtu); }

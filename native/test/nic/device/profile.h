@@ -12,11 +12,11 @@ struct Profile {
   std::string name = "nic0";
   ibv_device_attr attributes{};
   std::uint32_t inline_max = 256;
-  /// False: the driver accepts IBV_SEND_INLINE and ignores it, so that it needs the keys of the entries. By
-  /// reading providers/mana of rdma-core.
+  /// False when the driver accepts IBV_SEND_INLINE and ignores it, so that it needs the keys of the entries
+  /// (found by reading providers/mana of rdma-core).
   bool copies_inline = true;
   bool allocates_windows = true;
-  /// False: a bind completes with an error, though windows can be allocated.
+  /// False when a bind completes with an error, though windows can be allocated.
   bool binds_windows = true;
   /// The peer of a queue pair that ends is ended, too, as the good-bye of rdma_cm does it.
   bool peers_notice = false;
