@@ -245,7 +245,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.#leaving.delete(endpoint);
   }
 
-  /** True when connected. */
+  /** Returns true when at least one of the addresses has a connection. */
   get inUse(): boolean {
     return this.ready.length > 0;
   }

@@ -25,7 +25,7 @@ export interface ResolutionSettings {
 export interface ResolutionOwner {
   /** True when a caller waits for a connection. */
   readonly wanted: boolean;
-  /** True when connected. */
+  /** True when at least one of the addresses has a connection. */
   readonly inUse: boolean;
   onServers(servers: readonly Server[]): void;
   onResolutionChange(): void;
