@@ -23,8 +23,8 @@ const remedies: Readonly<Record<string, string>> = {
 };
 
 /**
- * In rdma-rpc-cli the program is in the package of the commands, otherwise beside the addon. It is also beside
- * an addon that the environment names, as the plugins are.
+ * In rdma-rpc-cli the program is in the package of the commands, otherwise beside the addon. It is also
+ * beside an addon that the environment names, as the plugins are.
  */
 function programPath(addonFolder: string): string {
   if (namedAddon() !== undefined) return join(addonFolder, file);
