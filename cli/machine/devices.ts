@@ -64,7 +64,7 @@ export function capabilityLines(can: VerbsCapabilities): string[] {
   return [
     `has: ${named(true)}`,
     `has not: ${named(false)}`,
-    `inline up to ${bytes(can.maxInline)}, ${can.maxSge} pieces a send, ${can.maxSgeRead} a READ, ${can.maxRdAtomic} READs at once`,
+    `inline up to ${bytes(can.maxInline)}, up to ${can.maxSge} pieces in a SEND, ${can.maxSgeRead} in a READ, ${can.maxRdAtomic} READs at a time`,
     `queues of ${can.maxQpWr}, messages up to ${bytes(can.maxMsgBytes)}`,
     can.segmentedBytes === 0
       ? 'what does not fit a slot goes by READ and WRITE'

@@ -94,16 +94,17 @@ const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame) {
         return "request with unknown flags";
       }
       if ((flags & aligned) != 0 && (flags & has_gather_list) == 0)
-        return "aligned message without its gather entries";
+        return "the flag of an aligned message in a request without gather entries";
       if ((flags & lasting) != 0 && (flags & (has_reply_buffer | has_gather_list)) == 0)
-        return "lasting keys without a key";
+        return "the flag of lasting keys in a request that has no key";
       if (header.method == 0) return "request without a method";
       if (const char* why = parse_message(data, bytes, frame)) return why;
       if ((flags & part) != 0 && frame.metadata_bytes < sizeof(PartHeader)) return "part without its header";
       return nullptr;
     case FrameType::response:
       if ((flags & ~(has_metadata | written | not_run | aligned)) != 0) return "response with unknown flags";
-      if ((flags & aligned) != 0 && (flags & written) == 0) return "aligned message that was not written";
+      if ((flags & aligned) != 0 && (flags & written) == 0)
+        return "the flag of an aligned message in a response that was not written";
       if (header.method > 16) return "response with an unknown status";
       if (header.timeout_us != 0) return "reserved bits of a response are set";
       if (const char* why = parse_message(data, bytes, frame)) return why;

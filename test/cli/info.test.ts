@@ -40,7 +40,7 @@ test('info prints the machine, the fabrics and the limits', () => {
     shm: can be used
       has: memory windows, immediate data, shared receives
       has not: on-demand paging, dmabuf
-      inline up to 512 B, 16 pieces a send, 1 a READ, 16 READs at once
+      inline up to 512 B, up to 16 pieces in a SEND, 1 in a READ, 16 READs at a time
       queues of 8192, messages up to 1 GiB
       what does not fit a slot goes in several SENDs up to 32 KiB, longer by READ and WRITE
     verbs: can be used
@@ -55,7 +55,7 @@ test('info prints the machine, the fabrics and the limits', () => {
         GID 3: 10.77.0.1 (RoCE v2, eth1)
       has: memory windows, immediate data, shared receives
       has not: on-demand paging, dmabuf
-      inline up to 512 B, 16 pieces a send, 1 a READ, 16 READs at once
+      inline up to 512 B, up to 16 pieces in a SEND, 1 in a READ, 16 READs at a time
       queues of 8192, messages up to 1 GiB
       what does not fit a slot goes by READ and WRITE
 

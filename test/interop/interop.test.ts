@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Fabric } from 'rdma-rpc';
 import { afterAll } from 'vitest';
+import { everything } from '../extent.ts';
 import { Authority } from '../security/certificates.ts';
 import { openInProcess, openProcesses } from './peer.ts';
 import { interopSuite } from './suite.ts';
@@ -17,20 +18,24 @@ afterAll(() => {
   for (const path of [socket, `${socket}-sealed`]) rmSync(path, { force: true });
 });
 
-interopSuite('in one process', 'sim', () => openInProcess());
-interopSuite('two processes, shared memory, handshake over TCP', 'shm', () => openProcesses());
 interopSuite('two processes, shared memory, handshake over a unix socket', 'shm', () =>
   openProcesses(`unix:${socket}`),
 );
-interopSuite('two processes, TCP', 'tcp', () => openProcesses(undefined, over('tcp'), over('tcp')));
+if (everything) {
+  interopSuite('in one process', 'sim', () => openInProcess());
+  interopSuite('two processes, shared memory, handshake over TCP', 'shm', () => openProcesses());
+  interopSuite('two processes, TCP', 'tcp', () => openProcesses(undefined, over('tcp'), over('tcp')));
+}
 
 const security = { require: 'sealed' } as const;
 const authority = new Authority();
 const { cert, key } = authority.issue({ names: ['localhost'], addresses: ['127.0.0.1'] });
-interopSuite('in one process, sealed', 'sim', () => openInProcess({ security }));
-interopSuite('two processes, shared memory, sealed', 'shm', () =>
-  openProcesses(`unix:${socket}-sealed`, { security }, {}),
-);
+if (everything) {
+  interopSuite('in one process, sealed', 'sim', () => openInProcess({ security }));
+  interopSuite('two processes, shared memory, sealed', 'shm', () =>
+    openProcesses(`unix:${socket}-sealed`, { security }, {}),
+  );
+}
 interopSuite('two processes, TCP, sealed', 'tcp', () =>
   openProcesses(
     undefined,

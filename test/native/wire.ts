@@ -182,14 +182,15 @@ function checkHeader(frame: Frame, flags: number, length: number): string | unde
         return 'request with unknown flags';
       }
       if (frame.aligned && (flags & Flag.gatherEntries) === 0)
-        return 'aligned message without its gather entries';
+        return 'the flag of an aligned message in a request without gather entries';
       if (frame.lasting && (flags & (Flag.replyBuffer | Flag.gatherEntries)) === 0)
-        return 'lasting keys without a key';
+        return 'the flag of lasting keys in a request that has no key';
       return method === 0 ? 'request without a method' : undefined;
     case FrameType.response:
       if ((flags & ~(Flag.metadata | Flag.written | Flag.notRun | Flag.aligned)) !== 0)
         return 'response with unknown flags';
-      if (frame.aligned && (flags & Flag.written) === 0) return 'aligned message that was not written';
+      if (frame.aligned && (flags & Flag.written) === 0)
+        return 'the flag of an aligned message in a response that was not written';
       if (method > 16) return 'response with an unknown status';
       return timeoutUs !== 0 ? 'reserved bits of a response are set' : undefined;
     case FrameType.cancel:

@@ -129,4 +129,13 @@ export const shmBugs = [
     program,
     caughtBy: 'ShmModel.MessagesSentBeforeAFaultArrive',
   },
+  {
+    name: 'a queue pair that is destroyed after a fault shows only that it is closed',
+    file: 'fabric/shm/queue/queue_pair.cc',
+    from: `    if (shown == SharedState::closed &&
+        own_->state.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(SharedState::fault)) {`,
+    to: `    if (shown == SharedState::closed) {`,
+    program: 'fabric_test',
+    caughtBy: 'Fault.EndsThePeerAtItsNextPoll/WithTheRequesterDestroyed',
+  },
 ];

@@ -12,6 +12,7 @@ import {
 } from 'rdma-rpc';
 import { type Peers, peersOf, serveReverse } from 'rdma-rpc/reverse';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { tried } from '../extent.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { collect } from '../stream/stream-world.ts';
 import { openPair, pairWays } from './pair.ts';
@@ -80,45 +81,44 @@ const places: Readonly<Record<string, (then: string) => { client?: Interceptor[]
 const cases = pairWays.flatMap((way) => Object.keys(places).map((place) => [way, place] as const));
 
 describe.each(cases)('over %s, %s', (way, place) => {
-  test.each(Object.keys(after).flatMap((then) => kinds.map((kind) => [then, kind] as const)))(
-    '%s: %s',
-    async (then, kind) => {
-      const { client: outer = [], server: inner = [] } = places[place]!(then);
-      const fails = () => {
-        throw new RpcError(Status.FAILED_PRECONDITION, 'no');
-      };
-      let peers: Peers | undefined;
-      const pair = await openPair(
-        way,
-        (server) => {
-          peers = peersOf(server);
-          return server
-            .scope(...inner)
-            .add(StreamsDefinition, { unary: fails, count: fails, sum: fails, echo: fails });
-        },
-        { onHandlerError: () => undefined },
-      );
-      const client = createClient(StreamsDefinition, pair.channel, { '*': { interceptors: outer } });
-      const options = { timeoutMs: then === 'never answers' ? 20 : 5000 };
-      const call = {
-        unary: () => client.unary({}, options),
-        count: () => collect(client.count({}, options)),
-        sum: () => client.sum([{}], options),
-        echo: () => collect(client.echo([{}], options)),
-      }[kind];
-      await call().catch(() => undefined);
-      if (kind === 'unary') {
-        const reverse = serveReverse(pair.channel, { interceptors: inner, onHandlerError: () => undefined });
-        reverse.add(StreamsDefinition, { unary: fails });
-        await reverse.ready;
-        while (peers!.all.length === 0) await turn();
-        const back = peers!.client(StreamsDefinition, peers!.all[0]!, { interceptors: outer });
-        await back.unary({}, options).catch(() => undefined);
-        await reverse.close();
-      }
-      await pair.close();
-      await turn();
-      expect(unheard).toEqual([]);
-    },
-  );
+  const row = cases.findIndex((each) => each[0] === way && each[1] === place);
+  const all = Object.keys(after).flatMap((then) => kinds.map((kind) => [then, kind] as const));
+  test.each(all.filter((_, column) => tried(row, column)))('%s: %s', async (then, kind) => {
+    const { client: outer = [], server: inner = [] } = places[place]!(then);
+    const fails = () => {
+      throw new RpcError(Status.FAILED_PRECONDITION, 'no');
+    };
+    let peers: Peers | undefined;
+    const pair = await openPair(
+      way,
+      (server) => {
+        peers = peersOf(server);
+        return server
+          .scope(...inner)
+          .add(StreamsDefinition, { unary: fails, count: fails, sum: fails, echo: fails });
+      },
+      { onHandlerError: () => undefined },
+    );
+    const client = createClient(StreamsDefinition, pair.channel, { '*': { interceptors: outer } });
+    const options = { timeoutMs: then === 'never answers' ? 20 : 5000 };
+    const call = {
+      unary: () => client.unary({}, options),
+      count: () => collect(client.count({}, options)),
+      sum: () => client.sum([{}], options),
+      echo: () => collect(client.echo([{}], options)),
+    }[kind];
+    await call().catch(() => undefined);
+    if (kind === 'unary') {
+      const reverse = serveReverse(pair.channel, { interceptors: inner, onHandlerError: () => undefined });
+      reverse.add(StreamsDefinition, { unary: fails });
+      await reverse.ready;
+      while (peers!.all.length === 0) await turn();
+      const back = peers!.client(StreamsDefinition, peers!.all[0]!, { interceptors: outer });
+      await back.unary({}, options).catch(() => undefined);
+      await reverse.close();
+    }
+    await pair.close();
+    await turn();
+    expect(unheard).toEqual([]);
+  });
 });

@@ -11,10 +11,14 @@ import {
   type ServerOptions,
 } from 'rdma-rpc';
 import { inProcessChannel } from '../../runtime/in-process.ts';
+import { everything } from '../extent.ts';
 import { socketPath } from './world.ts';
 
 export type PairWay = 'sim' | 'loopback' | 'shm' | 'shm-fd' | 'tcp';
-export const pairWays: readonly PairWay[] = ['sim', 'loopback', 'shm', 'shm-fd', 'tcp'];
+/** In a brief run, one way without native code and one of each kind of fabric. */
+export const pairWays: readonly PairWay[] = everything
+  ? ['sim', 'loopback', 'shm', 'shm-fd', 'tcp']
+  : ['loopback', 'shm', 'tcp'];
 /**
  * The ways that use native code. Loopback has no counters page, and no arena in which messages wait for
  * memory.

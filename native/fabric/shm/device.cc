@@ -64,7 +64,7 @@ Capabilities make_capabilities(bool by_descriptors, bool any_memory) {
   caps.solicited = true;
   caps.copies_when_posted = true;
   caps.reasons = {
-      {Feature::shared_receives, "each peer writes into a list of receives of its own"},
+      {Feature::shared_receives, "on shm, each queue pair has receives of its own"},
       {Feature::srq_limit, "it has no shared receives"},
       {Feature::uc, "its memory loses nothing, so RC costs no more"},
       {Feature::ud, "each queue pair has a ring that one peer may write"},
@@ -342,7 +342,7 @@ std::vector<std::byte> shm_address_via(std::span<const std::byte> address, const
   const bool good = address.size() == sizeof blob && !path.empty() && path.size() <= kPathBytesMax;
   if (good) std::memcpy(&blob, address.data(), sizeof blob);
   if (!good || blob.by_descriptors != 1) {
-    if (error != nullptr) *error = "shm: not an address of shm-fd, or not a path of a unix socket";
+    if (error != nullptr) *error = "shm: the peer's address is not one of shm-fd, or its path is not that of a unix socket";
     return {};
   }
   std::vector<std::byte> via(address.begin(), address.end());

@@ -41,7 +41,7 @@ Capabilities make_capabilities() {
     caps.reasons[feature] = one_each;
   caps.reasons[Feature::solicited] =
       "the CPU of this process must read each message before it knows whether it was solicited";
-  caps.reasons[Feature::shared_receives] = "each connection reads into receives of its own";
+  caps.reasons[Feature::shared_receives] = "on tcp, each connection has receives of its own";
   caps.reasons[Feature::srq_limit] = "it has no shared receives";
   caps.reasons[Feature::drain] = "a request that has begun is part of a stream of bytes";
   caps.reasons[Feature::reset] = "a queue pair in ERR has given its connection away; make another one";

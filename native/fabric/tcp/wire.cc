@@ -66,14 +66,15 @@ const char* why_malformed(const Header& header) {
   const bool last = header.op == Op::read || header.bytes == header.total;
   if (!last && (header.flags & flag_ack) != 0) return "a frame that is not the last one asks for an ack";
   constexpr std::uint8_t kBoth = flag_invalidate | flag_immediate;
-  if ((header.flags & kBoth) == kBoth) return "a frame has a key to invalidate and an immediate";
+  if ((header.flags & kBoth) == kBoth) return "a frame has both a key to invalidate and an immediate";
   if (header.op == Op::atomic) return why_no_atomic(header);
   const bool has_extra = (header.flags & kBoth) != 0 || header.op == Op::refusal || header.op == Op::features;
-  if (!has_extra && header.extra != 0) return "a frame has a word that its kind does not have";
-  if (header.op == Op::data && header.total == 0) return "an answer of no bytes";
+  if (!has_extra && header.extra != 0) return "a frame has an extra word that its kind does not have";
+  if (header.op == Op::data && header.total == 0) return "a DATA frame answers a READ with no bytes";
   const bool last_word = header.op == Op::gone || header.op == Op::bye;
-  if (header.op == Op::features && header.number != 0) return "a frame of features has a number";
-  if (last_word && header.number != 0) return "a good-bye has a number";
+  if (header.op == Op::features && header.number != 0)
+    return "a FEATURES frame has a number, which must be 0";
+  if (last_word && header.number != 0) return "a GONE or BYE frame has a number, which must be 0";
   return nullptr;
 }
 

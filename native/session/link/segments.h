@@ -22,7 +22,7 @@ class Segments {
   /// Adds the next segment: `bytes` bytes at `data`, in that receive. Returns null, or the rule that the peer
   /// has broken.
   const char* add(std::uint32_t call, ReceiveSlot slot, const std::byte* data, std::uint32_t bytes) {
-    if (!empty() && call != call_) return "segments of two messages in each other";
+    if (!empty() && call != call_) return "a segment of one message among the segments of another";
     if (parts_.size() == kSegmentsMax || bytes > kSegmentedBytesMax - bytes_) return kTooLong;
     call_ = call;
     bytes_ += bytes;

@@ -26,7 +26,8 @@ std::string ControlConnection::dial(const std::string& path, const Token& to, co
                                     const Token& answers, std::uint32_t timeout_ms) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof name.sun_path) return "shm: not a path of a unix socket";
+  if (path.empty() || path.size() >= sizeof name.sun_path)
+    return "shm: the peer's path is empty or too long for a unix socket";
   std::memcpy(name.sun_path, path.data(), path.size());
   fd_ = ForeignFd(UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
   // (connect() on a unix socket succeeds at once, or fails because the listener's backlog is full.)
@@ -39,7 +40,7 @@ std::string ControlConnection::dial(const std::string& path, const Token& to, co
   answers_ = answers;
   const ConnectMessage hello = make_connect_message(ConnectKind::hello, to, from);
   if (!send_now(fd_.get(), &hello, sizeof hello) || !reactor_.add(*this, fd_.get(), EPOLLIN)) {
-    std::string why = "shm: " + path + " takes nothing: " + system_refusal(errno);
+    std::string why = "shm: " + path + " does not accept the first message: " + system_refusal(errno);
     fd_.reset();
     return why;
   }
@@ -56,7 +57,7 @@ void ControlConnection::welcome(UniqueFd fd, const Token& to, const Token& from)
   // Another part of the process opened this descriptor, so its flags are unknown.
   const bool ours = ::fcntl(fd_.get(), F_SETFL, O_NONBLOCK) == 0 && reactor_.add(*this, fd_.get(), EPOLLIN);
   if (!ours || !send_now(fd_.get(), &answer, sizeof answer))
-    return lose("it was lost before the peer could be answered");
+    return lose("it was lost before this side could answer the peer");
   open_ = true;
   user_.on_open();
 }
@@ -88,7 +89,7 @@ bool ControlConnection::send(const FileNote& note, int file) {
 bool ControlConnection::send(Note note) {
   if (!fd_) return false;
   if (send_now(fd_.get(), &note, sizeof note)) return true;
-  lose("the peer takes nothing: " + system_refusal(errno));
+  lose("the peer does not accept a message: " + system_refusal(errno));
   return false;
 }
 
@@ -115,7 +116,7 @@ bool ControlConnection::hear(void* bytes, std::size_t room, ssize_t* got) {
   *got = receive_with_rights(fd_.get(), bytes, room, &files_, &cut);
   const int error = errno;
   if (cut)
-    refuse("descriptors of the peer were lost: this process has no free descriptor");
+    refuse("descriptors from the peer were lost because this process has no free descriptor");
   else if (files_.size() - had > kFilesPerRead)
     refuse("the peer has sent too many descriptors with one message");
   errno = error;
@@ -128,7 +129,8 @@ void ControlConnection::hear_answer() {
   if (!hear(received_.data() + have_, received_.size() - have_, &got)) return;
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return lose("the peer has closed it without an answer");
-  if (!files_.empty()) return refuse("a descriptor has come with its answer");
+  if (!files_.empty())
+    return refuse("the peer's answer came with a descriptor, which only later messages may have");
   have_ += static_cast<std::size_t>(got);
   if (have_ < received_.size()) return;
   ConnectMessage answer;
@@ -140,7 +142,7 @@ void ControlConnection::hear_answer() {
         "no process there has that queue pair: the path leads to another server, or the peer has ended");
   }
   if (!same(answer.to, from_) || !same(answer.from, answers_))
-    return lose("it leads to another peer than the one that was dialled");
+    return lose("the path leads to another peer than the one that was dialled");
   open_ = true;
   user_.on_open();
   receive();

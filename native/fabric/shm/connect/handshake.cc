@@ -70,7 +70,9 @@ std::string QueuePair::take_file(const FileNote& note, const UniqueFd& file) {
       return error;
     }
     case FileKind::queue_pair: {
-      if (!remote_ || peer_map_) return "the peer has sent its queue pair out of turn";
+      if (!remote_ || peer_map_)
+        return remote_ ? "the peer has sent a second queue pair"
+                       : "the peer has sent its queue pair before its device";
       const std::size_t bytes = qp_segment_bytes(wanted_.receive_slots);
       Mapping map = map_sent_memfd(file, bytes, PeerMay::write, &error);
       if (map) error = claim(map.data(), wanted_);
@@ -80,11 +82,13 @@ std::string QueuePair::take_file(const FileNote& note, const UniqueFd& file) {
       return {};
     }
     case FileKind::memory: {
-      if (!remote_) return "the peer has sent a memory out of turn";
+      if (!remote_) return "the peer has sent a memory before its device";
       Mapping map = map_sent_memfd(file, note.bytes, PeerMay::write, &error);
       if (!map) return error;
       const bool taken = remote_->take_memory(note.slot, note.serial, note.addr, std::move(map));
-      return taken ? "" : "the peer has sent a memory that is not in its tables, or too much memory";
+      return taken ? ""
+                   : "the peer has sent a memory that its device segment does not list, or more memory than "
+                     "it may";
     }
   }
   return "the peer has sent a descriptor of an unknown kind";

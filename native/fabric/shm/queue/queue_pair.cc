@@ -221,7 +221,10 @@ void QueuePair::to_error() {
 
 void QueuePair::enter_error(SharedState shown) {
   if (state_ == QpState::err) {
-    if (shown == SharedState::closed) {
+    // A fault stays shown after the queue pair has been destroyed: a peer that has not polled since would
+    // otherwise find only `closed`, and would learn of its own ERR no earlier than with its next request.
+    if (shown == SharedState::closed &&
+        own_->state.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(SharedState::fault)) {
       own_->state.store(static_cast<std::uint32_t>(shown), std::memory_order_seq_cst);
     }
     return;

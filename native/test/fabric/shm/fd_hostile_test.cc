@@ -113,12 +113,12 @@ const Lie kLies[] = {
      [](auto& victim, auto& liar) {
        liar.send(note_of(FileKind::queue_pair), {queue_pair_file(victim).get()});
      },
-     "out of turn"},
+     "before its device"},
     {"AMemoryBeforeItsDevice",
      [](auto&, auto& liar) {
        liar.send(note_of(FileKind::memory, 4096), {memory_file(4096, kSealed).get()});
      },
-     "out of turn"},
+     "before its device"},
     {"AQueuePairOfAnotherSize",
      [](auto& victim, auto& liar) {
        liar.send(note_of(FileKind::device), {device_file(victim).get()});
@@ -162,7 +162,7 @@ const Lie kLies[] = {
        note.slot = shm::kMemoriesMax;
        liar.send(note, {memory_file(4096, kSealed).get()});
      },
-     "not in its tables"},
+     "does not list"},
     {"MoreMemoryThanAPeerMayHave",
      [](auto& victim, auto& liar) {
        liar.send(note_of(FileKind::device), {device_file(victim).get()});
@@ -170,7 +170,7 @@ const Lie kLies[] = {
        note.serial = 1;
        liar.send(note, {memory_file(note.bytes, kSealed).get()});
      },
-     "too much"},
+     "more memory than it may"},
     {"ANoteOfNoKind", [](auto&, auto& liar) { liar.send(static_cast<Note>(77)); }, "unknown kind"},
     {"AFileOfNoKind",
      [](auto& victim, auto& liar) {

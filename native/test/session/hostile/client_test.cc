@@ -117,7 +117,7 @@ const Trick kClientTricks[] = {
      [](Scene& s) {
        s.peer.send(carrying({{0, 10, 0}, {s.peer.address(0), 3000, 0x777}, {0, 10, 0}}, 20));
      }},
-    {"AlignedWithoutGatherEntries", "aligned message without its gather entries",
+    {"AlignedWithoutGatherEntries", "the flag of an aligned message in a request without gather entries",
      [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::request, 0, 7, wire::aligned)).pad(8)); }},
     {"RequestOnASlotInUse", "slot that is in use",
      [](Scene& s) {

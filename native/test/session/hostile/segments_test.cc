@@ -35,7 +35,7 @@ const Trick kClientTricks[] = {
        s.run();
        EXPECT_EQ(s.victim.session(s.session).receives().kept(), 0u);
      }},
-    {"SegmentsOfTwoMessages", "segments of two messages",
+    {"SegmentsOfTwoMessages", "among the segments of another",
      [](Scene& s) {
        s.peer.send(segment(0, 100));
        s.peer.send(segment(1, 100));

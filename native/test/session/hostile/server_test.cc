@@ -131,7 +131,7 @@ const Trick kServerTricks[] = {
        s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
                        .add(wire::Written{5, 0}));
      }},
-    {"AlignedThatWasNotWritten", "aligned message that was not written",
+    {"AlignedThatWasNotWritten", "the flag of an aligned message in a response that was not written",
      [](Scene& s) {
        const auto request = s.request({.given_reply_buffer = 4096});
        s.peer.send(
