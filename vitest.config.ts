@@ -1,5 +1,6 @@
 /** Tests run on the sources; only tests that start processes or pack the package use dist. */
 import { readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { configDefaults, defineConfig } from 'vitest/config';
 
@@ -115,7 +116,9 @@ export const shared = defineConfig({
   resolve: { alias },
   test: {
     pool: 'forks',
-    maxWorkers: 2,
+    // A worker waits for a third of its time, for processes that it starts and for deadlines. More than six
+    // make the tests of stopped and slow peers too slow.
+    maxWorkers: Math.min(availableParallelism() + 1, 6),
     // For what hangs. Seeded properties take a second on an idle machine and thirty on one that has ten times
     // the work it can do.
     testTimeout: 120_000,
