@@ -72,7 +72,8 @@ async function bodyOf(answer: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-function parsed(text: string): Readonly<Record<string, unknown>> {
+/** Throws for a text that is no JSON object. */
+export function parsed(text: string): Readonly<Record<string, unknown>> {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -112,13 +113,13 @@ export async function get(
 }
 
 /** The lines of a watch, which has begun. */
-export interface Lines extends AsyncIterable<Readonly<Record<string, unknown>>> {
+export interface Lines extends AsyncIterable<string> {
   /** Ends the connection of a watch whose lines are not read. */
   destroy(): void;
 }
 
 /**
- * Resolves when the watch at `path` has begun, with the objects of its lines. The iteration ends when the API
+ * Resolves when the watch at `path` has begun, with its lines. The iteration ends when the API
  * server ends the watch, and throws when the connection is lost or brings no byte for `silenceMs`.
  */
 export async function watch(
@@ -138,7 +139,7 @@ export async function watch(
         const lines = (rest + decoder.write(chunk)).split('\n');
         rest = lines.pop() ?? '';
         if (rest.length > apiBytesMax) throw new Error(`the API server sent a line of ${rest.length} bytes`);
-        for (const line of lines) if (line.trim() !== '') yield parsed(line);
+        for (const line of lines) if (line.trim() !== '') yield line;
       }
       if (rest.trim() !== '') throw new Error('the API server ended the watch within a line');
     },

@@ -9,7 +9,7 @@ import { clockMs } from '../../clock.ts';
 import { checkedOptions, ownedBy } from '../../core/options.ts';
 import * as limits from '../limits.ts';
 import { type Follow, watchedResolver } from '../watched.ts';
-import { ApiError, get, type Lines, watch } from './api.ts';
+import { ApiError, get, type Lines, parsed, watch } from './api.ts';
 import { type Access, type ApiServerOptions, accessOf } from './credentials.ts';
 import { mounted } from './pod.ts';
 import { portsOf, type Slice, serversIn, sliceOf, versionOf } from './slices.ts';
@@ -145,8 +145,9 @@ class Slices {
   }
 
   /** Returns true when the slices have changed. */
-  #take({ type, object }: Readonly<Record<string, unknown>>): boolean {
+  #take(line: string): boolean {
     try {
+      const { type, object } = parsed(line);
       const given = object as Readonly<Record<string, unknown>>;
       if (type === 'ERROR') throw new ApiError(Number(given.code), String(given.message));
       this.#version = versionOf(given);

@@ -2,6 +2,7 @@
  * EndpointSlices (discovery.k8s.io/v1): which servers the slices of one service name together. Everything is
  * checked here, since it comes from another program.
  */
+import { isIP } from 'node:net';
 import type { Server } from '../../client/connections/servers.ts';
 import { formatAddress } from '../../control/socket/address.ts';
 import { usable } from '../watched.ts';
@@ -36,9 +37,10 @@ function zoneOf(endpoint: Fields): string | undefined {
   return hinted.length === 0 || (own !== undefined && hinted.includes(own)) ? own : hinted[0];
 }
 
-function endpointOf(given: Fields): Endpoint | undefined {
+function endpointOf(given: Fields, addressType: string): Endpoint | undefined {
+  // The first one counts, as for Kubernetes' own proxy.
   const address = Array.isArray(given.addresses) ? textOf(given.addresses[0]) : undefined;
-  if (address === undefined) return undefined;
+  if (address === undefined || (addressType !== 'FQDN' && isIP(address) === 0)) return undefined;
   const { ready, serving } = fieldsOf(given.conditions);
   const pod = textOf(fieldsOf(given.targetRef).name);
   const node = textOf(given.nodeName);
@@ -72,7 +74,7 @@ export function sliceOf(object: Fields): Slice {
       const { port } = each;
       return typeof port === 'number' ? [{ name: textOf(each.name) ?? '', port }] : [];
     }),
-    endpoints: listOf(object.endpoints).flatMap((each) => endpointOf(each) ?? []),
+    endpoints: listOf(object.endpoints).flatMap((each) => endpointOf(each, addressType) ?? []),
   };
 }
 
