@@ -197,7 +197,9 @@ class EtcdRegistration implements Registration {
     });
   }
 
-  /** Renews the lease, and writes the key with it if this has not been done or somebody has deleted the key. */
+  /**
+   * Renews the lease, and writes the key with it if this has not been done or somebody has deleted the key.
+   */
   async #renew(id: bigint, signal: AbortSignal): Promise<void> {
     await this.#client.with(signal, async ({ lease, kv }, options) => {
       const sentMs = clockMs();
