@@ -16,16 +16,12 @@ import { checkedOptions, ownedBy } from '../../core/options.ts';
 import { inRoot } from '../../core/scopes.ts';
 import type { Warn } from '../../core/warnings.ts';
 import type { Server } from '../../server/server-type.ts';
+import type { HealthSource } from '../../services/health-source.ts';
 import * as limits from '../limits.ts';
 import { pause, registryBackoff } from '../watched.ts';
 import { entryOf } from './entries.ts';
 import { EtcdClient } from './etcd-client.ts';
 import { checkedService, type EtcdOptions, etcdRules, type ResolvedEtcdOptions } from './options.ts';
-
-/** What a registration reads of a Health of `addHealth` (rdma-rpc/health). */
-interface HealthStatus {
-  statusOf(service: string): string | undefined;
-}
 
 export interface RegistrationOptions extends EtcdOptions, ServerAddress {
   /** The service: the server's key is `service/address`. */
@@ -36,7 +32,7 @@ export interface RegistrationOptions extends EtcdOptions, ServerAddress {
    */
   ttlMs?: number;
   /** The server is in the list only while this says SERVING for it as a whole: the result of `addHealth`. */
-  health?: HealthStatus;
+  health?: HealthSource;
   /**
    * Called with a line when the server cannot be registered or its lease cannot be renewed. Default: a
    * warning of the process.
@@ -64,7 +60,7 @@ interface Resolved extends ResolvedEtcdOptions {
   readonly zone: string | undefined;
   readonly attributes: Readonly<Record<string, string>> | undefined;
   readonly ttlMs: number;
-  readonly health: HealthStatus | undefined;
+  readonly health: HealthSource | undefined;
   readonly log: Log | undefined;
 }
 
