@@ -1,4 +1,4 @@
-/** A list that changes a thousand times: memory comes back, and unchanged addresses keep their connections. */
+/** A list that changes a thousand times: memory comes back, and unchanged addresses stay connected. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createClient, type Resolver, type ServerAddress } from 'rdma-rpc';

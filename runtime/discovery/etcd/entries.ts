@@ -1,7 +1,7 @@
 /**
- * How servers are written in etcd: the keys `service/…` have JSON values with `Op`, `Addr` and `Metadata`, as
- * etcd's Go package naming/endpoints writes and reads them. This package writes the key `service/address`,
- * and as metadata an object with `weight`, `zone` and the attributes.
+ * How servers are written in etcd: keys that begin with the service and a slash have JSON values with `Op`,
+ * `Addr` and `Metadata`, as etcd's Go package naming/endpoints writes and reads them. This package writes the
+ * key `service/address`, and as metadata an object with `weight`, `zone` and the attributes.
  */
 import type { Server, ServerAddress } from '../../client/connections/servers.ts';
 import { usable } from '../watched.ts';
