@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { program } from 'commander';
-import { createChannel, createClient, createServer, type Resolver } from 'rdma-rpc';
+import { type Channel, createChannel, createClient, createServer, type Resolver } from 'rdma-rpc';
 import { etcd, register } from 'rdma-rpc/etcd';
 import { endpointSlices } from 'rdma-rpc/kubernetes';
 import { ApiServer } from '../../test/discovery/api-server.ts';
@@ -25,9 +25,10 @@ program
   .description('Measures how fast changes of a registry reach calls, and calls while it is down.')
   .option('--rounds <n>', 'servers that are added to each registry', roundsOf, 100)
   .option('--kills <n>', 'servers that are killed', roundsOf, 5)
+  .option('--restarts <n>', 'servers that are replaced under load', roundsOf, 100)
   .option('--down <seconds>', 'how long etcd is down', roundsOf, 60)
   .parse();
-const options = program.opts<{ rounds: number; kills: number; down: number }>();
+const options = program.opts<{ rounds: number; kills: number; restarts: number; down: number }>();
 
 const service = 'bench';
 /** Time to live of the registrations, in ms. */
@@ -112,35 +113,55 @@ async function killed(url: string): Promise<number[]> {
   return times;
 }
 
-/** Calls, and failed ones, while etcd is down and comes back without its keys. */
-async function down(server: EtcdServer): Promise<{ calls: number; failed: number }> {
-  const quiet = { log: () => undefined };
-  const servers = await Promise.all([started(), started(), started()]);
-  const registrations = servers.map((each) =>
-    register(each.server, { endpoints: server.url, service, address: each.address, ttlMs, ...quiet }),
-  );
-  await Promise.all(registrations.map((each) => each.ready()));
-  const { channel, call } = callerOf(etcd({ endpoints: server.url, service }));
+type Registered = Awaited<ReturnType<typeof started>>;
+
+/** Calls without end beside `during`, which gets three registered servers: how many, and how many failed. */
+async function underLoad(
+  url: string,
+  during: (channel: Channel, servers: Registered[], next: () => Promise<Registered>) => Promise<void>,
+): Promise<string> {
+  const next = async (): Promise<Registered> => {
+    const one = await started();
+    const place = { endpoints: url, service, address: one.address, ttlMs };
+    await register(one.server, { ...place, log: () => undefined }).ready();
+    return one;
+  };
+  const servers = [await next(), await next(), await next()];
+  const { channel, call } = callerOf(etcd({ endpoints: url, service }));
   let [calls, failed, over] = [0, 0, false];
-  const load = (async () => {
+  const load = Array.from({ length: 8 }, async () => {
     for (; !over; ++calls) {
       await call().catch(() => ++failed);
       await pause(1);
     }
-  })();
-  await pause(1000);
-  await server.kill();
-  await pause(options.down * 1000);
-  server.empty();
-  await server.start();
-  while (channel.addresses.length < 3 || channel.addresses.some(({ stale }) => stale)) await pause(10);
-  await pause(1000);
+  });
+  await pause(500);
+  await during(channel, servers, next);
+  await pause(500);
   over = true;
-  await load;
+  await Promise.all(load);
   await channel.close();
-  for (const each of servers) await each.server.shutdown();
-  return { calls, failed };
+  for (const { server } of servers) await server.shutdown();
+  return `${failed} of ${calls} calls failed (goal: 0)`;
 }
+
+const restarted = (url: string): Promise<string> =>
+  underLoad(url, async (_, servers, next) => {
+    for (let i = 0; i < options.restarts; ++i) {
+      const [old] = servers.splice(0, 1, await next());
+      servers.push(servers.shift()!);
+      await old!.server.shutdown();
+    }
+  });
+
+const down = (etcdServer: EtcdServer): Promise<string> =>
+  underLoad(etcdServer.url, async (channel) => {
+    await etcdServer.kill();
+    await pause(options.down * 1000);
+    etcdServer.empty();
+    await etcdServer.start();
+    while (channel.addresses.length < 3 || channel.addresses.some(({ stale }) => stale)) await pause(10);
+  });
 
 async function withKubernetes(): Promise<number[]> {
   const api = await new ApiServer().start();
@@ -177,9 +198,9 @@ try {
   rows.push(['etcd: register → first call', ...percentiles(byEtcd), 'p99 100']);
   rows.push(['Kubernetes: event → first call', ...percentiles(await withKubernetes()), 'p99 100']);
   rows.push([`killed → out (TTL ${ttlMs} ms)`, ...percentiles(await killed(url)), `most ${ttlMs + 1000}`]);
-  const { calls, failed } = await down(server);
   console.log(`\n${table(rows)}\n`);
-  console.log(`etcd down for ${options.down} s, then empty: ${failed} of ${calls} calls failed (goal: 0)`);
+  console.log(`${options.restarts} of three servers replaced in turn: ${await restarted(url)}`);
+  console.log(`etcd down for ${options.down} s, then empty: ${await down(server)}`);
   console.log(`\n${machineText()}`);
 } finally {
   await server.remove();

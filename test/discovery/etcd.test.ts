@@ -309,13 +309,18 @@ describe('with authentication', () => {
     const secret = { username: 'root', password: 'secret' };
     const lines: string[] = [];
     const a = await registered({ ...secret, ttlMs: 6000, log: (line) => lines.push(line) });
-    const { call } = channelTo(resolver(secret));
+    const { channel, call } = channelTo(resolver(secret));
     expect(await call()).toBe(a.address);
     // Renewals are further apart than the life of a token.
     const began = performance.now();
     await until(() => performance.now() - began > 7000);
     expect(a.registered).toBe(true);
     expect(lines).toEqual([]);
+    // The watch has outlived its token: a new list would come after a pause that has grown by now.
+    const b = await registered(secret);
+    const from = performance.now();
+    await until(() => known(channel) === sorted(a.address, b.address));
+    expect(performance.now() - from).toBeLessThan(1000);
   });
 
   test.each<[string, object, RegExp]>([
