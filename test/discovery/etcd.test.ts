@@ -266,27 +266,38 @@ describe('with TLS', () => {
     return paths;
   };
 
-  beforeEach(async () => {
-    const own = files('server', authority.issue({ addresses: ['127.0.0.1'] }));
+  const beginAt = async (address: string): Promise<void> => {
+    const own = files('server', authority.issue({ addresses: [address] }));
     const ca = join(ends.folder, 'ca.crt');
     writeFileSync(ca, authority.ca);
     await begin(
       ['--cert-file', own.cert, '--key-file', own.key, '--client-cert-auth', '--trusted-ca-file', ca],
       'https',
     );
-  });
+  };
 
   test('both sides show their certificates', async () => {
+    await beginAt('127.0.0.1');
     const { cert, key } = authority.issue({ subject: 'client' });
     const a = await registered({ ca: authority.ca, cert, key });
     const { call } = channelTo(resolver({ ca: authority.ca, cert, key }));
     expect(await call()).toBe(a.address);
   });
 
-  test.each<[string, () => object]>([
-    ['the authority of etcd is not known', () => ({ ...authority.issue({}), ca: new Authority('evil').ca })],
-    ['no certificate is shown', () => ({ ca: authority.ca })],
-  ])('resolving fails when %s', async (_, options) => {
+  test.each<[string, string, () => object]>([
+    [
+      'the authority of etcd is not known',
+      '127.0.0.1',
+      () => ({ ...authority.issue({}), ca: new Authority('evil').ca }),
+    ],
+    [
+      'the certificate is for another address',
+      '127.0.0.2',
+      () => ({ ...authority.issue({}), ca: authority.ca }),
+    ],
+    ['no certificate is shown', '127.0.0.1', () => ({ ca: authority.ca })],
+  ])('resolving fails when %s', async (_, address, options) => {
+    await beginAt(address);
     const { ca, cert, key } = options() as Record<'ca' | 'cert' | 'key', string>;
     const error = await caught(
       resolver({ ca, cert, key }).resolve(AbortSignal.timeout(5000)) as Promise<never>,

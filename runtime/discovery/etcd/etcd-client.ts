@@ -2,6 +2,8 @@
  * A client of an etcd cluster over grpc-js: one member at a time, with its TLS and token. It repeats no
  * request, since its callers begin anew after a failure: a new list, a new lease. Used on one JS thread.
  */
+import { isIP } from 'node:net';
+import { checkServerIdentity } from 'node:tls';
 import { credentials, Client as GrpcClient } from '@grpc/grpc-js';
 import { createGrpcClient } from '../../adapters/grpc/client.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
@@ -36,13 +38,20 @@ function memberOf(what: string, endpoint: string, { ca, cert, key }: ResolvedEtc
   const secure = scheme === 'https';
   if (!secure && (ca ?? cert ?? key) !== undefined)
     throw new TypeError(`${what}: endpoints: ${endpoint} would be used without TLS; give https://${address}`);
+  const host = address.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
+  const byNumber = secure && isIP(host) !== 0;
   const identity = secure
-    ? credentials.createSsl(pem(ca), pem(key), pem(cert))
+    ? credentials.createSsl(pem(ca), pem(key), pem(cert), {
+        ...(byNumber && { checkServerIdentity: (_, shown) => checkServerIdentity(host, shown) }),
+      })
     : credentials.createInsecure();
-  // A member is asked again at once when this client wants that, and not after the pauses of grpc-js.
   const grpc = new GrpcClient(address, identity, {
+    // A member is asked again when this client wants that, and not after the long pauses of grpc-js.
     'grpc.initial_reconnect_backoff_ms': 100,
     'grpc.max_reconnect_backoff_ms': 1000,
+    // TLS asks for a server by its name, which an IP address is not: Node.js 26 throws for one. The
+    // certificate is compared with the address all the same.
+    ...(byNumber && { 'grpc.ssl_target_name_override': 'etcd' }),
   });
   return {
     address,
