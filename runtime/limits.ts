@@ -175,6 +175,11 @@ export const serverTimeoutMs = { default: undefined, min: 1, max: 4_294_967 } as
 /** Grace period of `shutdown()`. */
 export const graceMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
 /**
+ * How long a shutdown waits for its listeners before clients are told, at most. A registry that answers takes
+ * milliseconds; one that does not must not use up the grace period of an orchestrator.
+ */
+export const departureMs = 1_000;
+/**
  * Time from asking a client to make no more calls until further calls are rejected. Longer than any round
  * trip.
  */

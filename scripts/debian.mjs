@@ -61,6 +61,8 @@ const NEEDS = {
   ],
   // A stranger that sends descriptors, which no Node program can do.
   strangers: [{ debian: 'python3', present: () => which('python3') !== undefined }],
+  // Tests with a real etcd. Its package starts a service, so set-up installs it in CI only.
+  etcd: [{ debian: 'etcd-server', present: () => which('etcd') !== undefined }],
   // Tests that inspect a binary.
   elf: [{ debian: 'binutils', present: () => which('readelf') !== undefined }],
   // Tests that capture packets inside the virtual machine. It uses the files of this host, so tcpdump is

@@ -161,6 +161,8 @@ async function setup(args) {
     const noStrangers = await debian.install('strangers');
     if (noStrangers !== '')
       console.log(`! tests with strangers at unix sockets are left out: ${noStrangers}`);
+    const noEtcd = process.env.CI === undefined ? '' : await debian.install('etcd');
+    if (noEtcd !== '') console.log(`! tests with a real etcd are not run: ${noEtcd}`);
     const noTerminal = await debian.install('terminal');
     if (noTerminal !== '') console.log(`! tests of commands in a terminal are not run: ${noTerminal}`);
     if (noHosts !== '') console.log(`! tests between two hosts are left out: ${noHosts}`);

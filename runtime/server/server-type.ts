@@ -35,9 +35,10 @@ export interface Server extends AsyncDisposable {
   shutdown(options?: { graceMs?: number }): Promise<void>;
   /**
    * Calls `listener` when shutdown() begins, while calls in flight are still running; at once if it has
-   * already begun.
+   * already begun. Promises that listeners return are awaited for at most a second of the grace period before
+   * clients are told, and until then the server serves as before: it can leave a list of servers first.
    */
-  onShutdown(listener: () => void): void;
+  onShutdown(listener: () => unknown): void;
   /** True after shutdown() was called. */
   readonly stopping: boolean;
   /** The added services, in order. */

@@ -28,7 +28,6 @@ import { Listener } from '../control/socket/listener.ts';
 import { handoffOf, TlsAcceptor } from '../control/tls/tls-server.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
-import { guardedInRoot } from '../core/foreign.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { fabricLog, LimitedLog, type Log, logged } from '../core/log.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
@@ -45,6 +44,7 @@ import { Authentication } from './authentication.ts';
 import { Authorization } from './authorize.ts';
 import { ConnectionAttempt } from './connection-attempt.ts';
 import { denialsTo } from './denials.ts';
+import { Departure } from './departure.ts';
 import { HandlerTable } from './handlers.ts';
 import { KeptContexts } from './kept-contexts.ts';
 import { Load } from './load.ts';
@@ -83,8 +83,7 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #services: ServiceDefinition[] = [];
   readonly #authorization: Authorization | undefined;
   readonly features: ConnectionFeatures = {};
-  readonly #shutdownListeners: (() => void)[] = [];
-  #shutdown: Promise<void> | undefined;
+  readonly #departure = new Departure();
   #onLastSession: (() => void) | undefined;
 
   constructor(options: ServerOptions | undefined, fabrics?: readonly FabricName[]) {
@@ -137,7 +136,7 @@ export class RpcServer implements Server, ServerSessionListener {
   }
 
   async listen(address: string): Promise<string> {
-    if (this.#shutdown !== undefined) throw new Error('listen: this server has been shut down');
+    if (this.stopping) throw new Error('listen: this server has been shut down');
     this.open();
     // Without TLS nothing is awaited, so that the server listens before this function returns.
     if (this.#tls !== undefined) await this.#tls.ready();
@@ -156,20 +155,17 @@ export class RpcServer implements Server, ServerSessionListener {
   shutdown(options: { graceMs?: number } = {}): Promise<void> {
     checkNames('shutdown', options, ['graceMs']);
     const graceMs = checkedTimeMs('shutdown: graceMs', options.graceMs ?? limits.graceMs.default);
-    if (this.#shutdown === undefined) {
-      this.#shutdown = this.#end(Math.min(graceMs, limits.graceMs.max));
-      for (const each of this.#shutdownListeners.splice(0)) guardedInRoot('a listener of onShutdown', each);
-    }
-    return this.#shutdown;
+    const endMs = Math.min(graceMs, limits.graceMs.max);
+    if (!this.stopping) this.#departure.begin(endMs, () => this.#end(endMs));
+    return this.#departure.ended;
   }
 
-  onShutdown(listener: () => void): void {
-    if (this.stopping) guardedInRoot('a listener of onShutdown', listener);
-    else this.#shutdownListeners.push(listener);
+  onShutdown(listener: () => unknown): void {
+    this.#departure.add(listener);
   }
 
   get stopping(): boolean {
-    return this.#shutdown !== undefined;
+    return this.#departure.begun;
   }
 
   get services(): readonly ServiceDefinition[] {
@@ -203,7 +199,7 @@ export class RpcServer implements Server, ServerSessionListener {
       handoffOf(duplex, this.#tls, () => this.#handshakes.enterTls(link)),
     );
     const attempt = new ConnectionAttempt(address, this.#options.onSession);
-    if (this.#shutdown !== undefined) {
+    if (this.#departure.over) {
       const error = new RpcError(Status.UNAVAILABLE, 'the server is shutting down');
       attempt.refused(error);
       link.close(error.rawMessage, refusalOf(error));

@@ -59,7 +59,8 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('adapters/grpc', 'client server core codec', ''),
   part('socket', 'client server control core codec', 'limits'),
   part('identity/spiffe', 'adapters/grpc client control core codec', 'clock'),
-  part('identity/kubernetes', 'client server core', ''),
+  part('discovery', 'adapters/grpc services client server control core codec', 'clock'),
+  part('identity/kubernetes', 'discovery client server core', ''),
   part('reverse', 'client server control boundary core codec', 'limits'),
   part('memory', 'client server control verbs core codec', 'limits native/verbs-device'),
   {

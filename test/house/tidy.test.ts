@@ -70,6 +70,7 @@ test('limits stand in one file, or beside the feature that has them; each says i
     'runtime/client/connections/limits.ts',
     'runtime/codec/limits.ts',
     'runtime/control/verbs-limits.ts',
+    'runtime/discovery/limits.ts',
     'runtime/limits.ts',
     'runtime/memory/limits.ts',
     'runtime/reverse/limits.ts',

@@ -107,7 +107,7 @@ test('can be imported by each of its names, those of neighbours only beside thei
       const found = await import(name).then((all) => Object.keys(all).length > 0, ({ code }) => code);
       console.log(name, found);
     }`;
-  const neighbours = ['otel', 'prometheus', 'connect', 'grpc/client', 'validate', 'spiffe', 'kubernetes'].map(
+  const neighbours = ['otel', 'prometheus', 'connect', 'grpc/client', 'validate', 'spiffe', 'etcd'].map(
     (name) => `rdma-rpc/${name}`,
   );
   expect(run(app, process.execPath, '--input-type=module', '-e', script).trim().split('\n').sort()).toEqual(

@@ -1,7 +1,7 @@
 /** The Prometheus interceptor, tested by the contents of a registry. */
 import { Registry } from 'prom-client';
 import { createClient, RpcError, Status, stats } from 'rdma-rpc';
-import { collectDeviceCounters, collectNativeStats, prometheus } from 'rdma-rpc/prometheus';
+import { collectAddresses, collectDeviceCounters, collectNativeStats, prometheus } from 'rdma-rpc/prometheus';
 import { afterEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
 import { openPair, type Pair } from '../runtime/pair.ts';
@@ -124,4 +124,25 @@ test('counters of devices are one gauge, by the names of kernel and driver', asy
   ]);
   devices = [];
   expect(await lines(registry, name)).toEqual([]);
+});
+
+test('the addresses of channels are a gauge, until their channel is closed', async () => {
+  const registry = new Registry();
+  const address = (zone: string | undefined, state: string, stale = false) => ({ zone, state, stale });
+  const shop = {
+    address: 'resolver',
+    state: 'ready',
+    addresses: [address('a', 'ready'), address('a', 'ready'), address(undefined, 'failing', true)],
+  };
+  collectAddresses(shop, { registry, name: 'shop' });
+  collectAddresses(shop, { registry, name: 'shop' });
+  collectAddresses({ ...shop, addresses: [address('b', 'idle')] }, { registry });
+  const name = 'rdma_rpc_channel_addresses';
+  expect(await lines(registry, name)).toEqual([
+    `${name}{channel="shop",zone="a",state="ready",stale="false"} 2`,
+    `${name}{channel="shop",zone="",state="failing",stale="true"} 1`,
+    `${name}{channel="resolver",zone="b",state="idle",stale="false"} 1`,
+  ]);
+  shop.state = 'closed';
+  expect(await lines(registry, name)).toHaveLength(1);
 });

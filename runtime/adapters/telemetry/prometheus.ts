@@ -14,6 +14,11 @@ import { addStats, type Stats } from '../../native/native.ts';
 import { durationBounds, type Observer, observedCall } from './observed-call.ts';
 
 export type { ThreadMetrics, ThreadMetricsSource } from '../../core/thread-metrics.ts';
+export {
+  type ChannelAddresses,
+  type CollectAddressesOptions,
+  collectAddresses,
+} from './channel-addresses.ts';
 export { workersRegistry } from './workers-registry.ts';
 
 export interface PrometheusOptions {

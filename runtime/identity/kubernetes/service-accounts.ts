@@ -3,18 +3,12 @@
  * jose checks signature, issuer, audience and times; the keys are those that the API server publishes.
  */
 import { readFileSync } from 'node:fs';
-import {
-  createLocalJWKSet,
-  createRemoteJWKSet,
-  customFetch,
-  type JSONWebKeySet,
-  type JWTVerifyGetKey,
-  jwtVerify,
-} from 'jose';
+import type { JSONWebKeySet, JWTVerifyGetKey } from 'jose';
 import { checkedOptions, type OptionRules } from '../../core/options.ts';
+import { mounted } from '../../discovery/kubernetes/pod.ts';
 import type { Authenticate } from '../../server/allowed.ts';
 import { fetchOver } from './api-server.ts';
-import { issuerOf, mounted } from './token.ts';
+import { issuerOf } from './token.ts';
 
 export interface ServiceAccountsOptions {
   /**
@@ -54,12 +48,13 @@ const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256
 const account = /^system:serviceaccount:[^:]+:[^:]+$/;
 const bearer = /^Bearer +([\w.-]+)$/i;
 
-function keysOf({ jwks = apiServer, ca }: Checked): JWTVerifyGetKey {
-  if (!(jwks instanceof URL)) return createLocalJWKSet(jwks);
-  if (jwks.protocol !== 'https:') throw new TypeError(`serviceAccounts: jwks: ${jwks.href} is not https`);
+type Jose = typeof import('jose');
+
+function keysOf(jose: Jose, { jwks = apiServer, ca }: Checked): JWTVerifyGetKey {
+  if (!(jwks instanceof URL)) return jose.createLocalJWKSet(jwks);
   const own = jwks.href === apiServer.href;
-  return createRemoteJWKSet(jwks, {
-    [customFetch]: fetchOver({
+  return jose.createRemoteJWKSet(jwks, {
+    [jose.customFetch]: fetchOver({
       ca: ca ?? (() => readFileSync(mounted.ca, 'utf8')),
       // The API server returns its keys to authenticated clients only; the token is sent nowhere else.
       ...(own && { token: () => readFileSync(mounted.token, 'utf8').trim() }),
@@ -76,13 +71,19 @@ export function serviceAccounts(options: ServiceAccountsOptions): Authenticate {
   const { audience } = checked;
   if (audience === undefined || audience.length === 0 || audience.includes(''))
     throw new TypeError('serviceAccounts: audience is missing: give the audience of the tokens');
-  const keys = keysOf(checked);
+  const { jwks } = checked;
+  if (jwks instanceof URL && jwks.protocol !== 'https:')
+    throw new TypeError(`serviceAccounts: jwks: ${jwks.href} is not https`);
+  // Loaded here, since the resolver of this entry point works without it.
+  const loaded = import('jose').then((jose) => ({ jose, keys: keysOf(jose, checked) }));
+  loaded.catch(() => undefined);
   const wanted = (): string => checked.issuer || issuerOf(readFileSync(mounted.token, 'utf8'));
   return async (_, metadata) => {
     const [, token] = bearer.exec(String(metadata.get('authorization') ?? '')) ?? [];
     if (token === undefined) throw new Error('no token: the metadata needs "authorization: Bearer TOKEN"');
     const issuer = wanted();
-    const { payload } = await jwtVerify(token, keys, {
+    const { jose, keys } = await loaded;
+    const { payload } = await jose.jwtVerify(token, keys, {
       audience,
       issuer,
       algorithms,

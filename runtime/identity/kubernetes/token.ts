@@ -4,10 +4,6 @@
 import { readFile } from 'node:fs/promises';
 import type { CredentialsSource } from '../../client/credentials.ts';
 
-/** The files that a pod has for the API server. */
-const folder = '/var/run/secrets/kubernetes.io/serviceaccount';
-export const mounted = { token: `${folder}/token`, ca: `${folder}/ca.crt` } as const;
-
 /** Returns the unverified claims of a token. Throws when it is not a token. */
 export function claimsOf(token: string): Readonly<Record<string, unknown>> {
   const [, payload = '', signature] = token.trim().split('.');

@@ -1,0 +1,61 @@
+/**
+ * The addresses of channels as a gauge: how many there are in each zone and state, and whether their registry
+ * has failed. Read when the registry of the metrics is.
+ */
+import { Gauge, type Registry, register } from 'prom-client';
+import { checkNames } from '../../core/options.ts';
+
+/** The used part of a channel. */
+export interface ChannelAddresses {
+  readonly address: string;
+  readonly state: string;
+  readonly addresses: readonly {
+    readonly zone: string | undefined;
+    readonly state: string;
+    readonly stale: boolean;
+  }[];
+}
+
+export interface CollectAddressesOptions {
+  /** Default: prom-client's global one. */
+  registry?: Registry;
+  /** The label `channel`. Default: the address that the channel was created with. */
+  name?: string;
+}
+
+type Label = 'channel' | 'zone' | 'state' | 'stale';
+
+const metric = 'rdma_rpc_channel_addresses';
+/** The channels of each registry, which share one gauge. */
+const collected = new WeakMap<Registry, Map<ChannelAddresses, string>>();
+
+function addGauge(registry: Registry, channels: Map<ChannelAddresses, string>): void {
+  new Gauge<Label>({
+    name: metric,
+    help: 'Addresses of channels, by zone and state; stale when their source has failed',
+    labelNames: ['channel', 'zone', 'state', 'stale'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [channel, name] of channels) {
+        if (channel.state === 'closed') channels.delete(channel);
+        else
+          for (const { zone = '', state, stale } of channel.addresses)
+            this.inc({ channel: name, zone, state, stale: String(stale) });
+      }
+    },
+  });
+}
+
+/**
+ * Exports the number of addresses of a channel as a gauge `rdma_rpc_channel_addresses` with the labels
+ * `channel`, `zone`, `state` and `stale`, until the channel is closed.
+ */
+export function collectAddresses(channel: ChannelAddresses, options: CollectAddressesOptions = {}): void {
+  checkNames('collectAddresses', options, ['registry', 'name']);
+  const { registry = register, name = channel.address } = options;
+  const channels = collected.get(registry) ?? new Map<ChannelAddresses, string>();
+  collected.set(registry, channels);
+  channels.set(channel, name);
+  if (registry.getSingleMetric(metric) === undefined) addGauge(registry, channels);
+}

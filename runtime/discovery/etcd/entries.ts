@@ -1,0 +1,52 @@
+/**
+ * How servers are written in etcd: keys that begin with the service and a slash have JSON values with `Op`,
+ * `Addr` and `Metadata`, as etcd's Go package naming/endpoints writes and reads them. This package writes the
+ * key `service/address`, and as metadata an object with `weight`, `zone` and the attributes.
+ */
+import type { Server, ServerAddress } from '../../client/connections/servers.ts';
+import { usable } from '../watched.ts';
+
+const bytes = new TextEncoder();
+const text = new TextDecoder();
+
+/** The keys that begin with `service/`. The slash keeps `shop` apart from `shopping`. */
+export function rangeOf(service: string): { key: Uint8Array; rangeEnd: Uint8Array } {
+  // '0' is the character behind '/'.
+  return { key: bytes.encode(`${service}/`), rangeEnd: bytes.encode(`${service}0`) };
+}
+
+export function entryOf(service: string, server: ServerAddress): { key: Uint8Array; value: Uint8Array } {
+  const { address, weight, zone, attributes } = server;
+  const about = { ...attributes, weight, zone };
+  const given = Object.values(about).some((value) => value !== undefined);
+  const value = JSON.stringify({ Op: 0, Addr: address, Metadata: given ? about : null });
+  return { key: bytes.encode(`${service}/${address}`), value: bytes.encode(value) };
+}
+
+/**
+ * Returns the server of a value; undefined when there is none in it. Values of Go programs may have metadata
+ * of any kind, of which texts are taken.
+ */
+export function serverOf(value: Uint8Array): Server | undefined {
+  let parsed: { Addr?: unknown; Metadata?: unknown } | null;
+  try {
+    parsed = JSON.parse(text.decode(value)) as typeof parsed;
+  } catch {
+    return undefined;
+  }
+  if (typeof parsed !== 'object' || parsed === null || typeof parsed.Addr !== 'string') return undefined;
+  const address = parsed.Addr;
+  const about = parsed.Metadata;
+  if (typeof about === 'string') return usable({ address, attributes: { metadata: about } });
+  if (typeof about !== 'object' || about === null || Array.isArray(about)) return usable({ address });
+  const { weight, zone, ...others } = about as Record<string, unknown>;
+  const texts = Object.entries(others).filter(
+    (each): each is [string, string] => typeof each[1] === 'string',
+  );
+  return usable({
+    address,
+    ...(typeof weight === 'number' && { weight }),
+    ...(typeof zone === 'string' && { zone }),
+    ...(texts.length > 0 && { attributes: Object.fromEntries(texts) }),
+  });
+}

@@ -1,0 +1,126 @@
+/**
+ * A client of an etcd cluster over grpc-js: one member at a time, with its TLS and token. It repeats no
+ * request, since its callers begin anew after a failure: a new list, a new lease. Used on one JS thread.
+ */
+import { isIP } from 'node:net';
+import { checkServerIdentity } from 'node:tls';
+import { credentials, Client as GrpcClient } from '@grpc/grpc-js';
+import { createGrpcClient } from '../../adapters/grpc/client.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
+import type { CallOptions, Client } from '../../core/types.ts';
+import { registryTimeoutMs } from '../limits.ts';
+import { AuthDefinition, KVDefinition, LeaseDefinition, WatchDefinition } from './gen/rpc.rdma.ts';
+import type { ResolvedEtcdOptions } from './options.ts';
+
+/** One member of the cluster. */
+export interface Member {
+  readonly address: string;
+  readonly grpc: GrpcClient;
+  readonly kv: Client<typeof KVDefinition>;
+  readonly watch: Client<typeof WatchDefinition>;
+  readonly lease: Client<typeof LeaseDefinition>;
+  readonly auth: Client<typeof AuthDefinition>;
+}
+
+/** Failures after which the same member may fail again while another one serves. */
+const elsewhere: readonly number[] = [Status.UNAVAILABLE, Status.DEADLINE_EXCEEDED, Status.INTERNAL];
+
+const pem = (given: string | Uint8Array | undefined): Buffer | null =>
+  given === undefined ? null : Buffer.from(given as string);
+
+function memberOf(what: string, endpoint: string, { ca, cert, key }: ResolvedEtcdOptions): Member {
+  const [, scheme = '', address] = /^(?:(https?):\/\/)?([^/]+:\d+)\/?$/.exec(endpoint) ?? [];
+  if (address === undefined)
+    throw new TypeError(
+      `${what}: endpoints: ${endpoint} is none; give https://host:port or http://host:port`,
+    );
+  const secure = scheme === 'https';
+  if (!secure && (ca ?? cert ?? key) !== undefined)
+    throw new TypeError(`${what}: endpoints: ${endpoint} would be used without TLS; give https://${address}`);
+  const host = address.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
+  const byNumber = secure && isIP(host) !== 0;
+  const identity = secure
+    ? credentials.createSsl(pem(ca), pem(key), pem(cert), {
+        ...(byNumber && { checkServerIdentity: (_, shown) => checkServerIdentity(host, shown) }),
+      })
+    : credentials.createInsecure();
+  const grpc = new GrpcClient(address, identity, {
+    // A member is asked again when this client wants that, and not after the long pauses of grpc-js.
+    'grpc.initial_reconnect_backoff_ms': 100,
+    'grpc.max_reconnect_backoff_ms': 1000,
+    // TLS asks for a server by its name, which an IP address is not: Node.js 26 throws for one. The
+    // certificate is compared with the address all the same.
+    ...(byNumber && { 'grpc.ssl_target_name_override': 'etcd' }),
+  });
+  return {
+    address,
+    grpc,
+    kv: createGrpcClient(KVDefinition, grpc),
+    watch: createGrpcClient(WatchDefinition, grpc),
+    lease: createGrpcClient(LeaseDefinition, grpc),
+    auth: createGrpcClient(AuthDefinition, grpc),
+  };
+}
+
+export class EtcdClient {
+  readonly #members: readonly Member[];
+  readonly #username: string;
+  readonly #password: string;
+  #current = 0;
+  /** Proves who this client is; undefined before the first request, and after it has been refused. */
+  #token: string | undefined;
+
+  /** `what` is the function that the options were given to. Throws for invalid ones. */
+  constructor(what: string, options: ResolvedEtcdOptions) {
+    const { endpoints = [], username, password, cert, key } = options;
+    if (endpoints.length === 0)
+      throw new TypeError(`${what}: endpoints are missing: give the addresses of etcd's members`);
+    if ((cert === undefined) !== (key === undefined))
+      throw new TypeError(`${what}: cert and key belong together; give both`);
+    this.#members = endpoints.map((endpoint) => memberOf(what, endpoint, options));
+    this.#username = username;
+    this.#password = password;
+  }
+
+  /**
+   * Calls `use` with the current member and the options of a request to it. After a failure the next request
+   * goes to the next member. A token that was refused is replaced once.
+   */
+  async with<T>(signal: AbortSignal, use: (member: Member, options: CallOptions) => Promise<T>): Promise<T> {
+    const had = this.#token !== undefined;
+    try {
+      return await this.#attempt(signal, use);
+    } catch (error) {
+      if (!had || this.#token !== undefined || signal.aborted) throw error;
+      return await this.#attempt(signal, use);
+    }
+  }
+
+  close(): void {
+    for (const { grpc } of this.#members) grpc.close();
+  }
+
+  async #attempt<T>(
+    signal: AbortSignal,
+    use: (member: Member, options: CallOptions) => Promise<T>,
+  ): Promise<T> {
+    const member = this.#members[this.#current % this.#members.length]!;
+    const options = { timeoutMs: registryTimeoutMs, signal };
+    try {
+      if (this.#username !== '' && this.#token === undefined) {
+        const name = { name: this.#username, password: this.#password };
+        this.#token = (await member.auth.authenticate(name, options)).token;
+      }
+      const token = this.#token === undefined ? {} : { metadata: { token: this.#token } };
+      return await use(member, { ...options, ...token });
+    } catch (cause) {
+      const error = RpcError.from(cause, Status.UNAVAILABLE);
+      if (elsewhere.includes(error.code)) ++this.#current;
+      // etcd has several codes for a token that is too old, and says so in words.
+      if (error.code === Status.UNAUTHENTICATED || /auth|token|permission/.test(error.rawMessage))
+        this.#token = undefined;
+      throw new RpcError(error.code, `etcd ${member.address}: ${error.rawMessage}`, { cause });
+    }
+  }
+}

@@ -1,0 +1,243 @@
+/**
+ * Registers a server in etcd with a lease, which is renewed while the server is healthy: the key disappears
+ * with a process that has ended, stands still or has lost its network. It is deleted before clients are told
+ * that the server is shutting down, so that no new client comes. One per server and service; in the root
+ * context, on the server's JS thread.
+ */
+
+import { checkedServers, type ServerAddress } from '../../client/connections/servers.ts';
+import { clockMs } from '../../clock.ts';
+import { parseAddress } from '../../control/socket/address.ts';
+import type { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
+import { textOf } from '../../core/foreign.ts';
+import { type Log, logged, warn } from '../../core/log.ts';
+import { checkedOptions, ownedBy } from '../../core/options.ts';
+import { inRoot } from '../../core/scopes.ts';
+import type { Warn } from '../../core/warnings.ts';
+import type { Server } from '../../server/server-type.ts';
+import type { HealthSource } from '../../services/health-source.ts';
+import * as limits from '../limits.ts';
+import { pause, registryBackoff } from '../watched.ts';
+import { entryOf } from './entries.ts';
+import { EtcdClient } from './etcd-client.ts';
+import { checkedService, type EtcdOptions, etcdRules, type ResolvedEtcdOptions } from './options.ts';
+
+export interface RegistrationOptions extends EtcdOptions, ServerAddress {
+  /** The service: the server's key is `service/address`. */
+  service: string;
+  /**
+   * How long the server stays in the list after its process has ended or stands still, in ms; rounded up to
+   * seconds. Default 10,000, from 2,000 to 3,600,000.
+   */
+  ttlMs?: number;
+  /** The server is in the list only while this says SERVING for it as a whole: the result of `addHealth`. */
+  health?: HealthSource;
+  /**
+   * Called with a line when the server cannot be registered or its lease cannot be renewed. Default: a
+   * warning of the process.
+   */
+  log?: Log;
+}
+
+/** A server's place in the list; the result of `register`. */
+export interface Registration extends AsyncDisposable {
+  /** True while the server is in the list, as far as this process knows. */
+  readonly registered: boolean;
+  /** Resolves when the server is in the list for the first time; rejects when it was closed before. */
+  ready(): Promise<void>;
+  /**
+   * Takes the server out of the list. Called by `shutdown()` of the server. Always resolves, also when etcd
+   * cannot be reached; the key disappears with its lease then.
+   */
+  close(): Promise<void>;
+}
+
+interface Resolved extends ResolvedEtcdOptions {
+  readonly service: string;
+  readonly address: string;
+  readonly weight: number | undefined;
+  readonly zone: string | undefined;
+  readonly attributes: Readonly<Record<string, string>> | undefined;
+  readonly ttlMs: number;
+  readonly health: HealthSource | undefined;
+  readonly log: Log | undefined;
+}
+
+const rules = ownedBy('register', {
+  ...etcdRules,
+  service: { kind: 'text', default: '', maxBytes: 4096 },
+  address: { kind: 'text', default: '', maxBytes: 4096 },
+  // Its range is checked with the address.
+  weight: { kind: 'number', range: { default: undefined, min: 0, max: Number.MAX_VALUE } },
+  zone: { kind: 'text', default: '', maxBytes: 4096 },
+  attributes: { kind: 'source' },
+  ttlMs: { kind: 'integer', range: limits.ttlMs },
+  health: { kind: 'source' },
+  log: { kind: 'function' },
+});
+
+/** Returns the address with what is known of it. Throws when clients could not use it. */
+function checkedEntry({ address, weight, zone, attributes }: Resolved): ServerAddress {
+  const named = parseAddress(address);
+  if (named.kind === 'tcp' && ['0.0.0.0', '::', ''].includes(named.host))
+    throw new TypeError(`register: address: ${address} is no host that clients can reach; give its name`);
+  const server = { address, weight, zone: zone || undefined, attributes };
+  const [checked] = checkedServers('register', [server]);
+  return { ...server, address: checked!.address };
+}
+
+class EtcdRegistration implements Registration {
+  registered = false;
+  readonly #client: EtcdClient;
+  readonly #entry: { readonly key: Uint8Array; readonly value: Uint8Array };
+  readonly #options: Resolved;
+  readonly #warn: Warn;
+  readonly #name: string;
+  readonly #closing = new AbortController();
+  readonly #running: Promise<void>;
+  /** Undefined while the server is not to be in the list. */
+  #lease: bigint | undefined;
+  /** True when the key was written with this lease. */
+  #written = false;
+  #renewedMs = Number.NEGATIVE_INFINITY;
+  #waiting: (() => void)[] = [];
+  #was = false;
+  /** Why the last attempt failed; each reason is reported once. */
+  #trouble = '';
+  #closed: Promise<void> | undefined;
+
+  constructor(server: Server, options: Resolved) {
+    const service = checkedService('register', options.service);
+    const entry = checkedEntry(options);
+    this.#entry = entryOf(service, entry);
+    this.#name = `${service}/${entry.address}`;
+    this.#options = options;
+    this.#client = new EtcdClient('register', options);
+    this.#warn = logged(options.log ?? warn);
+    this.#running = inRoot(this.#run, this);
+    server.onShutdown(() => this.close());
+  }
+
+  async ready(): Promise<void> {
+    if (!this.#was && !this.#closing.signal.aborted)
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    if (!this.#was) throw new Error(`register ${this.#name}: closed before: ${this.#trouble || 'too early'}`);
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= inRoot(this.#end, this);
+    return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #end(): Promise<void> {
+    this.#closing.abort();
+    this.#wake();
+    await this.#running;
+    await this.#leave().catch(() => undefined);
+    this.#client.close();
+  }
+
+  #wake(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  get #serving(): boolean {
+    const { health } = this.#options;
+    return health === undefined || health.statusOf('') === 'SERVING';
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#closing;
+    const backoff = registryBackoff();
+    const everyMs = this.#options.ttlMs / limits.renewalsPerTtl;
+    while (!signal.aborted) {
+      try {
+        if (!this.#serving) await this.#leave();
+        else {
+          this.#lease ??= await this.#granted(signal);
+          if (clockMs() - this.#renewedMs >= everyMs) await this.#renew(this.#lease, signal);
+        }
+        this.#trouble = '';
+        backoff.reset();
+        // A lease that was lost is followed by a new one at once.
+        const lost = this.#serving && this.#lease === undefined;
+        await pause(lost ? 0 : Math.min(everyMs, limits.healthCheckMs), signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#failed(error);
+        await pause(backoff.next(), signal);
+      }
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (clockMs() - this.#renewedMs >= this.#options.ttlMs) this.registered = false;
+    const trouble = textOf(error);
+    if (trouble !== this.#trouble) this.#warn(`register ${this.#name}: ${trouble}; it is tried again`);
+    this.#trouble = trouble;
+  }
+
+  #granted(signal: AbortSignal): Promise<bigint> {
+    const ttl = BigInt(Math.ceil(this.#options.ttlMs / 1000));
+    this.#written = false;
+    this.#renewedMs = Number.NEGATIVE_INFINITY;
+    return this.#client.with(signal, async ({ lease }, options) => {
+      const { id, error } = await lease.leaseGrant({ ttl }, options);
+      if (error !== '') throw new Error(error);
+      return id;
+    });
+  }
+
+  /**
+   * Renews the lease, and writes the key with it if this has not been done or somebody has deleted the key.
+   */
+  async #renew(id: bigint, signal: AbortSignal): Promise<void> {
+    await this.#client.with(signal, async ({ lease, kv }, options) => {
+      const sentMs = clockMs();
+      let ttl = 0n;
+      for await (const renewed of lease.leaseKeepAlive([{ id }], options)) ttl = renewed.ttl;
+      if (ttl <= 0n) {
+        this.#lease = undefined;
+        this.registered = false;
+        return;
+      }
+      const { key } = this.#entry;
+      if (!this.#written || (await kv.range({ key, countOnly: true }, options)).count === 0n)
+        await kv.put({ ...this.#entry, lease: id }, options);
+      this.#written = true;
+      this.#renewedMs = sentMs;
+      this.registered = true;
+    });
+    if (!this.registered) return;
+    this.#was = true;
+    this.#wake();
+  }
+
+  /** Deletes the key with its lease. A server that has taken the key over with another lease keeps it. */
+  async #leave(): Promise<void> {
+    const id = this.#lease;
+    if (id === undefined) return;
+    const signal = AbortSignal.timeout(limits.registryTimeoutMs);
+    await this.#client
+      .with(signal, ({ lease }, options) => lease.leaseRevoke({ id }, options))
+      .catch((error: RpcError) => {
+        // The lease has ended by itself.
+        if (error.code !== Status.NOT_FOUND) throw error;
+      });
+    this.#lease = undefined;
+    this.registered = false;
+  }
+}
+
+/**
+ * Puts the server into etcd's list of the servers of `service` until its shutdown begins, and again whenever
+ * the list has lost it. `address` is what clients connect to. Throws for invalid options.
+ */
+export function register(server: Server, options: RegistrationOptions): Registration {
+  return new EtcdRegistration(server, checkedOptions<Resolved>('register', options, rules));
+}

@@ -1,0 +1,202 @@
+/**
+ * The resolver `endpointSlices(...)`: lists the EndpointSlices of a service, then watches from the version of
+ * that list. A watch that ended is resumed from the last version seen; when that is too old (410) or an
+ * answer made no sense, the slices are listed again.
+ */
+import { readFileSync } from 'node:fs';
+import type { Resolver } from '../../client/connections/resolver.ts';
+import { clockMs } from '../../clock.ts';
+import { checkedOptions, ownedBy } from '../../core/options.ts';
+import * as limits from '../limits.ts';
+import { type Follow, watchedResolver } from '../watched.ts';
+import { ApiError, get, type Lines, parsed, watch } from './api.ts';
+import { type Access, type ApiServerOptions, accessOf } from './credentials.ts';
+import { mounted } from './pod.ts';
+import { portsOf, type Slice, serversIn, sliceOf, versionOf } from './slices.ts';
+
+export interface EndpointSlicesOptions extends ApiServerOptions {
+  /** The name of the Service. */
+  service: string;
+  /** Its namespace. Default: the namespace of this pod. */
+  namespace?: string;
+  /** The name of the port, or the number of the pods' port. Default: the only port of the service. */
+  port?: string | number;
+  /**
+   * A watch that brings no byte for this time, not even a bookmark, is made anew, in ms. Default 90,000, from
+   * 100 to 3,600,000.
+   */
+  silenceMs?: number;
+}
+
+interface Resolved extends ApiServerOptions {
+  readonly service: string;
+  readonly namespace: string;
+  readonly port: string | number | undefined;
+  readonly silenceMs: number;
+}
+
+const name = { kind: 'text', default: '', maxBytes: 253 } as const;
+const rules = ownedBy('endpointSlices', {
+  service: name,
+  namespace: name,
+  silenceMs: { kind: 'integer', range: limits.watchSilenceMs },
+  kubeConfig: { kind: 'source' },
+  server: { ...name, maxBytes: 2048 },
+  ca: { kind: 'pem' },
+  tokenFile: { ...name, maxBytes: 4096 },
+});
+
+/** A name of Kubernetes (RFC 1123), which needs no escape in a path. */
+const validName = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
+
+function checkedName(what: string, given: string): string {
+  if (validName.test(given)) return given;
+  throw new TypeError(`endpointSlices: ${what}: ${JSON.stringify(given)} is no name of Kubernetes`);
+}
+
+function checkedPort(port: unknown): string | number | undefined {
+  if (port === undefined || (typeof port === 'string' && port !== '')) return port;
+  if (Number.isInteger(port) && (port as number) > 0 && (port as number) < 65_536) return port as number;
+  throw new RangeError(
+    `endpointSlices: port: ${String(port)} is neither a name nor a number from 1 to 65535`,
+  );
+}
+
+type OnServers = Parameters<Follow>[0];
+
+/** The slices of one service, kept up to date. */
+class Slices {
+  readonly #access: Access;
+  readonly #path: string;
+  readonly #selector: string;
+  readonly #options: Resolved;
+  #slices = new Map<string, Slice>();
+  /** Of the last list, event or bookmark; undefined when the slices must be listed. */
+  #version: string | undefined;
+
+  constructor(access: Access, options: Resolved) {
+    this.#access = access;
+    this.#options = options;
+    this.#path = `/apis/discovery.k8s.io/v1/namespaces/${options.namespace}/endpointslices`;
+    this.#selector = `kubernetes.io/service-name=${options.service}`;
+  }
+
+  follow: Follow = async (onServers, signal) => {
+    if (this.#version === undefined) {
+      this.#version = await this.#list(signal);
+      onServers(this.#servers());
+      await this.#watch(() => undefined, onServers, signal);
+    }
+    // The slices are known to be current once the watch has begun.
+    const begun = (): void => onServers(this.#servers());
+    for (;;) await this.#watch(begun, onServers, signal);
+  };
+
+  /** Returns the version of the list. */
+  async #list(signal: AbortSignal): Promise<string> {
+    const slices = new Map<string, Slice>();
+    let next = '';
+    for (let page = 0; page < limits.listPagesMax; ++page) {
+      const query = new URLSearchParams({ labelSelector: this.#selector, limit: String(limits.listPage) });
+      if (next !== '') query.set('continue', next);
+      const list = await get(this.#access, `${this.#path}?${query}`, signal);
+      if (!Array.isArray(list.items)) throw new Error('the API server sent no list of EndpointSlices');
+      for (const item of list.items) {
+        const slice = sliceOf(item as Record<string, unknown>);
+        slices.set(slice.name, slice);
+      }
+      const { continue: more } = list.metadata as { continue?: unknown };
+      if (typeof more === 'string' && more !== '') next = more;
+      else {
+        this.#slices = slices;
+        return versionOf(list);
+      }
+    }
+    throw new Error(`the list of EndpointSlices has more than ${limits.listPagesMax} pages`);
+  }
+
+  /** Resolves when the API server has ended the watch in its time. */
+  async #watch(begun: () => void, onServers: OnServers, signal: AbortSignal): Promise<void> {
+    const { mean, jitter } = limits.watchSeconds;
+    const seconds = Math.round(mean * (1 - jitter + 2 * jitter * Math.random()));
+    const query = new URLSearchParams({
+      watch: '1',
+      allowWatchBookmarks: 'true',
+      labelSelector: this.#selector,
+      resourceVersion: this.#version ?? '',
+      timeoutSeconds: String(seconds),
+    });
+    const beganMs = clockMs();
+    let lines: Lines | undefined;
+    try {
+      lines = await watch(this.#access, `${this.#path}?${query}`, this.#options.silenceMs, signal);
+      begun();
+      for await (const line of lines) if (this.#take(line)) onServers(this.#servers());
+    } catch (error) {
+      if (error instanceof ApiError ? error.status === 410 : error instanceof BadEvent)
+        this.#version = undefined;
+      throw error;
+    } finally {
+      lines?.destroy();
+    }
+    // A server that ends each watch at once would be asked without end.
+    if (clockMs() - beganMs < limits.registryPauseMs.max)
+      throw new Error('the API server ended the watch as soon as it had begun');
+  }
+
+  /** Returns true when the slices have changed. */
+  #take(line: string): boolean {
+    try {
+      const { type, object } = parsed(line);
+      const given = object as Readonly<Record<string, unknown>>;
+      if (type === 'ERROR') throw new ApiError(Number(given.code), String(given.message));
+      this.#version = versionOf(given);
+      if (type === 'BOOKMARK') return false;
+      const slice = sliceOf(given);
+      if (type === 'DELETED') this.#slices.delete(slice.name);
+      else if (type === 'ADDED' || type === 'MODIFIED') this.#slices.set(slice.name, slice);
+      else throw new Error(`the API server sent an event of the type ${String(type)}`);
+      return true;
+    } catch (cause) {
+      throw new BadEvent((cause as Error).message, { cause });
+    }
+  }
+
+  #servers(): ReturnType<typeof serversIn> {
+    const slices = [...this.#slices.values()];
+    const servers = serversIn(slices, this.#options.port);
+    const { port, service } = this.#options;
+    const some = slices.some(({ endpoints }) => endpoints.some(({ serving }) => serving));
+    if (servers.length === 0 && some) {
+      const wanted = port === undefined ? 'several ports; give the option port' : `no port ${port}`;
+      throw new Error(`the service ${service} has ${wanted}: ${portsOf(slices)}`);
+    }
+    return servers;
+  }
+}
+
+/** After this event the slices are not known any more. */
+class BadEvent extends Error {}
+
+/**
+ * Returns a resolver for `createChannel`: the pods that serve a Service of Kubernetes, by its EndpointSlices,
+ * with changes as they happen. Each address has the zone, and the attributes `pod` and `node`. The service
+ * account needs the verbs list and watch on `endpointslices` of the group `discovery.k8s.io`. Throws for
+ * invalid options, and when the API server is not known.
+ */
+export function endpointSlices(options: EndpointSlicesOptions): Resolver {
+  const { port, ...others } = options ?? {};
+  const checked = checkedOptions<Resolved>('endpointSlices', others, rules);
+  const service = checkedName('service', checked.service);
+  const namespace = checkedName(
+    'namespace',
+    checked.namespace || readFileSync(mounted.namespace, 'utf8').trim(),
+  );
+  const resolved: Resolved = { ...checked, service, namespace, port: checkedPort(port) };
+  const access = accessOf('endpointSlices', {
+    ...checked,
+    server: checked.server || undefined,
+    tokenFile: checked.tokenFile || undefined,
+  } as ApiServerOptions);
+  return watchedResolver(() => new Slices(access, resolved).follow);
+}

@@ -1,0 +1,124 @@
+/**
+ * EndpointSlices (discovery.k8s.io/v1): which servers the slices of one service name together. Everything is
+ * checked here, since it comes from another program.
+ */
+import { isIP } from 'node:net';
+import type { Server } from '../../client/connections/servers.ts';
+import { formatAddress } from '../../control/socket/address.ts';
+import { usable } from '../watched.ts';
+
+interface Endpoint {
+  readonly address: string;
+  readonly ready: boolean;
+  readonly serving: boolean;
+  readonly zone: string | undefined;
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+export interface Slice {
+  readonly name: string;
+  readonly addressType: string;
+  readonly ports: readonly { readonly name: string; readonly port: number }[];
+  readonly endpoints: readonly Endpoint[];
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const fieldsOf = (value: unknown): Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
+const listOf = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.map(fieldsOf) : []);
+const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;
+
+/** Where clients should be: the zones of the hints. Its own zone if it is among them or without hints. */
+function zoneOf(endpoint: Fields): string | undefined {
+  const own = textOf(endpoint.zone);
+  const hinted = listOf(fieldsOf(endpoint.hints).forZones).flatMap(({ name }) => textOf(name) ?? []);
+  return hinted.length === 0 || (own !== undefined && hinted.includes(own)) ? own : hinted[0];
+}
+
+function endpointOf(given: Fields, addressType: string): Endpoint | undefined {
+  // The first one counts, as for Kubernetes' own proxy.
+  const address = Array.isArray(given.addresses) ? textOf(given.addresses[0]) : undefined;
+  if (address === undefined || (addressType !== 'FQDN' && isIP(address) === 0)) return undefined;
+  const { ready, serving } = fieldsOf(given.conditions);
+  const pod = textOf(fieldsOf(given.targetRef).name);
+  const node = textOf(given.nodeName);
+  return {
+    address,
+    // A condition that is not known counts as true; `serving` is that of `ready` in old clusters.
+    ready: ready !== false,
+    serving: (serving ?? ready) !== false,
+    zone: zoneOf(given),
+    attributes: { ...(pod !== undefined && { pod }), ...(node !== undefined && { node }) },
+  };
+}
+
+/** Returns the version of an object or a list. Throws when it has none. */
+export function versionOf(object: Fields): string {
+  const version = textOf(fieldsOf(object.metadata).resourceVersion);
+  if (version === undefined) throw new Error('the API server sent an object without a resourceVersion');
+  return version;
+}
+
+/** Throws for an object that is no EndpointSlice. */
+export function sliceOf(object: Fields): Slice {
+  const name = textOf(fieldsOf(object.metadata).name);
+  const addressType = textOf(object.addressType);
+  if (name === undefined || addressType === undefined)
+    throw new Error('the API server sent an object that is no EndpointSlice');
+  return {
+    name,
+    addressType,
+    ports: listOf(object.ports).flatMap((each) => {
+      const { port } = each;
+      return typeof port === 'number' ? [{ name: textOf(each.name) ?? '', port }] : [];
+    }),
+    endpoints: listOf(object.endpoints).flatMap((each) => endpointOf(each, addressType) ?? []),
+  };
+}
+
+/**
+ * Returns the port of a slice by its name or number; without either its only one. The number that a slice has
+ * is that of the pods, and may differ between slices; a number that was given is used as it is.
+ */
+function portIn({ ports }: Slice, wanted: string | number | undefined): number | undefined {
+  if (typeof wanted === 'number') return wanted;
+  if (wanted !== undefined) return ports.find(({ name }) => name === wanted)?.port;
+  return ports.length === 1 ? ports[0]!.port : undefined;
+}
+
+/** Addresses of one family: a pod of a dual-stack service is in the slices of both, and is one server. */
+function ofOneFamily(slices: readonly Slice[]): readonly Slice[] {
+  for (const family of ['IPv4', 'IPv6', 'FQDN']) {
+    const found = slices.filter((each) => each.addressType === family && each.endpoints.length > 0);
+    if (found.length > 0) return found;
+  }
+  return [];
+}
+
+/**
+ * Returns the servers of all slices: those that are ready. When none is, those that still serve although they
+ * terminate, as Kubernetes' own proxy does. An endpoint that several slices have counts once, and as ready if
+ * one of them says so.
+ */
+export function serversIn(slices: readonly Slice[], port: string | number | undefined): readonly Server[] {
+  const all = ofOneFamily(slices).flatMap((slice) => {
+    const number = portIn(slice, port);
+    return number === undefined ? [] : slice.endpoints.map((each) => ({ ...each, port: number }));
+  });
+  const ready = all.filter((each) => each.ready);
+  const servers = new Map<string, Server>();
+  for (const each of ready.length > 0 ? ready : all.filter(({ serving }) => serving)) {
+    const address = formatAddress({ kind: 'tcp', host: each.address, port: each.port });
+    const server = usable({ address, zone: each.zone, attributes: each.attributes });
+    if (server !== undefined && !servers.has(server.address)) servers.set(server.address, server);
+  }
+  return [...servers.values()];
+}
+
+/** Returns the ports of the slices, for errors: `grpc 5000, metrics 9090`. */
+export function portsOf(slices: readonly Slice[]): string {
+  const all = slices.flatMap(({ ports }) => ports.map(({ name, port }) => `${name} ${port}`.trim()));
+  return [...new Set(all)].join(', ') || 'none';
+}

@@ -1,0 +1,150 @@
+/**
+ * A resolver whose source is watched: it lists the servers, then pushes each change. Used by etcd and
+ * kubernetes; in the root context, on the JS thread of its channels. One watch serves all channels that have
+ * the same resolver. While the source fails, `resolve` rejects, so that the channels mark their servers as
+ * stale and keep them.
+ */
+
+import { Backoff } from '../client/connections/backoff.ts';
+import type { Resolver } from '../client/connections/resolver.ts';
+import { checkedServers, type Server, type ServerAddress } from '../client/connections/servers.ts';
+import { clockMs } from '../clock.ts';
+import { inRoot } from '../core/scopes.ts';
+import * as limits from './limits.ts';
+
+type Servers = readonly ServerAddress[];
+type Listener = Parameters<NonNullable<Resolver['watch']>>[0];
+
+/**
+ * Follows a source: calls `onServers` with the complete list when it is known to be current, and after each
+ * change. Rejects when the source has failed or `signal` is aborted.
+ */
+export type Follow = (onServers: (servers: Servers) => void, signal: AbortSignal) => Promise<never>;
+
+/** Resolves after `ms`, or when `signal` is aborted. The timer does not keep the process alive. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    timer.unref();
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+  });
+}
+
+/** Pauses between attempts to reach a registry. */
+export const registryBackoff = (): Backoff => {
+  const { first, max, anyFrom } = limits.registryPauseMs;
+  return new Backoff(first, max, Math.random, anyFrom);
+};
+
+/**
+ * Returns the server of one entry of a registry; undefined for an entry that has no valid address, weight,
+ * zone or attribute, which must not make the others unusable.
+ */
+export function usable(entry: ServerAddress): Server | undefined {
+  try {
+    return checkedServers('', [entry])[0];
+  } catch {
+    return undefined;
+  }
+}
+
+class Watched implements Resolver {
+  readonly #makeFollow: () => Follow;
+  readonly #listeners = new Set<Listener>();
+  /** Ends the watch; undefined while no channel watches. */
+  #running: AbortController | undefined;
+  /** The last list; undefined before the first one. */
+  #servers: Servers | undefined;
+  /** Why the source cannot be followed now. */
+  #fault: { readonly error: unknown } | undefined;
+  /** Wakes callers of `resolve` that wait for the first list. */
+  #waiting: (() => void)[] = [];
+
+  constructor(makeFollow: () => Follow) {
+    this.#makeFollow = makeFollow;
+  }
+
+  async resolve(signal: AbortSignal): Promise<Servers> {
+    if (this.#running === undefined) return this.#listOnce(signal);
+    while (this.#fault === undefined && this.#servers === undefined) {
+      signal.throwIfAborted();
+      await new Promise<void>((resolve) => {
+        this.#waiting.push(resolve);
+        signal.addEventListener('abort', () => resolve(), { once: true });
+      });
+    }
+    if (this.#fault !== undefined) throw this.#fault.error;
+    return this.#servers ?? [];
+  }
+
+  watch(onChange: Listener): () => void {
+    // Each caller has a listener of its own, also when it gives the same function twice.
+    const listener: Listener = (servers) => onChange(servers);
+    this.#listeners.add(listener);
+    if (this.#running === undefined) {
+      this.#running = new AbortController();
+      this.#servers = undefined;
+      this.#fault = undefined;
+      void inRoot(() => this.#run(this.#running!.signal));
+    }
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size > 0) return;
+      this.#running?.abort(new Error('no channel uses this resolver any more'));
+      this.#running = undefined;
+      this.#wake();
+    };
+  }
+
+  #wake(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const backoff = registryBackoff();
+    const follow = this.#makeFollow();
+    while (!signal.aborted) {
+      let followedMs: number | undefined;
+      const onServers = (servers: Servers): void => {
+        if (signal.aborted) return;
+        followedMs ??= clockMs();
+        this.#servers = servers;
+        this.#fault = undefined;
+        this.#wake();
+        for (const listener of [...this.#listeners]) listener(servers);
+      };
+      const error = await follow(onServers, signal).catch((cause: unknown) => cause);
+      if (signal.aborted) return;
+      if (followedMs === undefined) this.#failed(error);
+      else if (clockMs() - followedMs >= limits.steadyWatchMs) backoff.reset();
+      await pause(backoff.next(), signal);
+    }
+  }
+
+  /** The list may have changed since, so the channels resolve again, which rejects. */
+  #failed(error: unknown): void {
+    const first = this.#fault === undefined;
+    this.#fault = { error };
+    this.#wake();
+    if (first) for (const listener of [...this.#listeners]) listener();
+  }
+
+  /** For callers without a watch. */
+  #listOnce(signal: AbortSignal): Promise<Servers> {
+    const done = new AbortController();
+    return new Promise<Servers>((resolve, reject) => {
+      this.#makeFollow()(resolve, AbortSignal.any([signal, done.signal])).catch(reject);
+    }).finally(() => done.abort());
+  }
+}
+
+/** `makeFollow` is called for each watch that begins. */
+export function watchedResolver(makeFollow: () => Follow): Resolver {
+  return new Watched(makeFollow);
+}
