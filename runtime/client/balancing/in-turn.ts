@@ -14,10 +14,19 @@ export class InTurn<C extends Candidate> implements Policy<C> {
   #next = 0;
 
   update(ready: readonly C[]): void {
-    const heaviest = ready.reduce((most, { weight }) => Math.max(most, weight), 0);
+    this.updateBy(
+      ready,
+      ready.map(({ weight }) => weight),
+    );
+  }
+
+  /** The same with other weights. A connection that stays keeps what it has of its next turn. */
+  updateBy(ready: readonly C[], weights: readonly number[]): void {
+    const heaviest = weights.reduce((most, weight) => Math.max(most, weight), 0);
+    const credits = new Map(this.#ready.map((each, i) => [each.address, this.#credits[i]!]));
     this.#ready = ready;
-    this.#shares = ready.map(({ weight }) => weight / heaviest);
-    this.#credits = ready.map(() => 0);
+    this.#shares = weights.map((weight) => weight / heaviest);
+    this.#credits = ready.map(({ address }) => credits.get(address) ?? 0);
     if (this.#next >= ready.length) this.#next = 0;
   }
 

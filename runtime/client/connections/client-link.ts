@@ -18,6 +18,7 @@ import type { Connection } from '../../control/handshake/client-handshake.ts';
 import type { Link } from '../../control/link.ts';
 import { levelNumber, levelOf } from '../../control/security-level.ts';
 import { lastWordsMs } from '../../limits.ts';
+import type { LoadWeight } from '../balancing/load-weight.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import { ClientSession } from '../session/client-session.ts';
 import type { ClientSessionListener } from '../session/session-listeners.ts';
@@ -69,6 +70,8 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   #serving: ConnectionServing | undefined;
   /** The queue pair for remote memory; undefined without one. */
   memory: ConnectionMemory | undefined;
+  /** The weight by the server's load reports; undefined when the policy takes none. */
+  loads: LoadWeight | undefined;
   #streams: ClientStreams | undefined;
   #draining = false;
   #down = false;
