@@ -32,6 +32,7 @@ export { type Processed, RpcError, type RpcErrorOptions } from './core/errors/rp
 export { Status, type StatusCode, type StatusName, statusName } from './core/errors/status.ts';
 export type { ErrorDetail, ErrorDetailInit } from './core/errors/status-details.ts';
 export type { HandlerContext } from './core/handler-context.ts';
+export type { HealthCheck } from './core/health-check.ts';
 export type {
   Interceptor,
   Next,

@@ -2,6 +2,7 @@
 import { type CheckedFabricOptions, type FabricOptions, fabricRules } from '../control/fabric-options.ts';
 import { type CheckedSecurity, type SecurityOptions, securityRules } from '../control/security-level.ts';
 import type { ChannelTls, TlsSource } from '../control/tls/tls-options.ts';
+import type { HealthCheck } from '../core/health-check.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import type { Log } from '../core/log.ts';
 import { type OptionRules, ownedBy } from '../core/options.ts';
@@ -72,6 +73,11 @@ export interface ChannelOptions extends FabricOptions {
    */
   connectionsPerAddress?: number;
   /**
+   * Takes no calls to servers whose health service does not say that they serve: `healthCheck()` of
+   * `rdma-rpc/health`. No effect with `pick-first`. Default: none.
+   */
+  healthCheck?: HealthCheck;
+  /**
    * How often better fabrics are tried while the connection does not use the most preferred one. Default 0
    * for never.
    */
@@ -138,6 +144,7 @@ export const channelRules: OptionRules = ownedBy('createChannel', {
   zone: { kind: 'text', default: '', maxBytes: connectionLimits.zoneBytes },
   subset: { kind: 'options', rules: subsetRules },
   connectionsPerAddress: { kind: 'integer', range: connectionLimits.connectionsPerAddress },
+  healthCheck: { kind: 'source' },
   fabricUpgradeMs: { kind: 'integer', range: connectionLimits.fabricUpgradeMs },
   resolveMinMs: { kind: 'integer', range: connectionLimits.resolveMinMs },
   serviceConfig: { kind: 'config' },
@@ -164,10 +171,11 @@ export type CheckedChannelOptions = Required<
     | 'loadReports'
     | 'subset'
     | 'serviceConfig'
+    | 'healthCheck'
     | keyof FabricOptions
   >
 > &
-  Pick<ChannelOptions, 'log' | 'serviceConfig'> & {
+  Pick<ChannelOptions, 'log' | 'serviceConfig' | 'healthCheck'> & {
     readonly outlierDetection: Required<OutlierDetection>;
     readonly consistentHash: Required<ConsistentHash>;
     readonly loadReports: Required<LoadReports>;

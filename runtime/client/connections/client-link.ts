@@ -72,6 +72,8 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   memory: ConnectionMemory | undefined;
   /** The weight by the server's load reports; undefined when the policy takes none. */
   loads: LoadWeight | undefined;
+  /** Number of streams that the channel itself has open on it, such as that of the health check. */
+  ownStreams = 0;
   #streams: ClientStreams | undefined;
   #draining = false;
   #down = false;
@@ -143,6 +145,11 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#link.send({ type: 'ping' });
   }
 
+  /** True while calls of the application are in flight. */
+  get busy(): boolean {
+    return this.session.inFlight > this.ownStreams;
+  }
+
   get unserved(): boolean {
     return this.session.unserved;
   }
@@ -167,7 +174,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
 
   /** Closes the connection when the last call of either direction has ended. */
   #closeDrained(): void {
-    if (this.#draining && this.session.inFlight === 0 && this.#serving === undefined) this.close('drained');
+    if (this.#draining && !this.busy && this.#serving === undefined) this.close('drained');
   }
 
   /** Sets the object that serves calls on the connection. */

@@ -21,6 +21,7 @@ import {
   type EndpointState,
   type Open,
 } from './endpoint.ts';
+import { type HealthSettings, HealthWatches } from './health-watch.ts';
 import { ejectedShareMax } from './limits.ts';
 import { takeReports } from './load-reports.ts';
 import { type OutlierSettings, Outliers } from './outliers.ts';
@@ -51,6 +52,7 @@ export type ConnectionsSettings = EndpointSettings &
   ResolutionSettings &
   PolicySettings &
   OutlierSettings &
+  HealthSettings &
   SubsetSettings & { readonly connectionsPerAddress: number };
 
 export interface ConnectionsOwner {
@@ -82,6 +84,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   readonly #owner: ConnectionsOwner;
   readonly #resolution: Resolution | undefined;
   readonly #outliers: Outliers;
+  readonly #health: HealthWatches | undefined;
   #balancing: PolicySettings;
   #policy: Policy<ReadyServer>;
   #servers: readonly Server[] = [];
@@ -103,6 +106,9 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.turns = route.turns ?? turns;
     this.#balancing = owner.settings;
     this.#policy = policyOf(owner.settings);
+    const { healthCheck } = owner.settings;
+    if (healthCheck !== undefined && !this.#pickFirst)
+      this.#health = new HealthWatches(healthCheck, owner.settings, () => this.#update());
     this.#outliers = new Outliers(owner.settings, () => this.#endpoints);
     const { resolver, servers = [{ address: route.address, weight: 1 }] } = route;
     if (resolver === undefined) this.#setServers(servers);
@@ -131,6 +137,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   get state(): EndpointState {
     if (this.ready.length > 0) return 'ready';
     if (this.#endpoints.length === 0) return this.#resolution?.state ?? 'idle';
+    if (this.#health?.pending === true) return 'connecting';
     const order: readonly EndpointState[] = ['verifying', 'connecting', 'idle'];
     return order.find((state) => this.#endpoints.some((each) => each.state === state)) ?? 'failing';
   }
@@ -142,12 +149,13 @@ export class Connections implements EndpointOwner, ResolutionOwner {
 
   get summary(): readonly AddressSummary[] {
     const stale = this.#resolution?.stale ?? false;
-    return this.#groups.map((group) => summaryOf(group, stale));
+    return this.#groups.map((group) => summaryOf(group, stale, this.#serves));
   }
 
   /** The errors of addresses whose last attempt has failed. */
   get lastError(): RpcError | undefined {
-    const errors = [this.#resolution?.error, ...this.#endpoints.map(({ error }) => error)];
+    const endpoints = this.#endpoints.map(({ error }) => error);
+    const errors = [this.#resolution?.error, ...endpoints, this.#health?.error];
     return errors.findLast((error) => error !== undefined);
   }
 
@@ -240,6 +248,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   async close(reason: string): Promise<void> {
     this.#closed = true;
     this.#outliers.stop();
+    this.#health?.stop();
     this.current = undefined;
     this.ready = [];
     this.#resolution?.close();
@@ -289,12 +298,17 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     return ejected === 0 || ejected < ejectedShareMax * connected;
   }
 
+  /** Returns whether a connection takes calls by its health check. */
+  readonly #serves = (link: ClientLink): boolean => this.#health?.serves(link) ?? this.#health === undefined;
+
   #update(): void {
     if (this.#closed) return;
+    this.#health?.sync(this.#endpoints.flatMap(({ link }) => (link === undefined ? [] : [link])));
     const inState = (state: EndpointState): ReadyServer[] =>
       this.#groups.flatMap(({ server, endpoints }) => {
         const links = endpoints.flatMap((each) => (each.state === state && each.link ? [each.link] : []));
-        return links.length === 0 ? [] : [new ReadyServer(server, links)];
+        const serving = links.filter(this.#serves);
+        return serving.length === 0 ? [] : [new ReadyServer(server, serving)];
       });
     let ready = inState('ready');
     // If all are ejected, use them: a bad answer is better than none.

@@ -3,6 +3,7 @@
  * whose worker threads share an address. Created by the connections of a channel for each list.
  */
 import type { RpcError } from '../../core/errors/rpc-error.ts';
+import type { ClientLink } from './client-link.ts';
 import type { Endpoint, EndpointState } from './endpoint.ts';
 import type { Server } from './servers.ts';
 
@@ -18,10 +19,10 @@ export interface AddressSummary {
    */
   readonly stale: boolean;
   /**
-   * `ejected`: connected, but not used for a while because of bad answers. With several connections, the best
-   * of their states.
+   * `ejected`: connected, but not used for a while because of bad answers. `unhealthy`: connected, but its
+   * health service does not say that it serves. With several connections, the best of their states.
    */
-  readonly state: EndpointState;
+  readonly state: EndpointState | 'unhealthy';
   /** Why the last attempt to connect failed; undefined after a success. */
   readonly error: RpcError | undefined;
 }
@@ -34,11 +35,18 @@ export interface ServerGroup {
   readonly endpoints: readonly Endpoint[];
 }
 
-export function summaryOf({ server, endpoints }: ServerGroup, stale: boolean): AddressSummary {
+/** `serves` says whether a connection takes calls by its health check. */
+export function summaryOf(
+  { server, endpoints }: ServerGroup,
+  stale: boolean,
+  serves: (link: ClientLink) => boolean,
+): AddressSummary {
   const { address, weight, zone, attributes } = server;
-  const state = order.find((each) => endpoints.some((endpoint) => endpoint.state === each))!;
-  const { error } = endpoints.find((endpoint) => endpoint.state === state)!;
-  return { address, weight, zone, attributes, stale, state, error };
+  const best = order.find((each) => endpoints.some((endpoint) => endpoint.state === each))!;
+  const same = endpoints.filter((endpoint) => endpoint.state === best);
+  const healthy = best !== 'ready' || same.some(({ link }) => link !== undefined && serves(link));
+  const state = healthy ? best : 'unhealthy';
+  return { address, weight, zone, attributes, stale, state, error: same[0]!.error };
 }
 
 /**
