@@ -151,11 +151,6 @@ export class FleetClient {
     });
   }
 
-  /** Lets the policy choose once without a call, so that clients do not begin at the same server. */
-  skip(): void {
-    this.#policy.pick(anyRoom, undefined);
-  }
-
   /** Makes a call. `done` gets its time in ms, or -1 when there is no connection. */
   call(done: (ms: number) => void): void {
     const link = this.#policy.pick(anyRoom, undefined);

@@ -117,8 +117,6 @@ export function latencies(fleet: Fleet, policy: PolicyName, shape: LoadShape, se
     { length: fleet.clients },
     (_, i) => new FleetClient(`client-${i}`, all, fleet.subset, settingsFor(policy), events, chance),
   );
-  // Round robin of equal clients that begin together would meet at the same servers.
-  for (const client of clients) for (let i = Math.floor(chance() * fleet.servers); i > 0; --i) client.skip();
   const perClientMs = (fleet.clients * shape.burst) / (fleet.servers * workers * shape.utilization);
   const times: number[] = [];
   const warmMs = seconds * 200;

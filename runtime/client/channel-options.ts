@@ -49,11 +49,11 @@ export interface ChannelOptions extends FabricOptions {
   /** When one of several addresses is ejected for a while because of bad answers. */
   outlierDetection?: OutlierDetection;
   /**
-   * How several addresses are used. `round-robin` connects to all and takes them in turn; `least-request`
-   * takes the one of two random ones with fewer calls in flight; `consistent-hash` sends calls with the same
+   * How several addresses are used. `least-request` connects to all and takes the one of two random ones with
+   * fewer calls in flight; `round-robin` takes them in turn; `consistent-hash` sends calls with the same
    * value of a metadata key to the same server. All three by the weights of the addresses.
    * `weighted-round-robin` takes them in turn by weights that the servers report. `pick-first` connects to
-   * the first reachable one, in their order. Default `round-robin`.
+   * the first reachable one, in their order. Default `least-request`.
    */
   loadBalancing?: 'round-robin' | 'pick-first' | 'least-request' | 'consistent-hash' | 'weighted-round-robin';
   /** The metadata key of `consistent-hash`, and the bound of the load. */
@@ -61,8 +61,8 @@ export interface ChannelOptions extends FabricOptions {
   /** How the reports of servers become weights with `weighted-round-robin`. */
   loadReports?: LoadReports;
   /**
-   * Zone of this client. Servers of the same zone are preferred; calls spill over to other zones as far as
-   * too few of them are ready. Default: none, zones do not matter.
+   * Zone of this client. Servers of the same zone are preferred; calls go to other zones as far as too few
+   * of them are ready. Default: none, zones do not matter.
    */
   zone?: string;
   /** Uses only some of the servers, others than most other clients. Default: all. */
@@ -138,7 +138,7 @@ export const channelRules: OptionRules = ownedBy('createChannel', {
   backoffMaxMs: { kind: 'integer', range: limits.backoffMaxMs },
   verifyAfterMs: { kind: 'integer', range: connectionLimits.verifyAfterMs },
   outlierDetection: { kind: 'options', rules: outlierRules },
-  loadBalancing: { kind: 'choice', values: policyNames, default: 'round-robin' },
+  loadBalancing: { kind: 'choice', values: policyNames, default: 'least-request' },
   consistentHash: { kind: 'options', rules: consistentHashRules },
   loadReports: { kind: 'options', rules: loadReportRules },
   zone: { kind: 'text', default: '', maxBytes: connectionLimits.zoneBytes },

@@ -10,8 +10,8 @@ import type { ClientMethodFunction } from './call/intercepted-call.ts';
 import { type ClientChannel, clientChannel } from './channel.ts';
 import type { Channel } from './channel-type.ts';
 import { belowDefaults, configuredCall, shorterMs } from './config/configured-call.ts';
-import { withMessageLimits } from './config/message-limits.ts';
 import type { MethodSettings } from './config/service-config.ts';
+import { withMessageLimits } from './config/sized-messages.ts';
 
 /** The outermost first. */
 function interceptorsOf(

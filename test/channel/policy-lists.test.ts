@@ -9,6 +9,7 @@ import { addresses, metadata, policies, serversOf } from './policy-table.ts';
 
 type List = readonly (string | ServerAddress)[];
 const [a, , c] = addresses;
+const longMs = 600_000;
 
 let bed: Bed;
 beforeEach(() => {
@@ -133,5 +134,31 @@ describe.each(policies)('%s', (policy, row) => {
     for (const who of await Promise.all(waiting)) expect('abc').toContain(who);
     while (!connected(channel)) await fetch(channel, true);
     if (policy !== 'pick-first') expect(await answering(channel)).toBe(all);
+  });
+
+  test('100 rolling restarts of three servers under load: no call fails', async () => {
+    bed.start(...addresses);
+    const channel = await ready(open(new Source(list)));
+    let over = false;
+    let answered = 0;
+    const failed: unknown[] = [];
+    const load = async (): Promise<void> => {
+      while (!over)
+        await fetch(channel).then(
+          () => ++answered,
+          (error: unknown) => failed.push(error),
+        );
+    };
+    const running = Array.from({ length: 8 }, load);
+    for (let i = 0; i < 100; ++i) {
+      const address = addresses[i % 3]!;
+      await bed.stop(address, longMs);
+      bed.start(address);
+      await until(() => connected(channel));
+    }
+    over = true;
+    await Promise.all(running);
+    expect(failed).toEqual([]);
+    expect(answered).toBeGreaterThan(1000);
   });
 });

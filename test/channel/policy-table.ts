@@ -30,7 +30,10 @@ export interface Row {
 }
 
 export const policies: readonly [string, Row][] = [
-  ['round-robin', { options: {}, all: 'abc', withoutA: 'bc', retried: 'bc', hedged: 'bc' }],
+  [
+    'round-robin',
+    { options: { loadBalancing: 'round-robin' }, all: 'abc', withoutA: 'bc', retried: 'bc', hedged: 'bc' },
+  ],
   [
     'least-request',
     { options: { loadBalancing: 'least-request' }, all: 'abc', withoutA: 'bc', retried: 'bc', hedged: 'bc' },
@@ -66,7 +69,7 @@ export const policies: readonly [string, Row][] = [
     'round-robin in a zone',
     {
       servers: addresses.map((address) => ({ address, zone: address === a ? 'near' : 'far' })),
-      options: { zone: 'near' },
+      options: { zone: 'near', loadBalancing: 'round-robin' },
       all: 'a',
       withoutA: 'bc',
       retried: '',

@@ -1,4 +1,4 @@
-/** Zones with spill-over, subsets, and weights by load reports: the policies alone. */
+/** Zones, subsets, and weights by load reports: the policies alone. */
 import { describe, expect, test } from 'vitest';
 import { ByReports } from '../../runtime/client/balancing/by-reports.ts';
 import { InTurn } from '../../runtime/client/balancing/in-turn.ts';
@@ -86,7 +86,7 @@ describe('zones', () => {
     expect(policy.pick(room, undefined)).toBeUndefined();
   });
 
-  test('calls of a key that spill over are always the same ones', () => {
+  test('calls of a key that leave the zone are always the same ones', () => {
     const all = zoned(10, 10);
     const settings = {
       loadBalancing: 'consistent-hash',
@@ -102,9 +102,9 @@ describe('zones', () => {
       return Array.from({ length: 2000 }, (_, i) => policy.pick(room, keyed(i))!);
     };
     const half = [...all.slice(0, 5), ...all.slice(10)];
-    const spilled = picks(1, half);
-    expect(picks(2, half)).toEqual(spilled);
-    const stayed = spilled.filter(({ zone }) => zone === 'near').length / 2000;
+    const gone = picks(1, half);
+    expect(picks(2, half)).toEqual(gone);
+    const stayed = gone.filter(({ zone }) => zone === 'near').length / 2000;
     expect(stayed).toBeCloseTo(0.7, 1);
     expect(picks(3, all).every(({ zone }) => zone === 'near')).toBe(true);
   });

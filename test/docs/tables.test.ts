@@ -146,6 +146,7 @@ test('fixed limits', () => {
     ['time for a function given as `credentials`', shown('Ms', limits.credentialsMs)],
     ['credentials are renewed this long before they expire', shown('Ms', limits.credentialsMarginMs)],
     ['addresses of a channel', shown('', connectionLimits.addressesMax)],
+    ['addresses in the list of a resolver, with `subset`', shown('', connectionLimits.listedMax)],
     ['time for the answer to a ping', shown('Ms', connectionLimits.verifyTimeoutMs)],
     ['longest time that an address is left out for bad answers', shown('Ms', connectionLimits.ejectionMaxMs)],
     ['log lines a second of a server for each peer address', shown('', limits.logLinesPerSecond)],

@@ -12,14 +12,15 @@ export interface Reporting extends Candidate {
 }
 
 export class ByReports<C extends Reporting> implements Policy<C> {
-  readonly #turns = new InTurn<C>();
+  readonly #turns: InTurn<C>;
   readonly #updateMs: number;
   readonly #now: () => number;
   #ready: readonly C[] = [];
   #nextMs = 0;
 
   /** Weights are computed again every `updateMs`, on the clock `now`. */
-  constructor(updateMs: number, now: () => number) {
+  constructor(updateMs: number, now: () => number, random?: () => number) {
+    this.#turns = new InTurn(random);
     this.#updateMs = updateMs;
     this.#now = now;
   }

@@ -12,6 +12,15 @@ export class InTurn<C extends Candidate> implements Policy<C> {
   /** What each connection has of its next turn; it takes a call at 1. */
   #credits: number[] = [];
   #next = 0;
+  readonly #random: () => number;
+
+  /**
+   * `random` returns at least 0 and less than 1. Turns begin at a random connection, so that many clients that
+   * start together do not all begin with the first server of the list.
+   */
+  constructor(random: () => number = () => 0) {
+    this.#random = random;
+  }
 
   update(ready: readonly C[]): void {
     this.updateBy(
@@ -27,6 +36,7 @@ export class InTurn<C extends Candidate> implements Policy<C> {
     this.#ready = ready;
     this.#shares = weights.map((weight) => weight / heaviest);
     this.#credits = ready.map(({ address }) => credits.get(address) ?? 0);
+    if (ready.length > credits.size) this.#next = Math.floor(this.#random() * ready.length);
     if (this.#next >= ready.length) this.#next = 0;
   }
 

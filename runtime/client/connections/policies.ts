@@ -99,8 +99,8 @@ function within<C extends Reporting>(settings: PolicySettings, random: () => num
   const { loadBalancing, consistentHash, loadReports } = settings;
   if (loadBalancing === 'consistent-hash')
     return new BoundedHash(keyOf(consistentHash.metadataKey).bytes, consistentHash.maxLoad, random);
-  if (loadBalancing === 'weighted-round-robin') return new ByReports(loadReports.updateMs, clockMs);
-  return loadBalancing === 'least-request' ? new LeastLoaded(random) : new InTurn();
+  if (loadBalancing === 'weighted-round-robin') return new ByReports(loadReports.updateMs, clockMs, random);
+  return loadBalancing === 'least-request' ? new LeastLoaded(random) : new InTurn(random);
 }
 
 /** Returns the policy of a channel. `random` returns at least 0 and less than 1. */
