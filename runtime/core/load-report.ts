@@ -75,7 +75,7 @@ function entryField(field: number, key: string, value: number): Buffer {
   return Buffer.concat([Buffer.from([(field << 3) | lengthed, ...varintBytes(entry.length)]), entry]);
 }
 
-/** Returns the encoding of the message. Throws a RangeError for a value that is not a number of at least 0. */
+/** Returns the encoding of the message. Throws a RangeError for a value that is no number of at least 0. */
 export function encodeLoadReport(report: LoadReport): Uint8Array {
   const fields: Buffer[] = [];
   for (const [name, field] of Object.entries(doubles) as [keyof typeof doubles, number][]) {

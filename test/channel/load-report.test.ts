@@ -1,4 +1,4 @@
-/** Load reports: their encoding beside that of grpc-js, malformed ones, and the way from handler to weight. */
+/** Load reports: their encoding, malformed ones, and the way from a handler to a weight. */
 import { createClient, Metadata, reportLoad } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';

@@ -159,6 +159,6 @@ describe.each(policies)('%s', (policy, row) => {
     over = true;
     await Promise.all(running);
     expect(failed).toEqual([]);
-    expect(answered).toBeGreaterThan(1000);
+    expect(answered).toBeGreaterThan(200);
   });
 });

@@ -15,8 +15,8 @@ export class InTurn<C extends Candidate> implements Policy<C> {
   readonly #random: () => number;
 
   /**
-   * `random` returns at least 0 and less than 1. Turns begin at a random connection, so that many clients that
-   * start together do not all begin with the first server of the list.
+   * `random` returns at least 0 and less than 1. Turns begin at a random connection, so that many clients
+   * that start together do not all begin with the first server of the list.
    */
   constructor(random: () => number = () => 0) {
     this.#random = random;

@@ -2,9 +2,9 @@
  * Prefers the servers of the client's own zone, and sends a part of the calls to other zones when too few
  * servers of its own are ready: as the priority levels of Envoy, with the own zone as the first level and all
  * others as the second. A zone counts as whole while its ready weight times `overprovisioning` is at least
- * the weight of its list, since servers are run with some capacity to spare. Below that, calls go to the others
- * in proportion. When less than `panicShare` of all servers is ready, zones are ignored. Used by the connections
- * of a channel that has a zone, around the policy that chooses within a zone.
+ * the weight of its list, since servers are run with some capacity to spare. Below that, calls go to the
+ * others in proportion. When less than `panicShare` of all servers is ready, zones are ignored. Used by the
+ * connections of a channel that has a zone, around the policy that chooses within a zone.
  */
 import type { Candidate, Listed, Policy, Room } from './policy.ts';
 

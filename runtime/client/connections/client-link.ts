@@ -145,9 +145,13 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#link.send({ type: 'ping' });
   }
 
-  /** True while calls of the application are in flight. */
+  /** Number of calls and streams of the application in flight. */
+  get load(): number {
+    return this.session.inFlight - this.ownStreams;
+  }
+
   get busy(): boolean {
-    return this.session.inFlight > this.ownStreams;
+    return this.load > 0;
   }
 
   get unserved(): boolean {

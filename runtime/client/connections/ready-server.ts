@@ -1,6 +1,6 @@
 /**
- * A server that takes calls, as a policy sees it, with its connections: one, or up to `connectionsPerAddress`.
- * Created by the connections of a channel, on their JS thread.
+ * A server that takes calls, as a policy sees it, with its connections: one, or up to
+ * `connectionsPerAddress`. Created by the connections of a channel, on their JS thread.
  */
 import type { Reporting } from '../balancing/by-reports.ts';
 import type { Room } from '../balancing/policy.ts';
@@ -23,8 +23,8 @@ export class ReadyServer implements Reporting {
 
   get load(): number {
     const { links } = this;
-    if (links.length === 1) return links[0]!.session.inFlight;
-    return links.reduce((sum, { session }) => sum + session.inFlight, 0);
+    if (links.length === 1) return links[0]!.load;
+    return links.reduce((sum, { load }) => sum + load, 0);
   }
 
   reportedWeight(nowMs: number): number {
@@ -36,8 +36,7 @@ export class ReadyServer implements Reporting {
     const { links } = this;
     if (links.length === 1) return links[0];
     let least: ClientLink | undefined;
-    for (const link of links)
-      if (room(link) && (least === undefined || link.session.inFlight < least.session.inFlight)) least = link;
+    for (const link of links) if (room(link) && (least === undefined || link.load < least.load)) least = link;
     return least;
   }
 }
