@@ -225,6 +225,19 @@ describe('a channel', () => {
     expect(bed.dialled).toHaveLength(2);
   });
 
+  test('sets the retry budget, which keeps its share of tokens', () => {
+    const channel = bed.channel(['a:1'], {
+      serviceConfig: { retryThrottling: { maxTokens: 4, tokenRatio: 0.5 } },
+    });
+    const { budget } = channel.repeats;
+    budget.failed();
+    expect(budget.allows).toBe(true);
+    budget.failed();
+    expect(budget.allows).toBe(false);
+    budget.succeeded();
+    expect(budget.allows).toBe(true);
+  });
+
   test('what the application says of the policy counts', async () => {
     bed.start('a:1', 'b:1');
     const serviceConfig = { loadBalancingConfig: [{ round_robin: {} }] };

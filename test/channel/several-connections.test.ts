@@ -15,7 +15,7 @@ afterEach(() => bed.close());
 const sessions = (): number =>
   [...bed.running.values()].reduce((sum, { server }) => sum + server.sessionCount, 0);
 const dialled = (address: string): number => bed.dialled.filter((each) => each === address).length;
-async function answered(channel: Channel, calls = 12): Promise<string> {
+async function answered(channel: Channel, calls = 60): Promise<string> {
   const client = createClient(EchoDefinition, channel);
   const who = new Set<string>();
   for (let i = 0; i < calls; ++i) who.add((await client.fetch({})).text[0]!);

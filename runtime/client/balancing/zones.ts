@@ -9,9 +9,9 @@
 import type { Candidate, Listed, Policy, Room } from './policy.ts';
 
 /** As in Envoy: a zone is whole while at least 72 % of its weight is ready. */
-export const overprovisioning = 1.4;
+const overprovisioning = 1.4;
 /** As in Envoy: the smallest share of ready servers with which zones still count. */
-export const panicShare = 0.5;
+const panicShare = 0.5;
 
 /** Returns a number from 0 to 1 that decides whether a call stays in its zone. */
 export type Draw = (metadata: Uint8Array | undefined) => number;
