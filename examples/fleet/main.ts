@@ -71,7 +71,8 @@ const tick = setInterval(() => {
 
 for (let i = 0; i < restarts; ++i) {
   // Each tenth restart is a crash.
-  events.push(await restart(i % servers, i % 10 === 9));
+  const event = await restart(i % servers, i % 10 === 9);
+  events.push(event);
   await new Promise((resolve) => setTimeout(resolve, 100));
 }
 await new Promise((resolve) => setTimeout(resolve, 1100));
