@@ -23,6 +23,7 @@ for (const downMs of [5_000, 30_000, 120_000]) {
 
 const shapes: readonly [string, LoadShape][] = [
   ['equal servers', { slowShare: 0, slowness: 1, burst: 1, utilization: 0.7 }],
+  ['a tenth is 1.5 times slower', { slowShare: 0.1, slowness: 1.5, burst: 1, utilization: 0.6 }],
   ['a tenth is 3 times slower', { slowShare: 0.1, slowness: 3, burst: 1, utilization: 0.6 }],
   ['bursts of 20 calls', { slowShare: 0, slowness: 1, burst: 20, utilization: 0.5 }],
 ];
