@@ -369,3 +369,5 @@ export const handlerErrorSumMs = 60_000;
 export const refusalSumMs = 60_000;
 /** Maximum number of logged characters of such an error. */
 export const handlerErrorText = 8192;
+/** A server measures the load that it reports over this time: as often as clients make weights. */
+export const loadWindowMs = 1_000;

@@ -2,13 +2,22 @@
 import { type CheckedFabricOptions, type FabricOptions, fabricRules } from '../control/fabric-options.ts';
 import { type CheckedSecurity, type SecurityOptions, securityRules } from '../control/security-level.ts';
 import type { ChannelTls, TlsSource } from '../control/tls/tls-options.ts';
+import type { HealthCheck } from '../core/health-check.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import type { Log } from '../core/log.ts';
 import { type OptionRules, ownedBy } from '../core/options.ts';
 import * as limits from '../limits.ts';
+import type { ServiceConfig } from './config/service-config.ts';
 import * as connectionLimits from './connections/limits.ts';
 import type { OutlierDetection } from './connections/outliers.ts';
-import { type ConsistentHash, consistentHashRules, policyNames } from './connections/policies.ts';
+import {
+  type ConsistentHash,
+  consistentHashRules,
+  type LoadReports,
+  loadReportRules,
+  policyNames,
+} from './connections/policies.ts';
+import { type Subset, subsetRules } from './connections/subset-id.ts';
 import type { Credentials } from './credentials.ts';
 
 export interface ChannelOptions extends FabricOptions {
@@ -40,14 +49,34 @@ export interface ChannelOptions extends FabricOptions {
   /** When one of several addresses is ejected for a while because of bad answers. */
   outlierDetection?: OutlierDetection;
   /**
-   * How several addresses are used. `round-robin` connects to all and takes them in turn; `least-request`
-   * takes the one of two random ones with fewer calls in flight; `consistent-hash` sends calls with the same
-   * value of a metadata key to the same server. All three by the weights of the addresses. `pick-first`
-   * connects to the first reachable one, in their order. Default `round-robin`.
+   * How several addresses are used. `least-request` connects to all and takes the one of two random ones with
+   * fewer calls in flight; `round-robin` takes them in turn; `consistent-hash` sends calls with the same
+   * value of a metadata key to the same server. All three by the weights of the addresses.
+   * `weighted-round-robin` takes them in turn by weights that the servers report. `pick-first` connects to
+   * the first reachable one, in their order. Default `least-request`.
    */
-  loadBalancing?: 'round-robin' | 'pick-first' | 'least-request' | 'consistent-hash';
+  loadBalancing?: 'round-robin' | 'pick-first' | 'least-request' | 'consistent-hash' | 'weighted-round-robin';
   /** The metadata key of `consistent-hash`, and the bound of the load. */
   consistentHash?: ConsistentHash;
+  /** How the reports of servers become weights with `weighted-round-robin`. */
+  loadReports?: LoadReports;
+  /**
+   * Zone of this client. Servers of the same zone are preferred; calls go to other zones as far as too few
+   * of them are ready. Default: none, zones do not matter.
+   */
+  zone?: string;
+  /** Uses only some of the servers, others than most other clients. Default: all. */
+  subset?: Subset;
+  /**
+   * Number of connections to each address, for servers whose worker threads share one. A call takes the one
+   * with the fewest calls in flight. Default 1.
+   */
+  connectionsPerAddress?: number;
+  /**
+   * Takes no calls to servers whose health service does not say that they serve: `healthCheck()` of
+   * `rdma-rpc/health`. No effect with `pick-first`. Default: none.
+   */
+  healthCheck?: HealthCheck;
   /**
    * How often better fabrics are tried while the connection does not use the most preferred one. Default 0
    * for never.
@@ -55,6 +84,12 @@ export interface ChannelOptions extends FabricOptions {
   fabricUpgradeMs?: number;
   /** Minimum time between two calls of the resolver. Default 5000. */
   resolveMinMs?: number;
+  /**
+   * Defaults of calls, policy and retry budget in the form of gRPC's service configuration: an object, or the
+   * path of a JSON file that is read again when it changes. Default: that of the resolver's addresses, if
+   * they have one.
+   */
+  serviceConfig?: ServiceConfig | string;
   /** Time limit of calls without their own. Default: none. */
   timeoutMs?: number;
   /**
@@ -103,10 +138,16 @@ export const channelRules: OptionRules = ownedBy('createChannel', {
   backoffMaxMs: { kind: 'integer', range: limits.backoffMaxMs },
   verifyAfterMs: { kind: 'integer', range: connectionLimits.verifyAfterMs },
   outlierDetection: { kind: 'options', rules: outlierRules },
-  loadBalancing: { kind: 'choice', values: policyNames, default: 'round-robin' },
+  loadBalancing: { kind: 'choice', values: policyNames, default: 'least-request' },
   consistentHash: { kind: 'options', rules: consistentHashRules },
+  loadReports: { kind: 'options', rules: loadReportRules },
+  zone: { kind: 'text', default: '', maxBytes: connectionLimits.zoneBytes },
+  subset: { kind: 'options', rules: subsetRules },
+  connectionsPerAddress: { kind: 'integer', range: connectionLimits.connectionsPerAddress },
+  healthCheck: { kind: 'source' },
   fabricUpgradeMs: { kind: 'integer', range: connectionLimits.fabricUpgradeMs },
   resolveMinMs: { kind: 'integer', range: connectionLimits.resolveMinMs },
+  serviceConfig: { kind: 'config' },
   timeoutMs: { kind: 'time' },
   tls: { kind: 'source' },
   security: { kind: 'options', rules: securityRules },
@@ -121,12 +162,24 @@ export const channelRules: OptionRules = ownedBy('createChannel', {
 export type CheckedChannelOptions = Required<
   Omit<
     ChannelOptions,
-    'log' | 'tls' | 'security' | 'credentials' | 'outlierDetection' | 'consistentHash' | keyof FabricOptions
+    | 'log'
+    | 'tls'
+    | 'security'
+    | 'credentials'
+    | 'outlierDetection'
+    | 'consistentHash'
+    | 'loadReports'
+    | 'subset'
+    | 'serviceConfig'
+    | 'healthCheck'
+    | keyof FabricOptions
   >
 > &
-  Pick<ChannelOptions, 'log'> & {
+  Pick<ChannelOptions, 'log' | 'serviceConfig' | 'healthCheck'> & {
     readonly outlierDetection: Required<OutlierDetection>;
     readonly consistentHash: Required<ConsistentHash>;
+    readonly loadReports: Required<LoadReports>;
+    readonly subset: Required<Subset>;
     readonly credentials: Credentials;
     readonly security: CheckedSecurity;
   } & CheckedFabricOptions;

@@ -5,7 +5,7 @@
 import type { SessionSummary } from '../control/session-summary.ts';
 import type { RpcError } from '../core/errors/rpc-error.ts';
 import type { FabricName } from '../fabrics.ts';
-import type { AddressSummary } from './connections/connections.ts';
+import type { AddressSummary } from './connections/server-group.ts';
 
 /**
  * `idle`: not connected; the next call connects. `verifying`: a connection that was idle for long is being

@@ -33,14 +33,10 @@ import type { ClientMethod } from './call/client-method.ts';
 import { repeated } from './call/repeat.ts';
 import { type ChannelOptions, type CheckedChannelOptions, channelRules } from './channel-options.ts';
 import type { Channel, ChannelState, ChannelStateListener } from './channel-type.ts';
+import { type ChannelConfig, configOf } from './config/channel-config.ts';
 import type { Deadlines } from './connections/awaited-pause.ts';
 import type { ClientLink } from './connections/client-link.ts';
-import {
-  type AddressSummary,
-  Connections,
-  type ConnectionsOwner,
-  type Route,
-} from './connections/connections.ts';
+import { Connections, type ConnectionsOwner, type Route } from './connections/connections.ts';
 import type { EndpointState } from './connections/endpoint.ts';
 import { KeepAlive } from './connections/keep-alive.ts';
 import { Pauses } from './connections/pauses.ts';
@@ -49,6 +45,7 @@ import { takesCall } from './connections/ready-server.ts';
 import { ReadyWaiters } from './connections/ready-waiters.ts';
 import type { Resolver } from './connections/resolver.ts';
 import { RetryBudget } from './connections/retry-budget.ts';
+import type { AddressSummary } from './connections/server-group.ts';
 import type { ServerAddress } from './connections/servers.ts';
 import { targetOf } from './connections/target.ts';
 import { callCredentials, KeptCredentials } from './credentials.ts';
@@ -84,6 +81,8 @@ export class ClientChannel
   /** The queue in which calls wait, and from which streams start. */
   readonly queue: ChannelQueue = new ChannelQueue(this);
 
+  /** The service configuration; undefined when the channel can have none. */
+  readonly config: ChannelConfig | undefined;
   readonly #onClosed: Route['onClosed'];
   readonly repeats = { budget: new RetryBudget(), pauses: new Pauses() } as const;
   readonly #plan: FabricPlan;
@@ -110,8 +109,10 @@ export class ClientChannel
     this.#interceptors = call === undefined ? interceptors : [...interceptors, callCredentials(call)];
     this.#plan = fabricPlan(options, this.settings, route.fabrics);
     this.#keepAlive = new KeepAlive(() => this.#busy());
+    this.config = configOf(route, this.settings, this.warn);
     this.#connections = new Connections(route, this);
     this.queue.connections = this.#connections;
+    this.config?.apply(options?.loadBalancing === undefined ? this.#connections : undefined, this.repeats);
   }
 
   /** Called for mistakes in requests. */
@@ -241,15 +242,10 @@ export class ClientChannel
     if (extras?.into?.lend(promise) === false) return refusedCall(intoLent(method.path));
     const { waiting } = this.queue;
     // Calls that wait already come first.
-    const link = waiting.size === 0 ? this.#connectionFor(extras) : undefined;
+    const link = waiting.size === 0 ? this.#connections.for(takesCall, extras?.metadata) : undefined;
     if (link?.session.start(method, request, deadlineMs, extras, resolve) !== true)
       this.queue.enter(new WaitingCall(waiting, method, request, deadlineMs, extras, resolve));
     return promise;
-  }
-
-  #connectionFor(extras: CallExtras | undefined): ClientLink | undefined {
-    const connections = this.#connections;
-    return connections.several ? connections.next(takesCall, extras?.metadata) : connections.current;
   }
 
   /** A caller waits for a connection without a time limit. */
@@ -368,6 +364,7 @@ export class ClientChannel
     this.queue.failAll(reason);
     this.#readyWaiters.rejectAll(() => unavailable(`${this.address}: ${reason}`));
     await ended;
+    this.config?.close();
     this.#keepAlive.stop();
     await this.#onClosed?.();
   }

@@ -6,8 +6,12 @@ import type { Client, ClientDefaults } from '../core/types.ts';
 import { callFunction } from './call/call-function.ts';
 import { checkHedgingFits, type Defaults, defaultsOf, withDefaults } from './call/client-defaults.ts';
 import { clientMethod } from './call/client-method.ts';
+import type { ClientMethodFunction } from './call/intercepted-call.ts';
 import { type ClientChannel, clientChannel } from './channel.ts';
 import type { Channel } from './channel-type.ts';
+import { belowDefaults, configuredCall, shorterMs } from './config/configured-call.ts';
+import type { MethodSettings } from './config/service-config.ts';
+import { withMessageLimits } from './config/sized-messages.ts';
 
 /** The outermost first. */
 function interceptorsOf(
@@ -37,17 +41,18 @@ export function createClient<D extends ServiceDefinition>(
   checkHedgingFits(what, defaults as Defaults, Object.entries(definition.methods));
   const client: Record<string, unknown> = {};
   for (const [name, method] of Object.entries(definition.methods)) {
-    const { timeoutMs, waitForReady, idempotent, others } = defaultsOf(
-      what,
-      defaults as Defaults,
-      name,
-      method,
-    );
-    const limitMs = timeoutMs ?? through.defaultTimeoutMs;
-    const target = clientMethod(method, limitMs, waitForReady, idempotent, through.warn);
-    const interceptors = interceptorsOf(what, defaults as Defaults, name, through);
-    const call = callFunction(through, definition, method, target, interceptors);
-    client[name] = others === undefined ? call : withDefaults(call, others, interceptors.length === 0);
+    const make = (settings: MethodSettings | undefined): ClientMethodFunction => {
+      const below = belowDefaults(settings, defaults as Defaults, name);
+      const { timeoutMs, waitForReady, idempotent, others } = defaultsOf(what, below, name, method);
+      const limitMs = shorterMs(timeoutMs ?? through.defaultTimeoutMs, settings?.timeoutMs);
+      const plain = clientMethod(method, limitMs, waitForReady, idempotent, through.warn);
+      const target = withMessageLimits(plain, settings);
+      const interceptors = interceptorsOf(what, defaults as Defaults, name, through);
+      const call = callFunction(through, definition, method, target, interceptors);
+      return others === undefined ? call : withDefaults(call, others, interceptors.length === 0);
+    };
+    const { config } = through;
+    client[name] = config === undefined ? make(undefined) : configuredCall(config, method.fullName, make);
   }
   return Object.freeze(client) as Client<D>;
 }

@@ -231,6 +231,30 @@ export function decodeResponseMetadata(bytes: Uint8Array, at: number, end: numbe
   };
 }
 
+/**
+ * Returns where the first value of `key` begins in bytes that `metadataFault` has accepted; -1 when they have
+ * none. The two bytes before it are its length.
+ */
+export function valueStart(bytes: Uint8Array, key: Uint8Array): number {
+  for (let at = 0; at < bytes.length; ) {
+    const keyEnd = at + 1 + bytes[at]!;
+    if (keyEnd - at - 1 === key.length && isAt(bytes, at + 1, key)) return keyEnd + 2;
+    at = valueEnd(bytes, keyEnd);
+  }
+  return -1;
+}
+
+function isAt(bytes: Uint8Array, at: number, key: Uint8Array): boolean {
+  for (let i = 0; i < key.length; ++i) if (bytes[at + i] !== key[i]) return false;
+  return true;
+}
+
+/** Returns the first value of `key`, as a view; undefined when there is none. */
+export function firstValue(bytes: Uint8Array, key: Uint8Array): Uint8Array | undefined {
+  const start = valueStart(bytes, key);
+  return start < 0 ? undefined : bytes.subarray(start, valueEnd(bytes, start - 2));
+}
+
 /** Returns the end of the value whose length is at `at`. */
 function valueEnd(bytes: Uint8Array, at: number): number {
   return at + 2 + (bytes[at]! | (bytes[at + 1]! << 8));

@@ -38,6 +38,8 @@ export type OptionRule =
   | { readonly kind: 'pems' }
   /** An object that is checked where it is used, or a function that returns one. */
   | { readonly kind: 'source' }
+  /** An object that is checked where it is used, or the path of a file. */
+  | { readonly kind: 'config' }
   | { readonly kind: 'function' }
   /** A list of functions; empty by default. */
   | { readonly kind: 'functions' }
@@ -115,6 +117,10 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
         throw new TypeError(
           `${where}: takes an object with names, such as { name: … }, or a function, and this is ${kindOf(value)}`,
         );
+      return value;
+    case 'config':
+      if (typeof value !== 'string' && (typeof value !== 'object' || value === null))
+        throw new TypeError(`${where}: takes an object, or the path of a file`);
       return value;
     case 'function':
       if (typeof value !== 'function') throw new TypeError(`${where}: not a function`);

@@ -3,8 +3,13 @@
  * shutting down is not; the application sets the status of its services.
  */
 
+import type { HealthCheck } from '../core/health-check.ts';
 import type { Server } from '../server/server-type.ts';
-import { HealthDefinition } from './gen/grpc/health/v1/health.rdma.ts';
+import {
+  HealthCheckResponse_ServingStatus as Code,
+  type HealthCheckResponse,
+  HealthDefinition,
+} from './gen/grpc/health/v1/health.rdma.ts';
 import { HealthService } from './health-service.ts';
 import type { Health } from './health-source.ts';
 
@@ -25,4 +30,18 @@ export function addHealth(server: Server): Health {
   const health = new HealthService(server);
   server.add(HealthDefinition, health);
   return health;
+}
+
+/**
+ * Returns a health check for the option `healthCheck` of createChannel: the channel makes calls to servers
+ * that say SERVING for `service`, a full name; by default for the server as a whole. Servers without a health
+ * service take calls, too.
+ */
+export function healthCheck(service = ''): HealthCheck {
+  if (typeof service !== 'string') throw new TypeError('healthCheck: the name of a service is a text');
+  return {
+    method: HealthDefinition.methods.watch,
+    request: { service },
+    serves: (response) => (response as HealthCheckResponse).status === Code.SERVING,
+  };
 }

@@ -26,6 +26,8 @@ const b = 'b:1';
 const c = 'c:1';
 
 type TestClient = Client<typeof EchoDefinition>;
+/** For tests that count the turns. */
+const inTurn = { loadBalancing: 'round-robin' } as const;
 const stateOf = (channel: Channel, address: string) =>
   channel.addresses.find((each) => each.address === address)?.state;
 /** Returns which servers answer this number of calls, in order. */
@@ -43,7 +45,7 @@ async function allReady(channel: Channel): Promise<TestClient> {
 describe('several addresses', () => {
   test('take turns', async () => {
     bed.start(a, b, c);
-    const client = await allReady(bed.channel([a, b, c]));
+    const client = await allReady(bed.channel([a, b, c], inTurn));
     const who = await answered(client, 9);
     expect([...who].sort().join('')).toBe('aaabbbccc');
     expect(who.slice(0, 3)).toBe(who.slice(3, 6));
@@ -51,7 +53,7 @@ describe('several addresses', () => {
 
   test('an unreachable address does not matter, and is tried again after its pause', async () => {
     bed.start(a);
-    const channel = bed.channel([a, b], { backoffMs: 1, backoffMaxMs: 1 });
+    const channel = bed.channel([a, b], { ...inTurn, backoffMs: 1, backoffMaxMs: 1 });
     await channel.ready();
     const client = createClient(EchoDefinition, channel);
     await until(() => stateOf(channel, b) !== 'connecting');
@@ -108,6 +110,7 @@ describe('bad answers in a row', () => {
   async function ejected(options: OutlierDetection) {
     bed.start(a, b);
     const channel = bed.channel([a, b], {
+      ...inTurn,
       outlierDetection: { badAnswersMax: 3, ejectionMs: longMs / 2, ...options },
     });
     const client = await allReady(channel);
@@ -178,7 +181,7 @@ describe('a resolver', () => {
   test('is asked when the channel connects, and again after a loss: addresses come and go', async () => {
     bed.start(a, b);
     const resolver = list(a, b);
-    const channel = bed.channel(resolver, { resolveMinMs: 0 });
+    const channel = bed.channel(resolver, { ...inTurn, resolveMinMs: 0 });
     expect(channel.state).toBe('idle');
     const client = await allReady(channel);
     expect(resolver.asked).toBe(1);

@@ -108,6 +108,23 @@ describe('round robin', () => {
   });
 });
 
+test('round robin begins at a random connection, and goes on where it was when one leaves', () => {
+  const all = equal(4);
+  const firsts = new Set(
+    Array.from({ length: 40 }, (_, seed) => {
+      const policy = new InTurn<Server>(seeded(seed));
+      policy.update(all);
+      return policy.pick(room);
+    }),
+  );
+  expect(firsts.size).toBe(4);
+  const policy = new InTurn<Server>();
+  policy.update(all);
+  policy.pick(room);
+  policy.update(all.slice(0, 3));
+  expect(policy.pick(room)).toBe(all[1]);
+});
+
 describe('least request', () => {
   /** Each server ends one of its calls every this number of steps; one call begins at each step. */
   function deepest(policy: Policy<Server>, all: Server[], every: readonly number[]): number[] {

@@ -3,7 +3,7 @@
  * folder stand on.
  */
 import { type Duplex, duplexPair } from 'node:stream';
-import type { ChannelOptions, Resolver, ServerAddress } from 'rdma-rpc';
+import type { ChannelOptions, Interceptor, Resolver, ServerAddress } from 'rdma-rpc';
 import { ClientChannel } from '../../runtime/client/channel.ts';
 import type { Server } from '../../runtime/client/connections/servers.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
@@ -33,10 +33,13 @@ export class Bed {
   readonly #channels: ClientChannel[] = [];
   readonly #fars = new Map<string, Duplex>();
 
-  start(...addresses: string[]): void {
-    for (const address of addresses) {
+  /** Interceptors are those of all servers of this call. */
+  start(...given: (string | Interceptor)[]): void {
+    const interceptors = given.filter((each) => typeof each !== 'string');
+    for (const address of given) {
+      if (typeof address !== 'string') continue;
       const log: EchoLog = { started: 0, aborted: [] };
-      const server = new RpcServer({}, ['sim']).add(EchoDefinition, {
+      const server = new RpcServer({}, ['sim']).use(...interceptors).add(EchoDefinition, {
         ...echoHandlers(log),
         fetch: () => {
           ++log.started;

@@ -81,6 +81,7 @@ describe('on a clock', () => {
     async function opened(options: object): Promise<Channel> {
       bed.start(...names);
       const channel = bed.channel(names, {
+        loadBalancing: 'round-robin',
         outlierDetection: { badAnswersMax: 0, answersMin: 10, ...options },
       });
       await channel.ready();

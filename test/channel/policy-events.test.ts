@@ -9,14 +9,12 @@ import {
   Status,
 } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { HashRing } from '../../runtime/client/balancing/hash-ring.ts';
-import { hashOfText } from '../../runtime/client/balancing/key-hash.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { Random } from '../states/random.ts';
 import { Bed, caught, until } from './bed.ts';
+import { addresses, metadata, policies, serversOf } from './policy-table.ts';
 
 const longMs = 600_000;
-const addresses = ['a:1', 'b:1', 'c:1'] as const;
 const [a, b, c] = addresses;
 
 let bed: Bed;
@@ -30,54 +28,10 @@ afterEach(async () => {
   vi.restoreAllMocks();
 });
 
-/** A value whose server is `a`, and then `b` when that is away. */
-function valueOfA(): string {
-  const ownerOf = (list: readonly string[], value: string): string => {
-    const ring = new HashRing(list.map((address) => ({ address, weight: 1 })));
-    return list[ring.ownerAt(ring.positionOf(hashOfText(value)))]!;
-  };
-  for (let i = 0; ; ++i) if (ownerOf(addresses, `${i}`) === a && ownerOf([b, c], `${i}`) === b) return `${i}`;
-}
-const metadata = { 'user-id': valueOfA() };
-
-interface Row {
-  readonly options: ChannelOptions;
-  /** The servers of nine calls one after another. */
-  readonly all: string;
-  /** The same when `a` takes no calls. */
-  readonly withoutA: string;
-  /** Who answers a call that is made again when `a` fails, and one that is hedged when `a` hangs. */
-  readonly retried: string;
-  readonly hedged: string;
-}
-
-const policies: readonly [string, Row][] = [
-  ['round-robin', { options: {}, all: 'abc', withoutA: 'bc', retried: 'bc', hedged: 'bc' }],
-  [
-    'least-request',
-    { options: { loadBalancing: 'least-request' }, all: 'abc', withoutA: 'bc', retried: 'bc', hedged: 'bc' },
-  ],
-  // The list is tried in order when the connection is lost; an error is the answer of a server that is well.
-  [
-    'pick-first',
-    { options: { loadBalancing: 'pick-first' }, all: 'a', withoutA: 'b', retried: '', hedged: '' },
-  ],
-  // Repeats go to the same server, until it is ejected, or has more than its share of the calls in flight.
-  [
-    'consistent-hash',
-    {
-      options: { loadBalancing: 'consistent-hash', consistentHash: { metadataKey: 'User-Id' } },
-      all: 'a',
-      withoutA: 'b',
-      retried: '',
-      hedged: 'b',
-    },
-  ],
-];
-
-describe.each(policies)('%s', (policy, { options, all, withoutA, retried, hedged }) => {
+describe.each(policies)('%s', (policy, row) => {
+  const { options, all, withoutA, retried, hedged } = row;
   const open = (more: ChannelOptions = {}): Channel =>
-    bed.channel(addresses, { backoffMs: longMs, backoffMaxMs: longMs, ...options, ...more });
+    bed.channel(serversOf(row), { backoffMs: longMs, backoffMaxMs: longMs, ...options, ...more });
   async function ready(channel: Channel): Promise<Channel> {
     await channel.ready();
     await until(() => policy === 'pick-first' || channel.addresses.every(({ state }) => state === 'ready'));

@@ -53,7 +53,12 @@ const down = (): Promise<never> => Promise.reject(new Error('the registry is dow
 const known = (channel: Channel): string =>
   channel.addresses.map(({ address, stale }) => `${address[0]}${stale ? '?' : ''}`).join(' ');
 async function connected(source: Resolver): Promise<Channel> {
-  const channel = bed.channel(source, { backoffMs: 100, backoffMaxMs: 1000, resolveMinMs: 0 });
+  const channel = bed.channel(source, {
+    loadBalancing: 'round-robin',
+    backoffMs: 100,
+    backoffMaxMs: 1000,
+    resolveMinMs: 0,
+  });
   await channel.ready();
   await until(() => channel.addresses.every(({ state }) => state === 'ready'));
   return channel;

@@ -5,7 +5,8 @@
 import { expect, test } from 'vitest';
 import { channelRules, outlierRules } from '../../runtime/client/channel-options.ts';
 import * as connectionLimits from '../../runtime/client/connections/limits.ts';
-import { consistentHashRules } from '../../runtime/client/connections/policies.ts';
+import { consistentHashRules, loadReportRules } from '../../runtime/client/connections/policies.ts';
+import { subsetRules } from '../../runtime/client/connections/subset-id.ts';
 import { runtimeRules } from '../../runtime/control/configure.ts';
 import { verbsRules } from '../../runtime/control/fabric-options.ts';
 import type { OptionRule, OptionRules } from '../../runtime/core/options.ts';
@@ -61,6 +62,8 @@ function cellsOf(name: string, rule: OptionRule): [string | undefined, string] {
       ];
     case 'source':
       return [undefined, 'object or function'];
+    case 'config':
+      return [undefined, 'object or path'];
     case 'boolean':
       return ['`true`', '`true`, `false`'];
     case 'pem':
@@ -82,6 +85,8 @@ test.each<[string, OptionRules]>([
   ['channel', channelRules],
   ['outlierDetection', outlierRules],
   ['consistentHash', consistentHashRules],
+  ['subset', subsetRules],
+  ['loadReports', loadReportRules],
   ['verbs', verbsRules],
   ['configure', runtimeRules],
 ])('options of %s: all of them, with their defaults and ranges', (mark, rules) => {
@@ -141,6 +146,7 @@ test('fixed limits', () => {
     ['time for a function given as `credentials`', shown('Ms', limits.credentialsMs)],
     ['credentials are renewed this long before they expire', shown('Ms', limits.credentialsMarginMs)],
     ['addresses of a channel', shown('', connectionLimits.addressesMax)],
+    ['addresses in the list of a resolver, with `subset`', shown('', connectionLimits.listedMax)],
     ['time for the answer to a ping', shown('Ms', connectionLimits.verifyTimeoutMs)],
     ['longest time that an address is left out for bad answers', shown('Ms', connectionLimits.ejectionMaxMs)],
     ['log lines a second of a server for each peer address', shown('', limits.logLinesPerSecond)],

@@ -128,8 +128,8 @@ export const runtimeBugs = [
   {
     name: 'the budget for retries allows one failure more',
     file: 'retry-budget.ts',
-    from: 'return this.#tokens > retryTokens / 2;',
-    to: 'return this.#tokens >= retryTokens / 2;',
+    from: 'return this.#tokens > this.#max / 2;',
+    to: 'return this.#tokens >= this.#max / 2;',
     caughtBy: ['test/channel/repeat-rules.test.ts', 'the budget never exceeds its initial value'],
   },
   {

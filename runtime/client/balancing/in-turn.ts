@@ -12,12 +12,31 @@ export class InTurn<C extends Candidate> implements Policy<C> {
   /** What each connection has of its next turn; it takes a call at 1. */
   #credits: number[] = [];
   #next = 0;
+  readonly #random: () => number;
+
+  /**
+   * `random` returns at least 0 and less than 1. Turns begin at a random connection, so that many clients
+   * that start together do not all begin with the first server of the list.
+   */
+  constructor(random: () => number = () => 0) {
+    this.#random = random;
+  }
 
   update(ready: readonly C[]): void {
-    const heaviest = ready.reduce((most, { weight }) => Math.max(most, weight), 0);
+    this.updateBy(
+      ready,
+      ready.map(({ weight }) => weight),
+    );
+  }
+
+  /** The same with other weights. A connection that stays keeps what it has of its next turn. */
+  updateBy(ready: readonly C[], weights: readonly number[]): void {
+    const heaviest = weights.reduce((most, weight) => Math.max(most, weight), 0);
+    const credits = new Map(this.#ready.map((each, i) => [each.address, this.#credits[i]!]));
     this.#ready = ready;
-    this.#shares = ready.map(({ weight }) => weight / heaviest);
-    this.#credits = ready.map(() => 0);
+    this.#shares = weights.map((weight) => weight / heaviest);
+    this.#credits = ready.map(({ address }) => credits.get(address) ?? 0);
+    if (ready.length > credits.size) this.#next = Math.floor(this.#random() * ready.length);
     if (this.#next >= ready.length) this.#next = 0;
   }
 

@@ -5,6 +5,7 @@
  * bound of its load is the protection. Used by hash-ring.ts and bounded-hash.ts.
  */
 import { Buffer } from 'node:buffer';
+import { valueStart } from '../../core/metadata-wire.ts';
 
 /** Returns the hash of bytes [from, end), an unsigned number of 32 bits. */
 function hashOf(bytes: Uint8Array, from = 0, end: number = bytes.length): number {
@@ -24,22 +25,12 @@ export function hashOfText(text: string): number {
   return hashOf(Buffer.from(text));
 }
 
-function isAt(bytes: Uint8Array, at: number, key: Uint8Array): boolean {
-  for (let i = 0; i < key.length; ++i) if (bytes[at + i] !== key[i]) return false;
-  return true;
-}
-
 /**
  * Returns the hash of the first value of `key` in metadata in wire form (core/metadata-wire.ts); -1 when it
  * has none.
  */
 export function keyHash(metadata: Uint8Array, key: Uint8Array): number {
-  for (let at = 0; at < metadata.length; ) {
-    const keyLength = metadata[at]!;
-    const valueAt = at + 3 + keyLength;
-    const end = valueAt + metadata[valueAt - 2]! + metadata[valueAt - 1]! * 256;
-    if (keyLength === key.length && isAt(metadata, at + 1, key)) return hashOf(metadata, valueAt, end);
-    at = end;
-  }
-  return -1;
+  const start = valueStart(metadata, key);
+  if (start < 0) return -1;
+  return hashOf(metadata, start, start + metadata[start - 2]! + metadata[start - 1]! * 256);
 }

@@ -9,6 +9,8 @@ export interface Listed {
   readonly address: string;
   /** Share of the calls in relation to the weights of the others; 1 when the list has none. */
   readonly weight: number;
+  /** Where the server is; undefined when the list does not say. */
+  readonly zone?: string | undefined;
 }
 
 /** A connection that takes calls. */

@@ -18,6 +18,7 @@ import type { Connection } from '../../control/handshake/client-handshake.ts';
 import type { Link } from '../../control/link.ts';
 import { levelNumber, levelOf } from '../../control/security-level.ts';
 import { lastWordsMs } from '../../limits.ts';
+import type { LoadWeight } from '../balancing/load-weight.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import { ClientSession } from '../session/client-session.ts';
 import type { ClientSessionListener } from '../session/session-listeners.ts';
@@ -69,6 +70,10 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   #serving: ConnectionServing | undefined;
   /** The queue pair for remote memory; undefined without one. */
   memory: ConnectionMemory | undefined;
+  /** The weight by the server's load reports; undefined when the policy takes none. */
+  loads: LoadWeight | undefined;
+  /** Number of streams that the channel itself has open on it, such as that of the health check. */
+  ownStreams = 0;
   #streams: ClientStreams | undefined;
   #draining = false;
   #down = false;
@@ -140,6 +145,15 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#link.send({ type: 'ping' });
   }
 
+  /** Number of calls and streams of the application in flight. */
+  get load(): number {
+    return this.session.inFlight - this.ownStreams;
+  }
+
+  get busy(): boolean {
+    return this.load > 0;
+  }
+
   get unserved(): boolean {
     return this.session.unserved;
   }
@@ -164,7 +178,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
 
   /** Closes the connection when the last call of either direction has ended. */
   #closeDrained(): void {
-    if (this.#draining && this.session.inFlight === 0 && this.#serving === undefined) this.close('drained');
+    if (this.#draining && !this.busy && this.#serving === undefined) this.close('drained');
   }
 
   /** Sets the object that serves calls on the connection. */

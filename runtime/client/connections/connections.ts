@@ -4,11 +4,13 @@
  */
 
 import type { Duplex } from 'node:stream';
+import { isDeepStrictEqual } from 'node:util';
 import { openConnection } from '../../control/handshake/client-handshake.ts';
 import type { LocalSide } from '../../control/handshake/session-setup.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';
 import type { FabricName } from '../../fabrics.ts';
-import type { Policy, Room } from '../balancing/policy.ts';
+import type { Policy } from '../balancing/policy.ts';
+import { subsetOf } from '../balancing/subset.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import type { Deadlines } from './awaited-pause.ts';
 import type { ClientLink } from './client-link.ts';
@@ -19,12 +21,16 @@ import {
   type EndpointState,
   type Open,
 } from './endpoint.ts';
+import { type HealthSettings, HealthWatches } from './health-watch.ts';
 import { ejectedShareMax } from './limits.ts';
+import { takeReports } from './load-reports.ts';
 import { type OutlierSettings, Outliers } from './outliers.ts';
 import { type PolicySettings, policyOf } from './policies.ts';
-import { ReadyServer } from './ready-server.ts';
+import { type LinkRoom, ReadyServer, serverRoom } from './ready-server.ts';
 import { Resolution, type ResolutionOwner, type ResolutionSettings } from './resolution.ts';
+import { type AddressSummary, grouped, type ServerGroup, summaryOf } from './server-group.ts';
 import type { Server } from './servers.ts';
+import { type SubsetSettings, subsetId } from './subset-id.ts';
 import type { Target } from './target.ts';
 import { type Turns, turns } from './turns.ts';
 
@@ -42,24 +48,12 @@ export interface Route extends Omit<Target, 'name' | 'host'> {
   readonly turns?: Turns;
 }
 
-/** The current state of one address of a channel. */
-export interface AddressSummary {
-  readonly address: string;
-  /** Its share of the calls in relation to the weights of the other addresses; 1 by default. */
-  readonly weight: number;
-  readonly zone: string | undefined;
-  readonly attributes: Readonly<Record<string, string>> | undefined;
-  /**
-   * True when it comes from an earlier answer of the resolver, because the last one has failed or was empty.
-   */
-  readonly stale: boolean;
-  /** `ejected`: connected, but not used for a while because of bad answers. */
-  readonly state: EndpointState;
-  /** Why the last attempt to connect failed; undefined after a success. */
-  readonly error: RpcError | undefined;
-}
-
-export type ConnectionsSettings = EndpointSettings & ResolutionSettings & PolicySettings & OutlierSettings;
+export type ConnectionsSettings = EndpointSettings &
+  ResolutionSettings &
+  PolicySettings &
+  OutlierSettings &
+  HealthSettings &
+  SubsetSettings & { readonly connectionsPerAddress: number };
 
 export interface ConnectionsOwner {
   readonly settings: ConnectionsSettings;
@@ -69,6 +63,8 @@ export interface ConnectionsOwner {
   /** Deadlines of the calls that wait. */
   readonly deadlines: Deadlines;
   side(): LocalSide;
+  /** The service configuration, which addresses of a resolver may have. */
+  readonly config: { onServers(servers: readonly Server[]): void } | undefined;
   /** `state` is the combined state of the connections. */
   onChange(state: EndpointState): void;
 }
@@ -87,13 +83,15 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   readonly #route: Route;
   readonly #owner: ConnectionsOwner;
   readonly #resolution: Resolution | undefined;
-  /** True for pick-first: one address at a time, the first reachable one of the list. */
-  readonly #pickFirst: boolean;
   readonly #outliers: Outliers;
-  readonly #policy: Policy<ReadyServer>;
+  readonly #health: HealthWatches | undefined;
+  #balancing: PolicySettings;
+  #policy: Policy<ReadyServer>;
   #servers: readonly Server[] = [];
   /** One for each of the servers. */
-  #endpoints: Endpoint[] = [];
+  #groups: readonly ServerGroup[] = [];
+  /** Those of all groups. */
+  #endpoints: readonly Endpoint[] = [];
   /** Addresses that are no longer used, until their last call has ended. */
   readonly #leaving = new Set<Endpoint>();
   /** Number of calls since the last look at the addresses without a connection. */
@@ -106,18 +104,40 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.settings = owner.settings;
     this.queue = owner.queue;
     this.turns = route.turns ?? turns;
-    this.#pickFirst = owner.settings.loadBalancing === 'pick-first';
+    this.#balancing = owner.settings;
     this.#policy = policyOf(owner.settings);
+    const { healthCheck } = owner.settings;
+    if (healthCheck !== undefined && !this.#pickFirst)
+      this.#health = new HealthWatches(healthCheck, owner.settings, () => this.#update());
     this.#outliers = new Outliers(owner.settings, () => this.#endpoints);
     const { resolver, servers = [{ address: route.address, weight: 1 }] } = route;
     if (resolver === undefined) this.#setServers(servers);
     else this.#resolution = new Resolution(route.address, resolver, owner.settings, this);
   }
 
+  /** True for pick-first: one address at a time, the first reachable one of the list. */
+  get #pickFirst(): boolean {
+    return this.#balancing.loadBalancing === 'pick-first';
+  }
+
+  /**
+   * Uses another policy from now on. Connections stay; with pick-first the other ones are not made again when
+   * they are lost.
+   */
+  balance(settings: Partial<PolicySettings>): void {
+    if (isDeepStrictEqual({ ...this.#balancing, ...settings }, this.#balancing)) return;
+    this.#balancing = { ...this.#balancing, ...settings };
+    this.#policy = policyOf(this.#balancing);
+    this.several = this.#endpoints.length > 1 && !this.#pickFirst;
+    this.#update();
+    if (this.inUse || this.wanted) this.seek(false);
+  }
+
   /** The best state of all addresses; `failing` only when no attempt can be made now. */
   get state(): EndpointState {
     if (this.ready.length > 0) return 'ready';
     if (this.#endpoints.length === 0) return this.#resolution?.state ?? 'idle';
+    if (this.#health?.pending === true) return 'connecting';
     const order: readonly EndpointState[] = ['verifying', 'connecting', 'idle'];
     return order.find((state) => this.#endpoints.some((each) => each.state === state)) ?? 'failing';
   }
@@ -129,15 +149,13 @@ export class Connections implements EndpointOwner, ResolutionOwner {
 
   get summary(): readonly AddressSummary[] {
     const stale = this.#resolution?.stale ?? false;
-    return this.#endpoints.map(({ address, state, error }, i) => {
-      const { weight, zone, attributes } = this.#servers[i]!;
-      return { address, weight, zone, attributes, stale, state, error };
-    });
+    return this.#groups.map((group) => summaryOf(group, stale, this.#serves));
   }
 
   /** The errors of addresses whose last attempt has failed. */
   get lastError(): RpcError | undefined {
-    const errors = [this.#resolution?.error, ...this.#endpoints.map(({ error }) => error)];
+    const endpoints = this.#endpoints.map(({ error }) => error);
+    const errors = [this.#resolution?.error, ...endpoints, this.#health?.error];
     return errors.findLast((error) => error !== undefined);
   }
 
@@ -158,15 +176,20 @@ export class Connections implements EndpointOwner, ResolutionOwner {
    * Returns the connection that the policy chooses for a call with this metadata; undefined when no
    * connection has room. Now and then it begins to connect an address that has become idle.
    */
-  next(room: Room<ReadyServer>, metadata: Uint8Array | undefined): ClientLink | undefined {
+  next(room: LinkRoom, metadata: Uint8Array | undefined): ClientLink | undefined {
     if (++this.#calls >= this.ready.length) {
       this.#calls = 0;
       this.#outliers.wake();
       if (this.ready.length < this.#endpoints.length) this.seek(false);
     }
-    const link = this.#policy.pick(room, metadata)?.link;
+    const link = this.#policy.pick(serverRoom(room), metadata)?.link(room);
     if (link !== undefined) this.current = link;
     return link;
+  }
+
+  /** Returns the connection for a call: that of the policy, or the only one. */
+  for(room: LinkRoom, metadata: Uint8Array | undefined): ClientLink | undefined {
+    return this.several ? this.next(room, metadata) : this.current;
   }
 
   /**
@@ -225,6 +248,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   async close(reason: string): Promise<void> {
     this.#closed = true;
     this.#outliers.stop();
+    this.#health?.stop();
     this.current = undefined;
     this.ready = [];
     this.#resolution?.close();
@@ -252,6 +276,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
 
   onServers(servers: readonly Server[]): void {
     const { inUse } = this;
+    this.#owner.config?.onServers(servers);
     this.#setServers(servers);
     this.#update();
     // If the channel is not used, the next call connects them.
@@ -273,30 +298,43 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     return ejected === 0 || ejected < ejectedShareMax * connected;
   }
 
+  /** Returns whether a connection takes calls by its health check. */
+  readonly #serves = (link: ClientLink): boolean => this.#health?.serves(link) ?? this.#health === undefined;
+
   #update(): void {
     if (this.#closed) return;
+    this.#health?.sync(this.#endpoints.flatMap(({ link }) => (link === undefined ? [] : [link])));
     const inState = (state: EndpointState): ReadyServer[] =>
-      this.#endpoints.flatMap((each, i) =>
-        each.state === state && each.link ? [new ReadyServer(this.#servers[i]!, each.link)] : [],
-      );
+      this.#groups.flatMap(({ server, endpoints }) => {
+        const links = endpoints.flatMap((each) => (each.state === state && each.link ? [each.link] : []));
+        const serving = links.filter(this.#serves);
+        return serving.length === 0 ? [] : [new ReadyServer(server, serving)];
+      });
     let ready = inState('ready');
     // If all are ejected, use them: a bad answer is better than none.
     if (ready.length === 0) ready = inState('ejected');
-    this.ready = ready.map(({ link }) => link);
+    this.ready = ready.flatMap(({ links }) => links);
+    if (this.#balancing.loadBalancing === 'weighted-round-robin')
+      for (const link of this.ready) takeReports(link, this.#balancing.loadReports);
     this.#policy.update(ready, this.#servers);
     if (this.current === undefined || !this.ready.includes(this.current)) this.current = this.ready[0];
     this.#owner.onChange(this.state);
   }
 
-  #setServers(servers: readonly Server[]): void {
-    const known = new Map(this.#endpoints.map((endpoint) => [endpoint.address, endpoint]));
+  #setServers(listed: readonly Server[]): void {
+    const { subset, zone, connectionsPerAddress } = this.settings;
+    const servers = subsetOf(listed, subsetId(subset), subset.size, zone);
+    const known = new Set(this.#endpoints);
     this.#servers = servers;
-    this.#endpoints = servers.map(
-      ({ address }) => known.get(address) ?? new Endpoint(address, this.#openOf(address), this),
+    this.#groups = grouped(
+      servers,
+      connectionsPerAddress,
+      known,
+      (address) => new Endpoint(address, this.#openOf(address), this),
     );
+    this.#endpoints = this.#groups.flatMap(({ endpoints }) => endpoints);
     this.several = this.#endpoints.length > 1 && !this.#pickFirst;
-    for (const { address } of servers) known.delete(address);
-    for (const endpoint of known.values()) {
+    for (const endpoint of known) {
       this.#leaving.add(endpoint);
       endpoint.retire();
     }

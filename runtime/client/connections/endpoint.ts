@@ -117,7 +117,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
 
   /** True while calls are in flight. */
   get busy(): boolean {
-    for (const link of this.#links) if (link.session.inFlight > 0) return true;
+    for (const link of this.#links) if (link.busy) return true;
     return false;
   }
 

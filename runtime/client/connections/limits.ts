@@ -62,6 +62,21 @@ export const resolveMinMs = { default: 5_000, min: 0, max: 86_400_000 } as const
 /** Limit of addresses of one channel, each of which has a connection. */
 export const addressesMax = 256;
 /**
+ * Limit of addresses in a list of which a channel uses a subset: the ranks of as many take a millisecond.
+ */
+export const listedMax = 10_000;
+/** Number of addresses in a subset, 0 for all; at most as many as a channel may have. */
+export const subsetSize = { default: 0, min: 0, max: 256 } as const;
+/** Longest id of a client, as its other texts. */
+export const subsetIdBytes = 1024;
+/** Longest name of a zone. */
+export const zoneBytes = 255;
+/**
+ * Connections to each address. One carries a million calls/s; more are for servers whose worker threads share
+ * an address, and hosts with more CPUs than this run several servers.
+ */
+export const connectionsPerAddress = { default: 1, min: 1, max: 64 } as const;
+/**
  * Limit of concurrent attempts of one thread to connect to one address: few enough not to overload a server,
  * and enough to overlap their waiting times.
  */
@@ -97,3 +112,14 @@ export const dnsRefreshMs = { default: 30_000, min: 5_000, max: 300_000 } as con
  */
 export const dnsTimeoutMs = 1_000;
 export const dnsTries = 2;
+/**
+ * Weighted round robin by load reports. How long reports must have come before they count, how long they must
+ * be missing until they no longer count, how often weights are computed, and how much the share of failed
+ * calls adds to the utilization. As in gRPC (A58).
+ */
+export const loadBlackoutMs = { default: 10_000, min: 0, max: 86_400_000 } as const;
+export const loadExpirationMs = { default: 180_000, min: 1, max: 86_400_000 } as const;
+export const loadUpdateMs = { default: 1_000, min: 100, max: 86_400_000 } as const;
+export const loadErrorPenalty = { default: 1, min: 0, max: 1_000 } as const;
+/** How often the file of a service configuration is looked at. Each look is one call of the system. */
+export const configLookMs = 1_000;

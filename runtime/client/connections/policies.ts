@@ -3,16 +3,26 @@
  * when a channel is created.
  */
 
+import { clockMs } from '../../clock.ts';
 import { isKey, keyOf } from '../../core/metadata-keys.ts';
 import type { OptionRules } from '../../core/options.ts';
 import { BoundedHash } from '../balancing/bounded-hash.ts';
+import { ByReports, type Reporting } from '../balancing/by-reports.ts';
 import { InTurn } from '../balancing/in-turn.ts';
+import { keyHash, mixed } from '../balancing/key-hash.ts';
 import { LeastLoaded } from '../balancing/least-loaded.ts';
-import type { Candidate, Policy } from '../balancing/policy.ts';
+import type { Policy } from '../balancing/policy.ts';
+import { type Draw, Zones } from '../balancing/zones.ts';
 import * as limits from './limits.ts';
 
-export const policyNames = ['round-robin', 'pick-first', 'least-request', 'consistent-hash'] as const;
-type PolicyName = (typeof policyNames)[number];
+export const policyNames = [
+  'round-robin',
+  'pick-first',
+  'least-request',
+  'consistent-hash',
+  'weighted-round-robin',
+] as const;
+export type PolicyName = (typeof policyNames)[number];
 
 /** Which calls belong together with `loadBalancing: 'consistent-hash'`, and how far. */
 export interface ConsistentHash {
@@ -30,13 +40,37 @@ export const consistentHashRules: OptionRules = {
   maxLoad: { kind: 'number', range: limits.hashMaxLoad },
 };
 
+/** How the reports of servers become weights with `loadBalancing: 'weighted-round-robin'`. */
+export interface LoadReports {
+  /** How long reports must have come over a connection before they count. Default 10 000. */
+  readonly blackoutMs?: number;
+  /** How long reports must be missing until the last one no longer counts. Default 180 000. */
+  readonly expirationMs?: number;
+  /** How often weights are computed from them. Default 1000. */
+  readonly updateMs?: number;
+  /** How much the share of failed calls adds to the utilization of a server. Default 1. */
+  readonly errorPenalty?: number;
+}
+
+export const loadReportRules: OptionRules = {
+  blackoutMs: { kind: 'integer', range: limits.loadBlackoutMs },
+  expirationMs: { kind: 'integer', range: limits.loadExpirationMs },
+  updateMs: { kind: 'integer', range: limits.loadUpdateMs },
+  errorPenalty: { kind: 'number', range: limits.loadErrorPenalty },
+};
+
 export interface PolicySettings {
   readonly loadBalancing: PolicyName;
   readonly consistentHash: Required<ConsistentHash>;
+  readonly loadReports: Required<LoadReports>;
+  /** Zone of this client, '' for none. */
+  readonly zone: string;
+  readonly connectionsPerAddress: number;
 }
 
 /** Throws a TypeError when policy and options of consistent hashing do not fit. */
-export function checkPolicy(what: string, { loadBalancing, consistentHash }: PolicySettings): void {
+export function checkPolicy(what: string, settings: PolicySettings): void {
+  const { loadBalancing, consistentHash, connectionsPerAddress } = settings;
   const { metadataKey } = consistentHash;
   if (loadBalancing === 'consistent-hash') {
     if (!isKey(metadataKey.toLowerCase()))
@@ -45,10 +79,35 @@ export function checkPolicy(what: string, { loadBalancing, consistentHash }: Pol
       );
   } else if (metadataKey !== '')
     throw new TypeError(`${what}: consistentHash has no effect without loadBalancing: 'consistent-hash'`);
+  if (loadBalancing === 'pick-first' && connectionsPerAddress > 1)
+    throw new TypeError(
+      `${what}: loadBalancing 'pick-first' has one connection; leave out connectionsPerAddress`,
+    );
 }
 
-export function policyOf<C extends Candidate>({ loadBalancing, consistentHash }: PolicySettings): Policy<C> {
+/** Calls with the same key stay in the same zone, so that no key has a server in each of two zones. */
+function drawOf({ loadBalancing, consistentHash }: PolicySettings, random: () => number): Draw {
+  if (loadBalancing !== 'consistent-hash') return random;
+  const key = keyOf(consistentHash.metadataKey).bytes;
+  return (metadata) => {
+    const hash = metadata === undefined ? -1 : keyHash(metadata, key);
+    return hash < 0 ? random() : mixed(hash) / 2 ** 32;
+  };
+}
+
+function within<C extends Reporting>(settings: PolicySettings, random: () => number): Policy<C> {
+  const { loadBalancing, consistentHash, loadReports } = settings;
   if (loadBalancing === 'consistent-hash')
-    return new BoundedHash(keyOf(consistentHash.metadataKey).bytes, consistentHash.maxLoad);
-  return loadBalancing === 'least-request' ? new LeastLoaded() : new InTurn();
+    return new BoundedHash(keyOf(consistentHash.metadataKey).bytes, consistentHash.maxLoad, random);
+  if (loadBalancing === 'weighted-round-robin') return new ByReports(loadReports.updateMs, clockMs, random);
+  return loadBalancing === 'least-request' ? new LeastLoaded(random) : new InTurn(random);
+}
+
+/** Returns the policy of a channel. `random` returns at least 0 and less than 1. */
+export function policyOf<C extends Reporting>(
+  settings: PolicySettings,
+  random: () => number = Math.random,
+): Policy<C> {
+  const make = (): Policy<C> => within(settings, random);
+  return settings.zone === '' ? make() : new Zones(settings.zone, make, drawOf(settings, random));
 }

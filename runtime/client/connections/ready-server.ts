@@ -1,23 +1,60 @@
-/** A connection that takes calls, as a policy sees it. Created by the connections of a channel. */
-import type { Candidate, Room } from '../balancing/policy.ts';
+/**
+ * A server that takes calls, as a policy sees it, with its connections: one, or up to
+ * `connectionsPerAddress`. Created by the connections of a channel, on their JS thread.
+ */
+import type { Reporting } from '../balancing/by-reports.ts';
+import type { Room } from '../balancing/policy.ts';
 import type { ClientLink } from './client-link.ts';
 import type { Server } from './servers.ts';
 
-export class ReadyServer implements Candidate {
+export class ReadyServer implements Reporting {
   readonly address: string;
   readonly weight: number;
-  readonly link: ClientLink;
+  readonly zone: string | undefined;
+  readonly links: readonly ClientLink[];
 
-  constructor({ address, weight }: Server, link: ClientLink) {
+  /** `links` has at least one connection. */
+  constructor({ address, weight, zone }: Server, links: readonly ClientLink[]) {
     this.address = address;
     this.weight = weight;
-    this.link = link;
+    this.zone = zone;
+    this.links = links;
   }
 
   get load(): number {
-    return this.link.session.inFlight;
+    const { links } = this;
+    if (links.length === 1) return links[0]!.load;
+    return links.reduce((sum, { load }) => sum + load, 0);
+  }
+
+  reportedWeight(nowMs: number): number {
+    return this.links.reduce((most, { loads }) => Math.max(most, loads?.at(nowMs) ?? 0), 0);
+  }
+
+  /** Returns the connection with room that has the fewest calls in flight; undefined when none has room. */
+  link(room: LinkRoom): ClientLink | undefined {
+    const { links } = this;
+    if (links.length === 1) return links[0];
+    let least: ClientLink | undefined;
+    for (const link of links) if (room(link) && (least === undefined || link.load < least.load)) least = link;
+    return least;
   }
 }
 
-export const takesCall: Room<ReadyServer> = ({ link }) => !link.session.full;
-export const takesStream: Room<ReadyServer> = ({ link }) => !link.streams.full;
+/** Returns whether a connection has a free call slot, or a free stream slot. */
+export type LinkRoom = (link: ClientLink) => boolean;
+
+export const takesCall: LinkRoom = ({ session }) => !session.full;
+export const takesStream: LinkRoom = ({ streams }) => !streams.full;
+
+/** Returns whether one of the connections of a server has room. */
+function ofServers(room: LinkRoom): Room<ReadyServer> {
+  return ({ links }) => (links.length === 1 ? room(links[0]!) : links.some(room));
+}
+const callRoom = ofServers(takesCall);
+const streamRoom = ofServers(takesStream);
+
+/** Returns the same for servers, without creating a function for each call. */
+export function serverRoom(room: LinkRoom): Room<ReadyServer> {
+  return room === takesCall ? callRoom : streamRoom;
+}

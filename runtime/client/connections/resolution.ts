@@ -12,6 +12,7 @@ import { Status } from '../../core/errors/status.ts';
 import { guardedInRoot } from '../../core/foreign.ts';
 import { inRoot } from '../../core/scopes.ts';
 import { Backoff } from './backoff.ts';
+import { addressesMax, listedMax } from './limits.ts';
 import type { Resolver } from './resolver.ts';
 import { checkedServers, type Server, type ServerAddress } from './servers.ts';
 
@@ -20,6 +21,7 @@ export interface ResolutionSettings {
   readonly backoffMs: number;
   readonly backoffMaxMs: number;
   readonly resolveMinMs: number;
+  readonly subset: { readonly size: number };
 }
 
 export interface ResolutionOwner {
@@ -145,7 +147,8 @@ export class Resolution {
   }
 
   #checked(given: readonly (string | ServerAddress)[]): readonly Server[] {
-    const servers = checkedServers('the resolver', [...given]);
+    const max = this.#settings.subset.size === 0 ? addressesMax : listedMax;
+    const servers = checkedServers('the resolver', [...given], max);
     if (servers.length === 0) throw new Error('the resolver gave no address');
     return servers;
   }

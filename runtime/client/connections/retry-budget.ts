@@ -5,15 +5,24 @@
 import { retryTokenPerSuccess, retryTokens } from './limits.ts';
 
 export class RetryBudget {
-  #tokens = retryTokens;
+  #max: number = retryTokens;
+  #perSuccess: number = retryTokenPerSuccess;
+  #tokens: number = retryTokens;
+
+  /** Replaces the size of the bucket and what a success adds; the bucket keeps its share of tokens. */
+  resize(max: number, perSuccess: number): void {
+    this.#tokens *= max / this.#max;
+    this.#max = max;
+    this.#perSuccess = perSuccess;
+  }
 
   /** True while more than half of the tokens are left. */
   get allows(): boolean {
-    return this.#tokens > retryTokens / 2;
+    return this.#tokens > this.#max / 2;
   }
 
   succeeded(): void {
-    this.#tokens = Math.min(retryTokens, this.#tokens + retryTokenPerSuccess);
+    this.#tokens = Math.min(this.#max, this.#tokens + this.#perSuccess);
   }
 
   failed(): void {

@@ -16,7 +16,7 @@ export interface ServerAddress {
    * Default 1.
    */
   readonly weight?: number | undefined;
-  /** Where the server is, such as a rack or an availability zone. Shown in `channel.addresses`. */
+  /** Where the server is, such as a rack or an availability zone; see the option `zone` of channels. */
   readonly zone?: string | undefined;
   /** Whatever else is known about the server. Shown in `channel.addresses`. */
   readonly attributes?: Readonly<Record<string, string>> | undefined;
@@ -53,9 +53,13 @@ function checkedServer(where: string, given: string | ServerAddress): Server {
  * Parses the addresses; the first of equal ones counts. Throws a TypeError for an invalid address, zone or
  * attribute, and a RangeError for an invalid weight, or too many addresses.
  */
-export function checkedServers(where: string, given: readonly (string | ServerAddress)[]): Server[] {
-  if (given.length > limits.addressesMax)
-    throw new RangeError(`${where}: ${given.length} addresses, at most ${limits.addressesMax} are allowed`);
+export function checkedServers(
+  where: string,
+  given: readonly (string | ServerAddress)[],
+  max: number = limits.addressesMax,
+): Server[] {
+  if (given.length > max)
+    throw new RangeError(`${where}: ${given.length} addresses, at most ${max} are allowed`);
   const servers = new Map<string, Server>();
   for (const each of given) {
     const server = checkedServer(where, each);

@@ -199,8 +199,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
   readonly #startCall = (call: WaitingCall): boolean => {
     const connections = this.#connections;
     for (let tries = connections.ready.length; tries > 0; --tries) {
-      const { current, several } = connections;
-      const link = several ? connections.next(takesCall, call.extras?.metadata) : current;
+      const link = connections.for(takesCall, call.extras?.metadata);
       // Each ended call makes room for one, so mostly there is no room for the next.
       if (link === undefined || link.session.full) break;
       if (startOn(link.session, call)) return true;
@@ -213,8 +212,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
   /** Opens it on the connection that the policy chooses among those that have a free slot. */
   readonly #openStream = (entry: WaitingStream): boolean => {
     const { stream } = entry;
-    const { current, several } = this.#connections;
-    const link = several ? this.#connections.next(takesStream, stream.extras?.metadata) : current;
+    const link = this.#connections.for(takesStream, stream.extras?.metadata);
     if (link === undefined) return false;
     const { streams } = link;
     if (stream.open(streams)) return true;

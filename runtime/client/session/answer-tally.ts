@@ -17,6 +17,11 @@ const badCodes: ReadonlySet<number> = new Set([
 export class AnswerTally {
   /** Number of consecutive errors at which `onConsecutiveErrors` is called; 0 for never. */
   consecutiveErrorsMax = 0;
+  /**
+   * Called with the event of each answer, before it is read: for the load reports in trailers. Undefined when
+   * the policy takes none.
+   */
+  onAnswer: ((at: number) => void) | undefined;
   readonly #onConsecutiveErrors: () => void;
   #consecutiveErrors = 0;
   #answers = 0;
@@ -26,8 +31,10 @@ export class AnswerTally {
     this.#onConsecutiveErrors = onConsecutiveErrors;
   }
 
-  count(status: number): void {
+  /** `at` is the event of the answer; -1 when there is none to read. */
+  count(status: number, at = -1): void {
     ++this.#answers;
+    if (at >= 0 && this.onAnswer !== undefined) this.onAnswer(at);
     if (status === Status.OK) {
       if (this.#consecutiveErrors !== 0) this.#consecutiveErrors = 0;
     } else if (badCodes.has(status)) {

@@ -186,7 +186,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     const confirms = row.givenUp && this.#events[at + Ev.messageBytes] === 0;
     const short = this.#whyShort(row);
     this.#free(row);
-    this.tally.count(status);
+    this.tally.count(status, at);
     if (refused) this.#listener.onRejected();
     if (status !== Status.OK) {
       if (confirms) failCall(resolve, this.#confirmed(at, method.path, status, short, extras?.cause));

@@ -113,8 +113,17 @@ export function intoLent(method: string): TypeError {
   );
 }
 
+/** A message beyond a limit of the service configuration. */
+export class MessageLimit extends RpcError {
+  constructor(method: string, bytes: number, name: string, limit: number, processed: Processed) {
+    const text = `${method}: a message of ${bytes} bytes, and ${name} of the service configuration is ${limit}`;
+    super(Status.RESOURCE_EXHAUSTED, text, { processed });
+  }
+}
+
 /** For a request that cannot be encoded. */
 export function requestFault(method: string, cause: unknown, processed: Processed = 'no'): RpcError {
+  if (cause instanceof MessageLimit) return cause;
   const text = `${method}: the request cannot be sent: ${textOf(cause)}`;
   return new RpcError(Status.INTERNAL, text, { processed, cause });
 }
@@ -124,6 +133,7 @@ export function requestFault(method: string, cause: unknown, processed: Processe
  * caller's callback.
  */
 export function responseFault(method: string, cause: unknown): RpcError {
+  if (cause instanceof MessageLimit) return cause;
   const text = `${method}: the response cannot be used: ${textOf(cause)}`;
   return new RpcError(Status.INTERNAL, text, { processed: 'yes', cause });
 }

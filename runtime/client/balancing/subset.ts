@@ -1,0 +1,38 @@
+/**
+ * Subsets by rendezvous hashing: each client uses only some of the servers, so that 10,000 clients of 100
+ * servers do not make a million sessions. A client ranks the servers by a hash of its own id with their
+ * addresses, and takes the first ones. Each server is in as many subsets as the others, within chance. When a
+ * server leaves, only the clients that used it get another one. Used for each list of a channel with
+ * `subset`.
+ */
+import { hashOfText } from './key-hash.ts';
+import type { Listed } from './policy.ts';
+
+/** With a zone, this share of the subset is of the client's own zone; the others take over when it fails. */
+const nearShare = 2 / 3;
+
+/** Returns the `size` servers with the highest ranks. */
+function highest<S extends Listed>(servers: readonly S[], clientId: string, size: number): S[] {
+  const ranked = servers.map((server) => ({ server, rank: hashOfText(`${clientId} ${server.address}`) }));
+  ranked.sort((a, b) => b.rank - a.rank || (a.server.address < b.server.address ? -1 : 1));
+  return ranked.slice(0, size).map(({ server }) => server);
+}
+
+/**
+ * Returns the servers that this client uses, in the order of the list; all of them when `size` is 0 or the
+ * list is not longer. With a zone, two thirds of them are of that zone and the others are not, as far as
+ * there are enough of both.
+ */
+export function subsetOf<S extends Listed>(
+  listed: readonly S[],
+  clientId: string,
+  size: number,
+  zone: string,
+): readonly S[] {
+  if (size === 0 || listed.length <= size) return listed;
+  const near = zone === '' ? [] : listed.filter((server) => server.zone === zone);
+  const far = near.length === 0 ? listed : listed.filter((server) => server.zone !== zone);
+  const fromNear = Math.min(near.length, Math.max(Math.ceil(size * nearShare), size - far.length));
+  const chosen = new Set([...highest(near, clientId, fromNear), ...highest(far, clientId, size - fromNear)]);
+  return listed.filter((server) => chosen.has(server));
+}

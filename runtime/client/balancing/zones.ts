@@ -1,0 +1,82 @@
+/**
+ * Prefers the servers of the client's own zone, and sends a part of the calls to other zones when too few
+ * servers of its own are ready: as the priority levels of Envoy, with the own zone as the first level and all
+ * others as the second. A zone counts as whole while its ready weight times `overprovisioning` is at least
+ * the weight of its list, since servers are run with some capacity to spare. Below that, calls go to the
+ * others in proportion. When less than `panicShare` of all servers is ready, zones are ignored. Used by the
+ * connections of a channel that has a zone, around the policy that chooses within a zone.
+ */
+import type { Candidate, Listed, Policy, Room } from './policy.ts';
+
+/** As in Envoy: a zone is whole while at least 72 % of its weight is ready. */
+const overprovisioning = 1.4;
+/** As in Envoy: the smallest share of ready servers with which zones still count. */
+const panicShare = 0.5;
+
+/** Returns a number from 0 to 1 that decides whether a call stays in its zone. */
+export type Draw = (metadata: Uint8Array | undefined) => number;
+
+const weightOf = (servers: readonly Listed[]): number => servers.reduce((sum, { weight }) => sum + weight, 0);
+
+/** Returns how much of the calls a zone can take, from 0 to 1. */
+function health(ready: readonly Listed[], listed: readonly Listed[]): number {
+  return listed.length === 0 ? 0 : Math.min(1, (overprovisioning * weightOf(ready)) / weightOf(listed));
+}
+
+export class Zones<C extends Candidate> implements Policy<C> {
+  readonly #isNear: (server: Listed) => boolean;
+  readonly #isFar: (server: Listed) => boolean;
+  readonly #near: Policy<C>;
+  /** Chooses among all servers when zones are ignored. */
+  readonly #far: Policy<C>;
+  readonly #draw: Draw;
+  #listed: readonly Listed[] | undefined;
+  #nearListed: readonly Listed[] = [];
+  #farListed: readonly Listed[] = [];
+  /** Share of the calls that stay in the zone. */
+  #share = 0;
+
+  /** `make` creates the policy within a zone. */
+  constructor(zone: string, make: () => Policy<C>, draw: Draw) {
+    this.#isNear = (server) => server.zone === zone;
+    this.#isFar = (server) => server.zone !== zone;
+    this.#near = make();
+    this.#far = make();
+    this.#draw = draw;
+  }
+
+  /** Share of the calls that go to the client's own zone while that has free call slots. */
+  get share(): number {
+    return this.#share;
+  }
+
+  update(ready: readonly C[], listed: readonly Listed[]): void {
+    if (this.#listed !== listed) {
+      this.#listed = listed;
+      this.#nearListed = listed.filter(this.#isNear);
+      this.#farListed = listed.filter(this.#isFar);
+    }
+    const near = ready.filter(this.#isNear);
+    const panics = weightOf(ready) < panicShare * weightOf(listed);
+    if (near.length === 0 || panics) {
+      this.#share = 0;
+      this.#near.update([], this.#nearListed);
+      this.#far.update(ready, listed);
+      return;
+    }
+    const far = ready.filter(this.#isFar);
+    const healthNear = health(near, this.#nearListed);
+    // When both together cannot take all calls, each takes its part of what is there.
+    this.#share = healthNear / Math.min(1, healthNear + health(far, this.#farListed));
+    this.#near.update(near, this.#nearListed);
+    this.#far.update(far, this.#farListed);
+  }
+
+  /** A zone whose windows are full leaves the call to the others. */
+  pick(room: Room<C>, metadata: Uint8Array | undefined): C | undefined {
+    const share = this.#share;
+    if (share === 1 || (share > 0 && this.#draw(metadata) < share))
+      return this.#near.pick(room, metadata) ?? this.#far.pick(room, metadata);
+    return this.#far.pick(room, metadata) ?? this.#near.pick(room, metadata);
+  }
+}

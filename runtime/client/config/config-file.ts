@@ -1,0 +1,41 @@
+/**
+ * Reads a service configuration from a JSON file, and again when the file changes. It is looked at once a
+ * second, since watches of the system miss files that are replaced by renaming, as mounted ConfigMaps of
+ * Kubernetes are. Owned by the configuration of a channel.
+ */
+import { readFileSync, unwatchFile, watchFile } from 'node:fs';
+import { inRoot } from '../../core/scopes.ts';
+import { configLookMs } from '../connections/limits.ts';
+
+export class ConfigFile {
+  readonly #path: string;
+  readonly #onText: (text: string) => void;
+  readonly #onFault: (fault: unknown) => void;
+
+  /**
+   * Reads the file when created, and throws when that fails. `onText` gets its later contents, `onFault` why
+   * they cannot be read.
+   */
+  constructor(path: string, onText: (text: string) => void, onFault: (fault: unknown) => void) {
+    this.#path = path;
+    this.#onText = onText;
+    this.#onFault = onFault;
+    onText(readFileSync(path, 'utf8'));
+    inRoot(() => watchFile(path, { persistent: false, interval: configLookMs }, this.reread));
+  }
+
+  readonly reread = (): void => {
+    let text: string;
+    try {
+      text = readFileSync(this.#path, 'utf8');
+    } catch (fault) {
+      this.#onFault(fault);
+      return;
+    }
+    this.#onText(text);
+  };
+
+  close(): void {
+    unwatchFile(this.#path, this.reread);
+  }
+}

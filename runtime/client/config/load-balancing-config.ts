@@ -1,0 +1,78 @@
+/**
+ * The policies of a service configuration by gRPC's names, as settings of a channel. The names of policies
+ * that gRPC does not have are those of the option `loadBalancing`. Used when a service configuration is
+ * checked.
+ */
+import { isKey } from '../../core/metadata-keys.ts';
+import * as limits from '../connections/limits.ts';
+import type { ConsistentHash, LoadReports, PolicyName } from '../connections/policies.ts';
+import type { Fields } from './config-values.ts';
+
+/** The settings of a channel that a policy has. */
+export interface BalancingConfig {
+  readonly loadBalancing: PolicyName;
+  readonly consistentHash?: Required<ConsistentHash>;
+  readonly loadReports?: Required<LoadReports>;
+}
+
+function wholeMs(given: Fields, name: string, { default: byDefault, min, max }: Range): number {
+  const ms = given.durationMs(name);
+  return ms === undefined ? byDefault : Math.min(max, Math.max(min, Math.round(ms)));
+}
+interface Range {
+  readonly default: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+function weighted(given: Fields): BalancingConfig {
+  const { min, max, default: penalty } = limits.loadErrorPenalty;
+  return {
+    loadBalancing: 'weighted-round-robin',
+    loadReports: {
+      blackoutMs: wholeMs(given, 'blackoutPeriod', limits.loadBlackoutMs),
+      expirationMs: wholeMs(given, 'weightExpirationPeriod', limits.loadExpirationMs),
+      updateMs: wholeMs(given, 'weightUpdatePeriod', limits.loadUpdateMs),
+      errorPenalty: given.number('errorUtilizationPenalty', min, max) ?? penalty,
+    },
+  };
+}
+
+/** `keyField` has the name of the metadata key: that of gRPC's ring hash, or ours. */
+function hashed(given: Fields, keyField: string): BalancingConfig {
+  const metadataKey = given.text(keyField);
+  if (!isKey(metadataKey.toLowerCase())) throw given.fault(keyField, 'the name of a metadata key');
+  const { min, max, default: maxLoad } = limits.hashMaxLoad;
+  return {
+    loadBalancing: 'consistent-hash',
+    consistentHash: { metadataKey, maxLoad: given.number('maxLoad', min, max) ?? maxLoad },
+  };
+}
+
+const policies: Readonly<Record<string, (given: Fields) => BalancingConfig>> = {
+  pick_first: () => ({ loadBalancing: 'pick-first' }),
+  round_robin: () => ({ loadBalancing: 'round-robin' }),
+  weighted_round_robin: weighted,
+  least_request_experimental: () => ({ loadBalancing: 'least-request' }),
+  ring_hash_experimental: (given) => hashed(given, 'requestHashHeader'),
+  'pick-first': () => ({ loadBalancing: 'pick-first' }),
+  'round-robin': () => ({ loadBalancing: 'round-robin' }),
+  'weighted-round-robin': weighted,
+  'least-request': () => ({ loadBalancing: 'least-request' }),
+  'consistent-hash': (given) => hashed(given, 'metadataKey'),
+};
+
+/** Returns the first policy of the list that is known. Throws when there is a list without one. */
+export function balancingOf(config: Fields): BalancingConfig | undefined {
+  const list = config.objects('loadBalancingConfig');
+  for (const entry of list) {
+    const [name, ...others] = entry.names;
+    if (name === undefined || others.length > 0)
+      throw config.fault('loadBalancingConfig', 'a list of objects with one policy each');
+    if (!Object.hasOwn(policies, name)) continue;
+    return policies[name]!(entry.object(name)!);
+  }
+  if (list.length > 0)
+    throw config.fault('loadBalancingConfig', `with a known policy: ${Object.keys(policies).join(', ')}`);
+  return undefined;
+}

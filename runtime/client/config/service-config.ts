@@ -1,0 +1,152 @@
+/**
+ * Service configuration: what the owner of a service recommends to all of its clients, in gRPC's JSON form
+ * (grpc.service_config.ServiceConfig). This file has its types for applications, and turns JSON into checked
+ * settings. Fields that are not named here are ignored, as in gRPC.
+ */
+import type { HedgingOptions, RetryOptions } from '../../core/repeat-options.ts';
+import { messageBytes } from '../../limits.ts';
+import { Fields } from './config-values.ts';
+import { type BalancingConfig, balancingOf } from './load-balancing-config.ts';
+
+/** A service configuration as JSON. Durations are texts such as `'1.5s'`. */
+export interface ServiceConfig {
+  /** Defaults of calls; of several entries that fit a call, the most specific one counts alone. */
+  readonly methodConfig?: readonly MethodConfig[];
+  /** Policies with their settings, one in each object; the first known one counts. */
+  readonly loadBalancingConfig?: readonly Readonly<Record<string, object>>[];
+  /** The retry budget of the channel: its size, and what each success adds. */
+  readonly retryThrottling?: { readonly maxTokens: number; readonly tokenRatio: number };
+}
+
+/** Defaults of the calls of some methods. */
+export interface MethodConfig {
+  /** Full name of a service and name of a method; without a method all of the service, without both all. */
+  readonly name: readonly { readonly service?: string; readonly method?: string }[];
+  /** Longest time of a call; a shorter one of the application counts instead. */
+  readonly timeout?: string;
+  readonly waitForReady?: boolean;
+  readonly maxRequestMessageBytes?: number;
+  readonly maxResponseMessageBytes?: number;
+  readonly retryPolicy?: {
+    readonly maxAttempts: number;
+    readonly initialBackoff: string;
+    readonly maxBackoff: string;
+    /** Checked; pauses always grow by 1.6. */
+    readonly backoffMultiplier?: number;
+    readonly retryableStatusCodes: readonly (string | number)[];
+  };
+  readonly hedgingPolicy?: {
+    readonly maxAttempts: number;
+    readonly hedgingDelay?: string;
+    readonly nonFatalStatusCodes?: readonly (string | number)[];
+  };
+}
+
+/** Checked defaults of a method's calls. */
+export interface MethodSettings {
+  readonly timeoutMs?: number;
+  readonly waitForReady?: boolean;
+  readonly requestMaxBytes?: number;
+  readonly responseMaxBytes?: number;
+  readonly retry?: RetryOptions;
+  readonly hedging?: HedgingOptions;
+}
+
+/** A checked configuration. */
+export interface CheckedServiceConfig {
+  /** By `service/method`, `service/` or `/`. */
+  readonly methods: ReadonlyMap<string, MethodSettings>;
+  readonly balancing: BalancingConfig | undefined;
+  readonly throttling: { readonly tokens: number; readonly perSuccess: number } | undefined;
+}
+
+/** More attempts count as this number, as in gRPC. */
+const attemptsMax = 5;
+/** Longest pause of the options `retry` and `hedging`. */
+const pauseMaxMs = 600_000;
+
+function attempts(policy: Fields): number {
+  const given = policy.integer('maxAttempts', 2, 1_000_000);
+  if (given === undefined) throw policy.fault('maxAttempts', 'given');
+  return Math.min(given, attemptsMax);
+}
+
+/** Milliseconds of a pause as a whole number, which our options take. */
+function pauseMs(policy: Fields, name: string): number {
+  const ms = policy.durationMs(name);
+  if (ms === undefined) throw policy.fault(name, 'given');
+  return Math.min(pauseMaxMs, Math.ceil(ms));
+}
+
+function retryOf(policy: Fields): RetryOptions {
+  policy.number('backoffMultiplier', 0, 1_000_000);
+  const codes = policy.codes('retryableStatusCodes');
+  if (codes.length === 0) throw policy.fault('retryableStatusCodes', 'a list of status codes');
+  return {
+    attemptsMax: attempts(policy),
+    backoffMs: pauseMs(policy, 'initialBackoff'),
+    backoffMaxMs: pauseMs(policy, 'maxBackoff'),
+    codes,
+  };
+}
+
+function hedgingOf(policy: Fields): HedgingOptions {
+  const codes = policy.codes('nonFatalStatusCodes');
+  return {
+    attemptsMax: attempts(policy),
+    delayMs: policy.has('hedgingDelay') ? pauseMs(policy, 'hedgingDelay') : 0,
+    codes,
+  };
+}
+
+function methodOf(given: Fields): MethodSettings {
+  const retry = given.object('retryPolicy');
+  const hedging = given.object('hedgingPolicy');
+  if (retry !== undefined && hedging !== undefined)
+    throw given.fault('hedgingPolicy', 'possible beside retryPolicy');
+  const settings = {
+    timeoutMs: given.durationMs('timeout'),
+    waitForReady: given.boolean('waitForReady'),
+    requestMaxBytes: given.integer('maxRequestMessageBytes', 0, messageBytes.max),
+    responseMaxBytes: given.integer('maxResponseMessageBytes', 0, messageBytes.max),
+    retry: retry && retryOf(retry),
+    hedging: hedging && hedgingOf(hedging),
+  };
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
+}
+
+/** Throws for a name that has appeared before, or a method without a service. */
+function keysOf(given: Fields, known: ReadonlyMap<string, unknown>): string[] {
+  return given.objects('name').map((name) => {
+    const service = name.text('service');
+    const method = name.text('method');
+    if (service === '' && method !== '') throw name.fault('service', `given beside method '${method}'`);
+    const key = `${service}/${method}`;
+    if (known.has(key)) throw name.fault('service', `unique: '${key}' has an entry already`);
+    return key;
+  });
+}
+
+/** Returns the checked configuration. Throws an error that names the wrong field. */
+export function checkedServiceConfig(given: unknown): CheckedServiceConfig {
+  const config = new Fields('serviceConfig', given);
+  const methods = new Map<string, MethodSettings>();
+  for (const entry of config.objects('methodConfig')) {
+    const settings = methodOf(entry);
+    for (const key of keysOf(entry, methods)) methods.set(key, settings);
+  }
+  const throttling = config.object('retryThrottling');
+  return {
+    methods,
+    balancing: balancingOf(config),
+    throttling: throttling && {
+      tokens: throttling.number('maxTokens', 1, 1000) ?? 0,
+      perSuccess: throttling.number('tokenRatio', 0.001, 1000) ?? 0,
+    },
+  };
+}
+
+/** Returns the defaults of a method, by its full name `pkg.Service/Method`. */
+export function settingsOf({ methods }: CheckedServiceConfig, path: string): MethodSettings | undefined {
+  return methods.get(path) ?? methods.get(`${path.slice(0, path.indexOf('/'))}/`) ?? methods.get('/');
+}

@@ -1,0 +1,158 @@
+/**
+ * Health checks of the servers of a channel, as in gRPC (A17): each connection has a stream on which the
+ * server says whether it serves. A connection takes calls while the last answer says so. Servers without a
+ * health service count as serving. When the stream fails, the server does not serve until a new one says so.
+ * Owned by the connections of a channel, on their JS thread.
+ */
+import { unavailable } from '../../core/errors/failure.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
+import type { HealthCheck } from '../../core/health-check.ts';
+import { inRoot } from '../../core/scopes.ts';
+import { type ClientMethod, clientMethod } from '../call/client-method.ts';
+import { CallExtras } from '../session/call-extras.ts';
+import { ClientStream, type StreamHost } from '../stream/client-stream.ts';
+import { Backoff } from './backoff.ts';
+import type { ClientLink } from './client-link.ts';
+
+/** Opens its streams on one connection, or refuses them. */
+class LinkHost implements StreamHost {
+  readonly #link: ClientLink;
+
+  constructor(link: ClientLink) {
+    this.#link = link;
+  }
+
+  startStream(stream: ClientStream): void {
+    if (!stream.open(this.#link.streams))
+      stream.refuse(unavailable(`${stream.method.path}: no free stream slot on the connection`));
+  }
+
+  forgetStream(): void {}
+}
+
+class HealthWatch {
+  /** Whether the server serves; undefined until its first answer. */
+  serves: boolean | undefined;
+  readonly #link: ClientLink;
+  readonly #check: HealthCheck;
+  readonly #method: ClientMethod;
+  readonly #backoff: Backoff;
+  readonly #onChange: () => void;
+  readonly #stop = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    link: ClientLink,
+    check: HealthCheck,
+    method: ClientMethod,
+    backoff: Backoff,
+    onChange: () => void,
+  ) {
+    this.#link = link;
+    this.#check = check;
+    this.#method = method;
+    this.#backoff = backoff;
+    this.#onChange = onChange;
+    this.#begin();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#stop.abort();
+  }
+
+  #begin(): void {
+    // In the root context, since the stream serves all callers.
+    inRoot(() => void this.#read());
+  }
+
+  async #read(): Promise<void> {
+    const { signal } = this.#stop;
+    const extras = new CallExtras({ signal }, undefined, true);
+    const { request } = this.#check;
+    const stream = new ClientStream(new LinkHost(this.#link), this.#method, request, -1, extras, undefined);
+    this.#link.ownStreams = 1;
+    let missing = false;
+    try {
+      for await (const response of stream.reader) {
+        this.#backoff.reset();
+        this.#set(this.#check.serves(response));
+      }
+    } catch (error) {
+      missing = error instanceof RpcError && error.code === Status.UNIMPLEMENTED;
+    }
+    this.#link.ownStreams = 0;
+    if (signal.aborted) return;
+    this.#set(missing);
+    if (!missing) this.#timer = setTimeout(() => this.#begin(), this.#backoff.next()).unref();
+  }
+
+  #set(serves: boolean): void {
+    if (this.#stop.signal.aborted || this.serves === serves) return;
+    this.serves = serves;
+    this.#onChange();
+  }
+}
+
+export interface HealthSettings {
+  readonly healthCheck?: HealthCheck;
+  readonly backoffMs: number;
+  readonly backoffMaxMs: number;
+}
+
+export class HealthWatches {
+  readonly #check: HealthCheck;
+  readonly #method: ClientMethod;
+  readonly #settings: HealthSettings;
+  readonly #onChange: () => void;
+  readonly #watches = new Map<ClientLink, HealthWatch>();
+
+  /** Throws a TypeError for a health check that has not been made by `healthCheck()`. */
+  constructor(check: HealthCheck, settings: HealthSettings, onChange: () => void) {
+    if (typeof check?.serves !== 'function' || check.method?.responseStream !== true)
+      throw new TypeError('createChannel: healthCheck: give what healthCheck() of rdma-rpc/health returns');
+    this.#check = check;
+    this.#method = clientMethod(check.method, -1);
+    this.#settings = settings;
+    this.#onChange = onChange;
+  }
+
+  /** Watches these connections, and no longer the others. */
+  sync(links: readonly ClientLink[]): void {
+    const current = new Set(links);
+    for (const [link, watch] of this.#watches)
+      if (!current.has(link)) {
+        this.#watches.delete(link);
+        watch.stop();
+      }
+    const { backoffMs, backoffMaxMs } = this.#settings;
+    for (const link of current) {
+      if (this.#watches.has(link)) continue;
+      const backoff = new Backoff(backoffMs, backoffMaxMs);
+      const watch = new HealthWatch(link, this.#check, this.#method, backoff, this.#onChange);
+      this.#watches.set(link, watch);
+    }
+  }
+
+  /** Whether the server of a connection serves; undefined until its first answer. */
+  serves(link: ClientLink): boolean | undefined {
+    return this.#watches.get(link)?.serves;
+  }
+
+  /** True while a server has not answered yet. */
+  get pending(): boolean {
+    for (const { serves } of this.#watches.values()) if (serves === undefined) return true;
+    return false;
+  }
+
+  /** Why no server takes calls; undefined when health is not the reason. */
+  get error(): RpcError | undefined {
+    if (this.#watches.size === 0) return undefined;
+    return unavailable(`the health service of ${this.#watches.size} connected server(s) says NOT_SERVING`);
+  }
+
+  stop(): void {
+    this.sync([]);
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * One server of a channel with its connections: one, or several with `connectionsPerAddress`, for a server
+ * whose worker threads share an address. Created by the connections of a channel for each list.
+ */
+import type { RpcError } from '../../core/errors/rpc-error.ts';
+import type { ClientLink } from './client-link.ts';
+import type { Endpoint, EndpointState } from './endpoint.ts';
+import type { Server } from './servers.ts';
+
+/** The current state of one address of a channel. */
+export interface AddressSummary {
+  readonly address: string;
+  /** Its share of the calls in relation to the weights of the other addresses; 1 by default. */
+  readonly weight: number;
+  readonly zone: string | undefined;
+  readonly attributes: Readonly<Record<string, string>> | undefined;
+  /**
+   * True when it comes from an earlier answer of the resolver, because the last one has failed or was empty.
+   */
+  readonly stale: boolean;
+  /**
+   * `ejected`: connected, but not used for a while because of bad answers. `unhealthy`: connected, but its
+   * health service does not say that it serves. With several connections, the best of their states.
+   */
+  readonly state: EndpointState | 'unhealthy';
+  /** Why the last attempt to connect failed; undefined after a success. */
+  readonly error: RpcError | undefined;
+}
+
+/** The states of an endpoint, the best first. */
+const order: readonly EndpointState[] = ['ready', 'verifying', 'connecting', 'idle', 'ejected', 'failing'];
+
+export interface ServerGroup {
+  readonly server: Server;
+  readonly endpoints: readonly Endpoint[];
+}
+
+/** `serves` says whether a connection takes calls by its health check. */
+export function summaryOf(
+  { server, endpoints }: ServerGroup,
+  stale: boolean,
+  serves: (link: ClientLink) => boolean,
+): AddressSummary {
+  const { address, weight, zone, attributes } = server;
+  const best = order.find((each) => endpoints.some((endpoint) => endpoint.state === each))!;
+  const same = endpoints.filter((endpoint) => endpoint.state === best);
+  const healthy = best !== 'ready' || same.some(({ link }) => link !== undefined && serves(link));
+  const state = healthy ? best : 'unhealthy';
+  return { address, weight, zone, attributes, stale, state, error: same[0]!.error };
+}
+
+/**
+ * Returns the endpoints of each server, `each` of them: known ones where there are some, which are removed
+ * from `known`, and new ones by `make`.
+ */
+export function grouped(
+  servers: readonly Server[],
+  each: number,
+  known: Set<Endpoint>,
+  make: (address: string) => Endpoint,
+): ServerGroup[] {
+  const byAddress = new Map<string, Endpoint[]>();
+  for (const endpoint of known) {
+    const same = byAddress.get(endpoint.address);
+    if (same === undefined) byAddress.set(endpoint.address, [endpoint]);
+    else same.push(endpoint);
+  }
+  return servers.map((server) => {
+    const old = (byAddress.get(server.address) ?? []).slice(0, each);
+    for (const endpoint of old) known.delete(endpoint);
+    const missing = Array.from({ length: each - old.length }, () => make(server.address));
+    return { server, endpoints: [...old, ...missing] };
+  });
+}

@@ -1,0 +1,35 @@
+/**
+ * The subset of a channel's servers: its options, their checks, and the id of this client. Used by the
+ * connections of a channel.
+ */
+import { randomUUID } from 'node:crypto';
+import type { OptionRules } from '../../core/options.ts';
+import * as limits from './limits.ts';
+
+/** How many of the servers a channel uses, and by which id it chooses them. */
+export interface Subset {
+  /** Number of servers that this channel connects to. Default 0 for all. */
+  readonly size?: number;
+  /**
+   * Id of this client among all clients, such as the name of its pod. The same id chooses the same servers
+   * again after a restart. Default: a random one for each JS thread.
+   */
+  readonly clientId?: string;
+}
+
+export const subsetRules: OptionRules = {
+  size: { kind: 'integer', range: limits.subsetSize },
+  clientId: { kind: 'text', default: '', maxBytes: limits.subsetIdBytes },
+};
+
+export interface SubsetSettings {
+  readonly subset: Required<Subset>;
+  /** Zone of this client, '' for none. */
+  readonly zone: string;
+}
+
+const ownId = randomUUID();
+
+export function subsetId({ clientId }: Required<Subset>): string {
+  return clientId === '' ? ownId : clientId;
+}

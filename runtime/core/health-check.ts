@@ -1,0 +1,14 @@
+/**
+ * What a channel needs to ask its servers whether they serve: a streaming method, its request, and what its
+ * answers mean. Made by `healthCheck()` of `rdma-rpc/health`, so that other channels need no code of that
+ * service.
+ */
+import type { MethodDefinition } from '../codec/types.ts';
+
+export interface HealthCheck {
+  /** A method with one request and a stream of responses, one for each change. */
+  readonly method: MethodDefinition;
+  readonly request: unknown;
+  /** Returns whether the server takes calls, by the last response. */
+  serves(response: unknown): boolean;
+}

@@ -1,0 +1,75 @@
+/**
+ * The interceptor with which a server reports its load in the trailer of each response: what it measures
+ * itself, or what the application says. Clients with weighted round robin make weights of it. Given to
+ * `server.use`, or to a scope of services; runs on the server's JS thread.
+ */
+import { clockMs } from '../clock.ts';
+import type { Interceptor } from '../core/interceptor.ts';
+import { encodeLoadReport, type LoadReport, loadReportKey } from '../core/load-report.ts';
+import { loadWindowMs } from '../limits.ts';
+
+/** Measures calls, failed calls and CPU time of this process over windows of a second. */
+class LoadMeter {
+  #sinceMs = clockMs();
+  #cpuUs = cpuUs();
+  #calls = 0;
+  #failed = 0;
+
+  answered(): void {
+    ++this.#calls;
+  }
+
+  failed(): void {
+    ++this.#failed;
+  }
+
+  /** Returns the figures of the last window when it is over; undefined otherwise. */
+  take(): LoadReport | undefined {
+    const nowMs = clockMs();
+    const windowMs = nowMs - this.#sinceMs;
+    if (windowMs < loadWindowMs) return undefined;
+    const cpu = cpuUs();
+    const report = {
+      cpuUtilization: (cpu - this.#cpuUs) / 1000 / windowMs,
+      rpsFractional: (this.#calls * 1000) / windowMs,
+      eps: (this.#failed * 1000) / windowMs,
+    };
+    this.#sinceMs = nowMs;
+    this.#cpuUs = cpu;
+    this.#calls = 0;
+    this.#failed = 0;
+    return report;
+  }
+}
+
+function cpuUs(): number {
+  const { user, system } = process.cpuUsage();
+  return user + system;
+}
+
+/**
+ * Returns an interceptor that adds a load report to the trailer of each response. `report` gets the figures
+ * of the last second: calls and failed calls per second, and the CPU time of this process as a share of one
+ * CPU. It returns what is reported: `(measured) => ({ ...measured, applicationUtilization: queue.fill })`.
+ * By default the figures themselves. It is called once a second while calls are answered; when it throws, or
+ * a figure is not a number of at least 0, calls fail with INTERNAL.
+ */
+export function reportLoad(
+  report: (measured: LoadReport) => LoadReport = (measured) => measured,
+): Interceptor {
+  if (typeof report !== 'function') throw new TypeError('reportLoad: not a function');
+  const meter = new LoadMeter();
+  let bytes: Uint8Array | undefined;
+  return (next) => async (request) => {
+    const measured = meter.take();
+    if (measured !== undefined) bytes = encodeLoadReport(report(measured));
+    meter.answered();
+    if (bytes !== undefined) request.context?.trailer.set(loadReportKey, bytes);
+    try {
+      return await next(request);
+    } catch (error) {
+      meter.failed();
+      throw error;
+    }
+  };
+}
