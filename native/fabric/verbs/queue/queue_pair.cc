@@ -119,7 +119,19 @@ void QueuePair::fail(const std::string& why) {
 void QueuePair::flushed() {
   if (state_ == QpState::err) return;
   device_.read_async_events();
-  // Soft-RoCE of Linux 6.12 reports this status also for packets that it could not send.
+  has_ended();
+}
+
+void QueuePair::takes_no_more() {
+  takes_no_more_ = true;
+  // Where all receives are shared and no request waits, nothing else reports that the device has ended it.
+  has_ended();
+}
+
+/// Fails for the reason that can be found, when this side has not ended it.
+void QueuePair::has_ended() {
+  if (state_ == QpState::err) return;
+  // Soft-RoCE of Linux 6.12 flushes requests also for packets that it could not send.
   const std::string down = why_down(device_.context(), device_.port().number);
   fail(!down.empty() ? down
                      : device_.capabilities().name +
