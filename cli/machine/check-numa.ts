@@ -6,7 +6,7 @@ import { advice, type Finding, ok } from './findings.ts';
 import { kernelDevices, type Machine } from './machine.ts';
 
 /** The numbers of a list such as `0-3,8`. */
-export function numbersOf(list: string): Set<number> {
+function numbersOf(list: string): Set<number> {
   const numbers = new Set<number>();
   for (const range of list.split(',').filter((text) => /^\d+(-\d+)?$/.test(text))) {
     const [first = 0, last = first] = range.split('-').map(Number);

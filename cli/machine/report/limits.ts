@@ -17,7 +17,7 @@ function groupFolder(machine: Machine): string {
   return machine.exists(folder) ? folder : '/sys/fs/cgroup';
 }
 
-export function groupFacts(machine: Machine): readonly Fact[] {
+function groupFacts(machine: Machine): readonly Fact[] {
   const folder = groupFolder(machine);
   const pages = machine.names(folder).filter((name) => /^hugetlb\..*\.(max|current)$/.test(name));
   return [...groupFiles, ...pages].flatMap((name) => {

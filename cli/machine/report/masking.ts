@@ -7,7 +7,7 @@ import { isIPv4, isIPv6 } from 'node:net';
 import { homedir, hostname, userInfo } from 'node:os';
 
 /** Words that must not appear, and what stands for them. */
-export interface Private {
+interface Private {
   readonly hostNames: readonly string[];
   readonly users: readonly string[];
   readonly homes: readonly string[];

@@ -14,7 +14,7 @@ import { type Fact, limitFacts } from './limits.ts';
 import type { Masking } from './masking.ts';
 import { figureOf, type Subject, type Tested } from './self-test.ts';
 
-export interface ReportParts {
+interface ReportParts {
   readonly machine: Machine;
   readonly facts: Facts;
   readonly findings: readonly Finding[];

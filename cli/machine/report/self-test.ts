@@ -23,7 +23,7 @@ export interface Subject {
   readonly device?: string;
 }
 
-export interface OperationResult {
+interface OperationResult {
   readonly test: TestName;
   readonly rows: readonly Row[];
   /** Why there are no rows; empty when there are. */
@@ -37,14 +37,14 @@ export interface Tested {
   readonly after: readonly DeviceCounters[];
 }
 
-export interface SelfTestOptions {
+interface SelfTestOptions {
   readonly sizes: readonly number[];
   readonly iterations: number;
   /** Time limit of one operation; one that takes longer has failed. */
   readonly limitMs: number;
 }
 
-export const selfTestDefaults: SelfTestOptions = {
+const selfTestDefaults: SelfTestOptions = {
   sizes: [64, 4096, 65_536],
   iterations: 1000,
   limitMs: 20_000,

@@ -1,5 +1,6 @@
 // What sessions ask of a NIC: queues of the size that they use, and no more.
 #include <bit>
+#include <map>
 
 #include "nic/open.h"
 #include "session/suite/device_suite.h"
@@ -23,6 +24,33 @@ TEST(SessionOnANic, AsksForQueuesOfTheSizeThatItUses) {
     EXPECT_EQ(cap.max_inline_data, 220u);
   }
   EXPECT_EQ(ends.finish(), std::vector<std::string>{});
+}
+
+/// The requests of one call of 1 MiB each way on both NICs, by opcode.
+std::map<ibv_wr_opcode, std::uint32_t> requests_of_a_large_call(Exposure exposure) {
+  Machine machine;
+  nic::Nic* nics[2] = {&machine.add(nic::named("nic0")), &machine.add(nic::named("nic1"))};
+  Ends ends(nic::open(*nics[0]), nic::open(*nics[1]), exposure);
+  const Link link = ends.connect();
+  const CallSpec large{.request_bytes = 1 << 20, .request_in_arena = true, .response_bytes = 1 << 20};
+  EXPECT_TRUE(ends.complete(link, large).answered());
+  for (nic::Nic* each : nics) each->carried_out.clear();
+  EXPECT_TRUE(ends.complete(link, large).answered());
+  std::map<ibv_wr_opcode, std::uint32_t> sum;
+  for (const nic::Nic* each : nics) {
+    for (const auto& [opcode, count] : each->carried_out) sum[opcode] += count;
+  }
+  EXPECT_EQ(ends.finish(), std::vector<std::string>{});
+  return sum;
+}
+
+using Requests = std::map<ibv_wr_opcode, std::uint32_t>;
+
+/// What staging costs a NIC without windows: no requests of its own, but copies.
+TEST(LargeCallOnANic, TakesTheseRequests) {
+  EXPECT_EQ(requests_of_a_large_call(Exposure::automatic), (Requests{{IBV_WR_SEND, 99}}));
+  EXPECT_EQ(requests_of_a_large_call(Exposure::staging), (Requests{{IBV_WR_SEND, 99}}));
+  EXPECT_EQ(requests_of_a_large_call(Exposure::shared), (Requests{{IBV_WR_SEND, 99}}));
 }
 
 }  // namespace

@@ -43,7 +43,8 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
   device_.memory_bytes() += ring_bytes_;
   if (const int error = move_to_init(); error != 0)
     fail(device_.capabilities().name + " does not take a new queue pair to INIT on port " +
-         std::to_string(device_.port().number) + ": " + std::strerror(error));
+         std::to_string(device_.port().number) + ", with P_Key index " +
+         std::to_string(device_.options().pkey_index) + " (option pkeyIndex): " + std::strerror(error));
 }
 
 QueuePair::~QueuePair() {
@@ -78,6 +79,7 @@ int QueuePair::move_to_init() {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = device_.port().number;
+  attr.pkey_index = device_.options().pkey_index;
   attr.qp_access_flags = remote_rights();
   return ibv_modify_qp(qp_.get(), &attr,
                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);

@@ -254,6 +254,9 @@ IN_FRONT ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, std::size_t length, st
     nic.registration_errors.pop_front();
     if (error != 0) return refuse<ibv_mr>(error);
   }
+  if (!nic.profile.takes_relaxed_ordering && (access & IBV_ACCESS_RELAXED_ORDERING) != 0)
+    return refuse<ibv_mr>(EINVAL);
+  if (length > nic.profile.attributes.max_mr_size) return refuse<ibv_mr>(EINVAL);
   if (HugePages::current() != nullptr && !HugePages::current()->has_all(addr, length))
     return refuse<ibv_mr>(EFAULT);
   if (nic.live.regions >= static_cast<std::uint32_t>(nic.profile.attributes.max_mr))

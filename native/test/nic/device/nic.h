@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -62,6 +63,8 @@ class Nic {
   int vectors_max = 1;
   /// The answer of the next poll of any of its completion queues, and of all later ones; 0: they work.
   int poll_error = 0;
+  /// Requests that its queue pairs have carried out, by their opcode.
+  std::map<ibv_wr_opcode, std::uint32_t> carried_out;
   /// The errno with which queue pairs are not taken to RTR; 0: they are.
   int refuses_rtr = 0;
   /// The errno with which the next registrations fail, oldest first; 0 lets one pass.
@@ -71,6 +74,8 @@ class Nic {
 
   /// What the library would answer with EBUSY, or would wait for without end.
   std::vector<std::string> misuse;
+  /// Packets with more bytes than this do not pass.
+  std::uint32_t wire_mtu = 4096;
   /// No packet passes, see lose_link().
   bool link_lost = false;
 

@@ -24,6 +24,10 @@ struct Profile {
   /// False where the provider makes no RC queue pair.
   bool has_rc = true;
   ibv_transport_type transport = IBV_TRANSPORT_IB;
+  /// False where the driver refuses a registration with a flag that it does not know.
+  bool takes_relaxed_ordering = true;
+  /// P_Keys of the port; a queue pair cannot be in a partition beyond them.
+  int pkeys = 2;
   /// Which queue of a queue pair in ERR is flushed first. The specification leaves it open.
   bool flushes_sends_first = false;
   /// A queue pair with shared receives that goes to ERR reports IBV_EVENT_QP_LAST_WQE_REACHED.

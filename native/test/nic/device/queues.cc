@@ -23,6 +23,7 @@ bool concerns_queue_pair(ibv_event_type type) {
 int move(Qp& qp, const ibv_qp_attr& attr, int mask) {
   Nic& nic = qp.nic();
   const ibv_qp_state next = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : qp.state;
+  if (next == IBV_QPS_INIT && attr.pkey_index >= nic.profile.pkeys) return EINVAL;
   if (next == IBV_QPS_RTR) {
     if (nic.refuses_rtr != 0) return nic.refuses_rtr;
     const std::uint32_t index = attr.ah_attr.grh.sgid_index;

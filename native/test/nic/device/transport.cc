@@ -61,6 +61,14 @@ bool scatter(const Qp& qp, std::span<const ibv_sge> sges, const Bytes& bytes) {
   return done == bytes.size();
 }
 
+/// Whether a packet of the message has more bytes than pass: the retries are lost, too.
+bool is_too_large(const Qp& qp, const Qp& peer, const ibv_send_wr& wr) {
+  std::uint64_t bytes = 0;
+  for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
+  const std::uint64_t packet = std::min<std::uint64_t>(bytes, 128u << qp.attributes.path_mtu);
+  return packet > qp.nic().wire_mtu || packet > peer.nic().wire_mtu;
+}
+
 void unbind(Mw& mw) {
   mw.qp = nullptr;
   mw.mr = nullptr;
@@ -179,7 +187,7 @@ std::optional<ibv_wc_status> execute(Qp& qp, const ibv_send_wr& wr) {
     return IBV_WC_SUCCESS;
   }
   Qp* peer = peer_of(qp);
-  if (peer == nullptr) return IBV_WC_RETRY_EXC_ERR;
+  if (peer == nullptr || is_too_large(qp, *peer, wr)) return IBV_WC_RETRY_EXC_ERR;
   ibv_wc_status status = IBV_WC_SUCCESS;
   Bytes bytes;
   const auto& rdma = wr.wr.rdma;

@@ -136,6 +136,7 @@ void Qp::hear_good_bye() {
 bool Qp::carry_out(const ibv_send_wr& wr, std::uint64_t number) {
   const std::optional<ibv_wc_status> status = state == IBV_QPS_ERR ? IBV_WC_WR_FLUSH_ERR : execute(*this, wr);
   if (!status) return false;
+  ++nic().carried_out[wr.opcode];
   ibv_wc wc = completion(*this, wr.wr_id, *status);
   wc.opcode = opcode_of(wr.opcode);
   if (*status != IBV_WC_SUCCESS || all_signaled || (wr.send_flags & IBV_SEND_SIGNALED) != 0)
