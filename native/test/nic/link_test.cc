@@ -24,6 +24,7 @@ class Link : public testing::Test {
   void post_send() {
     fabric::SendWr send;
     send.wr_id = 3;
+    send.signaled = true;
     ASSERT_EQ(pair_->client->post_send({&send, 1}), 1u);
   }
   /// Returns the status of the SEND, or nothing when it is still under way.
@@ -117,6 +118,7 @@ TEST_F(Link, WithASmallerMtuEndsOneConnectionAndTheNextFits) {
     const fabric::Sge sge{region->addr(), bytes, region->lkey()};
     fabric::SendWr wr;
     wr.wr_id = 3;
+    wr.signaled = true;
     wr.sges = {&sge, 1};
     EXPECT_EQ(pair_->client->post_send({&wr, 1}), 1u);
     return status();
