@@ -1,6 +1,6 @@
 /**
- * Bugs of native/fabric/verbs, for main.mjs: in each of them the code no longer handles one habit of a NIC, and
- * a test on a NIC of our own making must find it. The bugs are in the plug-in, which nic_test loads.
+ * Bugs of native/fabric/verbs, for main.mjs. In each of them the code no longer handles one habit of a NIC,
+ * and a test on a NIC of our own making must find it. The bugs are in the plug-in, which nic_test loads.
  */
 const program = 'nic_test';
 const library = 'rdma_rpc_verbs';
@@ -102,7 +102,7 @@ export const verbsBugs = [
     file: 'fabric/verbs/memory.cc',
     from: '  if (windows_bound > 0) windows_.free_those_on(*this);\n',
     to: '',
-    caughtBy: 'Nic/FabricSuite.*/capable',
+    caughtBy: 'Region.ThatGoesFirstTakesItsWindowsAlong',
   },
   {
     name: 'the packets of a lost link are not sent again',

@@ -1,6 +1,6 @@
 /**
- * What a report says about one RDMA device: driver, firmware, place in the machine, ports, and what it can do.
- * Used by report.ts alone. Nothing here is masked yet.
+ * What a report says about one RDMA device: driver, firmware, place in the machine, ports, and what it can
+ * do. Used by report.ts alone. Nothing here is masked yet.
  */
 import type { VerbsDetails, VerbsDevice, VerbsPort } from '../../../runtime/native/native.ts';
 import { rdmaCmMode } from '../check-devices.ts';

@@ -1,6 +1,6 @@
 /**
- * The limits that the system sets this process, for a report: locked memory, huge pages, and the control groups
- * that count RDMA objects and pages. Used by report.ts alone.
+ * The limits that the system sets this process, for a report: locked memory, huge pages, and the control
+ * groups that count RDMA objects and pages. Used by report.ts alone.
  */
 import type { Machine } from '../machine.ts';
 

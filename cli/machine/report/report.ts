@@ -1,10 +1,12 @@
 /**
- * `rdma-rpc doctor --report`: one file about this machine that can be pasted into an issue, with nothing private
- * in it. Markdown, since an issue shows it as it is and people can read it before they send it.
+ * `rdma-rpc doctor --report`: one file about this machine that can be pasted into an issue, with nothing
+ * private in it. Markdown, since an issue shows it as it is and people can read it before they send it.
  */
 import { arch, availableParallelism, cpus, release } from 'node:os';
 import type { DeviceCounters } from '../../../runtime/counters/device-counters.ts';
+import { fabricRow } from '../../../runtime/fabrics.ts';
 import type { VerbsDetails } from '../../../runtime/native/native.ts';
+import { fabricNames } from '../../perf/plan.ts';
 import { version } from '../../version.ts';
 import type { Facts } from '../facts.ts';
 import { type Finding, findingsText } from '../findings.ts';
@@ -25,11 +27,15 @@ interface ReportParts {
 /** Returns what the self-test runs on: each usable device, and the fabrics that need none. */
 export function subjectsOf({ verbs, fabrics }: Facts): readonly Subject[] {
   const devices = verbs.devices.filter(({ whyNot }) => whyNot === '');
+  const measured = fabricNames.flatMap((fabric) => {
+    const fact = fabrics.find(({ name }) => name === fabric);
+    return fact === undefined ? [] : [{ fabric, fact, hasDevice: fabricRow(fact.name).hasDevice }];
+  });
+  const onDevices = measured.filter(({ hasDevice }) => hasDevice);
+  const others = measured.filter(({ hasDevice, fact }) => !hasDevice && fact.whyNot === '');
   return [
-    ...devices.map(({ name }) => ({ fabric: 'verbs', device: name }) as const),
-    ...(['shm', 'tcp'] as const)
-      .filter((fabric) => fabrics.some(({ name, whyNot }) => name === fabric && whyNot === ''))
-      .map((fabric) => ({ fabric })),
+    ...onDevices.flatMap(({ fabric }) => devices.map(({ name }) => ({ fabric, device: name }))),
+    ...others.map(({ fabric }) => ({ fabric })),
   ];
 }
 

@@ -54,6 +54,25 @@ TEST_F(Registered, ALimitIsNotTriedTwice) {
   EXPECT_EQ(nic_.registered.size(), 1u);
 }
 
+/// A device refuses to deregister memory to which a window is bound.
+TEST(Region, ThatGoesFirstTakesItsWindowsAlong) {
+  Machine machine;
+  Nic& nic = machine.add(capable());
+  const auto device = open(nic);
+  const Connected pair(*device, *device);
+  ASSERT_EQ(pair.error, "");
+  const auto memory = device->alloc_memory(4096, "test");
+  std::string error;
+  auto region = device->reg_mr(memory->data(), 4096, kWritable | fabric::access_mw_bind, &error);
+  const auto window = device->alloc_mw();
+  fabric::SendWr bind;
+  bind.opcode = fabric::Opcode::bind_mw;
+  bind.bind = {window.get(), region.get(), region->addr(), 4096, fabric::access_remote_read};
+  ASSERT_EQ(pair.client->post_send({&bind, 1}), 1u);
+  region.reset();
+  EXPECT_EQ(nic.misuse, std::vector<std::string>{});
+}
+
 TEST(Partition, IsTheOneOfTheOption) {
   Machine machine;
   Nic& nic = machine.add(capable());
