@@ -14,13 +14,6 @@ export const verbsBugs = [
     caughtBy: 'Trial.WindowsThatCannotBeBoundAreNotUsed',
   },
   {
-    name: 'windows that cannot be allocated are used',
-    file: 'fabric/verbs/probe.cc',
-    from: ' &&\n                MwPtr(ibv_alloc_mw(pd, IBV_MW_TYPE_2)) != nullptr',
-    to: '',
-    caughtBy: 'Trial.WindowsThatCannotBeAllocatedAreNotUsed',
-  },
-  {
     name: 'inline data is used although the library ignores its flag',
     file: 'fabric/verbs/device.cc',
     from: '    can.max_inline = 0;\n',
@@ -30,16 +23,9 @@ export const verbsBugs = [
   {
     name: 'an inline size that is no power of two is rounded down',
     file: 'fabric/verbs/probe.cc',
-    from: 'taken = std::max(middle, given);',
-    to: 'taken = middle & 0x40 ? 0x40 : middle & 0x20;',
+    from: '*inline_bytes = taken;',
+    to: '*inline_bytes = taken & 0x60;',
     caughtBy: 'Trial.FindsTheLargestInlineSize',
-  },
-  {
-    name: 'a READ has as many gather entries as a SEND',
-    file: 'fabric/verbs/probe.cc',
-    from: 'attr.max_sge_rd > 0 ? std::min(static_cast<std::uint32_t>(attr.max_sge_rd), can.max_sge) : can.max_sge',
-    to: 'can.max_sge',
-    caughtBy: 'Nic/OneOfEachKind.IsCarriedAndLeavesNothingBehind/hns',
   },
   {
     name: 'shared receives are used on a device without them',
