@@ -149,3 +149,23 @@ export function checkMtuMismatch(_: Machine, { verbs }: Facts): Finding[] {
     ),
   ];
 }
+
+/** The RoCE version that rdma_cm uses on a port; undefined where nobody has set or asked for it. */
+export const rdmaCmMode = (machine: Machine, device: string, port: number): string | undefined =>
+  machine.text(`/sys/kernel/config/rdma_cm/${device}/ports/${port}/default_roce_mode`);
+
+/** rdma_cm takes RoCE v2 where the device has it, unless an administrator has told it otherwise. */
+export function checkRdmaCmMode(machine: Machine, { verbs }: Facts): Finding[] {
+  return verbs.devices.flatMap((device) =>
+    device.ports
+      .filter(({ gids }) => gids.some(({ type }) => type === 'RoCE v2'))
+      .filter(({ number }) => /v1$/.test(rdmaCmMode(machine, device.name, number) ?? ''))
+      .map((port) =>
+        advice(
+          'rdma_cm',
+          `${placeOf(device, port)} has RoCE v2, and rdma_cm is set to RoCE v1: peers behind a router cannot be reached with connect: 'cm'`,
+          `cma_roce_mode -d ${device.name} -p ${port.number} -m 2`,
+        ),
+      ),
+  );
+}

@@ -2,9 +2,17 @@
  * All checks of `rdma-rpc doctor`, ordered so that a check follows those it depends on. A check changes
  * nothing.
  */
-import { checkDevices, checkFiles, checkModules, checkMtuMismatch, checkPorts } from './check-devices.ts';
+import {
+  checkDevices,
+  checkFiles,
+  checkModules,
+  checkMtuMismatch,
+  checkPorts,
+  checkRdmaCmMode,
+} from './check-devices.ts';
 import { checkAddon, checkContainer, checkFabrics, checkPolling, checkProcessors } from './check-host.ts';
 import { checkHugePages, checkMemlock } from './check-memory.ts';
+import { checkNuma } from './check-numa.ts';
 import type { Facts } from './facts.ts';
 import type { Finding } from './findings.ts';
 import type { Machine } from './machine.ts';
@@ -17,6 +25,8 @@ const checks: readonly ((machine: Machine, facts: Facts) => Finding[])[] = [
   checkFiles,
   checkPorts,
   checkMtuMismatch,
+  checkRdmaCmMode,
+  checkNuma,
   checkMemlock,
   checkHugePages,
   checkProcessors,

@@ -20,6 +20,8 @@ export interface ListenOptions extends DeviceFlags {
   readonly test?: TestName;
   /** The settings given on the listening side: a peer that asks for others is refused. */
   readonly given: Partial<Plan>;
+  /** Ends the wait for peers. A test that has begun ends with its connections. */
+  readonly signal?: AbortSignal;
   /** Prints the listening address, what is waited for, and rejected peers. */
   readonly say: (text: string) => void;
 }
@@ -104,7 +106,10 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
     const { port: bound } = server.address() as { port: number };
     say(`listening on ${formatAddress({ kind: 'tcp', host, port: bound })}`);
     say(`${waitingText(wanted)}: rdma-rpc perf ${options.test ?? 'TEST'} HOST:${bound}, on the other side`);
-    await new Promise<void>((resolve) => {
+    await new Promise<void>((resolve, reject) => {
+      options.signal?.addEventListener('abort', () => reject(new PerfError('no client came')), {
+        once: true,
+      });
       server.on('connection', (socket: Socket) => {
         const control = new Control(socket, nameOf(socket));
         controls.add(control);

@@ -47,6 +47,13 @@ struct VerbsOptions {
   /// How long a peer must wait whose SEND found no receive here, as an IBTA code: 12 is 0.64 ms, 0 would be
   /// 655 ms.
   std::uint8_t min_rnr_timer = 12;
+  /// The partition of queue pairs that the sideband connects, as an index into the port's table of P_Keys.
+  /// rdma_cm finds the partition by itself.
+  std::uint16_t pkey_index = 0;
+  /// The device may write to memory in any order until it reports a completion (IBV_ACCESS_RELAXED_ORDERING).
+  /// On some hosts that doubles the bandwidth. Only for users that read memory after a completion alone, and
+  /// never poll the memory itself: sessions do, see docs/internals/drivers.md.
+  bool relaxed_ordering = false;
 };
 
 struct VerbsGid {
@@ -94,7 +101,7 @@ void* verbs_entry(const char* name, std::string* error);
 using ListVerbs = void (*)(VerbsReport* report, std::size_t needed_bytes);
 using OpenVerbs = Device* (*)(const VerbsOptions& options, std::string* error);
 inline constexpr char kVerbsPlugin[] = "rdma_rpc_verbs.so";
-inline constexpr char kVerbsOpen[] = "rdma_rpc_open_verbs_3";
-inline constexpr char kVerbsList[] = "rdma_rpc_list_verbs_3";
+inline constexpr char kVerbsOpen[] = "rdma_rpc_open_verbs_4";
+inline constexpr char kVerbsList[] = "rdma_rpc_list_verbs_4";
 
 }  // namespace rdma_rpc::fabric

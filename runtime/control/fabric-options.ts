@@ -36,6 +36,7 @@ export const verbsRules = {
   device: { kind: 'text', default: '', maxBytes: verbsLimits.verbsDeviceBytes },
   port: { kind: 'integer', range: verbsLimits.verbsPort },
   gidIndex: { kind: 'integer', range: verbsLimits.verbsGidIndex },
+  pkeyIndex: { kind: 'integer', range: verbsLimits.verbsPkeyIndex },
   connect: { kind: 'choice', values: ['auto', 'cm', 'sideband'], default: 'auto' },
   connectTimeoutMs: { kind: 'integer', range: verbsLimits.verbsConnectTimeoutMs },
   ackTimeout: { kind: 'integer', range: verbsLimits.verbsAckTimeout },

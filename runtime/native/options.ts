@@ -18,6 +18,11 @@ export interface VerbsOptions {
   port?: number;
   /** Default: prefers RoCE v2 on IPv4, then RoCE v2 on IPv6, then RoCE v1. */
   gidIndex?: number;
+  /**
+   * Index in the port's table of P_Keys, for connections over the sideband; rdma_cm finds the partition by
+   * itself. Default 0.
+   */
+  pkeyIndex?: number;
   /** The local IP address on which to serve or from which to dial; a hint for the choice of a device. */
   address?: string;
   /** `auto`: rdma_cm where both sides have it, otherwise addresses travel over the sideband. */

@@ -45,7 +45,10 @@ export interface ServerOptions extends FabricOptions {
    * first or the last group, its oldest connection is closed.
    */
   handshakesMax?: number;
-  /** Time limit of a handshake. Default 5000. */
+  /**
+   * Time limit of a handshake. Default 5000. A client that waits for this side, because its thread was busy,
+   * is not refused then.
+   */
   handshakeTimeoutMs?: number;
   /**
    * Time limit of calls whose client sets none. When it passes, the server answers DEADLINE_EXCEEDED.

@@ -20,6 +20,16 @@ export function run(...args: string[]): Promise<Outcome> {
   });
 }
 
+/** The same in another folder, with more of an environment. */
+export function runIn(cwd: string, more: NodeJS.ProcessEnv, ...args: string[]): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const env = { ...process.env, ...more, NO_COLOR: '1' };
+    execFile(process.execPath, [main, ...args], { cwd, env }, (error, out, errors) => {
+      resolve({ code: error === null ? 0 : Number(error.code), out, errors });
+    });
+  });
+}
+
 /** The same with a stdin: the text to read, or a descriptor. */
 export async function runWith(stdin: string | number, ...args: string[]): Promise<Outcome> {
   const child = spawn(process.execPath, [main, ...args], {

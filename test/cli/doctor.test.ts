@@ -34,6 +34,15 @@ test.each<[string, Machine, Facts]>([
   expect(levels).toEqual([]);
 });
 
+/** Two NUMA nodes of four processors each; the device is on the second one. */
+const onNodes = (files: Readonly<Record<string, string>>, allowed: string) => ({
+  ...files,
+  '/proc/self/status': `CapEff:\t0000000000000000\nSeccomp:\t0\nCpus_allowed_list:\t${allowed}`,
+  '/sys/devices/system/node/node0/cpulist': '0-3',
+  '/sys/devices/system/node/node1/cpulist': '4-7',
+  '/sys/class/infiniband/mlx5_0/device/numa_node': '1',
+});
+
 describe('each finding has its remedy', () => {
   const nic = withDevices(device);
   test.each<[string, Machine, Facts, string, RegExp, RegExp]>([
@@ -159,6 +168,33 @@ describe('each finding has its remedy', () => {
       /same/,
     ],
     [
+      'a device on the other NUMA node',
+      scripted(onNodes(server, '0-3')),
+      nic,
+      'advice numa',
+      /mlx5_0 is on NUMA node 1, and this process may run on node 0$/,
+      /numactl --cpunodebind=1 --membind=1/,
+    ],
+    [
+      'a process on all NUMA nodes',
+      scripted(onNodes(server, '2-5')),
+      nic,
+      'advice numa',
+      /may run on nodes 0, 1$/,
+      /cpuset of the container/,
+    ],
+    [
+      'rdma_cm on RoCE v1',
+      scripted({
+        ...server,
+        '/sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode': 'IB/RoCE v1',
+      }),
+      nic,
+      'advice rdma_cm',
+      /mlx5_0 port 1 has RoCE v2, and rdma_cm is set to RoCE v1/,
+      /^cma_roce_mode -d mlx5_0 -p 1 -m 2$/,
+    ],
+    [
       'a low limit for locked memory',
       scripted({ ...server, '/proc/self/limits': limits('65536') }),
       nic,
@@ -258,6 +294,24 @@ describe('each finding has its remedy', () => {
     const found = examine(machine, nic).find(({ check }) => check === 'memlock');
     expect(found).toEqual({ check: 'memlock', level: 'ok', what: 'locked memory is not limited' });
   });
+});
+
+test('a device on the NUMA node of the process is in order', () => {
+  const found = examine(scripted(onNodes(server, '4-7')), withDevices(device));
+  expect(found.filter(({ check }) => check === 'numa')).toEqual([
+    { check: 'numa', level: 'ok', what: 'mlx5_0 and this process are on node 1' },
+  ]);
+  // A machine with one node says -1.
+  const single = { ...onNodes(server, '4-7'), '/sys/class/infiniband/mlx5_0/device/numa_node': '-1' };
+  expect(examine(scripted(single), withDevices(device)).filter(({ check }) => check === 'numa')).toEqual([]);
+});
+
+test('rdma_cm on RoCE v2 is no finding', () => {
+  const machine = scripted({
+    ...server,
+    '/sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode': 'RoCE v2',
+  });
+  expect(examine(machine, withDevices(device)).filter(({ check }) => check === 'rdma_cm')).toEqual([]);
 });
 
 test('doctor prints its findings', () => {

@@ -27,6 +27,7 @@ import { serverBugs } from './server.mjs';
 import { sessionBugs } from './session.mjs';
 import { shmBugs } from './shm.mjs';
 import { TypeScript } from './typescript.mjs';
+import { verbsBugs } from './verbs.mjs';
 
 const SUITE = 'planted bugs';
 const AT_ONCE = 2;
@@ -126,7 +127,7 @@ async function main() {
   const inNative =
     only === 'typescript' || lacking.length > 0
       ? []
-      : wanted([...shmBugs, ...fabricBugs, ...memoryBugs, ...sessionBugs, ...creditBugs]);
+      : wanted([...shmBugs, ...fabricBugs, ...verbsBugs, ...memoryBugs, ...sessionBugs, ...creditBugs]);
   const inTypeScript =
     only === 'native' || sanitize !== ''
       ? []

@@ -1,9 +1,10 @@
 /**
  * Builds a native test program with one source or header changed. The changed file lies in a folder of its
  * own that comes first in the search path. Only the named sources are compiled again, and their objects
- * replace those of build/native. For main.mjs.
+ * replace those of build/native. A bug of a library that the program loads (`library`) changes that library,
+ * and a copy of the program finds it beside itself. For main.mjs.
  */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { run } from '../../scripts/command.mjs';
 
@@ -56,12 +57,13 @@ export class Native {
     const changed = join(overlay, bug.file);
     mkdirSync(dirname(changed), { recursive: true });
     writeFileSync(changed, this.changed(bug));
-    const link = this.#linkCommand(bug.program);
+    const target = bug.library ?? bug.program;
+    const link = this.#linkCommand(target);
     const objects = [];
     for (const source of bug.sources ?? [bug.file]) {
       const object = join(folder, `${source.replaceAll('/', '-')}.o`);
       const own = link.findIndex((word) => word.endsWith(`native/${source}.o`));
-      const flags = this.#flags(own === -1 ? 'rdma_rpc_core' : bug.program);
+      const flags = this.#flags(own === -1 ? 'rdma_rpc_core' : target);
       const path = source === bug.file ? changed : join(this.root, 'native', source);
       // The last flag turns optimizing off, which takes most of the time. A bug may leave something unused,
       // so that is no error.
@@ -71,9 +73,10 @@ export class Native {
     }
     const program = join(folder, bug.program);
     const output = link.indexOf('-o');
-    link[output + 1] = program;
+    link[output + 1] = bug.library === undefined ? program : join(folder, `${bug.library}.so`);
     link.splice(output, 0, ...objects); // The linker then ignores the library's own objects.
     await run(link, { cwd: this.build });
+    if (bug.library !== undefined) copyFileSync(join(this.build, bug.program), program);
     return program;
   }
 

@@ -24,6 +24,7 @@ fabric::VerbsOptions read_verbs(const Napi::Value& value) {
   options.address = text("address");
   number("port", options.port);
   number("gidIndex", options.gid_index);
+  number("pkeyIndex", options.pkey_index);
   const std::string connect = text("connect");
   options.connect = connect == "cm"         ? fabric::VerbsConnect::cm
                     : connect == "sideband" ? fabric::VerbsConnect::sideband
@@ -74,6 +75,7 @@ EngineOptions read_options(const Napi::Object& given) {
   options.stepped = given.Get("stepped").ToBoolean();
   options.verbs = read_verbs(given.Get("verbs"));
   options.verbs.on_demand = options.context.mr_cache.on_demand;
+  options.verbs.relaxed_ordering = true;
   return options;
 }
 

@@ -157,8 +157,11 @@ std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_
 std::unique_ptr<Pinning> Device::pinning(void* addr, std::size_t length, std::uint32_t access) {
   const Capabilities& can = capabilities();
   std::string refusal = why_not_register(addr, length, access, can);
-  return std::make_unique<Pinning>(pd_.get(), addr, length, access, std::move(refusal), can.name, windows_,
-                                   counters_);
+  // Atomics would not be ordered behind the writes before them.
+  const bool relaxed = options_.relaxed_ordering && (access & access_remote_atomic) == 0;
+  return std::make_unique<Pinning>(pd_.get(), addr, length, access,
+                                   relaxed ? unsigned{IBV_ACCESS_RELAXED_ORDERING} : 0u, std::move(refusal),
+                                   can.name, windows_, counters_);
 }
 
 std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std::uint32_t access,

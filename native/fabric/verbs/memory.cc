@@ -100,12 +100,14 @@ Region::~Region() {
   --counters_.memory_regions;
 }
 
-Pinning::Pinning(ibv_pd* pd, void* addr, std::size_t length, std::uint32_t access, std::string refusal,
-                 const std::string& device, WindowTable& windows, DeviceCounters& counters)
+Pinning::Pinning(ibv_pd* pd, void* addr, std::size_t length, std::uint32_t access, unsigned optional,
+                 std::string refusal, const std::string& device, WindowTable& windows,
+                 DeviceCounters& counters)
     : pd_(pd),
       addr_(addr),
       length_(length),
       access_(access),
+      optional_(optional),
       refusal_(std::move(refusal)),
       device_(device),
       windows_(windows),
@@ -113,7 +115,10 @@ Pinning::Pinning(ibv_pd* pd, void* addr, std::size_t length, std::uint32_t acces
 
 void Pinning::pin() {
   if (!refusal_.empty()) return;
-  mr_.reset(ibv_reg_mr(pd_, addr_, length_, access_));
+  mr_.reset(ibv_reg_mr(pd_, addr_, length_, access_ | optional_));
+  // Drivers should ignore what is optional, but some check the flags that they know.
+  if (mr_ == nullptr && optional_ != 0 && (errno == EINVAL || errno == EOPNOTSUPP))
+    mr_.reset(ibv_reg_mr(pd_, addr_, length_, access_));
   if (mr_ == nullptr) error_ = errno;
 }
 

@@ -47,8 +47,9 @@ class Region final : public MemoryRegion {
 class Pinning final : public Registration {
  public:
   /// `refusal` is the reason if it is known in advance that the registration fails.
-  Pinning(ibv_pd* pd, void* addr, std::size_t length, std::uint32_t access, std::string refusal,
-          const std::string& device, WindowTable& windows, DeviceCounters& counters);
+  /// `optional` are rights that the driver may ignore or refuse.
+  Pinning(ibv_pd* pd, void* addr, std::size_t length, std::uint32_t access, unsigned optional,
+          std::string refusal, const std::string& device, WindowTable& windows, DeviceCounters& counters);
   void pin() override;
   std::unique_ptr<MemoryRegion> finish(std::string* error) override;
   /// Whether the kernel refuses this memory, whatever else is registered. Valid after pin().
@@ -59,6 +60,7 @@ class Pinning final : public Registration {
   void* addr_;
   std::size_t length_;
   std::uint32_t access_;
+  unsigned optional_;
   std::string refusal_;
   const std::string& device_;
   WindowTable& windows_;

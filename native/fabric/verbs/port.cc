@@ -159,6 +159,7 @@ std::string choose_port(ibv_context* device, const VerbsOptions& options,
     why.clear();
     *chosen = {};
     chosen->number = number;
+    chosen->pkey_index = options.pkey_index;
     chosen->has_address = found.fit > 0;
     enter(attr, chosen);
     enter(*found.gid, chosen);

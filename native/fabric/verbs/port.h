@@ -15,6 +15,7 @@ namespace rdma_rpc::fabric::verbs {
 struct Port {
   std::uint8_t number = 0;
   std::uint8_t gid_index = 0;
+  std::uint16_t pkey_index = 0;
   bool has_address = false;  ///< it has the address named in the options
   bool needs_grh = false;    ///< every packet needs a global route header (IBV_QPF_GRH_REQUIRED)
   unsigned interface = 0;    ///< the network interface of its GID, 0 where the device does not say

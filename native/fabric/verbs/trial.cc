@@ -103,6 +103,7 @@ class Pair {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_INIT;
     attr.port_num = port.number;
+    attr.pkey_index = port.pkey_index;
     attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
     int error =
         ibv_modify_qp(&qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);

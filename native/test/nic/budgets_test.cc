@@ -38,6 +38,21 @@ TEST_F(Budget, OfReadsIsSharedByAllQueuePairs) {
   EXPECT_EQ(another().error, "");
 }
 
+TEST_F(Budget, OfReadsIsGivenBack) {
+  std::vector<int> served;
+  Profile profile = capable();
+  profile.attributes.max_res_rd_atom = 16;
+  open_with(profile);
+  nic_->told = [&](const ibv_qp_attr& attr, int mask) {
+    if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0) served.push_back(attr.max_dest_rd_atomic);
+  };
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(another().error, "") << i;
+    pairs_.clear();
+  }
+  for (std::size_t i = 2; i < served.size(); ++i) EXPECT_EQ(served[i], served[i % 2]) << i;
+}
+
 TEST_F(Budget, OfReadsIsNotDividedWhereItIsLarge) {
   std::vector<int> served;
   open_with(capable());
@@ -83,6 +98,15 @@ TEST_F(Budget, OfRegionsIsNamed) {
   EXPECT_NE(error.find("this process has 2 of the 2 that the device allows all processes together (max_mr)"),
             std::string::npos)
       << error;
+}
+
+/// Its driver says that it has some.
+TEST(SharedReceives, ThatCannotBeMadeAreNotUsed) {
+  Machine machine;
+  Profile profile = capable();
+  profile.attributes.max_srq_wr = 8;  // fewer than any session needs
+  const auto device = open(machine.add(profile));
+  EXPECT_EQ(device->capabilities().max_srq_wr, 0u);
 }
 
 TEST_F(Budget, ThatAControlGroupSetsIsLookedFor) {

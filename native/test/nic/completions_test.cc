@@ -41,6 +41,44 @@ TEST(CompletionQueueThatCannotBePolled, IsNoticedBeforeASleep) {
   nic.poll_error = 0;
 }
 
+/// Nobody polls while all of them complete all that they may have under way.
+TEST(CompletionQueueOfManyQueuePairs, NeverOverruns) {
+  Machine machine;
+  Profile profile = capable();
+  profile.rounds_queues = false;
+  const auto device = open(machine.add(profile));
+  constexpr std::uint32_t kSends = 8;
+  constexpr std::size_t kPairs = 12;
+  const auto cq = device->create_cq(16);
+  std::vector<std::unique_ptr<fabric::QueuePair>> clients, servers;
+  std::string error;
+  for (std::size_t i = 0; i < kPairs; ++i) {
+    fabric::QpOptions options{.send_wr_max = kSends, .recv_wr_max = kSends};
+    clients.push_back(device->create_qp(*cq, options, &error));
+    options.active = false;
+    servers.push_back(device->create_qp(*cq, options, &error));
+    ASSERT_NE(servers.back(), nullptr) << error;
+    ASSERT_EQ(servers.back()->connect(clients.back()->local_address()), "");
+    ASSERT_EQ(clients.back()->connect(servers.back()->local_address()), "");
+    fabric::Wc none;
+    while (clients.back()->state() != fabric::QpState::rts) cq->poll({&none, 1});
+  }
+  const std::vector<fabric::RecvWr> receives(kSends);
+  std::vector<fabric::SendWr> sends(kSends);
+  for (fabric::SendWr& each : sends) each.signaled = true;
+  for (std::size_t i = 0; i < kPairs; ++i) {
+    EXPECT_EQ(servers[i]->post_recv(receives), kSends);
+    EXPECT_EQ(clients[i]->post_send(sends), kSends);
+  }
+  std::size_t good = 0;
+  fabric::Wc wcs[16];
+  for (std::size_t got = cq->poll(wcs), idle = 0; idle < 8; got = cq->poll(wcs)) {
+    idle = got == 0 ? idle + 1 : 0;
+    for (std::size_t i = 0; i < got; ++i) good += wcs[i].status == fabric::WcStatus::success ? 1 : 0;
+  }
+  EXPECT_EQ(good, kPairs * kSends * 2);
+}
+
 /// Each thread of a process has a completion queue of its own, on a device that it has opened itself.
 TEST(CompletionQueuesOfThreads, UseTheInterruptsOfTheDeviceInTurn) {
   Machine machine;

@@ -1,5 +1,6 @@
 // What sessions ask of a NIC: queues of the size that they use, and no more.
 #include <bit>
+#include <map>
 
 #include "nic/open.h"
 #include "session/suite/device_suite.h"
@@ -8,9 +9,6 @@ namespace rdma_rpc::session::test {
 namespace {
 
 using nic::Machine;
-
-// The suite needs peers that notice the end of a queue pair at once, as rdma_cm reports it; the NIC has none.
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DeviceSession);
 
 TEST(SessionOnANic, AsksForQueuesOfTheSizeThatItUses) {
   Machine machine;
@@ -26,6 +24,39 @@ TEST(SessionOnANic, AsksForQueuesOfTheSizeThatItUses) {
     EXPECT_EQ(cap.max_inline_data, 220u);
   }
   EXPECT_EQ(ends.finish(), std::vector<std::string>{});
+}
+
+/// The requests of one call of 1 MiB each way on both NICs, by opcode.
+std::map<ibv_wr_opcode, std::uint32_t> requests_of_a_large_call(Exposure exposure) {
+  Machine machine;
+  nic::Nic* nics[2] = {&machine.add(nic::named("nic0")), &machine.add(nic::named("nic1"))};
+  Ends ends(nic::open(*nics[0]), nic::open(*nics[1]), exposure);
+  const Link link = ends.connect();
+  const CallSpec large{.request_bytes = 1 << 20, .request_in_arena = true, .response_bytes = 1 << 20};
+  EXPECT_TRUE(ends.complete(link, large).answered());
+  for (nic::Nic* each : nics) each->carried_out.clear();
+  EXPECT_TRUE(ends.complete(link, large).answered());
+  std::map<ibv_wr_opcode, std::uint32_t> sum;
+  for (const nic::Nic* each : nics) {
+    for (const auto& [opcode, count] : each->carried_out) sum[opcode] += count;
+  }
+  EXPECT_EQ(ends.finish(), std::vector<std::string>{});
+  return sum;
+}
+
+using Requests = std::map<ibv_wr_opcode, std::uint32_t>;
+
+/// Staging costs a NIC without windows copies, and no requests: it saves those that bind and invalidate.
+TEST(LargeCallOnANic, TakesTheseRequests) {
+  EXPECT_EQ(requests_of_a_large_call(Exposure::automatic), (Requests{{IBV_WR_RDMA_WRITE, 8},
+                                                                     {IBV_WR_SEND, 1},
+                                                                     {IBV_WR_RDMA_READ, 2},
+                                                                     {IBV_WR_LOCAL_INV, 1},
+                                                                     {IBV_WR_BIND_MW, 2},
+                                                                     {IBV_WR_SEND_WITH_INV, 1}}));
+  const Requests bare{{IBV_WR_RDMA_WRITE, 8}, {IBV_WR_SEND, 2}, {IBV_WR_RDMA_READ, 2}};
+  EXPECT_EQ(requests_of_a_large_call(Exposure::staging), bare);
+  EXPECT_EQ(requests_of_a_large_call(Exposure::shared), bare);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ export interface HandshakeLimits {
 }
 
 interface Handshake {
-  readonly timer: NodeJS.Timeout;
+  timer: NodeJS.Timeout;
   /** Network address of the client; '' for a unix socket. */
   readonly address: string;
   /** True when it has had a slot of the limiter. */
@@ -93,15 +93,7 @@ export class Handshakes {
   }
 
   begin(link: Link, address: string): void {
-    const { handshakeTimeoutMs } = this.#limits;
-    const timer = setTimeout(
-      () =>
-        this.#refuse(
-          link,
-          `${link.awaits ?? 'no handshake'} within ${handshakeTimeoutMs} ms (option handshakeTimeoutMs of the server)`,
-        ),
-      handshakeTimeoutMs,
-    );
+    const timer = setTimeout(() => this.#expire(link), this.#limits.handshakeTimeoutMs);
     this.#open.set(link, { timer, address, wasServed: false });
     this.#silent.add(link);
     this.#unadmitted.begin(address, link);
@@ -220,6 +212,28 @@ export class Handshakes {
     }
     link.awaits = 'no turn among other handshakes';
     return turn.then(served, refused);
+  }
+
+  /**
+   * Refuses a handshake whose time is over, unless this side is what it waits for. Timers run before sockets
+   * are read, and this thread may have been busy all that time, so the sockets are read first.
+   */
+  #expire(link: Link): void {
+    const { steps } = link;
+    setImmediate(() => {
+      const handshake = this.#open.get(link);
+      if (handshake === undefined) return;
+      const isAtWork = link.awaits === undefined && (link.steps !== steps || link.awaitedMs === 0);
+      if (isAtWork) {
+        handshake.timer = setTimeout(() => this.#expire(link), handshakeStallMs);
+        return;
+      }
+      const { handshakeTimeoutMs } = this.#limits;
+      this.#refuse(
+        link,
+        `${link.awaits ?? 'no handshake'} within ${handshakeTimeoutMs} ms (option handshakeTimeoutMs of the server)`,
+      );
+    });
   }
 
   /** `retryMs` tells a client that is refused because of overload when to retry. */

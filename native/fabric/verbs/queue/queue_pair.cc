@@ -43,7 +43,8 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
   device_.memory_bytes() += ring_bytes_;
   if (const int error = move_to_init(); error != 0)
     fail(device_.capabilities().name + " does not take a new queue pair to INIT on port " +
-         std::to_string(device_.port().number) + ": " + std::strerror(error));
+         std::to_string(device_.port().number) + ", with P_Key index " +
+         std::to_string(device_.options().pkey_index) + " (option pkeyIndex): " + std::strerror(error));
 }
 
 QueuePair::~QueuePair() {
@@ -78,6 +79,7 @@ int QueuePair::move_to_init() {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = device_.port().number;
+  attr.pkey_index = device_.options().pkey_index;
   attr.qp_access_flags = remote_rights();
   return ibv_modify_qp(qp_.get(), &attr,
                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
@@ -119,7 +121,19 @@ void QueuePair::fail(const std::string& why) {
 void QueuePair::flushed() {
   if (state_ == QpState::err) return;
   device_.read_async_events();
-  // Soft-RoCE of Linux 6.12 reports this status also for packets that it could not send.
+  has_ended();
+}
+
+void QueuePair::takes_no_more() {
+  takes_no_more_ = true;
+  // Where all receives are shared and no request waits, nothing else reports that the device has ended it.
+  has_ended();
+}
+
+/// Fails for the reason that can be found, when this side has not ended it.
+void QueuePair::has_ended() {
+  if (state_ == QpState::err) return;
+  // Soft-RoCE of Linux 6.12 flushes requests also for packets that it could not send.
   const std::string down = why_down(device_.context(), device_.port().number);
   fail(!down.empty() ? down
                      : device_.capabilities().name +

@@ -72,8 +72,8 @@ class QueuePair final : public fabric::QueuePair {
   bool is_on(const ibv_srq* srq) const { return shared_ != nullptr && shared_->srq().get() == srq; }
   bool shares_receives() const { return shared_ != nullptr; }
   std::uint32_t tag() const { return tag_; }
-  /// The device takes no more shared receives for it.
-  void takes_no_more() { takes_no_more_ = true; }
+  /// The device takes no more shared receives for it, because it has ended.
+  void takes_no_more();
   /// Call when completions are missing. Later completions are ignored: all outstanding requests end as
   /// flushed.
   void lose_completions(const std::string& why);
@@ -122,6 +122,7 @@ class QueuePair final : public fabric::QueuePair {
   /// Not every device reports that it takes no more shared receives: number of polls to wait for that report.
   static constexpr std::uint32_t kLooksForLast = 64;
 
+  void has_ended();
   bool device_holds_up() const;
   static constexpr std::uint32_t kAsksMax = 2;
   int move_to_init();

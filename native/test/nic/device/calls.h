@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 
@@ -22,6 +23,9 @@ inline Nic& nic_of(ibv_context* context) { return *static_cast<Context*>(context
 inline Nic& commanded(ibv_context* context) {
   Nic& nic = nic_of(context);
   ++nic.commands;
+  const auto end = std::chrono::steady_clock::now() + nic.profile.command;
+  while (nic.profile.command.count() > 0 && std::chrono::steady_clock::now() < end) {
+  }
   return nic;
 }
 

@@ -72,7 +72,7 @@ std::unordered_map<std::uint32_t, Qp*>& queue_pairs() {
 
 Nic::Nic(const Profile& wanted) : profile(wanted) {
   device.node_type = IBV_NODE_CA;
-  device.transport_type = IBV_TRANSPORT_IB;
+  device.transport_type = profile.transport;
   std::snprintf(device.name, sizeof device.name, "%s", profile.name.c_str());
   std::snprintf(device.dev_name, sizeof device.dev_name, "uverbs-%s", profile.name.c_str());
   port.state = IBV_PORT_ACTIVE;
@@ -101,7 +101,48 @@ void Nic::report(ibv_event_type type) {
   ibv_async_event event{};
   event.event_type = type;
   event.element.port_num = 1;
-  for (Context* context : contexts) nic::report(context, event);
+  for (int i = 0; i < (profile.doubles_events ? 2 : 1); ++i) {
+    for (Context* context : contexts) nic::report(context, event);
+  }
+}
+
+void Nic::break_queue_pair(std::uint32_t number) {
+  const LockGuard guard(lock());
+  queue_pairs().at(number)->fail();
+}
+
+void Nic::lose_link() {
+  const LockGuard guard(lock());
+  link_lost = true;
+}
+
+void Nic::find_link(std::chrono::milliseconds after) {
+  const LockGuard guard(lock());
+  link_lost = false;
+  std::vector<Qp*> all;
+  for (const auto& [number, qp] : queue_pairs()) all.push_back(qp);
+  for (Qp* qp : all) {
+    const Qp* peer = peer_of(*qp);
+    if (qp->held.empty() || (&qp->nic() != this && (peer == nullptr || &peer->nic() != this))) continue;
+    // A packet is resent after 4.096 us * 2^timeout, retry_cnt times.
+    const auto once = std::chrono::nanoseconds(std::int64_t{4096} << qp->attributes.timeout);
+    if (after <= once * (qp->attributes.retry_cnt + 1)) {
+      qp->go_on();
+      continue;
+    }
+    const Held first = std::move(qp->held.front());
+    qp->held.pop_front();
+    static_cast<Cq*>(qp->send_cq)
+        ->push(completion(*qp, first.wr.wr_id, IBV_WC_RETRY_EXC_ERR), false, first.number);
+    qp->fail();
+  }
+}
+
+void Nic::set_port(ibv_port_state state) {
+  const LockGuard guard(lock());
+  port.state = state;
+  link_lost = state != IBV_PORT_ACTIVE;
+  report(link_lost ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE);
 }
 
 Machine::Machine() : before_(machine) { machine = this; }
@@ -213,6 +254,9 @@ IN_FRONT ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, std::size_t length, st
     nic.registration_errors.pop_front();
     if (error != 0) return refuse<ibv_mr>(error);
   }
+  if (!nic.profile.takes_relaxed_ordering && (access & IBV_ACCESS_RELAXED_ORDERING) != 0)
+    return refuse<ibv_mr>(EINVAL);
+  if (length > nic.profile.attributes.max_mr_size) return refuse<ibv_mr>(EINVAL);
   if (HugePages::current() != nullptr && !HugePages::current()->has_all(addr, length))
     return refuse<ibv_mr>(EFAULT);
   if (nic.live.regions >= static_cast<std::uint32_t>(nic.profile.attributes.max_mr))
@@ -238,7 +282,11 @@ IN_FRONT ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, std::uint64_t, std::size_t, std::uin
 }
 IN_FRONT int ibv_dereg_mr(ibv_mr* mr) {
   const LockGuard guard(lock());
-  --commanded(mr->context).live.regions;
+  Nic& nic = commanded(mr->context);
+  for (const auto& [index, mw] : keys().windows) {
+    if (mw->mr == mr) nic.misuse.push_back("a region is deregistered to which a window is bound");
+  }
+  --nic.live.regions;
   keys().regions.erase(mr->lkey >> 8);
   delete static_cast<Mr*>(mr);
   return 0;

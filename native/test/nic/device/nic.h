@@ -8,7 +8,9 @@
 //   huge_pages.h  the kernel's huge pages, and control groups that forbid them
 //   host.h        the network interfaces of this host
 //   objects.h     what the library's handles point to
-//   transport.cc  work requests: checked and carried out when they are posted, in order
+//   work.cc       the queues: what is posted, held up and polled
+//   transport.cc  one work request: its keys are checked, and its bytes move
+//   profiles.cc   NICs that exist, each trait with its source
 //   library.cc, queues.cc   the functions in front of libibverbs, one by one
 //   ../*_test.cc  the tests, one file for each habit
 //
@@ -21,6 +23,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -60,12 +63,41 @@ class Nic {
   int vectors_max = 1;
   /// The answer of the next poll of any of its completion queues, and of all later ones; 0: they work.
   int poll_error = 0;
+  /// Requests that its queue pairs have carried out, by their opcode.
+  std::map<ibv_wr_opcode, std::uint32_t> carried_out;
   /// The errno with which queue pairs are not taken to RTR; 0: they are.
   int refuses_rtr = 0;
   /// The errno with which the next registrations fail, oldest first; 0 lets one pass.
   std::deque<int> registration_errors;
   /// The access flags of each registration.
   std::vector<unsigned> registered;
+
+  /// What the library would answer with EBUSY, or would wait for without end.
+  std::vector<std::string> misuse;
+  /// Packets with more bytes than this do not pass.
+  std::uint32_t wire_mtu = 4096;
+  /// No packet passes, see lose_link().
+  bool link_lost = false;
+
+  /// The NIC ends a queue pair by itself, and reports only what it must.
+  void break_queue_pair(std::uint32_t number);
+  /// From now on no packet of this NIC arrives, in either direction, though the port is ACTIVE: a bond that
+  /// fails over, or a switch that restarts.
+  void lose_link();
+  /// The end of that. Queue pairs whose retries were over after that time are told that they were.
+  void find_link(std::chrono::milliseconds after);
+  /// Unplugs the cable, or plugs it in: the port's state, its event, and the packets.
+  void set_port(ibv_port_state state);
+  /// Whether the SEND that comes now has to wait for a page.
+  bool handles_page_fault() {
+    const std::uint32_t every = profile.page_fault_every;
+    return every != 0 && ++sends_received % every == 0;
+  }
+  std::uint32_t sends_received = 0;
+  std::uint32_t entries_of_reads() const {
+    const ibv_device_attr& attr = profile.attributes;
+    return static_cast<std::uint32_t>(attr.max_sge_rd > 0 ? attr.max_sge_rd : attr.max_sge);
+  }
 
   /// Gives it this GID of RoCE v2 on IPv4 at that index, and removes what was there. An empty address
   /// removes only.

@@ -1,9 +1,10 @@
-// What the handles of the library point to. Used by transport.cc and library.cc, under the lock of nic.h.
+// What the handles of the library point to. Used by the files of this folder, under the lock of nic.h.
 #pragma once
 
 #include <infiniband/verbs.h>
 
 #include <deque>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -20,10 +21,19 @@ struct Channel : ibv_comp_channel {
   std::deque<ibv_cq*> events;
 };
 
+struct Completion {
+  ibv_wc wc;
+  std::uint64_t polls;  ///< it is seen by this poll of its queue, and by later ones
+  std::uint64_t send;   ///< the number of the request, 0 for a receive
+};
+
 struct Cq : ibv_cq {
-  std::deque<ibv_wc> completions;
+  std::deque<Completion> completions;
   enum class Armed { no, solicited, all } armed = Armed::no;
-  void push(const ibv_wc& wc, bool solicited);
+  std::uint64_t polls = 0;
+  bool overrun = false;
+  unsigned unacknowledged = 0;  ///< events that ibv_get_cq_event() has returned
+  void push(const ibv_wc& wc, bool solicited, std::uint64_t send = 0);
 };
 
 struct Receive {
@@ -36,11 +46,13 @@ struct Srq : ibv_srq {
   std::size_t size = 0, limit = 0;  ///< with fewer receives than the limit it reports that, once
 };
 
-/// A request that a queue pair in SQD keeps, with all that belongs to the caller.
+/// A request whose turn has not come, with all that belongs to the caller: the queue pair is in SQD, a link is
+/// down, or the peer has no receive.
 struct Held {
   ibv_send_wr wr;
   std::vector<ibv_sge> sges;
   std::vector<std::byte> inline_bytes;
+  std::uint64_t number = 0;
 };
 
 struct Qp : ibv_qp {
@@ -49,12 +61,21 @@ struct Qp : ibv_qp {
   bool all_signaled = false;
   std::deque<Receive> receives;
   std::deque<Held> held;
+  bool going_on = false;
+  std::uint64_t posted = 0, polled = 0;  ///< requests, see post_send()
   Nic& nic() const { return *static_cast<Context*>(context)->nic; }
   std::deque<Receive>& receive_queue() {
     return srq != nullptr ? static_cast<Srq*>(srq)->receives : receives;
   }
   void fail();
+  /// The peer has ended, as rdma_cm would tell it.
+  void hear_good_bye();
+  /// Whether requests have to wait, whatever the peer has.
+  bool is_held_up() const;
+  /// Carries out the requests that were held up.
   void go_on();
+  /// Carries out one request, or flushes it. Returns false when it has to wait for a receive of the peer.
+  bool carry_out(const ibv_send_wr& wr, std::uint64_t number);
 };
 
 struct Mr : ibv_mr {
@@ -76,6 +97,12 @@ struct Keys {
 };
 Keys& keys();
 std::unordered_map<std::uint32_t, Qp*>& queue_pairs();
+
+/// Returns the peer if it is where the path leads.
+Qp* peer_of(const Qp& qp);
+/// Returns null when the request has to wait for a receive of the peer.
+std::optional<ibv_wc_status> execute(Qp& qp, const ibv_send_wr& wr);
+ibv_wc completion(const Qp& qp, std::uint64_t wr_id, ibv_wc_status status);
 
 void report(ibv_context* context, const ibv_async_event& event);
 

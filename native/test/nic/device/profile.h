@@ -3,6 +3,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -20,6 +21,27 @@ struct Profile {
   bool binds_windows = true;
   /// The peer of a queue pair that ends is ended, too, as the good-bye of rdma_cm does it.
   bool peers_notice = false;
+  /// False where the provider makes no RC queue pair.
+  bool has_rc = true;
+  ibv_transport_type transport = IBV_TRANSPORT_IB;
+  /// False where the driver refuses a registration with a flag that it does not know.
+  bool takes_relaxed_ordering = true;
+  /// P_Keys of the port; a queue pair cannot be in a partition beyond them.
+  int pkeys = 2;
+  /// Which queue of a queue pair in ERR is flushed first. The specification leaves it open.
+  bool flushes_sends_first = false;
+  /// A queue pair with shared receives that goes to ERR reports IBV_EVENT_QP_LAST_WQE_REACHED.
+  bool reports_last_receive = true;
+  /// A completion is seen only after this number of polls, as if the device wrote it late.
+  std::uint32_t late_polls = 0;
+  /// Each event of a completion queue or a port comes twice.
+  bool doubles_events = false;
+  /// A completion queue has one entry less than a power of two, and so more entries than were asked for.
+  bool rounds_queues = true;
+  /// Each Nth SEND finds that a page of the receiver is on disk, and is to be sent again; 0: none does.
+  std::uint32_t page_fault_every = 0;
+  /// What each control call takes. On real NICs it is a command to the firmware.
+  std::chrono::nanoseconds command{0};
   /// The device's own code of a failed completion.
   std::uint32_t vendor_err = 0;
 };

@@ -1,5 +1,6 @@
 // The functions of completion queues, shared receive queues and queue pairs in front of libibverbs; see nic.h.
 #include <algorithm>
+#include <bit>
 
 #include "nic/device/calls.h"
 
@@ -9,14 +10,20 @@ namespace {
 /// Resources for the READs of the peer, which the device shares out when a queue pair goes to RTR.
 bool reserve_reads(Qp& qp, int count) {
   Nic& nic = qp.nic();
-  if (nic.reads_reserved + count > nic.profile.attributes.max_res_rd_atom) return false;
+  const int all = nic.profile.attributes.max_res_rd_atom;  // 0: the driver does not say
+  if (all > 0 && nic.reads_reserved + count > all) return false;
   nic.reads_reserved += count;
   return true;
+}
+
+bool concerns_queue_pair(ibv_event_type type) {
+  return type == IBV_EVENT_SQ_DRAINED || type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_LAST_WQE_REACHED;
 }
 
 int move(Qp& qp, const ibv_qp_attr& attr, int mask) {
   Nic& nic = qp.nic();
   const ibv_qp_state next = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : qp.state;
+  if (next == IBV_QPS_INIT && attr.pkey_index >= nic.profile.pkeys) return EINVAL;
   if (next == IBV_QPS_RTR) {
     if (nic.refuses_rtr != 0) return nic.refuses_rtr;
     const std::uint32_t index = attr.ah_attr.grh.sgid_index;
@@ -27,6 +34,11 @@ int move(Qp& qp, const ibv_qp_attr& attr, int mask) {
     qp.attributes.ah_attr = attr.ah_attr;
     qp.attributes.max_dest_rd_atomic = attr.max_dest_rd_atomic;
     qp.attributes.path_mtu = attr.path_mtu;
+  }
+  if (next == IBV_QPS_RTS && (mask & IBV_QP_TIMEOUT) != 0) {
+    qp.attributes.timeout = attr.timeout;
+    qp.attributes.retry_cnt = attr.retry_cnt;
+    qp.attributes.rnr_retry = attr.rnr_retry;
   }
   if (next == IBV_QPS_ERR) {
     qp.fail();
@@ -66,25 +78,42 @@ IN_FRONT int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** cq, void** owne
   *cq = channel.events.front();
   channel.events.pop_front();
   *owner = (*cq)->cq_context;
+  ++static_cast<Cq*>(*cq)->unacknowledged;
   return 0;
 }
-IN_FRONT void ibv_ack_cq_events(ibv_cq*, unsigned) {}
+IN_FRONT void ibv_ack_cq_events(ibv_cq* cq, unsigned count) {
+  const LockGuard guard(lock());
+  static_cast<Cq*>(cq)->unacknowledged -= count;
+}
 
 IN_FRONT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel,
                                int vector) {
   const LockGuard guard(lock());
-  ++commanded(context).live.completion_queues;
+  Nic& nic = commanded(context);
+  if (entries > nic.profile.attributes.max_cqe) return refuse<ibv_cq>(EINVAL);
+  if (nic.live.completion_queues >= static_cast<std::uint32_t>(nic.profile.attributes.max_cq))
+    return refuse<ibv_cq>(ENOMEM);
+  ++nic.live.completion_queues;
   if (channel != nullptr) nic_of(context).vectors.push_back(vector);
   auto* cq = new Cq{};
   cq->context = context;
   cq->cq_context = owner;
   cq->channel = channel;
-  cq->cqe = entries;
+  cq->cqe = nic.profile.rounds_queues
+                ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(entries) + 1) - 1)
+                : entries;
   return cq;
 }
 IN_FRONT int ibv_destroy_cq(ibv_cq* cq) {
   const LockGuard guard(lock());
-  --commanded(cq->context).live.completion_queues;
+  Nic& nic = commanded(cq->context);
+  --nic.live.completion_queues;
+  if (static_cast<Cq*>(cq)->unacknowledged != 0)
+    nic.misuse.push_back("a completion queue is destroyed with events that are not acknowledged");
+  for (const auto& [number, qp] : queue_pairs()) {
+    if (qp->send_cq == cq || qp->recv_cq == cq)
+      nic.misuse.push_back("a completion queue is destroyed that a queue pair uses");
+  }
   if (auto* channel = static_cast<Channel*>(cq->channel); channel != nullptr)
     take_back(channel->events, channel->fd, [cq](const ibv_cq* each) { return each == cq; });
   delete static_cast<Cq*>(cq);
@@ -92,7 +121,10 @@ IN_FRONT int ibv_destroy_cq(ibv_cq* cq) {
 }
 
 IN_FRONT ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) {
-  commanded(pd->context);
+  const LockGuard guard(lock());
+  const ibv_device_attr& limits = commanded(pd->context).profile.attributes;
+  if (limits.max_srq == 0) return refuse<ibv_srq>(EOPNOTSUPP);
+  if (init->attr.max_wr > static_cast<std::uint32_t>(limits.max_srq_wr)) return refuse<ibv_srq>(EINVAL);
   auto* srq = new Srq{};
   srq->context = pd->context;
   srq->pd = pd;
@@ -108,7 +140,10 @@ IN_FRONT int ibv_modify_srq(ibv_srq* handle, ibv_srq_attr* attributes, int) {
 }
 IN_FRONT int ibv_destroy_srq(ibv_srq* srq) {
   const LockGuard guard(lock());
-  commanded(srq->context);
+  Nic& nic = commanded(srq->context);
+  for (const auto& [number, qp] : queue_pairs()) {
+    if (qp->srq == srq) nic.misuse.push_back("a shared receive queue is destroyed that a queue pair uses");
+  }
   auto& context = *static_cast<Context*>(srq->context);
   take_back(context.events, context.async_fd, [srq](const ibv_async_event& event) {
     return event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && event.element.srq == srq;
@@ -120,6 +155,13 @@ IN_FRONT int ibv_destroy_srq(ibv_srq* srq) {
 IN_FRONT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
   const LockGuard guard(lock());
   Nic& nic = commanded(pd->context);
+  if (!nic.profile.has_rc && init->qp_type == IBV_QPT_RC) return refuse<ibv_qp>(EOPNOTSUPP);
+  const ibv_device_attr& limits = nic.profile.attributes;
+  const auto most = static_cast<std::uint32_t>(limits.max_qp_wr),
+             entries = static_cast<std::uint32_t>(limits.max_sge);
+  if (init->cap.max_send_wr > most || init->cap.max_recv_wr > most || init->cap.max_send_sge > entries ||
+      init->cap.max_recv_sge > entries)
+    return refuse<ibv_qp>(EINVAL);
   if (init->cap.max_inline_data > nic.profile.inline_max) return refuse<ibv_qp>(EINVAL);
   if (nic.live.queue_pairs >= static_cast<std::uint32_t>(nic.profile.attributes.max_qp))
     return refuse<ibv_qp>(ENOMEM);
@@ -161,14 +203,14 @@ IN_FRONT int ibv_destroy_qp(ibv_qp* handle) {
   // Its completions go with it, as mlx5_cq_clean() and others do.
   for (ibv_cq* cq : {qp->send_cq, qp->recv_cq}) {
     std::erase_if(static_cast<Cq*>(cq)->completions,
-                  [qp](const ibv_wc& wc) { return wc.qp_num == qp->qp_num; });
+                  [qp](const Completion& each) { return each.wc.qp_num == qp->qp_num; });
   }
   for (auto& [index, mw] : keys().windows) {
     if (mw->qp == qp) mw->qp = nullptr;
   }
   auto& context = *static_cast<Context*>(qp->context);
   take_back(context.events, context.async_fd, [qp](const ibv_async_event& event) {
-    return event.event_type == IBV_EVENT_SQ_DRAINED && event.element.qp == qp;
+    return concerns_queue_pair(event.event_type) && event.element.qp == qp;
   });
   queue_pairs().erase(qp->qp_num);
   delete qp;

@@ -1,27 +1,15 @@
-// Work requests of the NIC: each is checked and carried out when it is posted. See nic.h.
-#include <unistd.h>
-
+// What one work request does, once it is its turn: the keys are checked, and the bytes move. See nic.h.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <span>
 
-#include "fabric/suite/allocation_count.h"
 #include "nic/device/objects.h"
 
 namespace rdma_rpc::nic {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-
-/// Holds the lock. What is allocated meanwhile is not the plug-in's.
-class Guard {
- public:
-  ~Guard() { fabric::test::forget_allocations_since(before_); }
-
- private:
-  std::lock_guard<std::recursive_mutex> lock_{lock()};
-  std::uint64_t before_ = fabric::test::allocations_so_far();
-};
 
 std::byte* at(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
 
@@ -73,18 +61,12 @@ bool scatter(const Qp& qp, std::span<const ibv_sge> sges, const Bytes& bytes) {
   return done == bytes.size();
 }
 
-/// Returns the peer if it is where the path leads.
-Qp* peer_of(const Qp& qp) {
-  const auto found = queue_pairs().find(qp.attributes.dest_qp_num);
-  if (found == queue_pairs().end()) return nullptr;
-  Qp* peer = found->second;
-  if (peer->state < IBV_QPS_RTR || peer->state > IBV_QPS_SQD) return nullptr;
-  const ibv_ah_attr& path = qp.attributes.ah_attr;
-  if (path.is_global == 0) return path.dlid == peer->nic().port.lid ? peer : nullptr;
-  const auto is_there = [&](const ibv_gid_entry& gid) {
-    return std::memcmp(gid.gid.raw, path.grh.dgid.raw, sizeof gid.gid.raw) == 0;
-  };
-  return std::any_of(peer->nic().gids.begin(), peer->nic().gids.end(), is_there) ? peer : nullptr;
+/// Whether a packet of the message has more bytes than pass: the retries are lost, too.
+bool is_too_large(const Qp& qp, const Qp& peer, const ibv_send_wr& wr) {
+  std::uint64_t bytes = 0;
+  for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
+  const std::uint64_t packet = std::min<std::uint64_t>(bytes, 128u << qp.attributes.path_mtu);
+  return packet > qp.nic().wire_mtu || packet > peer.nic().wire_mtu;
 }
 
 void unbind(Mw& mw) {
@@ -99,18 +81,14 @@ Mw* bound_window(const Qp& qp, std::uint32_t key) {
              : nullptr;
 }
 
-ibv_wc completion(const Qp& qp, std::uint64_t wr_id, ibv_wc_status status) {
-  ibv_wc wc{};
-  wc.wr_id = wr_id;
-  wc.status = status;
-  wc.qp_num = qp.qp_num;
-  if (status != IBV_WC_SUCCESS) wc.vendor_err = qp.nic().profile.vendor_err;
-  return wc;
-}
-
-ibv_wc_status send_to(Qp& peer, const ibv_send_wr& wr, const Bytes& bytes) {
+/// Returns null when the peer is not ready and the queue pair is to ask again.
+std::optional<ibv_wc_status> send_to(const Qp& qp, Qp& peer, const ibv_send_wr& wr, const Bytes& bytes) {
+  constexpr std::uint8_t kEndless = 7;
   std::deque<Receive>& receives = peer.receive_queue();
-  if (receives.empty()) return IBV_WC_RNR_RETRY_EXC_ERR;
+  if (receives.empty() || peer.nic().handles_page_fault()) {
+    if (qp.attributes.rnr_retry == kEndless) return std::nullopt;
+    return IBV_WC_RNR_RETRY_EXC_ERR;
+  }
   const Receive receive = std::move(receives.front());
   receives.pop_front();
   if (auto* srq = static_cast<Srq*>(peer.srq); srq != nullptr && receives.size() < srq->limit) {
@@ -185,7 +163,22 @@ ibv_wc_status atomic(Qp& qp, Qp& peer, const ibv_send_wr& wr) {
                                                                                  : IBV_WC_LOC_PROT_ERR;
 }
 
-ibv_wc_status execute(Qp& qp, const ibv_send_wr& wr) {
+}  // namespace
+
+Qp* peer_of(const Qp& qp) {
+  const auto found = queue_pairs().find(qp.attributes.dest_qp_num);
+  if (found == queue_pairs().end()) return nullptr;
+  Qp* peer = found->second;
+  if (peer->state < IBV_QPS_RTR || peer->state > IBV_QPS_SQD) return nullptr;
+  const ibv_ah_attr& path = qp.attributes.ah_attr;
+  if (path.is_global == 0) return path.dlid == peer->nic().port.lid ? peer : nullptr;
+  const auto is_there = [&](const ibv_gid_entry& gid) {
+    return std::memcmp(gid.gid.raw, path.grh.dgid.raw, sizeof gid.gid.raw) == 0;
+  };
+  return std::any_of(peer->nic().gids.begin(), peer->nic().gids.end(), is_there) ? peer : nullptr;
+}
+
+std::optional<ibv_wc_status> execute(Qp& qp, const ibv_send_wr& wr) {
   if (wr.opcode == IBV_WR_BIND_MW) return bind(qp, wr);
   if (wr.opcode == IBV_WR_LOCAL_INV) {
     Mw* window = bound_window(qp, wr.invalidate_rkey);
@@ -194,7 +187,7 @@ ibv_wc_status execute(Qp& qp, const ibv_send_wr& wr) {
     return IBV_WC_SUCCESS;
   }
   Qp* peer = peer_of(qp);
-  if (peer == nullptr) return IBV_WC_RETRY_EXC_ERR;
+  if (peer == nullptr || is_too_large(qp, *peer, wr)) return IBV_WC_RETRY_EXC_ERR;
   ibv_wc_status status = IBV_WC_SUCCESS;
   Bytes bytes;
   const auto& rdma = wr.wr.rdma;
@@ -223,146 +216,10 @@ ibv_wc_status execute(Qp& qp, const ibv_send_wr& wr) {
           status = IBV_WC_REM_ACCESS_ERR;
         }
       }
-      if (status == IBV_WC_SUCCESS && wr.opcode != IBV_WR_RDMA_WRITE) return send_to(*peer, wr, bytes);
+      if (status == IBV_WC_SUCCESS && wr.opcode != IBV_WR_RDMA_WRITE) return send_to(qp, *peer, wr, bytes);
   }
   if (status == IBV_WC_REM_ACCESS_ERR) peer->fail();
   return status;
-}
-
-ibv_wc_opcode opcode_of(ibv_wr_opcode opcode) {
-  switch (opcode) {
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-      return IBV_WC_RDMA_WRITE;
-    case IBV_WR_RDMA_READ:
-      return IBV_WC_RDMA_READ;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-      return IBV_WC_COMP_SWAP;
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-      return IBV_WC_FETCH_ADD;
-    case IBV_WR_BIND_MW:
-      return IBV_WC_BIND_MW;
-    case IBV_WR_LOCAL_INV:
-      return IBV_WC_LOCAL_INV;
-    default:
-      return IBV_WC_SEND;
-  }
-}
-
-void take(std::deque<Receive>& receives, ibv_recv_wr* wr) {
-  for (; wr != nullptr; wr = wr->next)
-    receives.push_back({wr->wr_id, {wr->sg_list, wr->sg_list + wr->num_sge}});
-}
-
-}  // namespace
-
-void Cq::push(const ibv_wc& wc, bool solicited) {
-  completions.push_back(wc);
-  const bool wakes =
-      armed == Armed::all || (armed == Armed::solicited && (solicited || wc.status != IBV_WC_SUCCESS));
-  if (!wakes || channel == nullptr) return;
-  armed = Armed::no;
-  static_cast<Channel*>(channel)->events.push_back(this);
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(channel->fd, &one, sizeof one);
-}
-
-void Qp::fail() {
-  if (state == IBV_QPS_ERR) return;
-  state = IBV_QPS_ERR;
-  for (const Receive& receive : receives) {
-    ibv_wc wc = completion(*this, receive.wr_id, IBV_WC_WR_FLUSH_ERR);
-    wc.opcode = IBV_WC_RECV;
-    static_cast<Cq*>(recv_cq)->push(wc, false);
-  }
-  receives.clear();
-  go_on();
-  if (!nic().profile.peers_notice) return;
-  if (Qp* peer = peer_of(*this); peer != nullptr) peer->fail();
-}
-
-/// Carries out one request, or flushes it.
-void carry_out(Qp& qp, const ibv_send_wr& wr) {
-  const ibv_wc_status status = qp.state == IBV_QPS_ERR ? IBV_WC_WR_FLUSH_ERR : execute(qp, wr);
-  ibv_wc wc = completion(qp, wr.wr_id, status);
-  wc.opcode = opcode_of(wr.opcode);
-  if (status != IBV_WC_SUCCESS || qp.all_signaled || (wr.send_flags & IBV_SEND_SIGNALED) != 0)
-    static_cast<Cq*>(qp.send_cq)->push(wc, false);
-  if (status != IBV_WC_SUCCESS) qp.fail();
-}
-
-Held copy_of(const ibv_send_wr& wr) {
-  Held held{wr, {wr.sg_list, wr.sg_list + wr.num_sge}, {}};
-  if ((wr.send_flags & IBV_SEND_INLINE) == 0) return held;
-  for (const ibv_sge& sge : held.sges)
-    held.inline_bytes.insert(held.inline_bytes.end(), at(sge.addr), at(sge.addr) + sge.length);
-  held.sges = {{reinterpret_cast<std::uintptr_t>(held.inline_bytes.data()),
-                static_cast<std::uint32_t>(held.inline_bytes.size()), 0}};
-  held.wr.num_sge = 1;
-  return held;
-}
-
-void Qp::go_on() {
-  for (; !held.empty(); held.pop_front()) {
-    held.front().wr.sg_list = held.front().sges.data();
-    carry_out(*this, held.front().wr);
-  }
-}
-
-int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
-  const Guard guard;
-  auto& qp = *static_cast<Qp*>(handle);
-  for (; wr != nullptr; wr = wr->next) {
-    if ((wr->send_flags & IBV_SEND_INLINE) != 0) {
-      std::uint64_t bytes = 0;
-      for (int i = 0; i < wr->num_sge; ++i) bytes += wr->sg_list[i].length;
-      if (bytes > qp.cap.max_inline_data) return *bad = wr, EINVAL;
-    }
-    if (wr->num_sge > static_cast<int>(qp.cap.max_send_sge)) return *bad = wr, EINVAL;
-    if (qp.state != IBV_QPS_RTS && qp.state != IBV_QPS_SQD && qp.state != IBV_QPS_ERR)
-      return *bad = wr, EINVAL;
-    if (qp.state == IBV_QPS_SQD) {
-      qp.held.push_back(copy_of(*wr));
-    } else {
-      carry_out(qp, *wr);
-    }
-    if (wr->opcode == IBV_WR_BIND_MW) wr->bind_mw.mw->rkey = wr->bind_mw.rkey;
-  }
-  return 0;
-}
-
-int post_recv(ibv_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  const Guard guard;
-  auto& qp = *static_cast<Qp*>(handle);
-  if (qp.state == IBV_QPS_RESET) return *bad = wr, EINVAL;
-  take(qp.receives, wr);
-  if (qp.state != IBV_QPS_ERR) return 0;
-  qp.state = IBV_QPS_RTS;
-  qp.fail();
-  return 0;
-}
-
-int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr**) {
-  const Guard guard;
-  take(static_cast<Srq*>(srq)->receives, wr);
-  return 0;
-}
-
-int poll_cq(ibv_cq* handle, int entries, ibv_wc* out) {
-  const Guard guard;
-  auto& cq = *static_cast<Cq*>(handle);
-  if (const int error = static_cast<Context*>(cq.context)->nic->poll_error; error != 0) return error;
-  int count = 0;
-  for (; count < entries && !cq.completions.empty(); cq.completions.pop_front())
-    out[count++] = cq.completions.front();
-  return count;
-}
-
-int req_notify_cq(ibv_cq* handle, int solicited_only) {
-  const Guard guard;
-  auto& cq = *static_cast<Cq*>(handle);
-  cq.armed = solicited_only != 0 ? Cq::Armed::solicited : Cq::Armed::all;
-  return 0;
 }
 
 }  // namespace rdma_rpc::nic

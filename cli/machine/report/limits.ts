@@ -1,0 +1,50 @@
+/**
+ * The limits that the system sets this process, for a report: locked memory, huge pages, and the control
+ * groups that count RDMA objects and pages. Used by report.ts alone.
+ */
+import type { Machine } from '../machine.ts';
+
+/** A name and its value, as they are printed. */
+export type Fact = readonly [name: string, value: string];
+
+/** Files of a control group, of version 2, that limit what devices need. */
+const groupFiles = ['rdma.max', 'rdma.current', 'cpu.max', 'memory.max'];
+
+/** The folder of this process's control group: the root when it is in a namespace of its own. */
+function groupFolder(machine: Machine): string {
+  const [, path = '/'] = /^0::(\S+)$/m.exec(machine.text('/proc/self/cgroup') ?? '') ?? [];
+  const folder = `/sys/fs/cgroup${path === '/' ? '' : path}`;
+  return machine.exists(folder) ? folder : '/sys/fs/cgroup';
+}
+
+function groupFacts(machine: Machine): readonly Fact[] {
+  const folder = groupFolder(machine);
+  const pages = machine.names(folder).filter((name) => /^hugetlb\..*\.(max|current)$/.test(name));
+  return [...groupFiles, ...pages].flatMap((name) => {
+    const text = machine.text(`${folder}/${name}`);
+    return text === undefined ? [] : [[`cgroup ${name}`, text.replaceAll('\n', '; ') || 'no limit'] as const];
+  });
+}
+
+function processLimit(machine: Machine, name: string): string | undefined {
+  const line = (machine.text('/proc/self/limits') ?? '').split('\n').find((each) => each.startsWith(name));
+  return line?.slice(name.length).trim().split(/\s+/)[0];
+}
+
+export function limitFacts(machine: Machine): readonly Fact[] {
+  const meminfo = machine.text('/proc/meminfo') ?? '';
+  const huge = ['HugePages_Total', 'HugePages_Free', 'Hugepagesize'].flatMap((name) => {
+    const [, value] = new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(meminfo) ?? [];
+    return value === undefined ? [] : [`${name} ${value}`];
+  });
+  const facts: (readonly [string, string | undefined])[] = [
+    ['locked memory (memlock)', processLimit(machine, 'Max locked memory')],
+    ['open files', processLimit(machine, 'Max open files')],
+    ['huge pages', huge.length === 0 ? undefined : huge.join(', ')],
+    ['transparent huge pages', machine.text('/sys/kernel/mm/transparent_hugepage/enabled')],
+  ];
+  return [
+    ...facts.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])),
+    ...groupFacts(machine),
+  ];
+}

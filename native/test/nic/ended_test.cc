@@ -1,0 +1,37 @@
+// Queue pairs that the device ends by itself, and what then tells their owner.
+#include "fabric/receive_queue.h"
+#include "nic/open.h"
+
+namespace rdma_rpc::nic {
+namespace {
+
+/// With shared receives there is nothing to flush on an idle queue pair, so one event is all that comes.
+TEST(EndOfAQueuePair, IsNoticedByTheEventOfItsLastReceive) {
+  Machine machine;
+  Nic& nic = machine.add(capable());
+  const auto device = open(nic);
+  const auto cq = device->create_cq(64);
+  std::string error;
+  const auto receives = device->create_receive_queue(*cq, 16, &error);
+  ASSERT_NE(receives, nullptr) << error;
+  const auto client = device->create_qp(*cq, {.send_wr_max = 16, .recv_wr_max = 4}, &error);
+  const auto server = device->create_qp(
+      *cq, {.send_wr_max = 16, .recv_wr_max = 0, .active = false, .shared_receives = receives.get()}, &error);
+  ASSERT_NE(server, nullptr) << error;
+  ASSERT_EQ(server->connect(client->local_address()), "");
+  ASSERT_EQ(client->connect(server->local_address()), "");
+  fabric::Wc wc;
+  while (client->state() != fabric::QpState::rts) cq->poll({&wc, 1});
+
+  nic.break_queue_pair(server->qp_num());
+  cq->acknowledge();
+  std::size_t came = 0;
+  for (int polls = 0; polls < 1000 && came == 0; ++polls) came = cq->poll({&wc, 1});
+  ASSERT_EQ(came, 1u);
+  EXPECT_EQ(wc.wr_id, fabric::kNoReceive);
+  EXPECT_NE(server->error().find("nic0 has ended the queue pair and does not say why"), std::string::npos)
+      << server->error();
+}
+
+}  // namespace
+}  // namespace rdma_rpc::nic
