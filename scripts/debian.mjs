@@ -3,7 +3,7 @@
  * either, the exact command is printed and the caller continues with less.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root, run, which } from './command.mjs';
 import { progress } from './step.mjs';
@@ -23,6 +23,14 @@ const protocIncludes = () => [
   '/usr/include',
   ...(which('protoc') === undefined ? [] : [join(dirname(dirname(which('protoc'))), 'include')]),
 ];
+
+/** The folder of initdb, pg_ctl and pgbench, of the newest PostgreSQL of Debian; undefined without one. */
+export function postgresPrograms() {
+  const folder = '/usr/lib/postgresql';
+  const versions = existsSync(folder) ? readdirSync(folder) : [];
+  const newest = versions.sort((a, b) => Number(b) - Number(a))[0];
+  return newest === undefined ? undefined : join(folder, newest, 'bin');
+}
 
 /** The requirements of each purpose: how to check whether one is met, and the package that provides it. */
 const NEEDS = {
@@ -80,6 +88,26 @@ const NEEDS = {
     { debian: 'iproute2', present: () => existsSync('/sbin/ip') || which('ip') !== undefined },
     { debian: 'util-linux', present: () => which('unshare') !== undefined && which('nsenter') !== undefined },
   ],
+  // Programs that the tests run through the tunnel, and the benchmark of sockets. Their packages start services,
+  // so they are installed in CI alone, and tests that lack one report that.
+  redis: [
+    { debian: 'redis-server', present: () => which('redis-server') !== undefined },
+    { debian: 'redis-tools', present: () => which('redis-benchmark') !== undefined },
+  ],
+  postgres: [
+    { debian: 'postgresql', present: () => postgresPrograms() !== undefined },
+    { debian: 'util-linux', present: () => which('runuser') !== undefined || existsSync('/sbin/runuser') },
+  ],
+  nginx: [
+    { debian: 'nginx-light', present: () => existsSync('/usr/sbin/nginx') },
+    { debian: 'wrk', present: () => which('wrk') !== undefined },
+  ],
+  iperf3: [{ debian: 'iperf3', present: () => which('iperf3') !== undefined }],
+  ssh: [
+    { debian: 'openssh-server', present: () => existsSync('/usr/sbin/sshd') },
+    { debian: 'openssh-client', present: () => which('scp') !== undefined },
+  ],
+  haproxy: [{ debian: 'haproxy', present: () => existsSync('/usr/sbin/haproxy') }],
   // The guest's kernel is built against packages that test/rdma-vm/kernel.sh unpacks in its cache; these are
   // for building siw.
   siw: [
@@ -120,6 +148,9 @@ export const FOR_TESTS = ['build', 'verbs', 'tests', 'protoc', 'hosts', 'strange
 /** All packages of `purposes`, keys of NEEDS. */
 export const packagesOf = (purposes) =>
   purposes.flatMap((purpose) => NEEDS[purpose].map((need) => need.debian));
+
+/** The purposes of programs that go through the tunnel. */
+export const PROGRAMS = ['redis', 'postgres', 'nginx', 'iperf3', 'ssh'];
 
 /** The packages of `purpose`, a key of NEEDS, that are missing. */
 export function missing(purpose) {

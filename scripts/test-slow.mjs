@@ -1,9 +1,20 @@
-/** The suite of long stops (test/slow), about three minutes: npm run test:slow. Counted like the others. */
+/**
+ * The suite of long stops, killed peers and real programs through the tunnel (test/slow), about six minutes:
+ * npm run test:slow. Counted like the others.
+ */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run } from './command.mjs';
+import { install, PROGRAMS } from './debian.mjs';
 import { record, summarize } from './results.mjs';
 import { readVitest, reporting } from './vitest-report.mjs';
+
+// Their packages start services, which only a machine of CI may be given.
+if (process.env.CI)
+  for (const purpose of PROGRAMS) {
+    const why = await install(purpose);
+    if (why !== '') console.error(`test:slow: ${why}`);
+  }
 
 const report = join(root, 'build', 'vitest-slow.json');
 rmSync(report, { force: true });

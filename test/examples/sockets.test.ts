@@ -20,6 +20,11 @@ const expected: Readonly<Record<string, object>> = {
   redis: { set: 'OK', get: 'value', missing: null, pipelined: 100 },
   postgres: { rows: [{ query: 'SELECT something' }] },
   http2: { answers: ['over http2: /a', 'over http2: /b', 'over http2: /c'] },
+  'connect-node': {
+    connect: 'over connect-node: hello, abc',
+    grpc: 'over connect-node: hello, abc',
+    grpcWeb: 'over connect-node: hello, abc',
+  },
   grpc: { answer: 'over grpc-js' },
   tls: { seen: 'over TLS', isPsk: true },
 };

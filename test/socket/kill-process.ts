@@ -1,21 +1,37 @@
 /**
- * A process that is killed: run by kill.test.ts with the library, and the address of a server that listens on
- * `node:net` and on rdma-rpc/socket, as `LIBRARY ADDRESS COUNT`. It opens COUNT connections, and sends and
- * receives until it is killed.
+ * A process that is killed, for kills.ts. `client LIBRARY COUNT ADDRESS` opens COUNT connections; `server
+ * LIBRARY` takes connections and tells its address. It sends and receives on all of them until it is killed.
  */
-import { connect as netConnect } from 'node:net';
-import { connect } from 'rdma-rpc/socket';
+import { type AddressInfo, connect as netConnect, createServer as netServer } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { connect, createServer } from 'rdma-rpc/socket';
 
-const [library, address, count] = process.argv.slice(2) as [string, string, string];
+const [role, library, count, address = ''] = process.argv.slice(2);
 const block = Buffer.alloc(100_000, 'kill');
 
-for (let i = 0; i < Number(count); i++) {
-  const socket =
-    library === 'ours' ? connect(address) : netConnect(Number(address.split(':')[1]), '127.0.0.1');
+function transfer(socket: Duplex): void {
   socket.on('error', () => undefined);
   socket.resume();
   const write = (): void => {
     if (!socket.destroyed) socket.write(block, () => setImmediate(write));
   };
-  socket.once('connect', write);
+  write();
+}
+
+if (role === 'server') {
+  const told = (bound: string): void => void process.send?.(bound);
+  if (library === 'ours') {
+    const server = createServer(transfer);
+    server.listen('127.0.0.1:0', () => told(server.where ?? ''));
+  } else {
+    const server = netServer(transfer);
+    server.listen(0, '127.0.0.1', () => told(`127.0.0.1:${(server.address() as AddressInfo).port}`));
+  }
+} else {
+  for (let i = 0; i < Number(count); i++) {
+    const socket =
+      library === 'ours' ? connect(address) : netConnect(Number(address.split(':')[1]), '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.once('connect', () => transfer(socket));
+  }
 }

@@ -27,9 +27,15 @@ const delays: readonly Delays[] = [
   [0, 4],
   [4, 0],
 ];
+/**
+ * More than any system holds between two sockets on loopback; some hold all of the largest size. A write that
+ * the system holds as a whole succeeds, even if a reset follows. Ours holds less when other sockets of the
+ * process use its memory, and then the write fails: `node:net` shows that with this size.
+ */
+const beyondSystemBytes = 24_000_000;
 /** For conversations that do not end. */
 const patienceMs = 60_000;
-const atOnce = 6;
+const atOnce = 16;
 
 async function inParallel<T>(items: readonly T[], run: (item: T) => Promise<void>): Promise<void> {
   const left = [...items];
@@ -63,16 +69,20 @@ async function differences(library: Library, from: readonly Case[]): Promise<str
   return found;
 }
 
+async function learn(one: Case, delay: Delays): Promise<void> {
+  const { client, server } = await seenBy(nodeNet, one, delay);
+  const sets = known.get(keyOf(one)) ?? { client: new Set(), server: new Set() };
+  known.set(keyOf(one), sets);
+  sets.client.add(client);
+  sets.server.add(server);
+}
+
 beforeAll(async () => {
   await inParallel(cases, async (one) => {
-    for (const delay of one.autoDestroy ? delays : delays.slice(0, 1)) {
-      const { client, server } = await seenBy(nodeNet, one, delay);
-      const sets = known.get(keyOf(one)) ?? { client: new Set(), server: new Set() };
-      known.set(keyOf(one), sets);
-      sets.client.add(client);
-      sets.server.add(server);
-    }
+    for (const delay of one.autoDestroy ? delays : delays.slice(0, 1)) await learn(one, delay);
   });
+  const resets = cases.filter(({ action, size }) => action === 'end, then reset' && size === 3_000_000);
+  await inParallel(resets, (one) => learn({ ...one, size: beyondSystemBytes }, delays[0]!));
 });
 
 test('the matrix has hundreds of cases, and node:net ends all of them', () => {

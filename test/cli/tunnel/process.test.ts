@@ -1,36 +1,11 @@
 /** `rdma-rpc tunnel` as processes: flags, metrics, signals, a killed and a restarted far end. */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
-import { expect, onTestFinished, test } from 'vitest';
-import { main, run } from '../command.ts';
+import { expect, test } from 'vitest';
+import { run } from '../command.ts';
 import { dialTo, program } from './ends.ts';
-
-interface Running {
-  readonly child: ChildProcess;
-  readonly bound: string;
-  readonly lines: string[];
-  readonly exit: Promise<number | null>;
-}
-
-/** Starts an end, and resolves when it is ready. */
-async function start(...args: string[]): Promise<Running> {
-  const child = spawn(process.execPath, [main, 'tunnel', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  const exit = once(child, 'exit').then(([code]) => code as number | null);
-  const lines: string[] = [];
-  const bound = await new Promise<string>((resolve, reject) => {
-    createInterface(child.stderr!).on('line', (line) => {
-      lines.push(line);
-      const found = /^(?:serving|listening) on (\S+),/.exec(line);
-      if (found !== null) resolve(found[1]!);
-    });
-    void exit.then(() => reject(new Error(lines.join('\n'))));
-  });
-  return { child, bound, lines, exit };
-}
+import { start } from './running.ts';
 
 const lost = (socket: Socket): Promise<string> =>
   new Promise((resolve) => {

@@ -1,0 +1,33 @@
+/** The scenarios of the benchmark of sockets that two processes of Node run between each other. */
+
+export interface SocketScenario {
+  readonly name: string;
+  /** `write`: one way, as fast as it is accepted; `ping`: back and forth; `http`: requests of node:http. */
+  readonly kind: 'write' | 'ping' | 'http';
+  /** Bytes of each write, or of the body of each answer. */
+  readonly bytes: number;
+  /** Over a unix socket, which for ours means shared memory; or over TCP on loopback. */
+  readonly network: 'unix' | 'tcp';
+  /** How ours waits. With `event` nobody spins, and both processes share a CPU. */
+  readonly polling: 'adaptive' | 'busy' | 'event';
+}
+
+const MiB = 1024 * 1024;
+
+export const socketScenarios: readonly SocketScenario[] = [
+  { name: 'write-1MiB', kind: 'write', bytes: MiB, network: 'unix', polling: 'adaptive' },
+  { name: 'ping-64B', kind: 'ping', bytes: 64, network: 'unix', polling: 'busy' },
+  { name: 'ping-64B-asleep', kind: 'ping', bytes: 64, network: 'unix', polling: 'event' },
+  { name: 'http', kind: 'http', bytes: 64, network: 'unix', polling: 'adaptive' },
+  { name: 'tcp-write-1MiB', kind: 'write', bytes: MiB, network: 'tcp', polling: 'adaptive' },
+  { name: 'tcp-ping-64B', kind: 'ping', bytes: 64, network: 'tcp', polling: 'busy' },
+];
+
+/** Both libraries, and ours with buffers that stay unchanged, which it need not copy. */
+export const libraries = ['node:net', 'rdma-rpc', 'rdma-rpc stays'] as const;
+export type Library = (typeof libraries)[number];
+
+/** The libraries that run a scenario. */
+export function librariesOf({ kind }: SocketScenario): readonly Library[] {
+  return kind === 'write' ? libraries : libraries.slice(0, 2);
+}

@@ -1,0 +1,172 @@
+/**
+ * Programs through `rdma-rpc tunnel` beside the same programs without it: redis-benchmark against
+ * redis-server over unix sockets, iperf3 over TCP. Used by main.ts. Both ends of the tunnel, the clients and
+ * the server share the CPUs of the machine as they like.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { end } from '../children.ts';
+import { type CpuUse, cpuMeter } from '../cpu.ts';
+
+const run = promisify(execFile);
+const main = fileURLToPath(new URL('../../bundle/cli.js', import.meta.url));
+/** Nobody answers within it: a program has failed. */
+const startMaxMs = 10_000;
+const connections = 50;
+
+export interface TunnelScenario {
+  readonly name: string;
+  readonly program: 'redis-benchmark' | 'iperf3';
+  /** Commands that redis-benchmark sends before it waits for the answers. */
+  readonly pipeline: number;
+}
+
+export const tunnelScenarios: readonly TunnelScenario[] = [
+  { name: 'redis-GET', program: 'redis-benchmark', pipeline: 1 },
+  { name: 'redis-GET-pipelined', program: 'redis-benchmark', pipeline: 16 },
+  { name: 'iperf3', program: 'iperf3', pipeline: 1 },
+];
+
+/**
+ * How the program reaches its server. haproxy relays in C, in one process instead of two: what programs pay
+ * for any relay on this machine.
+ */
+export const ways = ['direct', 'haproxy', 'tunnel'] as const;
+export type Way = (typeof ways)[number];
+
+export interface TunnelMeasurement extends CpuUse {
+  /** Requests; bytes for iperf3. */
+  readonly perSecond: number;
+  /** Zero for iperf3. */
+  readonly p50Us: number;
+  readonly p99Us: number;
+}
+
+/** Resolves when something listens at `where`, a port or a path. */
+async function listening(where: string | number): Promise<void> {
+  for (const until = performance.now() + startMaxMs; ; await sleep(20)) {
+    const socket = typeof where === 'number' ? connect(where, '127.0.0.1') : connect(where);
+    const open = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    );
+    socket.destroy();
+    if (open) return;
+    if (performance.now() > until) throw new Error(`nobody listens at ${where}`);
+  }
+}
+
+/** Starts an end of a tunnel, and resolves with it when it listens. */
+async function tunnelEnd(role: 'client' | 'server', ...args: string[]): Promise<ChildProcess> {
+  const flags = (process.env[`RDMA_RPC_BENCH_${role.toUpperCase()}_FLAGS`] ?? '').split(' ').filter(Boolean);
+  const child = spawn(process.execPath, [...flags, main, 'tunnel', ...args], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.once('exit', () => reject(new Error('an end of the tunnel did not start')));
+    createInterface(child.stderr!).on('line', (line) => {
+      if (/^(serving|listening) on/.test(line)) resolve();
+    });
+  });
+  return child;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
+}
+
+const haproxyConfig = (bind: string, server: string): string => `global
+  nbthread 1
+defaults
+  mode tcp
+  timeout connect 10s
+  timeout client 1h
+  timeout server 1h
+listen all
+  bind ${bind}
+  server one ${server}
+`;
+
+async function redisLoad(path: string, pipeline: number, seconds: number, pids: readonly number[]) {
+  const load = async (requests: number): Promise<string[]> => {
+    const args = ['-s', path, '-t', 'get', '-c', connections, '-P', pipeline, '-n', requests, '--csv'];
+    const { stdout } = await run('redis-benchmark', args.map(String));
+    return stdout.trim().split('\n').at(-1)!.replaceAll('"', '').split(',');
+  };
+  // The first run warms up, and says how many requests take the time.
+  const rate = Number((await load(5_000 * pipeline))[1]);
+  const cpu = cpuMeter(pids);
+  const [, perSecond, , , p50Ms, , p99Ms] = await load(Math.ceil(rate * seconds));
+  return {
+    perSecond: Number(perSecond),
+    p50Us: 1000 * Number(p50Ms),
+    p99Us: 1000 * Number(p99Ms),
+    ...cpu(),
+  };
+}
+
+async function iperfLoad(port: number, seconds: number, pids: readonly number[]) {
+  const load = async (time: number): Promise<number> => {
+    const { stdout } = await run('iperf3', ['-c', '127.0.0.1', '-p', `${port}`, '-t', `${time}`, '-J']);
+    const { end: all } = JSON.parse(stdout) as { end: { sum_received: { bits_per_second: number } } };
+    return all.sum_received.bits_per_second / 8;
+  };
+  await load(1);
+  const cpu = cpuMeter(pids);
+  return { perSecond: await load(Math.max(1, Math.round(seconds))), p50Us: 0, p99Us: 0, ...cpu() };
+}
+
+/** Measures one way for about this number of seconds. CPU is that of the server and of both tunnel ends. */
+export async function measureTunnel(
+  { program, pipeline }: TunnelScenario,
+  way: Way,
+  seconds: number,
+): Promise<TunnelMeasurement> {
+  const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-bench-tunnel-'));
+  const children: ChildProcess[] = [];
+  const path = (name: string): string => join(folder, name);
+  try {
+    const redis = program === 'redis-benchmark';
+    const port = await freePort();
+    const server = redis
+      ? ['redis-server', '--port', '0', '--unixsocket', path('redis'), '--save', '', '--dir', folder]
+      : ['iperf3', '-s', '-p', `${port}`];
+    children.push(spawn(server[0]!, server.slice(1), { stdio: 'ignore' }));
+    await listening(redis ? path('redis') : port);
+    let near = redis ? path('redis') : port;
+    if (way !== 'direct') near = redis ? path('near') : await freePort();
+    const at = (place: string | number, unix: string): string =>
+      typeof place === 'string' ? `${unix}${place}` : `127.0.0.1:${place}`;
+    if (way === 'haproxy') {
+      const config = haproxyConfig(at(near, 'unix@'), at(redis ? path('redis') : port, 'unix@'));
+      writeFileSync(path('haproxy.cfg'), config);
+      children.push(spawn('haproxy', ['-q', '-db', '-f', path('haproxy.cfg')], { stdio: 'ignore' }));
+      await listening(near);
+    }
+    if (way === 'tunnel') {
+      const to = at(redis ? path('redis') : port, 'unix:');
+      const listen = at(near, 'unix:');
+      children.push(await tunnelEnd('server', '--serve', `unix:${path('far')}`, '--to', to));
+      children.push(await tunnelEnd('client', '--listen', listen, '--to', `unix:${path('far')}`));
+    }
+    const pids = children.map(({ pid }) => pid ?? 0);
+    return typeof near === 'string'
+      ? await redisLoad(near, pipeline, seconds, pids)
+      : await iperfLoad(near, seconds, pids);
+  } finally {
+    await Promise.all(children.map(end));
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

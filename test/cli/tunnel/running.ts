@@ -1,0 +1,30 @@
+/** `rdma-rpc tunnel` as processes, for tests that need real ones. They are killed when the test is over. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { onTestFinished } from 'vitest';
+import { main } from '../command.ts';
+
+export interface Running {
+  readonly child: ChildProcess;
+  readonly bound: string;
+  readonly lines: string[];
+  readonly exit: Promise<number | null>;
+}
+
+/** Starts an end, and resolves when it is ready. */
+export async function start(...args: string[]): Promise<Running> {
+  const child = spawn(process.execPath, [main, 'tunnel', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const exit = once(child, 'exit').then(([code]) => code as number | null);
+  const lines: string[] = [];
+  const bound = await new Promise<string>((resolve, reject) => {
+    createInterface(child.stderr!).on('line', (line) => {
+      lines.push(line);
+      const found = /^(?:serving|listening) on (\S+),/.exec(line);
+      if (found !== null) resolve(found[1]!);
+    });
+    void exit.then(() => reject(new Error(lines.join('\n'))));
+  });
+  return { child, bound, lines, exit };
+}

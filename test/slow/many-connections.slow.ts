@@ -1,0 +1,59 @@
+/** 100,000 sockets that are opened and closed, after which both sides hold what they held before. */
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { stats } from 'rdma-rpc';
+import { connect, createServer } from 'rdma-rpc/socket';
+import { expect, test } from 'vitest';
+import { collector } from '../../runtime/native/collector.ts';
+
+const connections = 100_000;
+const atOnce = 50;
+/** What V8's heap may grow by: code that was compiled late, and tables that keep their size. */
+const heapGrowthMax = 8 * 1024 * 1024;
+
+test('100,000 connections leave nothing behind', async () => {
+  const server = createServer((socket) => socket.pipe(socket));
+  server.listen('127.0.0.1:0');
+  await once(server, 'listening');
+  // Keeps the session open while no other socket is.
+  const holder = connect(server.where!);
+  await once(holder, 'connect');
+
+  const one = async (): Promise<void> => {
+    const socket = connect(server.where!);
+    socket.end('x');
+    let read = 0;
+    for await (const chunk of socket) read += (chunk as Buffer).length;
+    if (read !== 1) throw new Error(`${read} bytes came back instead of 1`);
+  };
+  const open = async (count: number): Promise<void> => {
+    let left = count;
+    const worker = async (): Promise<void> => {
+      while (left-- > 0) await one();
+    };
+    await Promise.all(Array.from({ length: atOnce }, worker));
+  };
+  const held = () => {
+    collector()?.('all');
+    const { sessions, openFds, memoryRegions } = stats();
+    return {
+      heap: process.memoryUsage().heapUsed,
+      exact: { sessions, openFds, memoryRegions, fds: readdirSync('/proc/self/fd').length },
+      open: server.connections,
+    };
+  };
+
+  await open(connections / 10);
+  const before = held();
+  await open(connections - connections / 10);
+  const after = held();
+  expect(after.exact).toEqual(before.exact);
+  expect(after.heap - before.heap).toBeLessThan(heapGrowthMax);
+  // The holder's; the other side of the last sockets may still be on its way to the end.
+  expect(after.open).toBeLessThanOrEqual(1 + atOnce);
+  holder.destroy();
+  await once(holder, 'close');
+  server.close();
+  await once(server, 'close');
+  expect(server.connections).toBe(0);
+});
