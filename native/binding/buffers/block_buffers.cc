@@ -273,9 +273,7 @@ void BlockBuffers::count(std::int64_t change) {
 void BlockBuffers::retire(memory::BlockId block) {
   const auto found = entries_.find(block);
   if (found == entries_.end()) return;
-  if (transferred(
-          found->second)) {  // the application has kept the memory after its release, so the memory stays
-                             // mapped
+  if (transferred(found->second)) {  // the application has kept the memory, so it stays mapped
     keep_pages(*make_stray(found->second));
   } else {
     drop(found->second);
