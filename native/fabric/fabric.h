@@ -200,8 +200,7 @@ class QueuePair {
   /// impossible.
   virtual std::string attach_multicast(const Gid& group);
   virtual std::string detach_multicast(const Gid& group);
-  /// Moves to ERR and flushes outstanding work. The last rule at the top of this file says what that
-  /// guarantees for keys.
+  /// Moves to ERR and flushes outstanding work. The rule about dead keys at the top of this file applies.
   virtual void to_error() = 0;
 
  protected:
