@@ -14,7 +14,8 @@ namespace {
 /// that time.
 constexpr int kLooks = 1024;
 /// How long the rest of a message may take to arrive after its last byte. After the first message whose rest
-/// has not arrived, later ones get kNextRestNs only, so that a test of a thousand messages does not take hours.
+/// has not arrived, later messages get only kNextRestNs, so that a test of a thousand messages does not take
+/// hours.
 constexpr std::uint64_t kRestNs = 1'000'000'000, kNextRestNs = 10'000'000;
 constexpr double kSampleMax = UINT32_MAX;
 
