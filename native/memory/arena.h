@@ -129,8 +129,7 @@ class Arena {
   const Block& at(BlockId id) const;
   /// Returns the block even when it is free. Returns null for a number that no block has.
   const Block* known(BlockId id) const;
-  bool live(BlockId id) const;  ///< whether the block has a reference; false for a number that was never
-                                ///< given to a block
+  bool live(BlockId id) const;  ///< whether the block has a reference; false for an unknown number
   /// Returns the leased block that contains [data, data + bytes), or kNoBlock.
   BlockId find(const void* data, std::size_t bytes) const;
   /// Keeps the pages of this block, leased or not, mapped until the result is released, even if its chunk or

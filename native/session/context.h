@@ -83,7 +83,7 @@ class Context {
   /// that size.
   void expect_response(std::uint32_t method, std::uint32_t bytes) { shared_.predictor.expect(method, bytes); }
 
-  // --- sessions; numbers are never reused for another session while anybody may still hold one
+  // --- sessions (the number of a session is not reused while other code may still have it)
   /// -1 when the session is refused
   std::int64_t create_session(const SessionOptions& options, std::string* error);
   Session* find(std::uint32_t number) { return sessions_.find(number); }

@@ -58,7 +58,7 @@ class Flow {
     return chunk(copies_ ? most : std::min<std::uint64_t>(most, kWriteChunkBytes));
   }
 
-  // --- READs under way
+  // --- READs in flight
   /// Returns how many of `bytes` bytes a session may READ now; 0 when it must wait. `own` is the number of
   /// bytes that the session's READs have in flight. A session gets at most as much as remains free for the
   /// others, so one session has at most half of the total. A session without READs in flight always gets at

@@ -28,8 +28,7 @@ class MemoryShortage {
 
   Shared& shared_;
   SessionTable& sessions_;
-  std::uint64_t changes_ = 0;  ///< number of releases and registrations when JS was last notified of free
-                               ///< memory
+  std::uint64_t changes_ = 0;  ///< releases and registrations at the last notification of free memory
   std::uint64_t notified_refusals_ = 0;  ///< number of refusals of the arena at that time
   std::uint64_t checked_refusals_ = 0;   ///< number of refusals at the last reclaim()
   std::uint64_t short_since_ns_ = 0;     ///< on the awake clock; 0 while memory is not short

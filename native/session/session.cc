@@ -329,7 +329,7 @@ void Session::reclaim_memory() {
   endpoint_->reclaim_memory();
 }
 
-// --- from JS: a submission that only the other endpoint may make fails like one for a closed session
+// --- from JS (a submission that only the other kind of endpoint may make fails as for a closed session)
 
 /// Returns whether this endpoint may make such a submission: a server submits responses, and a client
 /// everything else.

@@ -57,7 +57,7 @@ class Session final : public Link {
   /// True when the session ended with calls in flight, or when this side did not close it.
   bool failed() const { return !error_.empty() && !closed_; }
 
-  // --- by the context, each turn
+  // --- called by the context in each turn
   /// Prefetches the memory that the next operation on this call slot will touch. It works in steps, because
   /// each step needs the cache lines that the step before has fetched. The caller performs each step for a
   /// whole batch before the next step.
@@ -91,7 +91,7 @@ class Session final : public Link {
   bool has_unposted() const { return unposted_ || receives_.has_consumed(); }
   bool deliver(const Shared::Fetched& fetched, bool queue_was_empty);
 
-  // --- arena memory, for calls in Shared::memory_waiters: see Endpoint
+  // --- arena memory, for calls in Shared::memory_waiters (see Endpoint)
   bool retry_memory(std::uint32_t call);
   bool lacks_arena(std::uint32_t call) { return endpoint_->lacks_arena(call); }
   void refuse_memory(std::uint32_t call);

@@ -66,8 +66,7 @@ constexpr SetBits due_if(bool due, SetBits bit) { return due ? bit : 0; }
 ///
 /// Context::forgotten() checks this rule. Tests call it after each turn.
 struct SessionSets {
-  SessionSet touched{kTouched};  ///< sessions with an event, or with work that waits, for the next
-                                 ///< finish_turn()
+  SessionSet touched{kTouched};  ///< sessions with work for the next finish_turn()
   SessionSet timed{kTimed};      ///< sessions with a running time limit, see Session::due()
   SessionSet holding{
       kHolding};  ///< sessions with cancelled calls that are pending release, or with bulk data to move

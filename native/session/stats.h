@@ -14,11 +14,9 @@ struct Stats {
   std::uint64_t bulk_reads = 0, bulk_read_bytes = 0, bulk_writes = 0, bulk_write_bytes = 0;
   std::uint64_t bulk_requests = 0, bulk_responses = 0;  ///< counted for calls and for parts of streams
   std::uint64_t reply_buffers_predicted = 0, reply_buffers_asked = 0;
-  std::uint64_t sent_bytes = 0, received_bytes = 0;  ///< bytes in frames; READs and WRITEs are counted
-                                                     ///< elsewhere
+  std::uint64_t sent_bytes = 0, received_bytes = 0;  ///< bytes in frames, without READs and WRITEs
   std::uint64_t completions = 0;
-  std::uint64_t stalls = 0, stalled_ns = 0;  ///< how often, and for how long, frames had to wait for the
-                                             ///< peer's credits or for room
+  std::uint64_t stalls = 0, stalled_ns = 0;  ///< frames had to wait for the peer's credits or for room
   std::uint64_t credit_frames = 0, protocol_errors = 0, late_responses = 0;
   std::uint64_t calls_released_late = 0;    ///< calls whose callers were notified before the peer answered
   std::uint64_t calls_pending_release = 0;  ///< calls that the peer has not answered yet

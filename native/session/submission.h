@@ -18,8 +18,7 @@ struct GivenGatherEntry {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
   std::uint64_t key = 0;
-  bool lent = true;  ///< whether the application can access this memory, too; false for blocks that JS has
-                     ///< encoded a message into
+  bool lent = true;  ///< the application can access this memory, too
   std::byte* buffer_data = nullptr;
   std::size_t buffer_bytes = 0;
   std::shared_ptr<const fabric::Presence> presence{};  ///< watches the buffer; null for arena memory

@@ -138,8 +138,7 @@ struct Frame {
   Header header;
   ReplyBuffer reply_buffer;
   std::uint32_t metadata_bytes, metadata_offset;
-  std::uint32_t message_bytes, message_offset;  ///< position in the frame; 0 bytes when the message is in
-                                                ///< gather entries or was written
+  std::uint32_t message_bytes, message_offset;  ///< in the frame; 0 bytes when the message is elsewhere
   /// bytes of gather entries that the frame carries, beginning at `message_offset`
   std::uint32_t inlined_bytes;
   /// request with gather entries: the sum of their lengths; written response: its bytes in the reply buffer

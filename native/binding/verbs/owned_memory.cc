@@ -16,8 +16,7 @@ std::map<const std::byte*, std::weak_ptr<OwnedBlock>>& blocks_of_thread() {
 struct Shown {
   std::shared_ptr<OwnedBlock> block;
   napi_ref buffer = nullptr;   ///< a weak reference
-  napi_ref sentinels[2] = {};  ///< strong references, so that their finalizers run only at the end of the
-                               ///< thread
+  napi_ref sentinels[2] = {};  ///< strong references: finalizers run only at the end of the thread
   bool looked = false;
 };
 

@@ -146,8 +146,7 @@ class SimQueuePair final : public QueuePair {
   // Status of the peers' requests after this queue pair has been killed.
   WcStatus seen_by_peers_ = WcStatus::rem_abort_err;
   bool killed_ = false;
-  bool end_reported_ = false;   // with shared receives: the end of this queue pair has been reported, see
-                                // kNoReceive
+  bool end_reported_ = false;   // with shared receives: its end has been reported, see kNoReceive
   bool failed_ = false;         // a request has failed, so no other request is started
   std::uint64_t flush_at_ = 0;  // in ERR: from this time on nothing is copied
 

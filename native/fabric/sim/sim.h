@@ -39,14 +39,12 @@ struct SimOptions {
   /// When true, only what has been polled from a completion queue is known to have been in it, as on a
   /// device.
   bool hides_completions = false;
-  std::uint64_t registered_bytes_max = 0;  ///< limit for each device, as RLIMIT_MEMLOCK would set it; 0 for
-                                           ///< no limit
+  std::uint64_t registered_bytes_max = 0;  ///< for each device, like RLIMIT_MEMLOCK; 0 for no limit
   // The latency of one way in scheduled mode, uniformly distributed in [min, max].
   std::uint64_t latency_min_ns = 1'000;
   std::uint64_t latency_max_ns = 5'000;
   std::uint64_t read_extra_max_ns = 10'000;    ///< limit of the delay of a READ's copy after its turn
-  std::uint64_t retry_timeout_ns = 1'000'000;  ///< time after which a peer that does not answer becomes an
-                                               ///< error
+  std::uint64_t retry_timeout_ns = 1'000'000;  ///< time after which an unanswered request fails
   // The network of UC and UD: how many of a million packets are lost, and how many are duplicated. These do
   // not apply to RC, which would send lost packets again.
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0;

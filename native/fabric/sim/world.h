@@ -80,8 +80,7 @@ class World {
   std::uint32_t last_qp_num_ = 0;
   std::vector<Event> events_;  // a heap by later()
   std::map<std::uint32_t, SimQueuePair*> queue_pairs_;
-  std::vector<SimQueuePair*> ready_;  // has room for all queue pairs, so that waking a queue pair allocates
-                                      // nothing
+  std::vector<SimQueuePair*> ready_;  // has room for all queue pairs, so waking one allocates nothing
   bool settling_ = false;
 };
 

@@ -76,8 +76,7 @@ class BareEndpoint final : public Endpoint {
   const Transport transport_;
   bool multicast_ = false;
   fabric::UniqueFd membership_;   ///< keeps this host in the group
-  std::optional<ibv_gid> group_;  ///< the group that the queue pair has joined, and must leave before it is
-                                  ///< destroyed
+  std::optional<ibv_gid> group_;  ///< the group to leave before the queue pair is destroyed
   // Members in the order of their dependencies: the last is destroyed first.
   fabric::verbs::ContextPtr context_;
   fabric::verbs::Port port_;

@@ -258,8 +258,7 @@ void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_s
     shared_.windows.release(std::move(*window));
     bulk.windows.erase(window);
   }
-  if (bulk.notified) {  // the caller has its FAILED event; this response only confirms that the peer has
-                        // stopped using the memory
+  if (bulk.notified) {  // the caller has its FAILED event; only the memory is released now
     ++shared_.stats.late_responses;
     link_.recycle_of(event);
     return revocation_.end(slot, Event::of(EvKind::released, number_, slot));

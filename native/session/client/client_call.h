@@ -53,8 +53,7 @@ struct ClientBulk {
   bool revoked = false;             ///< its windows no longer give access, so their memory may be freed
   bool reserve = false;             ///< a credit is reserved for the CANCEL of this call
   bool cancel_arrived = false;      ///< leaving: the CANCEL lies in the peer's receive queue
-  bool notified = false;  ///< leaving, revoking: JS has the FAILED event; RELEASED follows and releases slot
-                          ///< and memory
+  bool notified = false;            ///< leaving, revoking: JS has the FAILED event, and RELEASED will follow
   std::uint64_t hold_since_ns = 0;  ///< time of the cancellation, on the awake clock
   bool late_may_come = false;       ///< a response may still arrive, late but valid
   std::size_t issued = 0;           ///< number of windows whose invalidation is posted
@@ -65,8 +64,7 @@ struct ClientBulk {
   bool held_back = false;  ///< part: its reply buffer is granted only when the application reads the part
   std::int32_t held_receive = -1;   ///< receive slot of the response, not yet handed to JS
   boundary::Event result;           ///< emitted when no memory is exposed any more
-  std::uint64_t timeout_at_ns = 0;  ///< end of the state leaving or revoking, on the awake clock; 0 for no
-                                    ///< limit
+  std::uint64_t timeout_at_ns = 0;  ///< when the state leaving or revoking ends, on the awake clock; 0: never
 };
 
 struct ClientCall {

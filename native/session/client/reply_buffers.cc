@@ -87,8 +87,7 @@ void ReplyBuffers::start_deferred() {
     const std::size_t others = deferred_.size();
     if (!retry(word)) {
       wait_for_memory(word);
-    } else if (deferred_.size() != others) {  // answer() has queued the call again at the end; move it back
-                                              // to the front
+    } else if (deferred_.size() != others) {  // answer() has queued the call again at the end: move it back
       deferred_.pop_back();
       deferred_.insert(deferred_.begin(), word);
       break;

@@ -40,13 +40,13 @@ class Link {
   virtual void fail(const std::string& reason) = 0;
   void protocol_error(const char* reason);
 
-  // --- which turns look at it
+  // --- the sets of sessions that turns visit
   SetBits& sets() { return sets_; }
   /// Marks the session for the next turn, because something has changed in it, or because it waits for
   /// something that other sessions cause.
   void touch() { shared_.sets.touched.add(sets_, number_); }
 
-  // --- what endpoints are made with
+  // --- what endpoints are created with
   Shared& shared() const { return shared_; }
   const SessionOptions& options() const { return options_; }
   const fabric::Capabilities& capabilities() const { return capabilities_; }
@@ -76,7 +76,7 @@ class Link {
   /// when the session is not sealed.
   std::uint32_t add_number(std::uint32_t slot, std::uint32_t bytes, std::uint64_t number);
 
-  // --- frames out
+  // --- outgoing frames
   /// Builds header and extensions before the payload of a slot and sends the frame.
   void send_message(std::uint32_t slot, wire::Header header, const wire::ReplyBuffer* reply_buffer,
                     std::uint32_t metadata_bytes, std::uint32_t payload_bytes, std::uint32_t invalidate_rkey,
@@ -167,8 +167,7 @@ class Link {
 
   // Members are destroyed in reverse order: the queue pair before the memory of its receives.
   Receives receives_;
-  std::unique_ptr<Staging> staging_;  ///< client: in staging mode; server: where READs can only be placed in
-                                      ///< staging memory
+  std::unique_ptr<Staging> staging_;  ///< client: in staging mode; server: where READs need it
   std::unique_ptr<fabric::QueuePair> qp_;
   std::unique_ptr<Sealing> sealing_;
   std::unique_ptr<SendQueue> send_;

@@ -13,8 +13,7 @@ class ReceiveSlot {
     receive,   ///< a receive, to which the peer's SEND was written
     copy,      ///< a copy of a receive to which the peer can still write
     overflow,  ///< a slot behind the receives: metadata of a request that waited for memory (kOverflowSlots)
-    short_message,  ///< one of the short messages that all sessions share (ShortMessages): a copy of a short
-                    ///< frame
+    short_message,  ///< a copy of a short frame, in memory that all sessions share (ShortMessages)
   };
 
   static constexpr ReceiveSlot receive(std::uint32_t number) { return {Kind::receive, number}; }

@@ -38,15 +38,14 @@ class Receives {
 
   struct Wanted {
     bool may_share = false;       ///< the peer supports credit grants
-    bool opens_in_place = false;  ///< sealed frames are decrypted in place, in memory where no peer may see
-                                  ///< the result
+    bool opens_in_place = false;  ///< sealed frames are decrypted where no peer may see the result
   };
   /// Allocates memory. Returns "", or an error text when the device refuses it.
   std::string open(const Wanted& wanted);
   /// Fills in the options with which the queue pair is to be created.
   void describe(fabric::QpOptions& queues) const;
 
-  // --- what it has
+  // --- memory and slots
   std::uint32_t depth() const { return depth_; }
   /// True when the receives are shared with other sessions.
   bool shares() const { return member_.has_value(); }
@@ -73,7 +72,7 @@ class Receives {
   }
   std::byte* at(ReceiveSlot slot) const { return memory_of(slot) + offset_of(slot); }
 
-  // --- a frame comes, and is read
+  // --- received frames
   /// Called when the receive of that number has completed, or when `count` own receives have been flushed.
   void came(std::uint32_t receive, std::uint32_t count) {
     if (shares()) {
@@ -95,7 +94,7 @@ class Receives {
   }
   bool has_overflow() const { return !free_overflow_slots_.empty(); }
 
-  // --- they are posted
+  // --- posting
   bool has_consumed() const { return !consumed_.empty(); }
   /// True while the queue pair has own receives whose flush is pending.
   bool has_posted() const { return posted_ != 0; }
@@ -105,7 +104,7 @@ class Receives {
   /// Number of receives that JS or waiting requests use. These are neither posted nor about to be posted.
   std::uint32_t kept() const;
 
-  // --- what is about to happen: see Session::expect()
+  // --- prefetching, see Session::expect()
   void expect_lists(const fabric::Wc& wc) const {
     if (copies_ == nullptr) return;
     fabric::prefetch(consumed_.data() + consumed_.size());

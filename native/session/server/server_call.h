@@ -31,8 +31,7 @@ struct ServerBulk {
   FairQueue::Member turn;  ///< entry in the queue of the session's calls that have bytes to move
   // Gather entries of the request, in the client's memory.
   std::vector<wire::GatherEntry> remote;
-  memory::BlockId block = memory::kNoBlock;  ///< destination of the READs; holds one reference until JS takes
-                                             ///< it
+  memory::BlockId block = memory::kNoBlock;  ///< destination of the READs; JS takes its reference
   std::uint32_t total = 0;                   ///< bytes that the message takes at the receiver, gaps included
   bool aligned = false;                      ///< each gather entry begins at its own aligned offset
   std::optional<ReceiveSlot> held_receive;   ///< receive slot with the request's metadata

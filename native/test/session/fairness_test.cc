@@ -87,8 +87,7 @@ struct Hosts {
         server(ledger, std::make_shared<HookedDevice>(world.open_device("server"), meter.hooks()),
                with_room(options)) {
     world.on_completion([this](const fabric::SimTrace& trace) {
-      // The simulation numbers queue pairs from 1. For each session the client's queue pair is created before
-      // the server's.
+      // Queue pairs are numbered from 1, and a session's client creates its queue pair before the server.
       const bool at_server = trace.completion.qp_num % 2 == 0;
       if (at_server && (trace.completion.wr_id & kReceives) == 0) meter.completed(trace.completion);
     });
@@ -160,8 +159,7 @@ CallSpec moving(Bulk kind, std::size_t bytes) {
   return {.response_bytes = bytes, .response_in_arena = true, .given_reply_buffer = bytes};
 }
 
-/// How many bytes more than the others a member may have moved: those of one turn, and of one request beyond
-/// it.
+/// How many bytes more than others a member may have moved: those of a turn, and of one more request.
 constexpr std::uint64_t kSlackBytes = static_cast<std::uint64_t>(kQuantumBytes) + kChunkBytes;
 
 class Fairness : public testing::TestWithParam<Bulk> {};
@@ -218,8 +216,7 @@ TEST(Reads, LargerThanTheBoundGoWithOneShortOneOfEachOtherSession) {
 }
 
 TEST(Reads, OfPeersThatDoNotAnswerLeaveRoomForOthers) {
-  // A half, and a half of the remaining half.
-  constexpr std::uint64_t kMost = 4 << 20, kHeld = kMost / 2 + kMost / 4;
+  constexpr std::uint64_t kMost = 4 << 20, kHeld = kMost / 2 + kMost / 4;  // a half, and half of the rest
   PairOptions options;
   options.context.read_bytes_max = kMost;
   Hosts hosts(3, options);
@@ -251,8 +248,7 @@ TEST_P(Fairness, CallsOfASessionHaveEqualShares) {
 /// Sessions have equal shares however many calls each of them has.
 TEST_P(Fairness, SessionsHaveEqualShares) {
   constexpr std::size_t kLong = 16 << 20, kShort = 4 << 20, kCalls = 10;
-  constexpr std::uint64_t kTurnsUntilHeard = 2;  // number of turns of the server until a caller has a
-                                                 // response
+  constexpr std::uint64_t kTurnsUntilHeard = 2;  // turns of the server until a caller has a response
   PairOptions options = immediate();             // so that calls share only the limit of a turn
   options.sim.capabilities.copies_when_posted = true;
   Hosts hosts(2, options);

@@ -95,7 +95,7 @@ TEST(StoppedServer, LentRequestsEndAtTheirDeadlineThoughManyOtherCallsHaveBeenCa
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-// --- a wire that carries nothing
+// --- a network that delivers nothing
 
 /// Nothing that was sent is acknowledged. Callers that have not lent memory are notified of their deadline at
 /// once. Callers that have lent a request are notified when the memory of the request is safe, at the latest

@@ -104,14 +104,12 @@ class CompletionQueue final : public fabric::CompletionQueue {
   Poller& poller_;
   UniqueFd pipe_read_, pipe_write_;
   std::vector<QueuePair*> watched_;
-  std::size_t next_ = 0;            ///< index in watched_ of the next queue pair to poll; the list is polled
-                                    ///< after watched_
+  std::size_t next_ = 0;            ///< index in watched_ of the next to poll; the list is polled last
   std::size_t hand_ = 0;            ///< index in watched_ of the next queue pair to be checked for activity
   QueuePair* candidate_ = nullptr;  ///< an active queue pair that is not watched
   QueuePair *first_ = nullptr, *last_ = nullptr;  ///< ends of the list
   std::size_t listed_ = 0;                        ///< length of the list
-  std::size_t turn_left_ = 0;  ///< number of queue pairs on the list when its round began that have not been
-                               ///< polled in this round
+  std::size_t turn_left_ = 0;  ///< number of listed queue pairs that are left to poll in this round
   std::uint64_t looked_at_ = 0;
   std::size_t apart_bytes_ = 0;  ///< bytes of apart_ in use since the last poll()
   std::array<std::byte, 32 * kInlineMax> apart_;

@@ -205,8 +205,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   std::uint32_t peer_epoch_cells_ = 0;
   std::uint64_t cells_sent_ = 0;
   std::uint64_t epoch_sent_ = 0;  ///< number of cells written in the current epoch
-  std::uint64_t epoch_look_ = 0;  ///< value of epoch_sent_ at which to check next whether a new epoch may
-                                  ///< begin
+  std::uint64_t epoch_look_ = 0;  ///< value of epoch_sent_ at which to check again for a new epoch
   std::uint32_t sent_ = kFirstNumber;
   std::uint32_t peer_posted_ = kFirstNumber;
   std::uint32_t peer_shortest_receive_ = 0;

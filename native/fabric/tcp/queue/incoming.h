@@ -27,7 +27,7 @@ class Incoming {
   bool header_is_whole() const { return have_ == 0; }
   const Header& header() const { return header_; }
 
-  // --- its payload
+  // --- the payload of the frame
   void payload_begins() { left_ = header_.bytes; }
   /// Number of bytes of the payload that have not arrived.
   std::size_t left() const { return left_; }

@@ -118,8 +118,7 @@ TEST_P(FabricSuite, RandomRequestsDoWhatTheModelSays) {
         const Step step = dice.step(mine, caps());
         SendWr wr = request(step.opcode, i, step.sges, theirs.arena->addr(step.remote), theirs.arena->rkey());
         wr.signaled = i + 1 == count || dice.one_in(2);
-        wr.fence = after_read;  // without a fence, a READ and a later request may be executed in the opposite
-                                // order
+        wr.fence = after_read;  // otherwise a later request may overtake a READ
         // Inline data is copied at the post, when an earlier READ may not have written its bytes yet.
         wr.inline_data = !step.is_read() && !after_read && step.bytes <= caps().max_inline && dice.one_in(2);
         if (wr.signaled) signaled.push_back(i);

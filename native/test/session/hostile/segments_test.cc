@@ -20,8 +20,7 @@ const Trick kClientTricks[] = {
        s.run();
        EXPECT_EQ(s.victim.reassembled_messages, 1);
        const auto ask =
-           s.peer.receive(FrameType::reply_buffer_request);  // this client has not announced that it supports
-                                                             // them
+           s.peer.receive(FrameType::reply_buffer_request);  // this client has not announced segments
        ASSERT_TRUE(ask.has_value());
        EXPECT_EQ(ask->frame.header.method, 2400u);
        s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0)));

@@ -289,8 +289,7 @@ constexpr int kBeyond = static_cast<int>(kStagingChunkBytes);
 /// An access of the peer to memory that a call has exposed, before or after the response.
 struct Exposure {
   const char* name;
-  bool reply_buffer;  ///< true for access to the reply buffer, false for access to a gather entry of the
-                      ///< request
+  bool reply_buffer;  ///< access to the reply buffer, otherwise to a gather entry
   bool write;         ///< true for a WRITE, false for a READ
   int shift;          ///< number of bytes beyond the range at its start (< 0) or its end (> 0)
   bool after;         ///< the access comes after the call has settled

@@ -35,8 +35,7 @@ enum class Answer : std::uint8_t {
 struct CallSpec {
   std::size_t request_bytes = 32;
   std::size_t request_gather_entries = 1;  ///< number of gather entries of a bulk request
-  bool request_in_arena = false;  ///< gather entries are in arena blocks, otherwise in buffers of the
-                                  ///< application
+  bool request_in_arena = false;  ///< gather entries are in arena blocks instead of application buffers
   /// Length of the first, third ... gather entry of the request. 0 when all entries have the same length.
   std::size_t short_gather_entry_bytes = 0;
   bool in_scratch = false;  ///< the short gather entries are in the scratch buffer
@@ -44,8 +43,7 @@ struct CallSpec {
   std::size_t response_gather_entries = 1;
   bool response_in_arena = false;
   bool response_bulk = false;          ///< submitted as bulk, even when it is small
-  std::size_t given_reply_buffer = 0;  ///< size of the caller's own block for the response; 0 when the caller
-                                       ///< has none
+  std::size_t given_reply_buffer = 0;  ///< size of the caller's own block for the response, or 0
   std::uint32_t status = 0;
   Answer answer = Answer::now;
   std::uint32_t method = 7;
