@@ -7,8 +7,8 @@ if(NOT EXISTS "${napi_include}/napi.h")
   message(FATAL_ERROR "${napi_include}/napi.h was not found. In a clone `npm run setup` puts it there.")
 endif()
 
-# Neither of the two header packages has uv.h; which comes with the installed Node. libuv keeps its ABI within
-# major 1.
+# uv.h is not in the two header packages; it comes with the installed Node. libuv keeps its ABI within major
+# 1.
 execute_process(COMMAND node -p "require('path').resolve(require('fs').realpathSync(process.execPath), '../../include/node')"
                 OUTPUT_VARIABLE beside_node OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 find_path(RDMA_RPC_UV_INCLUDE uv.h

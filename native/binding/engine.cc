@@ -19,8 +19,8 @@ namespace {
 /// Amount of external memory that is reported to V8 for a moment when calls wait for memory that only
 /// uncollected buffers hold. It exceeds V8's hard limit, so that V8 collects now.
 constexpr std::int64_t kCollectNowBytes = std::int64_t{1} << 33;
-/// Limit of the time for a TCP connection. It is shorter than a channel waits for a connection
-/// (connectTimeoutMs), so that the error names the cause.
+/// Limit of the time for a TCP connection. It is shorter than a channel's limit for connecting
+/// (connectTimeoutMs), so that the channel's error names the cause.
 constexpr std::uint32_t kTcpConnectMs = 4'000;
 /// How long a peer of another user may delay this thread at the end of a session.
 constexpr std::uint32_t kOtherUserGraceUs = 1'000;

@@ -29,7 +29,7 @@ enum class ConnectKind : std::uint8_t {
   /// From the passive side: this process has no such queue pair. Another server behind the same address may
   /// have it.
   unknown = 3,
-  refused = 4,  ///< from the passive side: that queue pair expects another peer, or no peer any more
+  refused = 4,  ///< from the passive side: that queue pair expects another peer, or is no longer connecting
 };
 struct ConnectMessage {
   std::uint32_t magic = 0;

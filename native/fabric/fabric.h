@@ -7,7 +7,7 @@
 // Every fabric keeps these rules (the suite in native/test/fabric checks them on each):
 //  - RC semantics: SENDs arrive complete, once and in order, each in the oldest posted receive of the peer. A
 //    SEND that finds no posted receive ends with rnr_retry_exc_err at the sender and moves the queue pair to
-//    ERR, unless an option makes it wait.
+//    ERR, unless an option makes the SEND wait.
 //  - A buffer belongs to the fabric from post_* until the completion of its work request has been polled. An
 //    unsignaled work request is complete when the completion of a later signaled work request of the same
 //    send queue has been polled. An inline send is copied before post_send returns.

@@ -116,7 +116,7 @@ bool Reactor::progress() {
   notified_.clear();
   if (!timer) return any;
   std::uint64_t expirations = 0;
-  // The read can fail only when the timer was set again after it fired. Then it has nothing to read.
+  // The read can fail only when the timer was set again after it fired. No expiration is left to read then.
   [[maybe_unused]] const ssize_t got = ::read(timer_.get(), &expirations, sizeof expirations);
   return tell_expired() || any;
 }

@@ -4,8 +4,9 @@
 // device's thread.
 //
 // These rules apply in addition to those of fabric.h (the suite checks them):
-//  - A message takes the oldest receive, on whichever queue pair it arrives. Its completion has the number
-//    and the tag of that queue pair (QpOptions::tag). Messages on different queue pairs complete in any order.
+//  - A message uses the oldest receive, on whichever queue pair the message arrives. The completion has the
+//    number and the tag of that queue pair (QpOptions::tag). Messages on different queue pairs complete in
+//    any order.
 //  - A SEND that finds no receive fails as on a queue pair with its own receives (rnr_retry_exc_err). Other
 //    queue pairs are not affected.
 //  - A queue pair that goes to ERR flushes no shared receive. Only the receive in which a message was being

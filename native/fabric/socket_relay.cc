@@ -71,7 +71,7 @@ void wait_for(int fd, std::uint64_t name, std::uint32_t* mask, std::uint32_t wan
   *mask = wanted;
 }
 
-/// Reads once; the next event-loop iteration reads the rest.
+/// Reads only once; the next event-loop iteration reads the rest.
 void hear(Connection& connection) {
   Bytes& bytes = connection.inward;
   std::vector<ForeignFd> files;

@@ -52,8 +52,9 @@ inline constexpr std::array<std::size_t, kUses> kShareOfUse = {1, 2, 4, 6, 7, 8,
 inline constexpr std::size_t kAheadOfRequests =
     kShareOfUse[static_cast<std::size_t>(Use::fetch)] / kShareOfUse[static_cast<std::size_t>(Use::ahead)];
 
-/// An owner that has blocks of a use gets another one only if all its blocks of this use and earlier uses are
-/// at most this many times the memory that remains. A greedy owner therefore leaves a quarter to the others.
+/// An owner that has blocks of a use gets another one only within a limit: the owner's blocks of this use and
+/// earlier uses may then have at most this many times the bytes that remain free. A greedy owner therefore
+/// leaves a quarter to the others.
 inline constexpr std::size_t kOwnerShare = 3;
 /// This fraction (1/n) of a use's memory is a reserve that is divided equally among all owners: an owner can
 /// use only its own part of the reserve, up to its share. However many owners are greedy, each owner
@@ -144,7 +145,7 @@ class Arena {
   /// Returns true when more memory is idle than is kept for later calls.
   bool trimmable() const { return idle_bytes_ > kKeptIdleBytes; }
   /// Must be called about once a second. A chunk counts as idle for long when it has not been used since the
-  /// second-last call.
+  /// last call but one.
   void mark_idle() { idle_marks_ = {idle_marks_[1], idle_clock_}; }
   /// Returns up to kTrimBytes of such chunks to the system, beginning with the one that has been idle for
   /// longest. Returns true when more are left.

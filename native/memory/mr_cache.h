@@ -85,7 +85,7 @@ class MrCache {
     void* data;
     std::size_t bytes;
     std::shared_ptr<const fabric::Presence> presence;
-    std::shared_ptr<fabric::Registration> registration;  ///< null when it is completed
+    std::shared_ptr<fabric::Registration> registration;  ///< null after the registration has completed
     std::uint64_t since_ns;
   };
 

@@ -1,6 +1,7 @@
-// What the loops of native/perf measure: queue pairs to one peer, on one completion queue, with one memory
-// region on each side. Implemented on any fabric (fabric_endpoint.h) and on libibverbs alone (bare/). Created
-// on the JS thread. From connect() on, one thread at a time uses an endpoint.
+// An endpoint contains everything that the loops of native/perf measure with: queue pairs to one peer, on one
+// completion queue, with one memory region on each side. It is implemented on any fabric (fabric_endpoint.h)
+// and on libibverbs alone (bare/). Created on the JS thread. From connect() on, one thread at a time uses an
+// endpoint.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +50,7 @@ struct Completion {
   const char* failure = nullptr;  ///< null on success, otherwise the text of the status
 };
 
-/// What the peer needs to access this memory.
+/// The data that the peer needs to access this memory.
 struct Memory {
   std::uint64_t addr = 0;
   std::uint64_t bytes = 0;

@@ -36,7 +36,8 @@ constexpr fabric::Gid kGroup{std::byte{0xff},
                              std::byte{0x72},
                              std::byte{0x66}};
 
-/// What a peer must know about a queue pair for datagrams. Both sides have the same version and byte order.
+/// The data about a queue pair for datagrams that a peer needs. Both sides have the same version and byte
+/// order.
 struct DatagramAddress {
   std::uint32_t magic = 0x31647266;  ///< with any other value the bytes are not such an address
   std::uint32_t qp_num = 0;

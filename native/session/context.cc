@@ -264,7 +264,7 @@ bool Context::move_bulk() {
   bool unposted = false;
   const bool more =
       shared_.flow.move(shared_.now_ns, [&](Bulk kind, std::uint32_t number, std::int64_t& credit) {
-        Session& session = *find(number);  // exists, since a session that ends leaves the queue
+        Session& session = *find(number);  // exists, because a session that ends leaves the queue
         const Moved moved = session.move(kind, credit);
         if (session.has_unposted()) unposted = true;
         active_.keep(session);

@@ -113,8 +113,8 @@ class Endpoint {
   // --- the end of the session
   /// Called for a call whose frame was never posted.
   virtual void note_unsent(std::uint32_t /*call*/) {}
-  /// Ends calls whose memory neither the peer nor a posted work request can access. The other calls end in
-  /// end_all(), after the flushed completions have been polled.
+  /// Ends calls whose memory is no longer accessible to the peer or to a posted work request. The other calls
+  /// end in end_all(), after the flushed completions have been polled.
   virtual void end_untouched() = 0;
   virtual void end_all() = 0;
 

@@ -77,8 +77,8 @@ std::uint64_t extent_of(const GatherEntries& gather_entries, bool aligned, auto 
   return extent;
 }
 
-/// Copies gather entries to `to` in the layout of the receiver. Fills the gaps with 0, since the peer can see
-/// them.
+/// Copies gather entries to `to` in the layout of the receiver. Fills the gaps with 0, because the peer can
+/// see them.
 template <class GatherEntries>
 void lay_out(std::byte* to, const GatherEntries& gather_entries, bool aligned, auto bytes_of, auto data_of) {
   std::uint64_t at = 0;

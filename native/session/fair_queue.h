@@ -2,7 +2,7 @@
 // queues of its sessions, and a session has two of its calls: one for READs and one for WRITEs, because these
 // wait for different resources. Used by Flow and ServerEndpoint, on the context's thread.
 //
-// A member gets a quantum of credit when it comes to the head of the queue, and moves bytes while it has
+// A member gets a quantum of credit when it reaches the head of the queue, and moves bytes while it has
 // credit left. Its last request may exceed the credit; the excess is subtracted from the member's next
 // quantum. In the long run all members therefore move the same number of bytes, however small their requests
 // are. A member waits for at most one quantum and one request of each other member.

@@ -15,7 +15,7 @@ class MemoryShortage {
  public:
   MemoryShortage(Shared& shared, SessionTable& sessions) : shared_(shared), sessions_(sessions) {}
 
-  /// Notifies JS, where calls wait for memory, when memory has been released since they asked.
+  /// Called while calls wait in JS. Notifies JS when memory has been released since the last notification.
   void notify_free();
   /// Notifies JS, once, that calls have waited for long.
   void notify_short();

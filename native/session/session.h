@@ -45,7 +45,7 @@ class Session final : public Link {
   std::int32_t submit_bulk(BulkSubmission submission);
   /// Takes a slot for metadata and message of at most segmented_bytes() together. `call` is the call of a
   /// response, and is unset for a request. Returns -1 when no slot is free, or when the call has exposed
-  /// memory, since its response is then sent as a large message.
+  /// memory, because its response is then sent as a large message.
   std::int32_t take_long_slot(std::optional<std::uint32_t> call);
   void cancel(std::uint32_t slot, boundary::Reason reason);
   /// Called when the application waits for the large message of this part. PART_WAITS has named the part.

@@ -59,7 +59,7 @@ class ShortMessages {
   }
 
  private:
-  static constexpr std::uint32_t kNoSession = ~0u;  ///< equals no session number, since those have 31 bits
+  static constexpr std::uint32_t kNoSession = ~0u;  ///< equals no session number, because those have 31 bits
   void give(std::uint32_t index) {
     owners_[index] = kNoSession;
     free_[free_count_++] = index;

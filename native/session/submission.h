@@ -23,7 +23,7 @@ struct GivenGatherEntry {
   std::size_t buffer_bytes = 0;
   std::shared_ptr<const fabric::Presence> presence{};  ///< watches the buffer; null for arena memory
   bool text = false;    ///< lies in the encode scratch buffer (boundary.h), which the next message reuses
-  bool copied = false;  ///< has no key; the whole message is copied to the arena
+  bool copied = false;  ///< has no key, so the message is copied to the arena
 };
 
 struct BulkSubmission {

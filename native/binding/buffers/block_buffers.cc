@@ -147,8 +147,8 @@ BlockBuffers::Entry* BlockBuffers::unreference(memory::BlockId block, napi_value
   --entry.js_references;
   *value = value_of(entry);
   if (*value == nullptr && entry.buffer != nullptr && entry.js_references == 0) {
-    // The buffer was collected, but its finalizer has not run yet. By the time it runs, the block may have
-    // another holder, whose reference the finalizer must not release.
+    // The buffer was collected, but its finalizer has not run yet. When the finalizer runs, the block may
+    // have another holder, whose reference it must not release.
     forget_weak(block, entry);
     napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
     entry.link = nullptr;
@@ -173,9 +173,9 @@ bool BlockBuffers::is_transferred(napi_value value) const {
   return value != nullptr && napi_is_detached_arraybuffer(env_, value, &detached) == napi_ok && detached;
 }
 
-/// Called by finalizers. Returns whether another thread may read the memory. That is the case when two
-/// conditions hold: this thread is ending, which runs all finalizers, even those of memory that another
-/// thread has; and the buffer is gone or has been transferred.
+/// Called by finalizers. Returns whether another thread may read the memory. This is so when the thread is
+/// ending and the buffer is gone or has been transferred. (The end of a thread runs all finalizers, even
+/// those of memory that another thread has.)
 bool BlockBuffers::outlives_thread(const Entry& entry) const {
   // Without transfer(), all buffers are detached by now (see make()), and none can be sent to another thread.
   if (transfer_.IsEmpty()) return false;

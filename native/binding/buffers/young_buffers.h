@@ -1,7 +1,7 @@
 // Decides when V8 is asked to collect its young objects because of memory lent to the application. When an
 // application drops its messages, their blocks are returned only when V8 finds that their ArrayBuffers are
-// unreachable. By itself V8 looks for such buffers only when the external memory that it counts has grown by
-// 64 MiB, and then in its whole heap. This costs 100 to 200 us for each message of 1 MiB, and meanwhile
+// unreachable. V8 looks for such buffers only when the external memory that it counts has grown by 64 MiB,
+// and it then searches its whole heap. This costs 100 to 200 us for each message of 1 MiB, and meanwhile
 // 16,000 fresh pages of the arena are used. A collection of the young objects takes 0.1 to 0.3 ms and finds
 // all messages that were dropped soon after they arrived (docs/internals/decisions/memory.md has the
 // figures). One per context, owned by BlockBuffers, on the JS thread.

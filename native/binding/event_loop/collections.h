@@ -1,9 +1,9 @@
 // Decides when V8 is made to collect. Two things need collections: calls that wait for arena memory that only
 // uncollected buffers may hold, and streams that were dropped without being ended
-// (runtime/adapters/connect/abandoned.ts). Each such collection is a full one. It stops the thread, for
-// longer the larger the heap is, and a peer can cause it by making calls wait. Therefore all collections of a
-// thread, for all contexts and both reasons together, get one fixed share of its time. Called by the pumps
-// and, through the addon, by JS, on the JS thread.
+// (runtime/adapters/connect/abandoned.ts). Each such collection is a full one. The larger the heap is, the
+// longer the collection stops the thread. A peer can cause collections by making calls wait. Therefore all
+// collections of a thread, for all contexts and both reasons together, get one fixed share of its time.
+// Called by the pumps and, through the addon, by JS, on the JS thread.
 #pragma once
 
 #include <algorithm>

@@ -3,10 +3,9 @@
 // spins, its turns are called by setImmediate(), and the thread is not needed. Used by the pump, on the JS
 // thread.
 //
-// The thread uses neither context nor device: it only reports which descriptor was ready, and waits again.
-// Each descriptor is armed for one report (EPOLLONESHOT). A completion queue that has not been read yet
-// therefore does not keep the thread busy, and rest() arms it with one system call, without waking the
-// thread.
+// The thread only reports which descriptor was ready, and waits again. Each descriptor is armed for one
+// report (EPOLLONESHOT). A completion queue that has not been read yet therefore does not keep the thread
+// busy, and rest() arms it with one system call, without waking the thread.
 #pragma once
 
 #include <pthread.h>

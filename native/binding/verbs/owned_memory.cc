@@ -12,7 +12,7 @@ std::map<const std::byte*, std::weak_ptr<OwnedBlock>>& blocks_of_thread() {
   return blocks;
 }
 
-/// One ArrayBuffer of a block. Its finalizer and those of its two sentinels share this object.
+/// One ArrayBuffer of a block. The finalizers of the ArrayBuffer and of its two sentinels share this object.
 struct Shown {
   std::shared_ptr<OwnedBlock> block;
   napi_ref buffer = nullptr;   ///< a weak reference

@@ -1,7 +1,7 @@
 // Memory that `rdma-rpc/verbs` has allocated, and the ArrayBuffers over it. The memory stays mapped as long
-// as a region or an ArrayBuffer uses it. By transfer() or structuredClone() an application may move the
-// memory to another ArrayBuffer, which is unknown here. Node calls the finalizer when the last of these
-// buffers is collected. One list per JS thread, used by VerbsHost on that thread.
+// as a region or an ArrayBuffer uses it. An application may move the memory to another ArrayBuffer with
+// transfer() or structuredClone(); that buffer is unknown here. Node calls the finalizer when the last of
+// these buffers is collected. One list per JS thread, used by VerbsHost on that thread.
 //
 // When a thread ends, Node runs all finalizers, even if a transferred buffer is in use on another thread.
 // Before that, Node detaches the buffer that it knows. Each buffer therefore has sentinels, whose finalizers

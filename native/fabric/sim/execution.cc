@@ -112,7 +112,8 @@ bool SimQueuePair::gather_ok(const SendSlot& slot) const {
 
 void SimQueuePair::gather(const SendSlot& slot, std::uint64_t to) const {
   for (const Sge& sge : slot.wr.sges) {
-    // Memory that its owner has taken away since the post moves no bytes; the user checks it before the post.
+    // Memory that its owner has taken away after the post is not read. The user checks the memory before it
+    // posts.
     if (slot.wr.inline_data || device_.protection.keys.present(sge.lkey)) copy(to, sge.addr, sge.length);
     to += sge.length;
   }

@@ -13,7 +13,7 @@ namespace rdma_rpc::fabric::software {
 class Window;
 
 struct KeyEntry {
-  // An unbound window has neither rights nor bytes.
+  // An unbound window has no rights and no bytes.
   enum class Kind : std::uint8_t { free, region, unbound, window };
   Kind kind = Kind::free;
   std::uint32_t key = 0;

@@ -15,7 +15,7 @@
 //  - READ access to memory can be revoked at any time: bytes that were given to the kernel have been copied,
 //    and the rest of a frame in progress is copied at the revocation.
 //  - When a window is invalidated while a response to a READ of it waits for the network, the connection
-//    ends, because the frame in progress can be neither finished nor cut short.
+//    ends, because the frame in progress cannot be finished, and cannot be cut short.
 #pragma once
 
 #include <cstddef>

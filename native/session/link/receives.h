@@ -101,7 +101,8 @@ class Receives {
   /// Reposts recycled receives. Returns how many more frames the peer may send. Returns std::nullopt, and the
   /// reason, when the device accepts fewer receives than it must.
   std::optional<std::uint32_t> post(fabric::QueuePair& qp, std::string* why);
-  /// Number of receives that JS or waiting requests use. These are neither posted nor about to be posted.
+  /// Number of receives that JS or waiting requests use. Such receives are not posted, and will not be posted
+  /// with the next post().
   std::uint32_t kept() const;
 
   // --- prefetching, see Session::expect()

@@ -24,7 +24,7 @@
 
 namespace rdma_rpc::session {
 
-/// What to do when a work request has completed.
+/// The action of the session when a work request has completed.
 enum class Then : std::uint8_t {
   nothing,
   bulk_sent,   ///< ref: call slot of the server call whose response (and the WRITEs before it) has been sent
@@ -250,8 +250,8 @@ class SendQueue {
   /// Bytes from the start of this object that every send touches.
   static constexpr std::size_t kHotBytes = 512;
   static constexpr std::uint32_t kNoSlot = (1u << 24) - 1;
-  /// What the session must do when a work request completes. Only the queue pair itself knows the kind of the
-  /// work request.
+  /// The action of the session when a work request completes. Only the queue pair itself knows the kind of
+  /// the work request.
   struct Record {
     std::uint32_t slot : 24;  ///< send slot to release, or kNoSlot
     Then then;

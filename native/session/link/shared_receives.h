@@ -32,7 +32,7 @@ class SharedReceives {
     std::uint32_t target = 0;    ///< number of credits that the session should have at present
     std::uint32_t taken = 0;     ///< number of receives that have completed and are not reposted yet
     std::uint32_t overflow = 0;  ///< the session's first slot behind the receives, see kOverflowSlots
-    std::uint32_t frames = 0;    ///< since:
+    std::uint32_t frames = 0;    ///< number of frames since `since_ns`
     std::uint64_t since_ns = 0;
   };
 

@@ -159,8 +159,8 @@ bool ServerEndpoint::deliver(const Shared::Fetched& fetched, bool queue_was_empt
     return true;
   // Other sessions may keep the completion queue from ever being empty. Two facts are enough, though. The
   // fabric may know that the queue has no entry of this session. Or the session has received enough frames
-  // since: frames arrive in order, and the queue contained at most as many of them as this session has
-  // receives.
+  // after the READ completed: frames arrive in order, and the queue contained at most as many of them as this
+  // session has receives.
   if (!queue_was_empty && link_.queue_pair().may_hold_messages(fetched.mark) &&
       link_.received() - fetched.received < link_.receives().depth())
     return false;

@@ -25,7 +25,7 @@ void ServerEndpoint::submit(const std::int32_t* words) {
     return shared_.slots.release(send_slot);
   }
   ServerCall& call = calls_[slot];
-  // JS may answer a part whose message it has not fetched. It does so when no reader wants the message any
+  // JS may answer a part whose message it has not fetched. JS does so when no reader wants the message any
   // more.
   if (call.state == ServerState::waiting && call.bulk->held_back)
     end_call(slot, call);

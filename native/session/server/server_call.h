@@ -46,7 +46,7 @@ struct ServerBulk {
   // The response.
   std::vector<GatherEntry> gather_entries;
   std::uint32_t token = 0;
-  std::int32_t slot = -1;  ///< send slot with the response's metadata; -1 when it has been sent
+  std::int32_t slot = -1;  ///< send slot with the response's metadata; -1 when the frame has been sent
   std::uint32_t status = 0, metadata_bytes = 0;
   std::uint64_t asked_ns = 0;  ///< when memory of the client was requested, on the awake clock
   std::uint32_t stream = 0;    ///< number of the stream, when the call is a part of one

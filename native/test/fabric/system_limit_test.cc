@@ -13,7 +13,7 @@ namespace rdma_rpc::fabric::test {
 namespace {
 
 TEST(SystemLimit, OfMemoryMapsIsNamed) {
-  // An emulator's own maps also count, and it fails when it gets no more maps.
+  // An emulator's own maps also count, and the emulator fails when it gets no more maps.
   if (std::getenv("RDMA_RPC_EMULATED") != nullptr)
     GTEST_SKIP() << "not run: an emulator needs memory maps itself";
   unsigned long most = 0;

@@ -1,6 +1,6 @@
-// What V8 is told to count of the arena's memory. The tests use a model of V8 that adds and subtracts as the
-// real V8 does, and late. Whatever the order of events, V8's count must never fall below what V8 itself has
-// added.
+// The amount of arena memory that V8 is told to count. The tests use a model of V8 that adds and subtracts as
+// the real V8 does, and late. Whatever the order of events, V8's count must never fall below what V8 itself
+// has added.
 #include "binding/buffers/counted_memory.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // The moment at which a caller is notified that its call has ended, so that it may write to the buffers of
-// its request. This must not be before the CANCEL has arrived at the server, and the server must read the
-// CANCEL before it delivers the request.
+// its request. The notification must come after the CANCEL has arrived at the server. The server must read
+// the CANCEL before it delivers the request.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,6 +1,6 @@
 // A tcp server whose process is stopped. It acknowledges nothing, because on tcp its CPU must do that. Calls
-// that are cancelled in this time still end soon after their deadline, whatever memory they have lent, and
-// the session continues when the server does.
+// that are cancelled in this time still end soon after their deadline, whatever memory they have lent. When
+// the server continues, the session continues, too.
 #include <gtest/gtest.h>
 
 #include "fabric/tcp/tcp.h"
@@ -69,8 +69,8 @@ TEST_F(TcpStopped, CallersThatHaveLentTheirRequestLearnOfTheirDeadlineAtOnce) {
 }
 
 /// The server may write a response to this memory. It is stopped before it has begun, or in the middle of a
-/// WRITE. What it sends when it continues must not be written: the ledger watches the memory that the
-/// application has got back.
+/// WRITE. Bytes that the server sends when it continues must not be written: the ledger watches the memory
+/// that the application has got back.
 TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   const Link link = pair.connect();
   constexpr std::size_t kBytes = 4 << 20;

@@ -83,8 +83,8 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   bool peer_holds(std::uint32_t key) const { return own_->in_use.load(std::memory_order_seq_cst) == key; }
   bool peer_is_dead() const;
 
-  /// Closes the descriptor of the queue pair's segment when the peer has mapped the segment, since no process
-  /// opens it again. Returns false when it is too early.
+  /// Closes the descriptor of the queue pair's segment when the peer has mapped the segment, because no
+  /// process needs the descriptor from then on. Returns false when it is too early.
   bool close_opened_file();
 
  private:

@@ -80,8 +80,8 @@ QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction
   for (const Sge& sge : wr.sges) {
     for (std::uint32_t offset = 0; offset < sge.length;) {
       // The copy is done in segments, so that a revocation need not wait for all of it. The first check of
-      // the key may have passed just before a revocation that did not see the marker. This check cannot pass
-      // then.
+      // the key may have passed just before a revocation that did not see the marker. The check here fails
+      // after such a revocation.
       if (!is_granted(wr.rkey)) return {WcStatus::rem_access_err};
       if (const WcStatus fault = peer_fault(); fault != WcStatus::success) return {fault};
       if (options.before_chunk) options.before_chunk(done);

@@ -4,8 +4,8 @@
 //
 // fd() is an epoll descriptor that watches an inner epoll descriptor, which contains the sockets.
 // acknowledge() reads the events of the inner one. fd() stops watching it only after some polls without a
-// sleep, so that fd() is quiet while no thread sleeps, whatever the sockets do. A thread that sleeps between
-// two responses therefore does not pay for changes of the epoll set.
+// sleep, so that fd() is not readable while no thread sleeps, even when sockets are. A thread that sleeps
+// between two responses therefore does not pay for changes of the epoll set.
 #pragma once
 
 #include <cstdint>

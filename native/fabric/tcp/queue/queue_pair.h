@@ -6,9 +6,9 @@
 // class, because an incoming frame causes an ack, answers or a refusal, and a send may end the connection for
 // both directions. Two classes would call each other at every step. On the device's thread.
 //
-// Reading never waits for writing. What arrives is executed or refused at once, and leaves at most a few
-// frames to send (an ack, kReadsMax READ responses, one refusal). Two sides that only write therefore do not
-// block each other.
+// Reading never waits for writing. Each incoming frame is executed or refused at once. At most a few frames
+// then wait to be sent (an ack, kReadsMax READ responses, one refusal). Two sides that only write therefore
+// do not block each other.
 //
 // Two state variables describe the two directions of a connection in RTS. In ERR the queue pair has no
 // socket.

@@ -5,7 +5,7 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// A device gives up after its retries, unless a connection manager reports the peer's end before that.
+/// A device gives up after its retries. A connection manager may report the peer's end before that.
 bool tells_of_a_gone_peer(WcStatus status) {
   return status == WcStatus::retry_exc_err || status == WcStatus::rem_abort_err ||
          status == WcStatus::wr_flush_err;

@@ -224,8 +224,8 @@ TEST(TcpHostile, RandomBytesDoNoHarm) {
       peer.send(header, bytes(random() % 5 == 0 ? random() % 64 : header.bytes));
     }
     peer.close();
-    // Every posted request completes, and nothing was written, because the peer had neither a receive nor a
-    // valid key.
+    // Every posted request completes, and nothing was written, because the peer had no receive and no valid
+    // key.
     ASSERT_TRUE(
         end.until([&] { return end.qp->state() == QpState::err || end.qp->state() == QpState::rts; }));
     end.qp->to_error();

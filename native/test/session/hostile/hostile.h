@@ -89,7 +89,7 @@ struct Trick {
   const char* name;
   const char* reason;  ///< why the session ends; empty when it continues
   std::function<void(Scene&)> play;
-  bool needs_windows = false;  ///< without windows the trick is harmless, or means something else
+  bool needs_windows = false;  ///< without windows the trick does no harm, or has another meaning
 };
 inline void PrintTo(const Trick& trick, std::ostream* out) { *out << trick.name; }
 

@@ -94,7 +94,7 @@ std::optional<ScriptedPeer::Received> ScriptedPeer::receive(wire::FrameType type
 void ScriptedPeer::send(const std::vector<std::byte>& bytes, std::uint32_t invalidate_rkey) {
   poll();
   // All frames share one buffer. After a frame that is too long to be sent inline, the world must run before
-  // the next one, unless it is in immediate mode.
+  // the next frame is sent, or be in immediate mode.
   std::byte* outbox = slab_->data() + std::size_t{receives_} * stride_;
   const bool inlined = bytes.size() <= device_->capabilities().max_inline;
   if (!bytes.empty()) std::memcpy(outbox, bytes.data(), bytes.size());

@@ -66,7 +66,7 @@ inline std::size_t gather_entry_begin(std::size_t bytes, std::size_t count, std:
   return (index + 1) / 2 * short_bytes + (bytes - shorts * short_bytes) * (index / 2) / longs;
 }
 
-/// What the handler must know about a call. It is sent as the request's metadata.
+/// The information about a call that its handler needs. It is sent as the request's metadata.
 struct Descriptor {
   std::uint64_t id;
   std::uint32_t request_bytes, response_bytes;
