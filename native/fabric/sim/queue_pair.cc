@@ -155,7 +155,7 @@ std::size_t SimQueuePair::post_send(std::span<const SendWr> requests) {
 std::size_t SimQueuePair::post_recv(std::span<const RecvWr> requests) {
   if (options_.shared_receives != nullptr || state_ == QpState::reset) return 0;
   const std::size_t taken = receives_.post(requests);
-  if (state_ == QpState::err) world_.wake(*this, world_.now());  // makes progress() flush them
+  if (state_ == QpState::err) world_.wake(*this, world_.now());  // so that progress() flushes the requests
   world_.settle();
   return taken;
 }

@@ -156,8 +156,8 @@ TEST(StuckWire, EndsCallsThatWaitForACreditAtOnce) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Where the client's own CPU serves READs, it stops serving them: the caller does not wait for the network,
-/// and the session does not end.
+/// Where the client's own CPU serves READs, the CPU stops serving them. The caller does not wait for the
+/// network, and the session does not end.
 TEST(StuckWire, CostsNothingWhereReadsAreServedHere) {
   RDMA_RPC_NEEDS_WINDOWS();
   PairOptions options;

@@ -106,7 +106,7 @@ struct Shape {
   const char* name;
   std::vector<std::uint32_t> deliveries;  ///< number of messages that arrive with each delivery
   std::size_t batch;                      ///< number of completions that the user gets with one poll
-  bool another;  ///< there is another connection, so the kernel is asked for events of all
+  bool another;                           ///< another connection exists, so the kernel reports events of both
 };
 
 /// A user that answers every third message and sleeps when it has nothing to do. The last answer may

@@ -223,7 +223,7 @@ TEST(TcpPathThatIsSilent, EndsItsOwnQueuePairOnly) {
   EXPECT_EQ(end.qp->state(), QpState::rts) << end.qp->error();
 }
 
-/// There are more queue pairs than are checked before other work has its turn.
+/// More queue pairs exist than the device checks before other work has its turn.
 TEST(TcpPathThatIsSilent, IsFoundAmongManyBusyQueuePairs) {
   int last = -1;
   TcpEnd end(false, 4096, {.path_look_ms = 1, .path_state = [&last](int fd) {

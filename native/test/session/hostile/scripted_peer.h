@@ -69,8 +69,7 @@ class ScriptedPeer {
   void write(std::uint64_t addr, std::uint32_t bytes, std::uint32_t rkey) {
     transfer(fabric::Opcode::rdma_write, addr, bytes, rkey);
   }
-  /// Returns the status of the oldest send, READ or WRITE whose status was not returned yet, once it has
-  /// completed.
+  /// Returns the status of the oldest completed send, READ or WRITE whose status was not returned yet.
   std::optional<fabric::WcStatus> outcome();
   bool alive() const { return qp_->state() == fabric::QpState::rts; }
   bool connected() {
