@@ -1,6 +1,7 @@
-# Toolchain of the binaries that the package ships: this machine's g++ (for arm64 Debian's cross compiler), with the C library, libstdc++
-# and libibverbs of an older Debian in RDMA_RPC_SYSROOT. scripts/sysroot.mjs makes that folder, scripts/prebuilds.mjs configures with this file.
-# What is linked then needs no newer glibc than the systems that Node 20 runs on have; scripts/symbols.mjs checks it.
+# Toolchain of the binaries that the package ships: this machine's g++ (for arm64 Debian's cross compiler),
+# with the C library, libstdc++ and libibverbs of an older Debian in RDMA_RPC_SYSROOT. scripts/sysroot.mjs
+# creates that folder, and scripts/prebuilds.mjs configures with this file. The linked binaries then run with
+# the glibc of every system that Node 20 runs on; scripts/symbols.mjs checks this.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES RDMA_RPC_SYSROOT RDMA_RPC_ARCH RDMA_RPC_EMULATOR)
 if(RDMA_RPC_ARCH STREQUAL "arm64")
@@ -14,21 +15,22 @@ else()
 endif()
 set(CMAKE_CXX_COMPILER ${triplet}-g++)
 set(CMAKE_SYSROOT ${RDMA_RPC_SYSROOT})
-# What runs the tests that are built for another processor.
+# The emulator that runs tests which are built for another processor.
 if(NOT RDMA_RPC_EMULATOR STREQUAL "")
   set(CMAKE_CROSSCOMPILING_EMULATOR ${RDMA_RPC_EMULATOR} -L ${RDMA_RPC_SYSROOT})
 endif()
 set(CMAKE_LIBRARY_ARCHITECTURE ${triplet})
 
-# Nothing but the sysroot is looked at: a cross compiler has a newer C library of its own, which it would take first. libstdc++ goes into the
-# binary, so it must be the old one too: the new one calls functions of the C library that it was built with. GCC's own headers (intrinsics,
-# stddef.h) are those of the compiler.
+# Only the sysroot is searched, because a cross compiler has a newer C library of its own, which it would
+# otherwise prefer. libstdc++ goes into the binary, so it must also be the old one: the new one calls
+# functions of the C library that it was built with. GCC's own headers (intrinsics, stddef.h) are those of the
+# compiler.
 set(libraries ${RDMA_RPC_SYSROOT}/usr/lib/${triplet})
 set(headers ${RDMA_RPC_SYSROOT}/usr/include)
 file(GLOB gcc_libraries ${RDMA_RPC_SYSROOT}/usr/lib/gcc/${triplet}/*)
 get_filename_component(gcc_version "${gcc_libraries}" NAME)
 execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=include OUTPUT_VARIABLE gcc_headers OUTPUT_STRIP_TRAILING_WHITESPACE)
-# -w: a newer GCC has doubts about older headers. The ordinary build looks at the warnings.
+# -w is set because a newer GCC warns about older headers. The ordinary build checks the warnings.
 set(CMAKE_CXX_FLAGS_INIT "-w -nostdinc")
 foreach(folder ${headers}/c++/${gcc_version} ${headers}/${triplet}/c++/${gcc_version} ${headers}/c++/${gcc_version}/backward ${gcc_headers}
                ${headers}/${triplet} ${headers})

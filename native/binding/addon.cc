@@ -1,4 +1,5 @@
-// Entry point of the addon. Runs once per JS thread; its only state is the thread's budget for collections.
+// Entry point of the addon. Runs once per JS thread. Its only state is the thread's budget for garbage
+// collections.
 #include <napi.h>
 
 #include <algorithm>
@@ -23,10 +24,10 @@ using rdma_rpc::binding::CollectionBudget;
 using rdma_rpc::binding::monotonic_ns;
 
 constexpr double kNsPerMs = 1e6;
-/// Upper limit for the duration of a collection that JS reports.
+/// Upper limit for the duration of a garbage collection that JS reports.
 constexpr double kCollectionMaxMs = 60'000;
 
-/// Returns the address of an ArrayBuffer, which JS cannot see otherwise. The runtime needs it to align
+/// Returns the address of an ArrayBuffer, which JS has no other way to find. The runtime needs it to align
 /// buffers to 64 bytes, and tests of zero copy compare it.
 Napi::Value address(const Napi::CallbackInfo& info) {
   if (!info[0].IsArrayBuffer()) return Napi::Number::New(info.Env(), 0);
@@ -36,7 +37,7 @@ Napi::Value address(const Napi::CallbackInfo& info) {
 
 void keep_freed_memory(const Napi::CallbackInfo&) { rdma_rpc::binding::keep_freed_memory(); }
 
-/// Returns the milliseconds until the next collection is allowed.
+/// Returns the number of milliseconds until the next collection is allowed.
 Napi::Value collection_wait(const Napi::CallbackInfo& info) {
   const std::uint64_t next = CollectionBudget::of_thread().next_ns(), now = monotonic_ns();
   return Napi::Number::New(info.Env(), next <= now ? 0.0 : static_cast<double>(next - now) / kNsPerMs);
@@ -48,8 +49,8 @@ void collection_done(const Napi::CallbackInfo& info) {
   CollectionBudget::of_thread().spend(now - std::min(now, static_cast<std::uint64_t>(cost_ns)), now);
 }
 
-/// Hands over a connection that JS has accepted, with the bytes already read from it, to a queue pair of any
-/// thread.
+/// Hands over a connection that JS has accepted, and the bytes that were already read from it, to a queue
+/// pair of any thread.
 Napi::Value hand_off(const Napi::CallbackInfo& info) {
   const auto bytes = info[1].As<Napi::Uint8Array>();
   const std::string why =

@@ -7,7 +7,8 @@ if(NOT EXISTS "${napi_include}/napi.h")
   message(FATAL_ERROR "${napi_include}/napi.h was not found. In a clone `npm run setup` puts it there.")
 endif()
 
-# Neither of the two header packages has uv.h; it comes with the Node that is installed. libuv keeps its ABI within major 1.
+# uv.h is not in the two header packages; it comes with the installed Node. libuv keeps its ABI within major
+# 1.
 execute_process(COMMAND node -p "require('path').resolve(require('fs').realpathSync(process.execPath), '../../include/node')"
                 OUTPUT_VARIABLE beside_node OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 find_path(RDMA_RPC_UV_INCLUDE uv.h
@@ -23,13 +24,14 @@ target_link_libraries(rdma_rpc PRIVATE rdma_rpc_core)
 if(TARGET rdma_rpc_verbs)
   add_dependencies(rdma_rpc rdma_rpc_verbs) # which it loads
 endif()
-# The binary that the package ships must load where libstdc++ is older than here.
+# The binary in the package must also load where libstdc++ is older than on this machine.
 target_link_options(rdma_rpc PRIVATE -static-libstdc++ -static-libgcc)
-# It has threads that outlive the JS thread that loaded it (fabric/rights.h, fabric/socket_relay.h).
+# The addon has threads that outlive the JS thread that loaded it (fabric/rights.h, fabric/socket_relay.h).
 target_link_options(rdma_rpc PRIVATE -Wl,-z,nodelete)
-# SYSTEM: their headers are not written for -Wconversion.
+# These headers are marked SYSTEM because they are not written for -Wconversion.
 target_include_directories(rdma_rpc SYSTEM PRIVATE ${napi_include} ${RDMA_RPC_UV_INCLUDE})
-# The last one: a worker thread that is being terminated refuses exceptions too, and that must not end the process.
+# The last definition is needed because a worker thread that is being terminated also refuses exceptions, and
+# that must not end the process.
 target_compile_definitions(rdma_rpc PRIVATE NAPI_VERSION=9 NODE_ADDON_API_DISABLE_CPP_EXCEPTIONS
                                             NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)
 set_target_properties(rdma_rpc PROPERTIES PREFIX "" SUFFIX ".node"

@@ -16,27 +16,28 @@ namespace ev = session::boundary::ev;
 
 namespace {
 
-/// External memory reported to V8 for a moment when calls wait for memory that only uncollected buffers hold.
-/// It exceeds V8's hard limit, so that V8 collects now.
+/// Amount of external memory that is reported to V8 for a moment when calls wait for memory that only
+/// uncollected buffers hold. It exceeds V8's hard limit, so that V8 collects now.
 constexpr std::int64_t kCollectNowBytes = std::int64_t{1} << 33;
-/// Shorter than a channel waits for a connection (connectTimeoutMs), so that the error names the cause.
+/// Limit of the time for a TCP connection. It is shorter than a channel's limit for connecting
+/// (connectTimeoutMs), so that the channel's error names the cause.
 constexpr std::uint32_t kTcpConnectMs = 4'000;
 /// How long a peer of another user may delay this thread at the end of a session.
 constexpr std::uint32_t kOtherUserGraceUs = 1'000;
-/// A stepped simulation advances by this when nothing else happens: the time that the pump sleeps before it
-/// checks timeouts.
+/// A stepped simulation advances by this time when nothing else happens. It is the time that the pump sleeps
+/// before it checks timeouts.
 constexpr std::uint64_t kStepIdleNs = 5'000'000;
 constexpr int kClockPairs = 5;
 
 std::shared_ptr<fabric::Device> open_device(const EngineOptions& options,
                                             std::shared_ptr<fabric::SimWorld>& stepped, std::string* error) {
   if (options.fabric == "shm") return fabric::open_shm_device({}, error);
-  // Each session has a device of its own. Its peer may be any user, so nothing waits for a peer that stops in
-  // the middle of a copy.
+  // Each session has a device of its own. Its peer may be any user, so this side never waits for a peer that
+  // stops in the middle of a copy.
   if (options.fabric == "shm-fd")
     return fabric::open_shm_device({.revoke_grace_us = kOtherUserGraceUs, .by_descriptors = true}, error);
   if (options.fabric == "verbs") return fabric::open_verbs_device(options.verbs, error);
-  // No listener here: the server listens in JS, which hands over its connections.
+  // The device has no listener: the server listens in JS, which hands over its connections.
   if (options.fabric == "tcp")
     return fabric::open_tcp_device({.host = "", .connect_timeout_ms = kTcpConnectMs}, error);
   if (options.fabric == "sim") {
@@ -51,8 +52,8 @@ std::shared_ptr<fabric::Device> open_device(const EngineOptions& options,
   return nullptr;
 }
 
-/// Returns the origin of the clock of JS on our clock. The thread may be preempted between reading the two,
-/// so of a few pairs of reads the closest one counts.
+/// Returns the origin of JS's clock on our clock. The thread may be preempted between reading the two clocks,
+/// so a few pairs are read and the closest pair counts.
 std::uint64_t origin_of(const Napi::Function& clock) {
   std::uint64_t origin_ns = 0, closest_ns = UINT64_MAX;
   for (int pair = 0; pair < kClockPairs; ++pair) {
@@ -73,7 +74,8 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   auto device = open_device(options, stepped, error);
   if (device == nullptr) return nullptr;
   session::ContextOptions wanted = options.context;
-  // Another user must only reach memory reserved for it, whatever is configured for other fabrics.
+  // Another user must reach only memory that is reserved for that user, whatever is configured for other
+  // fabrics.
   if (options.fabric == "shm-fd") wanted.exposure = session::Exposure::staging;
   const std::weak_ptr<fabric::Device> opened = device;
   auto context = session::Context::open(std::move(device), wanted, error);
@@ -123,7 +125,8 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
     engine->pump_->set_clock([world = engine->stepped_] { return world->now_ns(); });
   }
   engine->pump_->on_report([engine] { engine->report(); });
-  // Also frees memory dropped by a program that is idle, or whose messages have become small.
+  // Also frees memory of buffers that were dropped by a program that is now idle, or whose messages have
+  // become small.
   engine->pump_->on_rest([engine] {
     const Napi::HandleScope scope(engine->env_);
     engine->blocks_->rest();
@@ -260,7 +263,7 @@ Napi::Value Engine::clock() {
   return Napi::Float64Array::New(env_, 1, buffer, 0);
 }
 
-/// No JS runs after this that could read a buffer. In Deno there is no handle scope here, so no handle may be
+/// No JS code that could read a buffer runs after this. Deno has no handle scope here, so no handle may be
 /// created.
 void Engine::thread_ends() {
   if (closed_ || loop_ == LoopKind::libuv) return close(true);
@@ -286,7 +289,7 @@ void Engine::close(bool thread_ends) {
 void Engine::leave_device() {
   if (left_device_) return;
   left_device_ = true;
-  // The pump watches a descriptor of the device, so it is closed first.
+  // The pump is closed first, because it watches a descriptor of the device.
   pump_->close([this] {
     pump_closed_ = true;
     if (closed_) delete this;
@@ -303,7 +306,7 @@ void Engine::end() {
   callback_.Reset();
   collect_young_.Reset();
   receiver_.Reset();
-  // The pump watches a descriptor of the device, so it is closed first.
+  // The pump is closed first, because it watches a descriptor of the device.
   if (!left_device_) pump_->close([this] { delete this; });
   context_.reset();
   if (pump_closed_) delete this;

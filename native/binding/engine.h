@@ -1,6 +1,6 @@
 // Everything native behind one NativeContext object: device, context, pump, and the buffers through which JS
-// sees their memory. It is a class of its own because it must outlive that object: the event loop releases it
-// only one iteration after close(). On the JS thread. Deletes itself.
+// sees their memory. The engine must outlive that object, because the event loop releases the engine only one
+// iteration after close(). It deletes itself. On the JS thread.
 #pragma once
 
 #include <napi.h>
@@ -27,25 +27,25 @@ struct EngineOptions {
   Polling polling = Polling::adaptive;
   LoopKind loop = LoopKind::libuv;
   Collected collected = Collected::memory;
-  Napi::Function clock;  ///< the clock of JS (runtime/clock.ts), in ms; valid while the options are read
+  Napi::Function clock;  ///< JS's clock (runtime/clock.ts), in ms; valid only while the options are read
   Napi::Function collect_young;  ///< collects V8's young objects (runtime/native/collector.ts); may be empty
   std::uint64_t seed = 1;
   bool stepped = false;  ///< sim: events happen only in step()
   fabric::VerbsOptions verbs;
   session::ContextOptions context;
-  std::size_t staging_bytes = 0;  ///< per session; 0 for the size of its largest message
+  std::size_t staging_bytes = 0;  ///< for each session; 0 for the size of its largest message
 };
 
 class Engine {
  public:
-  /// Returns null, with the reason in `error`, when it cannot be opened.
+  /// Returns null, with the reason in `error`, when a part of it cannot be opened.
   static Engine* open(Napi::Env env, const EngineOptions& options, std::string* error);
-  /// Ends everything and detaches all shared buffers. No callback is called afterwards, and the engine
+  /// Ends all sessions and detaches all shared buffers. No callback is called afterwards, and the engine
   /// deletes itself.
   void close(bool thread_ends = false);
 
-  /// Closes a device that has been removed, when no session is left. Keeps the memory of the application's
-  /// leases. Afterwards only blocks can be released and close() be called.
+  /// Closes a device that has been removed, after the last session has ended. Keeps the memory of the
+  /// application's leases. Afterwards the only permitted calls are to release blocks, and close().
   void leave_device();
 
   session::Context& context() { return *context_; }
@@ -58,16 +58,16 @@ class Engine {
   BlockBuffers& blocks() { return *blocks_; }
   WatchedBuffers& watched() { return watched_; }
   Pump& pump() { return *pump_; }
-  /// `owner` is the pointer that the JS object has to this engine. close() sets it to null; the end of the
-  /// thread may call that first.
+  /// `owner` is the pointer to this engine in the JS object. close() sets it to null, because the end of the
+  /// thread may close the engine before the object is freed.
   void set_owner(Engine** owner) { owner_ = owner; }
-  /// Stepped simulation: executes its next event, in the order of the seed. Returns false when there is none;
-  /// its clock then advances by 5 ms.
+  /// Executes the next event of a stepped simulation, in the order that its seed determines. Returns false
+  /// when no event is left; the clock of the simulation then advances by 5 ms.
   bool step();
   void set_callback(Napi::Function callback) { callback_ = Napi::Persistent(callback); }
 
-  /// Returns a block with one reference for JS, or kNoBlock. The block is charged to this session, or to none
-  /// when no session has the number.
+  /// Returns a block with one reference for JS, or kNoBlock. The block is charged to the session with this
+  /// number, if it exists.
   memory::BlockId lend(std::size_t bytes, memory::Use use, std::uint32_t session);
   Napi::Value send_slab();
   Napi::Value reassembled_messages();
@@ -76,7 +76,8 @@ class Engine {
   Napi::Value receive_window(const session::Session& session, std::uint32_t receive_slot);
   Napi::Value int32_array(std::int32_t* words, std::size_t count);
   Napi::Value clock();
-  /// Words for as many gather entries as a bulk submission may have, and the same as an array for JS.
+  /// The words for as many gather entries as a bulk submission may have. gather_entries_array() returns them
+  /// as an array for JS.
   std::span<std::int32_t> gather_entries() { return gather_entries_; }
   Napi::Value gather_entries_array() { return int32_array(gather_entries_, std::size(gather_entries_)); }
   /// See boundary::kScratchBytes.
@@ -118,7 +119,7 @@ class Engine {
   std::uint64_t clock_origin_ns_ = 0;
   std::vector<Napi::Reference<Napi::ArrayBuffer>> shared_arrays_;
   Napi::Reference<Napi::ArrayBuffer> send_slab_;
-  std::unordered_map<std::uint32_t, ReceiveWindows> receive_windows_;  ///< by session
+  std::unordered_map<std::uint32_t, ReceiveWindows> receive_windows_;  ///< by session number
   ReceiveWindows shared_windows_;  ///< for all sessions with shared receives
 };
 

@@ -15,15 +15,15 @@
 namespace rdma_rpc::binding {
 namespace {
 
-/// Our lock files begin with this text, followed by the process that holds the lock.
+/// Our lock files begin with this text, followed by the process id of the holder.
 constexpr std::string_view kMark = "rdma-rpc ";
-/// A released lock file is removed, so a process that waited for it tries again with the next one.
+/// A released lock file is removed, so a process that has waited for it tries again with the next file.
 constexpr int kTries = 100;
 
 struct FileLock {
   std::string path;
   int fd = -1;
-  bool ours = false;  ///< created by us, or left by one of us: it may be removed
+  bool ours = false;  ///< created by us, or left by another process of this library: it may be removed
 
   ~FileLock() {
     if (fd >= 0) ::close(fd);
@@ -37,13 +37,14 @@ bool is_same(int fd, const std::string& path) {
          open.st_ino == named.st_ino;
 }
 
-/// Returns 0, or the error number. EAGAIN means that the file has been removed meanwhile: try again.
+/// Returns 0, or the error number. EAGAIN means that the file has been removed meanwhile and the caller must
+/// try again.
 int try_lock(FileLock& lock) {
   constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   lock.fd = ::open(lock.path.c_str(), kFlags | O_CREAT | O_EXCL, 0600);
   lock.ours = lock.fd >= 0;
   if (lock.fd < 0) {
-    // The file would have been created, so ENOENT means that its folder does not exist.
+    // open() would have created the file, so ENOENT means that its folder does not exist.
     if (errno != EEXIST) return errno;
     lock.fd = ::open(lock.path.c_str(), kFlags);
   }
@@ -57,7 +58,7 @@ int try_lock(FileLock& lock) {
   char mark[kMark.size()] = {};
   const ssize_t bytes = ::pread(lock.fd, mark, sizeof mark, 0);
   lock.ours = bytes == static_cast<ssize_t>(sizeof mark) && std::memcmp(mark, kMark.data(), sizeof mark) == 0;
-  // An empty file may come from a process that died early, or from another program: it is locked, but not
+  // An empty file may come from a process that died early, or from another program, so it is locked but never
   // removed.
   return lock.ours || bytes == 0 ? 0 : EEXIST;
 }
@@ -103,7 +104,7 @@ Napi::Value lock_file(const Napi::CallbackInfo& info) {
     thrown.ThrowAsJavaScriptException();
     return env.Undefined();
   }
-  // The text is only for people; on a full disk the file stays empty.
+  // The text is only for human readers; on a full disk the file stays empty.
   if (lock->ours && ::ftruncate(lock->fd, 0) == 0) {
     [[maybe_unused]] const ssize_t written = ::pwrite(lock->fd, text.data(), text.size(), 0);
   }
@@ -114,7 +115,7 @@ Napi::Value lock_file(const Napi::CallbackInfo& info) {
 Napi::Value unlock_file(const Napi::CallbackInfo& info) {
   FileLock* lock = info[0].As<Napi::External<FileLock>>().Data();
   if (lock->fd >= 0) {
-    // Removed while it is still locked, so that another process finds no file or a new one.
+    // The file is removed while it is still locked, so that another process finds no file or a new one.
     if (lock->ours && is_same(lock->fd, lock->path)) ::unlink(lock->path.c_str());
     ::close(lock->fd);
     lock->fd = -1;

@@ -6,13 +6,13 @@
 
 namespace rdma_rpc::binding {
 
-/// lockFile(path, text): creates the file, or takes over one that a dead process left, locks it and writes
-/// `text`. Throws an Error whose `code` is EWOULDBLOCK when another holds it, EEXIST when the file is not one
-/// of ours.
+/// lockFile(path, text) creates the file, or takes over a file that a dead process left, locks it and writes
+/// `text`. Throws an Error whose `code` is EWOULDBLOCK when another process holds the lock, or EEXIST when
+/// another program has created the file.
 Napi::Value lock_file(const Napi::CallbackInfo& info);
 
-/// unlockFile(lock): releases the lock. Removes the file if it is ours and still the one that was locked. The
-/// second call has no effect.
+/// unlockFile(lock) releases the lock, and removes the file if it is ours and still the one that was locked.
+/// The second call has no effect.
 Napi::Value unlock_file(const Napi::CallbackInfo& info);
 
 }  // namespace rdma_rpc::binding

@@ -1,5 +1,5 @@
-// Sets how much freed memory malloc keeps for this process. Called by JS when it first copies values of some
-// KiB; on any thread.
+// Sets how much freed memory malloc keeps for this process. Called by JS before it first copies values of
+// some KiB, on any thread.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,15 @@
 
 namespace rdma_rpc::binding {
 
-/// glibc moves its thresholds for blocks of less than 32 MiB (mallopt(3), M_MMAP_THRESHOLD).
+/// Size of the block that is freed here. glibc adjusts its thresholds only for blocks of less than 32 MiB
+/// (mallopt(3), M_MMAP_THRESHOLD).
 inline constexpr std::size_t kKeptBlockBytes = std::size_t{24} << 20;
 
 /// V8 frees the memory of many small values at a time. By default glibc returns free memory above 128 KiB at
 /// the end of its heap to the system, so the next values need the same pages again. After a program has freed
-/// a large block, glibc keeps twice its size (mallopt(3), "dynamic mmap threshold"). So this function
-/// allocates and frees one without touching it. A threshold that the user has set is not changed.
+/// a large block, glibc keeps free memory of up to twice the size of that block (mallopt(3), "dynamic mmap
+/// threshold"). This function therefore allocates a large block and frees it without touching it. It does not
+/// change a threshold that the user has set.
 inline void keep_freed_memory() {
   void* volatile block = std::malloc(kKeptBlockBytes);
   std::free(block);

@@ -131,7 +131,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
 
   void flush(const Napi::CallbackInfo&) {
     if (engine_ == nullptr) return;
-    // The time of the calls is measured from now, not from the last turn, which may be long past.
+    // The time of these calls is measured from now, because the last turn may be long past.
     engine_->context_now().flush();
     engine_->pump().kick();
   }
@@ -219,8 +219,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   Napi::Value cancel(const Napi::CallbackInfo& info) {
     session::Session* found = find(info);
     if (found == nullptr) return Napi::Number::New(info.Env(), 0);
-    // The time that the peer gets to answer is measured from now, not from when the loop went to sleep.
-    // Staged submissions are sent first, since the call may be among them.
+    // The time that the peer gets to answer is measured from now, because the loop may have slept for long.
+    // Staged submissions are sent first, because the call may be among them.
     engine_->context_now().flush();
     const std::uint32_t call = info[1].As<Napi::Number>().Uint32Value();
     const std::uint32_t awaited_bytes = found->awaited_bytes(call);
@@ -356,7 +356,7 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
         .ThrowAsJavaScriptException();
     return {};
   }
-  // The frame needs a slot even when JS has no metadata to put into one.
+  // The frame needs a send slot even when JS has no metadata for it.
   const std::int32_t given = info[4].As<Napi::Number>().Int32Value();
   const std::int32_t slot = given >= 0 ? given : engine->context().slots().take();
   if (!engine->context().slots().valid(slot)) {
@@ -367,7 +367,7 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   const std::int32_t token = session->submit_bulk(std::move(submission));
   engine->pump().kick();
   if (token < 0 && given < 0) engine->context().slots().release(submission.slot);
-  // The session has its own reference as long as it needs the block.
+  // The session keeps its own reference as long as it needs the block.
   if (token >= 0 && info[8].IsNumber() && number(8) != memory::kNoBlock) engine->blocks().release(number(8));
   return Napi::Number::New(info.Env(), token);
 }
@@ -381,7 +381,7 @@ Napi::Value NativeContext::stats(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void define_module(Napi::Env env, Napi::Object exports) {
-  // The class stays alive through this function's closure: no static state, each thread defines its own.
+  // This function's closure keeps the class alive, because each thread defines a class of its own.
   auto constructor = std::make_shared<Napi::FunctionReference>(Napi::Persistent(NativeContext::define(env)));
   exports.Set("createContext",
               Napi::Function::New(env, [constructor](const Napi::CallbackInfo& info) -> Napi::Value {

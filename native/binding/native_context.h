@@ -1,5 +1,5 @@
-// The object that runtime/native/native.ts declares as NativeContext: arguments checked and handed down, nothing
-// else. On the JS thread.
+// The object that runtime/native/native.ts declares as NativeContext. It only checks arguments and passes
+// them on. On the JS thread.
 #pragma once
 
 #include <napi.h>

@@ -1,5 +1,5 @@
 // Returns the process and user at the other end of a unix socket, as the kernel knows them. Called by a
-// server for each connection that it accepts, and by a client for each that it makes
+// server for each connection that it accepts, and by a client for each connection that it makes
 // (runtime/control/peer-identity.ts), on the JS thread.
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace rdma_rpc::binding {
 
-/// peerCredentials(fd): returns { pid, uid, gid } of the process that connected or listened, at the time when
-/// it did so. Returns undefined when fd is not a connected unix socket.
+/// peerCredentials(fd) returns { pid, uid, gid } of the process that connected or listened, as they were at
+/// that time. Returns undefined when fd is not a connected unix socket.
 Napi::Value peer_credentials(const Napi::CallbackInfo& info);
 
 }  // namespace rdma_rpc::binding

@@ -1,4 +1,5 @@
-// Checks what this addon needs from the JS runtime beyond existing functions. Called once, when it is loaded.
+// Checks what this addon needs from the JS runtime beyond existing functions. Called once, when the addon is
+// loaded.
 #pragma once
 
 #include <napi.h>
@@ -7,7 +8,8 @@
 
 namespace rdma_rpc::binding {
 
-/// Returns what is missing and what to do, for runtime/native/native.ts to throw, or "" when all is there.
+/// Returns what is missing and what to do about it, for runtime/native/native.ts to throw. Returns "" when
+/// nothing is missing.
 std::string why_unusable(Napi::Env env);
 
 }  // namespace rdma_rpc::binding

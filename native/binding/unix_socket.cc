@@ -52,8 +52,8 @@ Napi::Value guard_listener(const Napi::CallbackInfo& info) {
   for (const int fd : descriptors()) {
     if (!listens_at(fd, name)) continue;
     if (!fabric::refuse_rights(fd)) return Napi::Boolean::New(info.Env(), false);
-    // A client that connected before may already have sent descriptors, so it is closed. The path has not
-    // been published yet, so it is not a client of the service.
+    // A client that has connected before this call may already have sent descriptors, so it is closed. It is
+    // not a client of the service, because the path has not been published yet.
     pollfd wait{fd, POLLIN, 0};
     while (::poll(&wait, 1, 0) == 1) {
       UniqueFd early(::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
@@ -80,7 +80,7 @@ Napi::Value dial_unix(const Napi::CallbackInfo& info) {
   std::memcpy(name.sun_path, path.data(), path.size());
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return Napi::Number::New(info.Env(), -errno);
-  // Refused before connect(), so that the server cannot send any descriptor first.
+  // Descriptors are refused before connect(), so that the server cannot send any first.
   if (!relayed) fabric::refuse_rights(fd.get());
   if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) != 0)
     return Napi::Number::New(info.Env(), -errno);

@@ -1,5 +1,5 @@
-// The address handles of a device by their numbers: where datagrams go. A posted datagram keeps its handle.
-// Made by Device, used by UD queue pairs; on the JS thread.
+// The address handles of a device by their numbers. An address handle says where datagrams go, and a posted
+// datagram keeps its handle alive. Made by Device, used by UD queue pairs, on the JS thread.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class AddressHandles {
     return last_;
   }
   void remove(std::uint32_t number) { handles_.erase(number); }
-  /// Returns null for a handle that was closed.
+  /// Returns null for a handle that was closed, or that never existed.
   std::shared_ptr<AddressHandle> find(std::uint32_t number) const {
     const auto found = handles_.find(number);
     return found == handles_.end() ? nullptr : found->second;

@@ -31,7 +31,7 @@ Source* CompletionQueue::requests_of(std::uint32_t source) {
   return known_;
 }
 
-/// Returns false for a completion that stands for no request of JS.
+/// Returns false for a completion that belongs to no request of JS.
 bool CompletionQueue::translate(const fabric::Wc& wc, double* out) {
   Source* requests = requests_of(static_cast<std::uint32_t>(wc.wr_id >> 32));
   if (requests == nullptr) return false;

@@ -1,6 +1,6 @@
-// A completion queue whose completions become records of JS. It knows the queues that complete on it, turns
-// the sequence number of a completion back into the number of its request, and releases what the request
-// kept. Made by Device; on the JS thread.
+// A completion queue whose completions become records for JS. It knows the queues that complete on it, turns
+// the sequence number of a completion back into the number of its request, and releases what the request kept
+// alive. Made by Device; on the JS thread.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace rdma_rpc::checked {
 
-/// Returns the bits of `wr_id` that name a source; the others are the sequence number of its request.
+/// Returns the bits of `wr_id` that name a source; the other bits are the sequence number of the request.
 constexpr std::uint64_t source_bits(std::uint32_t source) { return std::uint64_t{source} << 32; }
 
 class CompletionQueue {
@@ -27,10 +27,11 @@ class CompletionQueue {
 
   fabric::CompletionQueue& on_device() { return *queue_; }
 
-  /// Requests on the fabric carry `source << 32 | sequence number`; the completion says to whom it belongs by
-  /// that alone, since its other fields mean nothing after an error. Returns the number of the new source.
+  /// Adds a source and returns its number. Requests on the fabric carry `source << 32 | sequence number`. A
+  /// completion says only by these bits which request it belongs to, because its other fields mean nothing
+  /// after an error.
   std::uint32_t add_source(Source& requests);
-  /// Its completions that have not been polled are dropped.
+  /// Removes a source, and drops its completions that have not been polled.
   void remove_source(std::uint32_t source);
   /// Drops the completions of that source that have arrived and were not polled.
   void forget(std::uint32_t source);
@@ -38,7 +39,7 @@ class CompletionQueue {
   /// Writes completions into rows of `out` (records.h) and returns their number.
   std::size_t poll(std::span<double> out);
   /// Makes progress with connection attempts of its queue pairs. Completions that arrive meanwhile are kept
-  /// for the next poll(), up to a limit. Returns false at the limit, when nothing was done.
+  /// for the next poll(), up to a limit. Returns false, without any progress, when the limit is reached.
   bool drive();
 
  private:
@@ -57,7 +58,7 @@ class CompletionQueue {
   std::unique_ptr<fabric::CompletionQueue> queue_;
   std::unordered_map<std::uint32_t, Source*> sources_;
   std::uint32_t last_source_ = 0, known_source_ = 0;
-  Source* known_ = nullptr;  ///< of known_source_
+  Source* known_ = nullptr;  ///< the source with the number known_source_
   std::vector<Row> kept_;
   std::array<fabric::Wc, kBatch> batch_{};
 };

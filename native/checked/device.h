@@ -1,7 +1,7 @@
-// An open device and the objects that it creates: regions, completion queues and queue pairs, whose users may
-// make mistakes. Each object keeps the objects that it needs alive: a region keeps its memory, a queue pair
-// its completion queue, a posted request its regions, and all of them keep the device. So they can be
-// released in any order. Used by the binding, on the JS thread.
+// An open device and the objects that it creates: regions, completion queues and queue pairs. Their users may
+// make mistakes, so everything is checked. Each object keeps the objects that it needs alive: a region keeps
+// its memory, a queue pair its completion queue, a posted request its regions, and all of them keep the
+// device. They can therefore be released in any order. Used by the binding, on the JS thread.
 #pragma once
 
 #include <cstdint>
@@ -29,16 +29,17 @@ class Device {
   const std::shared_ptr<fabric::Device>& on_device() const { return device_; }
 
   Refusal reg_mr(Memory memory, std::uint32_t access, std::shared_ptr<Region>* region);
-  /// From now on no request may name the region. It stays registered until the requests that have are done.
+  /// Closes the region: later requests may not name it. It stays registered until the posted requests that
+  /// use it have completed.
   void close(const Region& region) { resources_.regions->remove(region); }
   Refusal create_cq(std::uint32_t entries, std::shared_ptr<CompletionQueue>* cq);
-  /// The fabric has one shared receive queue for each completion queue.
+  /// Creates a shared receive queue. The fabric has one for each completion queue.
   Refusal create_srq(std::shared_ptr<CompletionQueue> cq, std::uint32_t receives,
                      std::shared_ptr<SharedReceives>* srq);
   Refusal create_ah(const fabric::AhAttr& attr, std::uint32_t* number);
   Refusal alloc_mw(std::uint32_t* number);
   void close_mw(std::uint32_t number) { resources_.windows->remove(number); }
-  /// Returns null for a window that was closed.
+  /// Returns null for a window that was closed, or that never existed.
   std::shared_ptr<Window> window(std::uint32_t number) const { return resources_.windows->find(number); }
   void close_ah(std::uint32_t number) { resources_.handles->remove(number); }
   Refusal create_qp(std::shared_ptr<CompletionQueue> cq, const QueuePairOptions& options,

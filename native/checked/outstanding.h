@@ -1,6 +1,6 @@
 // The requests of one queue that have been posted and not completed: the number that their user gave them,
-// and what they keep (regions, address handles). A queue of the fabric knows a request by its sequence
-// number. Used by the queues of this folder, on the JS thread. No allocation after construction.
+// and the objects that they keep alive (regions, address handles). The fabric knows a request by its sequence
+// number. Used by the queues of this folder, on the JS thread. Allocates nothing after construction.
 #pragma once
 
 #include <algorithm>
@@ -21,33 +21,33 @@ struct Request {
 /// An object that a request keeps alive until it has completed.
 using Kept = std::shared_ptr<const void>;
 
-/// A queue as its completion queue sees it.
+/// The part of a queue that its completion queue uses.
 class Source {
  public:
   virtual ~Source() = default;
-  /// Ends the request of this sequence number, and releases what it kept.
+  /// Ends the request of this sequence number, and releases what it kept alive.
   virtual Request complete(std::uint32_t sequence) = 0;
 };
 
-/// The requests of a queue whose completions come in order.
+/// The requests of a queue whose completions arrive in order.
 class Outstanding final : public Source {
  public:
-  /// `kept` is the largest number of things that a request keeps.
+  /// `kept` is the largest number of objects that a request keeps alive.
   Outstanding(std::uint32_t depth, std::uint32_t kept)
       : depth_(depth), kept_max_(kept), requests_(depth), kept_(std::size_t{depth} * kept) {}
 
   std::uint32_t depth() const { return depth_; }
   std::uint32_t room() const { return depth_ - static_cast<std::uint32_t>(end_ - begin_); }
 
-  /// The sequence number of the request that add() will add as the `nth` from now, from 0.
+  /// Returns the sequence number of the request that add() will add after `nth` others.
   std::uint32_t next(std::uint32_t nth) const { return static_cast<std::uint32_t>(end_ + nth); }
-  /// There must be room.
+  /// Adds a request. The queue must have room for it.
   void add(const Request& request, std::span<const Kept> kept) {
     const std::size_t index = end_++ % depth_;
     requests_[index] = request;
     std::copy(kept.begin(), kept.end(), kept_.begin() + static_cast<std::ptrdiff_t>(index * kept_max_));
   }
-  /// Ends all requests before it, too: their completion was not asked for.
+  /// Ends this request and all requests before it, which did not ask for completions of their own.
   Request complete(std::uint32_t sequence) override {
     const auto ahead = static_cast<std::uint32_t>(sequence - static_cast<std::uint32_t>(begin_));
     const std::uint64_t ends = begin_ + ahead;
@@ -69,7 +69,7 @@ class Outstanding final : public Source {
   std::uint32_t depth_, kept_max_;
   std::uint64_t begin_ = 0, end_ = 0;
   std::vector<Request> requests_;
-  std::vector<Kept> kept_;  // kept_max_ for each request, null after its last one
+  std::vector<Kept> kept_;  // kept_max_ for each request; null after the last object of a request
 };
 
 }  // namespace rdma_rpc::checked

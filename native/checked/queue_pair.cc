@@ -19,14 +19,14 @@ QueuePair::QueuePair(std::shared_ptr<CompletionQueue> cq, const Resources& resou
     : cq_(std::move(cq)),
       shared_(options.shared_receives),
       reader_(resources, capabilities, options.fabric.type, options.sge_max),
-      sends_(options.fabric.send_wr_max, options.sge_max + 1),  // and the address handle
+      sends_(options.fabric.send_wr_max, options.sge_max + 1),  // one more for the address handle
       receives_(std::max(options.fabric.recv_wr_max, 1u), 1),
       send_source_(cq_->add_source(sends_)),
       recv_source_(cq_->add_source(receives_)),
       queue_pair_(std::move(queue_pair)) {}
 
 QueuePair::~QueuePair() {
-  queue_pair_.reset();  // its requests use what the members before it keep
+  queue_pair_.reset();  // its requests use what the members before it keep alive
   cq_->remove_source(send_source_);
   cq_->remove_source(recv_source_);
 }
@@ -82,7 +82,8 @@ Refusal QueuePair::move_to(QpState state) {
   if (std::string why = queue_pair_->move_to(state); !why.empty())
     return refuse(Cause::refused, std::move(why));
   if (state != QpState::reset) return {};
-  // The device has dropped both queues, and completions of before would name requests of later.
+  // The device has dropped both queues. Completions from before the reset would otherwise be taken for those
+  // of later requests.
   cq_->forget(send_source_);
   cq_->forget(recv_source_);
   sends_.drop();

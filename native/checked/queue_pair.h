@@ -1,6 +1,6 @@
-// A queue pair that checks what is posted to it before a device sees it: room, state, memory, rights and
-// limits. Nothing of a batch is posted when one of its requests is wrong. Made by Device, used by the binding;
-// on the JS thread. The hot path allocates nothing after the first batches.
+// A queue pair that checks what is posted to it before a device gets it: room, state, memory, rights and
+// limits. When one request of a batch is wrong, the whole batch is refused. Made by Device, used by the
+// binding, on the JS thread. The hot path allocates nothing after the first batches.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace rdma_rpc::checked {
 
 struct QueuePairOptions {
   fabric::QpOptions fabric;
-  std::uint32_t sge_max = 1;  ///< scatter/gather entries of a send
+  std::uint32_t sge_max = 1;  ///< limit of scatter/gather entries of a send
   std::shared_ptr<SharedReceives> shared_receives = {};
 };
 
@@ -36,16 +36,16 @@ class QueuePair {
   std::uint32_t send_room() const { return sends_.room(); }
   std::uint32_t recv_room() const { return shared_ == nullptr ? receives_.room() : 0; }
 
-  /// `rows` are `count` requests with room for `sges` entries each (send_record).
+  /// Posts `count` requests. `rows` has a row for each request, with room for `sges` entries (send_record).
   Refusal post_send(std::span<const double> rows, std::size_t count, std::size_t sges);
-  /// `rows` are `count` receives (recv_record).
+  /// Posts `count` receives. `rows` has a row for each (recv_record).
   Refusal post_recv(std::span<const double> rows, std::size_t count);
   /// See fabric::QueuePair::move_to().
   Refusal move_to(fabric::QpState state);
 
  private:
   std::shared_ptr<CompletionQueue> cq_;
-  std::shared_ptr<SharedReceives> shared_;  ///< null when it has receives of its own
+  std::shared_ptr<SharedReceives> shared_;  ///< null when the queue pair has receives of its own
   RequestReader reader_;
   Outstanding sends_, receives_;
   std::uint32_t send_source_, recv_source_;

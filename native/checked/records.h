@@ -1,8 +1,8 @@
-// The layout of work requests and completions as JS writes and reads them: rows of doubles in typed arrays.
-// A double holds every integer up to 2^53 exactly. Addresses of a process have at most 47 bits (56 where it
-// asks for more, and then Device refuses to register them); all other values have 32 bits.
-// runtime/native/verbs-device.ts has the same constants, which a test compares. Used by the queues of this
-// folder, on the JS thread.
+// The layout of work requests and completions as JS writes and reads them: rows of doubles in typed arrays. A
+// double holds every integer up to 2^53 exactly. Addresses of a process have at most 47 bits (or 56 when the
+// process asks for more; Device refuses to register such addresses). All other values have 32 bits.
+// runtime/native/verbs-device.ts has the same constants, and a test compares the two. Used by the queues of
+// this folder, on the JS thread.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace rdma_rpc::checked {
 
-/// Columns of a work request of a send queue. Its scatter/gather entries follow the header. A bind has its
-/// window in `ah`, its range in `remote_addr` and in the two columns of `compare`, its region's lkey in
-/// `rkey` and its rights in `swap_low`.
+/// Columns of a work request of a send queue. Its scatter/gather entries follow these columns. A bind uses
+/// them as follows: `ah` is its window, `remote_addr` and the two columns of `compare` are its range, `rkey`
+/// is the lkey of its region, and `swap_low` is its rights.
 namespace send_record {
 inline constexpr std::size_t wr_id = 0, opcode = 1, flags = 2, sges = 3, remote_addr = 4, rkey = 5, imm = 6,
                              invalidate_rkey = 7, compare_high = 8, compare_low = 9, swap_high = 10,
@@ -48,13 +48,14 @@ enum CompletionFlags : std::uint32_t {
   completion_with_inv = 1u << 3,
 };
 
-/// The numbers of `enum ibv_wr_opcode`, `enum ibv_wc_opcode` and `enum ibv_wc_status`, which JS sees. Returns
-/// false for a number that this layer does not offer.
+/// These functions convert to and from the numbers that JS uses, which are those of `enum ibv_wr_opcode`,
+/// `enum ibv_wc_opcode` and `enum ibv_wc_status`. opcode_of() returns false for a number that this layer does
+/// not offer.
 bool opcode_of(std::uint32_t number, fabric::Opcode* opcode);
 std::uint32_t completion_number(fabric::Opcode opcode);
 std::uint32_t status_number(fabric::WcStatus status);
 
-/// Reads a whole number from 0 to `max`. Returns false for everything else, NaN included.
+/// Reads a whole number from 0 to `max`. Returns false for everything else, including NaN.
 inline bool whole(double given, double max, std::uint64_t* value) {
   if (!(given >= 0 && given <= max)) return false;
   *value = static_cast<std::uint64_t>(given);
@@ -66,7 +67,7 @@ inline bool whole32(double given, std::uint32_t* value) {
   *value = static_cast<std::uint32_t>(wide);
   return true;
 }
-/// The largest integer up to which each one has a double of its own.
+/// The largest integer up to which a double represents every integer exactly.
 inline constexpr double kExactMax = 9007199254740991;
 
 }  // namespace rdma_rpc::checked

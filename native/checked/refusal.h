@@ -1,5 +1,5 @@
-// Why a call of this layer was refused. Returned by the objects of this folder to the binding, which throws
-// it as an error of JS; on the JS thread.
+// The reason why a call of this layer was refused. The objects of this folder return it to the binding, which
+// throws it as an error in JS, on the JS thread.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace rdma_rpc::checked {
 
-/// The values are known to runtime/verbs/errors.ts.
+/// runtime/verbs/errors.ts uses the same values.
 enum class Cause : std::uint8_t {
   none,         ///< the call was carried out
   range,        ///< an argument is outside its range
@@ -28,7 +28,8 @@ struct Refusal {
 
 inline Refusal refuse(Cause cause, std::string text) { return {cause, std::move(text)}; }
 
-/// A queue has less room than a batch needs. `option` is the one that gave it its depth.
+/// Refuses a batch because a queue has less room than the batch needs. `option` names the option that set the
+/// depth of the queue.
 inline Refusal no_room(const char* queue, const char* option, std::uint32_t room, std::uint32_t depth,
                        std::size_t count) {
   return refuse(Cause::full, std::string("the ") + queue + " queue has room for " + std::to_string(room) +

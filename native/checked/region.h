@@ -1,6 +1,6 @@
-// Registered memory, and the requests that keep it. A posted request shares the region of each of its
-// scatter/gather entries, so that a region that was closed stays registered until the last request that uses
-// it has completed. Made by Device, used by the queues; on the JS thread.
+// Registered memory. A posted request keeps a reference to the region of each of its scatter/gather entries,
+// so a closed region stays registered until the last request that uses it has completed. Made by Device, used
+// by the queues; on the JS thread.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace rdma_rpc::checked {
 
-/// Bytes to register, and what keeps them mapped.
+/// Bytes to register, and the object that keeps them mapped.
 struct Memory {
   std::byte* data = nullptr;
   std::size_t size = 0;
@@ -28,14 +28,15 @@ class Region {
 
   const fabric::MemoryRegion& on_device() const { return *region_; }
   bool allows(std::uint32_t access) const { return (access_ & access) == access; }
-  /// Written so that no sum can overflow.
+  /// Returns whether the region contains these bytes. The comparison is written so that no sum can overflow.
   bool contains(std::uint64_t addr, std::uint64_t bytes) const {
     const std::uint64_t start = region_->addr(), length = region_->length();
     return addr >= start && addr - start <= length && bytes <= length - (addr - start);
   }
 
  private:
-  // Destroyed from the last to the first: the registration ends before its memory and its device may go.
+  // Members are destroyed in reverse order: the registration ends before its memory and its device are
+  // released.
   std::shared_ptr<fabric::Device> device_;
   Memory memory_;
   std::unique_ptr<fabric::MemoryRegion> region_;
@@ -52,7 +53,7 @@ class Regions {
   }
   /// Returns null for a key that no open region has.
   const std::shared_ptr<Region>& find(std::uint32_t lkey) {
-    // Most programs use the same region again and again.
+    // Most programs use the same region again and again, so the last one is checked first.
     if (last_ != nullptr && last_->on_device().lkey() == lkey) return last_;
     const auto found = by_key_.find(lkey);
     if (found == by_key_.end()) return none_;

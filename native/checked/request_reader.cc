@@ -25,13 +25,13 @@ bool is_atomic(Opcode opcode) {
 }
 bool is_write(Opcode opcode) { return opcode == Opcode::rdma_write || opcode == Opcode::rdma_write_with_imm; }
 bool is_send(Opcode opcode) { return opcode == Opcode::send || opcode == Opcode::send_with_imm; }
-/// The entries of these are written.
+/// Returns true for operations that write to the memory of their entries.
 bool is_answered(Opcode opcode) { return opcode == Opcode::rdma_read || is_atomic(opcode); }
 
-/// These concern windows, and nothing is sent.
+/// Returns true for operations that concern windows; they send nothing.
 bool is_local(Opcode opcode) { return opcode == Opcode::bind_mw || opcode == Opcode::local_inv; }
 
-/// The feature that a device must have for it; false for those that all have.
+/// Returns true when only some devices support the operation; `feature` is then the feature that it needs.
 bool needs(Opcode opcode, Feature* feature) {
   if (is_local(opcode) || opcode == Opcode::send_with_inv) {
     *feature = Feature::windows;
@@ -59,7 +59,7 @@ void RequestReader::begin(std::size_t count) {
   kept_.clear();
   binds_.clear();
   ends_.clear();
-  sges_.reserve(count * sge_max_);  // the requests point into it
+  sges_.reserve(count * sge_max_);  // must not reallocate later, because the requests point into it
 }
 
 Refusal RequestReader::entry(const double* columns, std::uint32_t access, std::uint32_t index,
@@ -171,7 +171,7 @@ Refusal RequestReader::bind(std::span<const double> row, std::uint32_t index, fa
   return {};
 }
 
-/// What only some operations have.
+/// Reads the columns that only some operations use.
 Refusal RequestReader::rest(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr) {
   if (is_atomic(wr.opcode)) {
     fabric::SendWr::Atomic atomic{};

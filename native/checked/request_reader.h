@@ -1,6 +1,6 @@
 // Reads rows of JS into work requests and checks them against the device's limits and the memory that is
-// registered. One batch at a time: nothing of it may be posted when one row is wrong. Owned by a queue, on
-// the JS thread. Allocates nothing after the first batches.
+// registered. It reads one batch at a time; when one row is wrong, the whole batch must be refused. Owned by
+// a queue, on the JS thread. Allocates nothing after the first batches.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class RequestReader {
 
   /// Begins a batch of `count` requests.
   void begin(std::size_t count);
-  /// Reads one row, whose request gets this number on the fabric.
+  /// Reads one row. Its request gets the number `number` on the fabric.
   Refusal send(std::span<const double> row, std::uint32_t index, std::uint64_t number);
   Refusal recv(std::span<const double> row, std::uint32_t index, std::uint64_t number);
 
@@ -44,12 +44,12 @@ class RequestReader {
     const std::size_t first = index == 0 ? 0 : ends_[index - 1];
     return std::span(kept_).subspan(first, ends_[index] - first);
   }
-  /// The bind of request `index` has been posted.
+  /// Called when the bind of request `index` has been posted.
   void note_bind(std::size_t index) {
     for (const auto& [request, window, region] : binds_)
       if (request == index) window->bound_to(region);
   }
-  /// Lets go of what the batch keeps.
+  /// Releases what the batch keeps alive.
   void end() {
     kept_.clear();
     binds_.clear();

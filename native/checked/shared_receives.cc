@@ -29,7 +29,7 @@ SharedReceives::SharedReceives(std::shared_ptr<CompletionQueue> cq, const Resour
       queue_(std::move(queue)) {}
 
 SharedReceives::~SharedReceives() {
-  queue_.reset();  // its receives use the memory that the members before it keep
+  queue_.reset();  // its receives use the memory that the members before it keep alive
   cq_->remove_source(source_);
 }
 

@@ -1,6 +1,6 @@
-// The memory windows of a device by their numbers: rights to a part of a region, for one queue pair, until
-// they are invalidated. A posted bind keeps its window, and a window the regions that it may be bound to.
-// Made by Device, used by RC queue pairs; on the JS thread.
+// The memory windows of a device by their numbers. A window gives rights to a part of a region, to one queue
+// pair, until it is invalidated. A posted bind keeps its window alive, and a window keeps alive the regions
+// that it may be bound to. Made by Device, used by RC queue pairs, on the JS thread.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class Window {
   fabric::MemoryWindow& on_device() const { return *window_; }
   /// The key of the last bind that was posted; 0 before the first one.
   std::uint32_t rkey() const { return current_ == nullptr ? 0 : window_->rkey(); }
-  /// Call when a bind is posted. The bind fails while the window is bound to another region, which therefore
-  /// stays, too.
+  /// Must be called when a bind is posted. A bind fails while the window is bound to another region, so that
+  /// region is kept alive, too.
   void bound_to(std::shared_ptr<Region> region) {
     if (region == current_) return;
     previous_ = std::move(current_);
@@ -29,7 +29,8 @@ class Window {
   }
 
  private:
-  // Destroyed from the last to the first: a region may go when no window is bound to it.
+  // Members are destroyed in reverse order, so that no window is bound to a region when the region is
+  // released.
   std::shared_ptr<fabric::Device> device_;
   std::shared_ptr<Region> previous_, current_;
   std::unique_ptr<fabric::MemoryWindow> window_;
@@ -42,7 +43,7 @@ class Windows {
     return last_;
   }
   void remove(std::uint32_t number) { windows_.erase(number); }
-  /// Returns null for a window that was closed.
+  /// Returns null for a window that was closed, or that never existed.
   std::shared_ptr<Window> find(std::uint32_t number) const {
     const auto found = windows_.find(number);
     return found == windows_.end() ? nullptr : found->second;

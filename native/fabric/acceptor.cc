@@ -22,7 +22,7 @@ namespace {
 /// Limit of handed-off connections that wait for their device's thread.
 constexpr std::size_t kArrivedMax = 1024;
 
-/// Lives as long as the process, since threads end in any order.
+/// This object lives as long as the process, because threads end in any order.
 struct Acceptors {
   std::mutex mutex;
   std::map<std::uint32_t, Acceptor*> of;
@@ -43,8 +43,8 @@ std::uint32_t number_in(const Token& token) {
 std::unique_ptr<Acceptor> Acceptor::open(Reactor& reactor, Host host, std::string* error) {
   std::unique_ptr<Acceptor> acceptor(new Acceptor(reactor, std::move(host)));
   acceptor->bell_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  // Chosen at random, since the number tells servers behind one address apart. (0 marks an acceptor that is
-  // not in the table.)
+  // The number is chosen at random, because it tells servers behind one address apart. (0 marks an acceptor
+  // that is not in the table.)
   bool good = acceptor->bell_ && reactor.add(*acceptor, acceptor->bell_.get(), EPOLLIN);
   const std::lock_guard lock(acceptors().mutex);
   while (good && acceptor->number_ == 0) {
@@ -55,7 +55,8 @@ std::unique_ptr<Acceptor> Acceptor::open(Reactor& reactor, Host host, std::strin
   }
   if (good) return acceptor;
   *error = std::string("connections cannot be accepted: ") + std::strerror(errno);
-  // The destructor takes the lock that is held here, so leave the table to it and only remove the handler.
+  // The destructor takes the lock that is held here. The table is therefore left to the destructor, and only
+  // the handler is removed here.
   reactor.remove(*acceptor, acceptor->bell_.get());
   return nullptr;
 }
@@ -76,14 +77,14 @@ bool Acceptor::hand_off(UniqueFd& fd, const ConnectMessage& message) {
   Acceptor& acceptor = *found->second;
   acceptor.arrived_.push_back({std::move(fd), message});
   const std::uint64_t one = 1;
-  // Fails only when the counter overflows, after 2^64 writes.
+  // The write fails only when the counter overflows, after 2^64 writes.
   [[maybe_unused]] const ssize_t wrote = ::write(acceptor.bell_.get(), &one, sizeof one);
   return true;
 }
 
 void Acceptor::ready() {
   std::uint64_t rung = 0;
-  // Cannot fail: the counter is not zero and only this thread reads it.
+  // The read cannot fail, because the counter is not zero and only this thread reads it.
   [[maybe_unused]] const ssize_t got = ::read(bell_.get(), &rung, sizeof rung);
   std::vector<Arrival> arrived;
   {

@@ -1,7 +1,7 @@
 // The passive side without a listening socket. Another part of this process accepts connections, perhaps on
-// another thread, and hands them off. The first bytes of each connection carry a token, which leads to the
-// queue pair that it asks for. One table of the process lists the acceptors of all devices. Used by the
-// fabrics that connect by sockets (tcp, and shm with passed descriptors), and by the binding for the
+// another thread, and hands them off. The first bytes of each connection contain a token, which names the
+// queue pair that the connection asks for. One table of the process lists the acceptors of all devices. Used
+// by the fabrics that connect by sockets (tcp, and shm with passed descriptors), and by the binding for the
 // connections that JS accepts. An acceptor belongs to the thread of its device; hand_off() may be called on
 // any thread.
 #pragma once
@@ -22,13 +22,14 @@ class Acceptor final : public EventHandler {
   /// Receives each handed-off connection with its connect message.
   using Host = std::function<void(UniqueFd fd, const ConnectMessage& message)>;
 
-  /// Returns null, with the reason in `error`, when the system refuses.
+  /// Returns null, with the reason in `error`, when the system refuses resources.
   static std::unique_ptr<Acceptor> open(Reactor& reactor, Host host, std::string* error);
   ~Acceptor() override;
 
   /// Writes this acceptor's number into the token, so that connections with this token are handed to it.
   void mark(Token* token) const;
-  /// For any thread. Returns false when the token leads to no acceptor.
+  /// Hands a connection to the acceptor that the token names. May be called on any thread. Returns false when
+  /// the token names no acceptor.
   static bool hand_off(UniqueFd& fd, const ConnectMessage& message);
 
   void ready() override;
@@ -49,10 +50,10 @@ class Acceptor final : public EventHandler {
   std::vector<Arrival> arrived_;  ///< protected by the table's lock
 };
 
-/// For any thread: hands over an accepted connection whose peer has sent `message`, and on which nothing has
-/// been sent yet. The descriptor is duplicated and goes to the queue pair that the message names, on any
-/// device of this process. Returns "" on success, or why no queue pair takes it; the peer has then been
-/// notified. In both cases the caller closes its own descriptor.
+/// Hands over an accepted connection whose peer has sent `message`, and on which this side has sent nothing
+/// yet. May be called on any thread. The descriptor is duplicated; the duplicate goes to the queue pair that
+/// the message names, on any device of this process. Returns "", or an error text when no queue pair accepts
+/// the connection; the peer has then been notified. In both cases the caller closes its own descriptor.
 std::string hand_off(int fd, std::span<const std::byte> message);
 
 }  // namespace rdma_rpc::fabric

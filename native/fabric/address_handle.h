@@ -1,5 +1,5 @@
-// Where datagrams go: address handles, GIDs, and the header in front of each datagram received. Part of
-// fabric.h, on the same thread.
+// The destinations of datagrams: address handles, GIDs, and the header in front of each received datagram.
+// Part of fabric.h, on the same thread.
 #pragma once
 
 #include <array>
@@ -11,15 +11,15 @@ namespace rdma_rpc::fabric {
 /// A global identifier of a port, or of a multicast group (its first byte is 0xff).
 using Gid = std::array<std::byte, 16>;
 inline bool is_multicast(const Gid& gid) { return gid[0] == std::byte{0xff}; }
-/// SendWr::Datagram::remote_qpn of a datagram to a multicast group.
+/// Value of SendWr::Datagram::remote_qpn for a datagram to a multicast group.
 inline constexpr std::uint32_t kMulticastQpn = 0xffffff;
 
 /// The global routing header that lies at the beginning of a UD receive, in network byte order. On RoCE v2
-/// over IPv4 the last 20 of its bytes are the IPv4 header and the others undefined.
+/// over IPv4 the last 20 of its bytes are the IPv4 header, and the other bytes are undefined.
 inline constexpr std::uint32_t kGrhBytes = 40;
-inline constexpr std::uint32_t kGrhSourceGid = 8, kGrhDestinationGid = 24;  ///< offsets in it
+inline constexpr std::uint32_t kGrhSourceGid = 8, kGrhDestinationGid = 24;  ///< offsets in the header
 
-/// As `struct ibv_ah_attr`.
+/// The same attributes as in `struct ibv_ah_attr`.
 struct AhAttr {
   Gid gid{};              ///< the peer's port (Device::gid()), or a multicast group
   std::uint16_t lid = 0;  ///< InfiniBand: the peer's port; 0 on other networks
@@ -27,10 +27,10 @@ struct AhAttr {
   std::uint32_t flow_label = 0;
 };
 
-/// Made by Device::create_ah().
+/// Created by Device::create_ah().
 class AddressHandle {
  public:
-  virtual ~AddressHandle() = default;  ///< every datagram that names it must have completed
+  virtual ~AddressHandle() = default;  ///< every datagram that names the handle must have completed
   AddressHandle(const AddressHandle&) = delete;
   AddressHandle& operator=(const AddressHandle&) = delete;
   const AhAttr& attr() const { return attr_; }

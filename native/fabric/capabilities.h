@@ -1,5 +1,6 @@
-// The capabilities of a device, and why it lacks the others. Part of fabric.h. Filled in when a device is
-// opened; its users ask it instead of the name of a fabric. Values, for any thread.
+// The capabilities of a device, and the reasons why it lacks others. Part of fabric.h. Filled in when a
+// device is opened. Users of a device look at its capabilities instead of the name of its fabric. These are
+// plain values, for any thread.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace rdma_rpc::fabric {
 
-/// The smallest page size of any supported system; larger pages begin on a multiple of it.
+/// The smallest page size of any supported system. Larger pages begin at multiples of it.
 inline constexpr std::uint32_t kPageBytes = 4096;
 /// Returns how many of the `bytes` bytes at `addr` lie on the first page.
 constexpr std::uint32_t on_page(std::uint64_t addr, std::uint32_t bytes) {
@@ -18,7 +19,7 @@ constexpr std::uint32_t on_page(std::uint64_t addr, std::uint32_t bytes) {
   return bytes < rest ? bytes : rest;
 }
 
-/// Parts of the verbs that a device may lack. Capabilities::why_not() says why.
+/// Parts of the verbs that a device may lack. Capabilities::why_not() returns the reason.
 enum class Feature : std::uint8_t {
   send_with_imm,
   write_with_imm,
@@ -26,20 +27,20 @@ enum class Feature : std::uint8_t {
   atomics,          ///< compare-and-swap and fetch-and-add
   solicited,        ///< a receiver that sleeps until a solicited message comes
   shared_receives,  ///< receive_queue.h
-  srq_limit,        ///< the event of a shared receive queue that runs low
+  srq_limit,        ///< the event of a shared receive queue that has few receives left
   uc,
   ud,
   multicast,
   drain,  ///< the states SQD and SQE
-  reset,  ///< a queue pair in ERR goes back to INIT
-  xrc,    ///< no fabric has it yet
+  reset,  ///< a queue pair in ERR can return to INIT
+  xrc,    ///< no fabric has this feature yet
 };
 inline constexpr std::size_t kFeatures = 13;
-/// The name in texts for users, such as "atomics (compare-and-swap, fetch-and-add)".
+/// Returns the feature's name in texts for users, such as "atomics (compare-and-swap, fetch-and-add)".
 const char* to_string(Feature feature);
 
-/// The capabilities of a device. Figures called `probed` are measured by trying, never taken from a table of
-/// device names.
+/// The capabilities of a device. No value is taken from a table of device names; figures that are called
+/// `probed` were found by trying.
 struct Capabilities {
   std::string name;  ///< "shm", "sim" or a device such as "mlx5_0"; for display only, never for decisions
   std::uint32_t port = 0;          ///< port of the device, 0 where devices have no ports; for display only
@@ -48,14 +49,14 @@ struct Capabilities {
   std::uint32_t max_sge = 1;       ///< gather entries of a send or write
   std::uint32_t max_sge_read = 1;  ///< scatter entries of a read
   std::uint32_t max_qp_wr = 0;     ///< the deepest send or receive queue
-  /// Requests of the device's own in each send queue, beside the user's. NICs round a queue up to a power of
-  /// two, so a depth of a power of two less these wastes nothing.
+  /// Number of requests of the device itself in each send queue, besides the user's. NICs round a queue up to
+  /// a power of two. A depth that is a power of two minus this number therefore wastes no entries.
   std::uint32_t own_sends = 0;
   std::uint32_t max_srq_wr = 0;      ///< the deepest shared receive queue; 0 when the device has none
   std::uint32_t max_rd_atomic = 16;  ///< outstanding READs per queue pair that make progress at once
-  /// limit of simultaneous alloc_memory() blocks; 0 when only the system limits them
+  /// Limit of simultaneous alloc_memory() blocks; 0 when only the system limits them.
   std::uint32_t max_memories = 0;
-  std::uint64_t max_msg_bytes = 0;            ///< limit of one SEND, READ or WRITE
+  std::uint64_t max_msg_bytes = 0;            ///< limit of one SEND, READ or WRITE, in bytes
   std::uint32_t max_datagram_bytes = 0;       ///< limit of one SEND on a UD queue pair: the path's MTU
   bool immediate = false;                     ///< rdma_write_with_imm
   bool send_immediate = false;                ///< send_with_imm
@@ -71,7 +72,7 @@ struct Capabilities {
   bool read_sink_needs_remote_write = false;  ///< iWARP
   bool active_side_sends_first = false;       ///< iWARP (MPA)
   bool pins_memory = false;                   ///< registered memory counts against RLIMIT_MEMLOCK
-  /// memory that does not come from alloc_memory() may be exposed to the peer too
+  /// Memory from outside of alloc_memory() may be exposed to the peer, too.
   bool exposes_any_memory = false;
   bool on_demand = false;  ///< access_on_demand for RC SEND, READ and WRITE (explicit ODP)
   bool dmabuf = false;     ///< reg_dmabuf_mr()
@@ -79,38 +80,39 @@ struct Capabilities {
   /// the copy is complete.
   bool copies_when_posted = false;
   /// The CPU of this process reads the bytes of a send some event-loop iterations after the post, and nothing
-  /// is pinned. Memory that its owner can take away meanwhile (Presence) must therefore be copied to memory
-  /// that stays. QueuePair::revoke() and abandon_reads() work on such fabrics.
+  /// is pinned. Memory that may disappear meanwhile (Presence) must therefore be copied to memory that stays.
+  /// QueuePair::revoke() and abandon_reads() work on such fabrics.
   bool reads_memory_late = false;
-  /// A request of up to this many bytes in application memory is cheaper to copy to memory of alloc_memory()
-  /// than to have the peer READ it in place. 0 when copying is never cheaper.
+  /// Up to this size, copying a request from application memory to memory of alloc_memory() is cheaper than
+  /// having the peer READ it in place. 0 when copying is never cheaper.
   std::uint32_t copied_request_bytes = 0;
-  /// A message of at most this many bytes is cheaper as several SENDs, each copied twice, than as a READ or
-  /// WRITE of memory exposed for it. 0 when that is never cheaper, or has not been measured.
+  /// Up to this size, sending a message as several SENDs, each copied twice, is cheaper than a READ or WRITE
+  /// of memory that is exposed for the message. 0 when SENDs are never cheaper, or when this has not been
+  /// measured.
   std::uint32_t segmented_bytes = 0;
-  /// On a network that loses packets, a longer WRITE fails too early.
+  /// Limit of one WRITE, in bytes. On a network that loses packets, a longer WRITE fails too early.
   std::uint64_t max_write_bytes = UINT64_MAX;
   /// A READ of at most this many bytes must lie on one page of the peer's memory.
   std::uint32_t one_page_read_max = 0;
   /// A key gives access to exactly the range that its window was bound to, on its own queue pair. When false,
-  /// a key gives access to the whole region; a peer's SEND_WITH_INV can end the window of another queue pair,
-  /// its sender is not notified when it is refused, and it may crash the kernel when the window is not bound.
-  /// A device without it is fit for trusted peers only.
+  /// four things differ: a key gives access to the whole region; a peer's SEND_WITH_INV can end the window of
+  /// another queue pair; the sender is not notified when its SEND_WITH_INV is refused; and SEND_WITH_INV may
+  /// crash the kernel when the window is not bound. Such a device is fit for trusted peers only.
   bool exact_windows = true;
-  /// When false, a peer that knows the key of a region may READ it whatever its rights are. A device without
-  /// it is fit for trusted peers only.
+  /// When false, a peer that knows the key of a region may READ the region, whatever rights the key has. Such
+  /// a device is fit for trusted peers only.
   bool checks_read_rights = true;
   /// An operation that the peer refuses ends at the sender with a status that says so. When false, a SEND
-  /// completes when the network has taken it, a refused access is flushed, and only the end of the connection
-  /// shows that something was refused.
+  /// completes when the network has accepted it and a refused access is flushed, so only the end of the
+  /// connection shows that an operation was refused.
   bool names_refusals = true;
-  /// A peer that once had a right to memory of alloc_memory() may go on writing to it at any time.
+  /// A peer that once had a right to memory of alloc_memory() may write to that memory at any later time.
   bool peers_keep_access = false;
 
   /// Why the device lacks a feature, for why_not(). A feature without an entry is refused by its name alone.
   std::map<Feature, std::string> reasons = {};
-  /// What an owner of the device should know: promises of its driver that it does not keep, and limits that
-  /// all processes share. Whole sentences, for display only.
+  /// What an owner of the device should know: promises that its driver does not keep, and limits that all
+  /// processes share. Whole sentences, for display only.
   std::vector<std::string> notes = {};
 
   bool has(Feature feature) const;
@@ -125,11 +127,11 @@ inline std::uint32_t Capabilities::read_bytes(std::uint64_t addr, std::uint32_t 
   return bytes <= one_page_read_max ? on_page(addr, bytes) : bytes;
 }
 
-/// Returns why a device without Capabilities::on_demand refuses access_on_demand.
+/// Returns the reason why a device without Capabilities::on_demand refuses access_on_demand.
 std::string why_not_on_demand(const Capabilities& capabilities);
 
-/// Returns why no device with these capabilities registers that memory, or "" when it may. A device can have
-/// further reasons of its own.
+/// Returns "" when a device with these capabilities may register that memory, otherwise the reason why it may
+/// not. A device can have further reasons of its own.
 std::string why_not_register(const void* addr, std::size_t length, std::uint32_t access,
                              const Capabilities& capabilities);
 

@@ -1,7 +1,7 @@
-// The completions of one queue, in memory of this process: queue pairs write them, poll() takes them out. The
-// ring grows to the number that its queue pairs can have outstanding (make_room), so it never overflows;
-// before the first queue pair it takes almost no memory. Used by the completion queues of tcp and of the
-// simulation, on their device's thread.
+// The completions of one queue, in memory of this process. Queue pairs write them, and poll() removes them.
+// The ring grows to the number of completions that its queue pairs can have outstanding (make_room), so it
+// never overflows; before the first queue pair it uses almost no memory. Used by the completion queues of tcp
+// and of the simulation, on their device's thread.
 #pragma once
 
 #include <algorithm>
@@ -15,21 +15,21 @@
 
 namespace rdma_rpc::fabric {
 
-/// A completion, and what its queue pair gets back when it is polled.
+/// A completion, and the information that its queue pair gets when it is polled.
 template <typename Pair>
 struct Completion {
   Wc wc;
   Pair* qp;
   bool receive;
-  std::uint64_t send_end;  ///< sends with an index below this one are complete
-  bool solicited = false;  ///< wakes a user that called arm_solicited()
+  std::uint64_t send_end;  ///< sends with a lower index than this are complete
+  bool solicited = false;  ///< wakes a user that has called arm_solicited()
 };
 
 template <typename Pair>
 class CompletionRing {
  public:
   std::uint64_t size() const { return tail_ - head_; }
-  /// Makes room for all requests that a further queue pair can have outstanding.
+  /// Makes room for all requests that one more queue pair can have outstanding.
   void make_room(std::uint32_t requests) {
     room_ += requests;
     if (room_ <= ring_.size()) return;
@@ -41,7 +41,7 @@ class CompletionRing {
     tail_ = count;
   }
   void give_room_back(std::uint32_t requests) { room_ -= requests; }
-  /// Removes the completions of a queue pair that is being destroyed, and the room made for it.
+  /// Removes the completions of a queue pair that is being destroyed, and the room that was made for it.
   void forget(const Pair& qp, std::uint32_t requests) {
     give_room_back(requests);
     std::uint64_t kept = head_;
@@ -51,7 +51,7 @@ class CompletionRing {
     tail_ = kept;
   }
   void push(const Completion<Pair>& completion) { at(tail_++) = completion; }
-  /// Moves as many completions as fit to `out` and notifies their queue pairs that they were polled.
+  /// Moves as many completions as fit to `out` and notifies the queue pairs of these completions.
   std::size_t take(std::span<Wc> out) {
     const std::size_t count = std::min<std::size_t>(out.size(), size());
     for (std::size_t i = 0; i < count; ++i) {

@@ -1,8 +1,8 @@
 // The connect message: the first message of a queue pair's connection, in both directions
-// (docs/wire/fabrics.md §9, §10). It names the queue pair that it wants and the one that sends it. Its first
-// bytes distinguish such a connection from a sideband connection to the same address. Used by the fabrics
-// that connect by sockets (tcp, and shm with passed descriptors), and by the acceptor. Pure functions, for
-// any thread.
+// (docs/wire/fabrics.md §9, §10). It names the queue pair that is asked for and the queue pair that sends the
+// message. Its first bytes distinguish such a connection from a sideband connection to the same address. Used
+// by the fabrics that connect by sockets (tcp, and shm with passed descriptors), and by the acceptor. Pure
+// functions, for any thread.
 #pragma once
 
 #include <array>
@@ -11,12 +11,12 @@
 
 namespace rdma_rpc::fabric {
 
-/// Names one queue pair; it cannot be guessed without having seen the queue pair's address.
+/// Names one queue pair. A token cannot be guessed without having seen the queue pair's address.
 using Token = std::array<std::byte, 16>;
 
-/// Compares in constant time.
+/// Compares two tokens in constant time.
 bool same(const Token& a, const Token& b);
-/// Returns false when the system has no random bytes.
+/// Fills in a random token. Returns false when the system has no random bytes.
 bool make_token(Token* token);
 
 /// Size of a connect message; its first four bytes are the magic number, little endian.
@@ -25,11 +25,11 @@ inline constexpr std::uint32_t kConnectMagic = 0x706d6452;  // "Rdmp"
 
 enum class ConnectKind : std::uint8_t {
   hello = 1,    ///< from the active side, to the queue pair `to`
-  welcome = 2,  ///< from the passive side: connected
-  /// from the passive side: this process has no such queue pair; another server behind the same address may
-  /// have it
+  welcome = 2,  ///< from the passive side: the queue pairs are connected
+  /// From the passive side: this process has no such queue pair. Another server behind the same address may
+  /// have it.
   unknown = 3,
-  refused = 4,  ///< from the passive side: that queue pair expects another peer, or no peer any more
+  refused = 4,  ///< from the passive side: that queue pair expects another peer, or is no longer connecting
 };
 struct ConnectMessage {
   std::uint32_t magic = 0;
@@ -40,10 +40,11 @@ struct ConnectMessage {
 };
 static_assert(sizeof(ConnectMessage) == kConnectMessageBytes);
 ConnectMessage make_connect_message(ConnectKind kind, const Token& to, const Token& from);
-/// Returns null when the message is valid, else why it is not.
+/// Returns null when the message is valid, otherwise the reason why it is not.
 const char* why_not_connect_message(const ConnectMessage& message);
 
-/// Sends a few bytes on a new connection. Returns false when the socket does not take them all, or is lost.
+/// Sends a few bytes on a new connection. Returns false when the socket does not accept all of them, or when
+/// the connection is lost.
 bool send_now(int fd, const void* bytes, std::size_t count);
 
 }  // namespace rdma_rpc::fabric

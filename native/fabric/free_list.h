@@ -1,7 +1,8 @@
-// A list of unused items: slots, table indices, objects kept for reuse. The item given back last is taken
-// first, since it is still in the cache. Any list may be empty, because a peer can break every rule and drain
-// it. Therefore take() is the only way to get an item, and its result says whether there was one; a house
-// test enforces this (test/house/native.test.ts). Used by the fabrics and sessions, on their device's thread.
+// A list of unused items: slots, table indices, objects kept for reuse. The item that was given back last is
+// taken first, because it is still in the cache. Any list may be empty, because a peer can break every rule
+// and use up all items. Therefore take() is the only way to get an item, and its result says whether there
+// was an item; a house test enforces this (test/house/native.test.ts). Used by the fabrics and sessions, on
+// their device's thread.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +20,16 @@ class FreeList {
   std::size_t size() const { return items_.size(); }
   void reserve(std::size_t count) { items_.reserve(count); }
   void give(T item) { items_.push_back(std::move(item)); }
-  /// Returns the item that was given back last, or nothing when the list is empty.
+  /// Returns the item that was given back last, or std::nullopt when the list is empty.
   [[nodiscard]] std::optional<T> take() {
     if (items_.empty()) return std::nullopt;
     std::optional<T> item(std::move(items_.back()));
     items_.pop_back();
     return item;
   }
-  /// Returns the item that take() returns next, for prefetching, or null when the list is empty.
+  /// Returns the item that take() will return next, for prefetching, or null when the list is empty.
   const T* peek() const { return items_.empty() ? nullptr : &items_.back(); }
-  /// Returns where take() and give() will write, for prefetching.
+  /// Returns the position where take() and give() will write, for prefetching.
   const T* end() const { return items_.data() + items_.size(); }
   void clear() { items_.clear(); }
 

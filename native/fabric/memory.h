@@ -10,7 +10,7 @@
 
 namespace rdma_rpc::fabric {
 
-/// Access rights, bits as in `enum ibv_access_flags`. Local read is always given.
+/// Access rights. Their bits are those of `enum ibv_access_flags`. Local read is always granted.
 enum Access : std::uint32_t {
   access_local_write = 1u << 0,
   access_remote_write = 1u << 1,
@@ -21,12 +21,12 @@ enum Access : std::uint32_t {
       1u << 6,  ///< only if Capabilities::on_demand: pages are loaded when accessed, nothing is pinned
 };
 
-/// Rights that peers may get.
+/// Rights that may be granted to peers.
 inline constexpr std::uint32_t kRemoteAccess =
     access_remote_read | access_remote_write | access_remote_atomic;
 
-/// Memory suited to the device (shared for shm, huge pages for a NIC). The arena and the receive slabs are
-/// made of it.
+/// Memory suited to the device (shared for shm, huge pages for a NIC). The arena and the receive slabs
+/// consist of it.
 class HostMemory {
  public:
   virtual ~HostMemory() = default;
@@ -35,11 +35,12 @@ class HostMemory {
   std::byte* data() const { return pages_.get(); }
   std::size_t size() const { return size_; }
   /// Keeps the pages mapped as long as the result lives, even after the memory object or its device is
-  /// destroyed, for users that still hold an address. The content of the pages is undefined from then on.
+  /// destroyed, for users that still have an address in it. The content of the pages is undefined from then
+  /// on.
   std::shared_ptr<const void> keep_mapped() const { return pages_; }
 
  protected:
-  /// `pages` unmaps them when its last owner releases it.
+  /// `pages` unmaps the memory when its last owner releases it.
   HostMemory(std::shared_ptr<std::byte> pages, std::size_t size) : pages_(std::move(pages)), size_(size) {}
 
  private:
@@ -50,8 +51,8 @@ class HostMemory {
 /// Wraps pages from mmap(). `bytes` is the length for munmap().
 std::shared_ptr<std::byte> mapped_pages(void* data, std::size_t bytes);
 
-/// Tells whether memory with another owner still exists where it was registered. A JS engine takes a buffer's
-/// memory away when the application transfers the buffer.
+/// Tells whether memory of another owner still exists where it was registered. When an application transfers
+/// a buffer, the JS engine takes the memory away from this buffer.
 class Presence {
  public:
   virtual ~Presence() = default;
@@ -67,7 +68,8 @@ class MemoryRegion {
   std::uint64_t length() const { return length_; }
   std::uint32_t lkey() const { return lkey_; }
   std::uint32_t rkey() const { return rkey_; }  ///< 0 when registered without remote rights
-  /// Without a presence the memory is assumed to exist as long as the region.
+  /// Sets the object that tells whether the memory still exists. Without it the memory is assumed to exist as
+  /// long as the region.
   void set_presence(std::shared_ptr<const Presence> presence) { presence_ = std::move(presence); }
   bool present() const { return presence_ == nullptr || presence_->present(); }
 
@@ -80,16 +82,16 @@ class MemoryRegion {
   std::shared_ptr<const Presence> presence_;
 };
 
-/// A type-2 window: remote rights to part of a region, on one queue pair, until invalidated. A window is
-/// created once and bound often.
+/// A type-2 window: remote rights to a part of a region, on one queue pair, until they are invalidated. A
+/// window is created once and bound often.
 class MemoryWindow {
  public:
   virtual ~MemoryWindow() = default;
   MemoryWindow(const MemoryWindow&) = delete;
   MemoryWindow& operator=(const MemoryWindow&) = delete;
-  /// Changes with each bind, and is never 0. Only its low byte changes (IBTA: the consumer's part of a key),
-  /// so a key repeats after 256 binds. A key is valid only on the queue pair of its bind, so a repeated key
-  /// grants its right to the same peer.
+  /// Returns the key of the window. It changes with each bind, and is never 0. Only its low byte changes
+  /// (IBTA: the consumer's part of a key), so a key repeats after 256 binds. A key is valid only on the queue
+  /// pair of its bind, so a repeated key grants its right to the same peer.
   std::uint32_t rkey() const { return rkey_; }
 
  protected:
@@ -101,9 +103,9 @@ class MemoryWindow {
 class Registration {
  public:
   virtual ~Registration() = default;
-  /// The slow step, for any thread. The device must stay open until it returns.
+  /// Performs the slow step. May be called on any thread. The device must stay open until it returns.
   virtual void pin() = 0;
-  /// Call once after pin(), on the device's thread. Returns what reg_mr() would have returned.
+  /// Must be called once after pin(), on the device's thread. Returns what reg_mr() would have returned.
   virtual std::unique_ptr<MemoryRegion> finish(std::string* error) = 0;
 };
 

@@ -1,6 +1,6 @@
-// Cache prefetching. A call on one of a thousand sessions finds none of the session's memory in the cache and
-// waits for one cache line after another. When the lines are requested in advance, for a batch of calls, they
-// arrive at the same time. The same holds for lines of messages that another process has written.
+// Cache prefetching. A call on one of a thousand sessions finds none of the session's memory in the cache,
+// and waits for one cache line after another. When the lines of a batch of calls are requested in advance,
+// they arrive at the same time. The same holds for lines of messages that another process has written.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@ namespace rdma_rpc::fabric {
 
 inline constexpr std::size_t kPrefetchedLine = 64;
 
-/// Prefetches the cache lines of these bytes. Any address is allowed, since nothing is read.
+/// Prefetches the cache lines of these bytes. Any address is allowed, because nothing is read.
 inline void prefetch(const void* at, std::size_t bytes = 1) {
   const char* const from = static_cast<const char*>(at);
   for (std::size_t done = 0; done < bytes; done += kPrefetchedLine) __builtin_prefetch(from + done, 1);
   __builtin_prefetch(from + bytes - 1, 1);
 }
 
-/// The same for lines that another CPU holds and this one will write: requests them in exclusive state. For
+/// Prefetches lines that another CPU has and that this CPU will write: requests them in exclusive state. For
 /// generic x86-64, a compiler turns prefetch() into a read prefetch. PREFETCHW is a hint (Intel SDM, volume
 /// 2), and a NOP on 64-bit CPUs that lack it.
 inline void prefetch_to_write(const void* at, std::size_t bytes) {

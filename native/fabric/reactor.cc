@@ -69,7 +69,7 @@ void Reactor::set_timer() {
   if (!timeouts_.empty()) {
     const auto first = std::min_element(timeouts_.begin(), timeouts_.end(),
                                         [](const Timeout& a, const Timeout& b) { return a.at < b.at; });
-    // Zero would disarm the timer.
+    // At least 1 ns, because zero would disarm the timer.
     const auto ns = std::max<std::int64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(first->at - Clock::now()).count(), 1);
     when.it_value = {ns / 1'000'000'000, ns % 1'000'000'000};
@@ -116,7 +116,7 @@ bool Reactor::progress() {
   notified_.clear();
   if (!timer) return any;
   std::uint64_t expirations = 0;
-  // Can fail only when the timer was set again since it fired; nothing is left to read then.
+  // The read can fail only when the timer was set again after it fired. No expiration is left to read then.
   [[maybe_unused]] const ssize_t got = ::read(timer_.get(), &expirations, sizeof expirations);
   return tell_expired() || any;
 }

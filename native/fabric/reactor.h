@@ -1,5 +1,5 @@
-// Waits for the sockets of a device that belong to no connected queue pair, either not yet or no longer, and
-// for their time limits. It has one epoll descriptor, which every completion queue of the device watches.
+// Waits for those sockets of a device that belong to no connected queue pair, either not yet or no longer,
+// and for their time limits. Every completion queue of the device watches the reactor's one epoll descriptor.
 // Used by the fabrics that connect by sockets (tcp, and shm with passed descriptors), on the device's thread.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace rdma_rpc::fabric {
 
-/// The owner of one watched socket. It is called at most once for each event, and may remove or destroy
-/// itself in that call.
+/// The owner of one watched socket. The handler is called at most once for each event, and may remove or
+/// destroy itself in that call.
 class EventHandler {
  public:
   virtual ~EventHandler() = default;
@@ -24,22 +24,23 @@ class Reactor {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Returns false when the system refuses.
+  /// Creates the descriptors. Returns false when the system refuses.
   bool open();
   int fd() const { return epoll_.get(); }
 
-  /// `events` as for epoll; level-triggered. Returns false when the system refuses.
+  /// `events` has the meaning that it has for epoll, level-triggered. These return false when the system
+  /// refuses.
   bool add(EventHandler& handler, int fd, std::uint32_t events);
   bool change(EventHandler& handler, int fd, std::uint32_t events);
-  /// Must be called before the descriptor is closed or given away. Cancels its time limit, too.
+  /// Must be called before the descriptor is closed or given away. Also cancels the handler's time limit.
   void remove(EventHandler& handler, int fd);
-  /// Calls expired() once, after that time.
+  /// Makes the reactor call expired() once, after `ms` milliseconds.
   void set_timeout(EventHandler& handler, std::uint32_t ms);
   void cancel_timeout(const EventHandler& handler);
-  /// Milliseconds until the handler's time limit; at least 1.
+  /// Returns the number of milliseconds until the handler's time limit, at least 1.
   std::uint32_t time_left_ms(const EventHandler& handler) const;
 
-  /// Calls the handlers of all events that have happened. Returns whether there was one.
+  /// Calls the handlers of all events that have happened. Returns whether there was an event.
   bool progress();
 
  private:
@@ -53,7 +54,7 @@ class Reactor {
   UniqueFd epoll_, timer_;
   std::vector<Timeout> timeouts_;
   std::vector<EventHandler*>
-      notified_;  ///< handlers of this progress(); null for one that was removed during it
+      notified_;  ///< handlers of the current progress(); null for a handler that was removed during it
 };
 
 }  // namespace rdma_rpc::fabric

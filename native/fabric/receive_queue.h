@@ -1,27 +1,27 @@
-// A shared receive queue: receives that several queue pairs have in common. The number of receives follows
-// the messages that can arrive at once in total, rather than the number of connections times the messages on
-// each. Available where Capabilities::max_srq_wr is not 0. Made by a Device, used by native/session, on the
+// A shared receive queue: receives that several queue pairs share. The number of receives depends on how many
+// messages can arrive at once in total, instead of the number of connections times the messages on each.
+// Available where Capabilities::max_srq_wr is not 0. Created by a Device, used by native/session, on the
 // device's thread.
 //
-// Rules, in addition to those of fabric.h (the suite checks them):
-//  - A message takes the oldest receive, whichever queue pair it arrives on; its completion has the number
-// and
-//    the tag of that queue pair (QpOptions::tag). Messages on different queue pairs complete in any order.
-//  - A SEND that finds no receive fails as on a queue pair with its own receives (rnr_retry_exc_err), and
-// does
-//    not affect other queue pairs.
-//  - A queue pair that goes to ERR flushes no shared receive; only the receive that a message was being put
-//    into completes, with an error. Every receive that the queue pair has taken is polled before the flush of
-//    a send posted in ERR, so a user that waits for that flush before it destroys the queue pair loses none.
-//  - A queue pair in ERR may have nothing posted that could be flushed, so it has one completion that belongs
-//    to no receive (kNoReceive), before those flushes.
+// These rules apply in addition to those of fabric.h (the suite checks them):
+//  - A message uses the oldest receive, on whichever queue pair the message arrives. The completion has the
+//    number and the tag of that queue pair (QpOptions::tag). Messages on different queue pairs complete in
+//    any order.
+//  - A SEND that finds no receive fails as on a queue pair with its own receives (rnr_retry_exc_err). Other
+//    queue pairs are not affected.
+//  - A queue pair that goes to ERR flushes no shared receive. Only the receive in which a message was being
+//    placed completes, with an error. Every receive that the queue pair has taken is polled before the flush
+//    of a send posted in ERR. A user that waits for that flush before it destroys the queue pair therefore
+//    loses no receive.
+//  - A queue pair in ERR may have no posted request that could be flushed. It therefore has one completion
+//    that belongs to no receive (kNoReceive), before those flushes.
 #pragma once
 
 #include "fabric/fabric.h"
 
 namespace rdma_rpc::fabric {
 
-/// Tag of a receive whose queue pair is gone: the user owns the buffer again and must not read it.
+/// Tag of a receive whose queue pair has been destroyed: the user owns the buffer again and must not read it.
 inline constexpr std::uint32_t kNoTag = ~std::uint32_t{0};
 
 /// Wc::wr_id of a completion which only reports that the queue pair with this tag has gone to ERR.
@@ -29,16 +29,16 @@ inline constexpr std::uint64_t kNoReceive = ~std::uint64_t{0};
 
 class ReceiveQueue {
  public:
-  /// every queue pair on it must be gone; posted receives get no completions
+  /// Every queue pair that uses the queue must have been destroyed. Posted receives get no completions.
   virtual ~ReceiveQueue() = default;
   ReceiveQueue(const ReceiveQueue&) = delete;
   ReceiveQueue& operator=(const ReceiveQueue&) = delete;
 
-  /// Posts in order, with one doorbell for all. Returns how many were taken. Fewer than given means that the
-  /// queue is full, or that the device has refused.
+  /// Posts in order, with one doorbell for all. Returns how many receives were accepted. A lower number than
+  /// given means that the queue is full, or that the device has refused.
   virtual std::size_t post(std::span<const RecvWr> requests) = 0;
   /// Asks for one AsyncEvent srq_limit_reached as soon as fewer than `receives` are posted (ibv_modify_srq
-  /// with IBV_SRQ_LIMIT); 0 takes the wish back. Returns "", or why not.
+  /// with IBV_SRQ_LIMIT); 0 cancels this. Returns "", or why the device cannot do this.
   virtual std::string arm_limit(std::uint32_t receives);
   /// Number of receives that may be posted at once.
   std::uint32_t capacity() const { return capacity_; }

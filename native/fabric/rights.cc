@@ -13,21 +13,21 @@
 namespace rdma_rpc::fabric {
 namespace {
 
-/// SO_PASSRIGHTS, which older systems' headers lack.
+/// Number of the socket option SO_PASSRIGHTS, which the headers of older systems lack.
 constexpr int kPassRights = 83;
-/// The kernel passes at most this number of descriptors with one message (SCM_MAX_FD).
+/// Limit of descriptors that the kernel passes with one message (SCM_MAX_FD).
 constexpr std::size_t kFilesMax = 253;
-/// Limit of closing threads. One is enough unless the owner of a file delays its close.
+/// Limit of threads that close descriptors. One is enough unless the owner of a file delays its close.
 constexpr int kThreadsMax = 8;
 constexpr std::size_t kStackBytes = 64 * 1024;
 
 bool pass_rights(int fd, int on) { return ::setsockopt(fd, SOL_SOCKET, kPassRights, &on, sizeof on) == 0; }
 
-/// Lives as long as the process, as do threads whose close() is delayed.
+/// This object lives as long as the process, like threads whose close() is delayed.
 struct Closing {
   std::mutex mutex;
   std::deque<UniqueFd> waiting;
-  std::atomic<std::size_t> count{0};  ///< includes those that are being closed
+  std::atomic<std::size_t> count{0};  ///< includes descriptors that are being closed
   int threads = 0;
 };
 Closing& closing() {
@@ -74,11 +74,11 @@ void close_elsewhere(UniqueFd fd) {
   const std::lock_guard lock(all.mutex);
   all.waiting.push_back(std::move(fd));
   ++all.count;
-  // A closing thread ends when it has no work, so an existing thread may be blocked in a close(): start
-  // another one.
+  // A closing thread ends when it has no work. A thread that still exists may therefore be blocked in a
+  // close(), so another one is started.
   if (all.threads == kThreadsMax) return;
   ++all.threads;
-  // If no thread could be started, the next successful start closes this one, too.
+  // If no thread can be started now, the thread that is started for a later descriptor also closes this one.
   if (start_detached(kStackBytes, close_all) != 0) --all.threads;
 }
 

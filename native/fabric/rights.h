@@ -1,10 +1,10 @@
-// File descriptors passed over a unix connection (SCM_RIGHTS). Any peer that can connect can send them,
-// wanted or not. The kernel closes those that the receiver does not take, in the thread that reads or that
-// closes the connection, and the last close of a file can take as long as its sender likes: a TCP socket with
-// SO_LINGER and unsent bytes, or a file of a file system in user space. A connection therefore either refuses
-// descriptors (SO_PASSRIGHTS, Linux 6.16), or takes all that come and has another thread close them. Used by
-// the control connection of shm with passed descriptors, the acceptor, the relay and the binding, on any
-// thread.
+// File descriptors that are passed over a unix connection (SCM_RIGHTS). Any peer that can connect can send
+// them, wanted or unwanted. The kernel closes the descriptors that the receiver does not accept, in the
+// thread that reads from or closes the connection. The last close of a file can take as long as its sender
+// likes: the file may be a TCP socket with SO_LINGER and unsent bytes, or belong to a file system in user
+// space. A connection therefore does one of two things: it refuses descriptors (SO_PASSRIGHTS, Linux 6.16),
+// or it accepts all that arrive and has another thread close them. Used by the control connection of shm with
+// passed descriptors, the acceptor, the relay and the binding, on any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -19,21 +19,22 @@
 namespace rdma_rpc::fabric {
 
 /// Makes the kernel reject descriptors at their sender, on this socket or on all connections that a listener
-/// accepts. Returns false when this kernel cannot.
+/// accepts. Returns false when this kernel cannot do that.
 bool refuse_rights(int fd);
-/// Allows descriptors again.
+/// Allows descriptors again after refuse_rights().
 void allow_rights(int fd);
 /// Returns whether this kernel can reject descriptors.
 bool kernel_refuses_rights();
 
-/// Closes the descriptor on another thread, since that can take long. A socket is closed without lingering.
+/// Closes the descriptor on another thread, because closing can take long. A socket is closed without
+/// lingering.
 void close_elsewhere(UniqueFd fd);
-/// Number of descriptors that wait to be closed or are being closed. Beyond kClosingMax no more should be
-/// accepted.
+/// Returns the number of descriptors that wait to be closed or are being closed. Beyond kClosingMax no more
+/// descriptors should be accepted.
 std::size_t being_closed();
 inline constexpr std::size_t kClosingMax = 1024;
 
-/// A descriptor that another party opened, or a connection from another party; it is closed on another
+/// A descriptor that another party has opened, or a connection from another party. It is closed on another
 /// thread.
 class ForeignFd {
  public:
@@ -57,8 +58,8 @@ class ForeignFd {
   UniqueFd fd_;
 };
 
-/// As recv() without waiting; received descriptors are added to `files`. `cut` reports that some were lost
-/// because this process had no free descriptor. (The kernel then closes them in this thread.)
+/// Works like recv() without waiting, and adds received descriptors to `files`. `cut` reports that some were
+/// lost because this process had no free descriptor. (The kernel then closes them in this thread.)
 ssize_t receive_with_rights(int fd, void* bytes, std::size_t room, std::vector<ForeignFd>* files, bool* cut);
 
 }  // namespace rdma_rpc::fabric

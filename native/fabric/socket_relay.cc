@@ -21,37 +21,38 @@ namespace {
 constexpr std::size_t kBufferBytes = 16 * 1024;
 constexpr std::size_t kStackBytes = 128 * 1024;
 
-/// Bytes read from one side and not yet written to the other.
+/// Bytes that were read from one side and have not been written to the other side yet.
 struct Bytes {
   std::array<std::byte, kBufferBytes> room;
   std::size_t from = 0, to = 0;
-  bool ended = false;  ///< the side sends no more
+  bool ended = false;  ///< the side sends nothing more
   bool empty() const { return from == to; }
 };
 
 struct Connection {
   ForeignFd far;
   UniqueFd near;
-  /// Locked while the relay reads from `far`. Nothing is read after `taken` is set.
+  /// This lock is held while the relay reads from `far`. Nothing is read after `taken` is set.
   std::mutex reading;
   bool taken = false;
-  // Used by the relay's thread only.
+  // Only the relay's thread uses these members.
   Bytes inward, outward;
   bool lost = false;
   std::uint32_t far_mask = EPOLLIN,
-                /// 0 when the socket is not watched (its hang-up would be reported again and again)
+                /// The mask is 0 while the socket is not watched. (Its hang-up would be reported again and
+      /// again.)
       near_mask = EPOLLIN;
 };
 
 struct Relay {
   std::mutex mutex;  ///< protects the two tables
   std::map<std::uint64_t, std::shared_ptr<Connection>> connections;
-  std::map<ino_t, std::uint64_t> of_end;  ///< by inode of the socket pair's end that the user holds
+  std::map<ino_t, std::uint64_t> of_end;  ///< by inode of the user's end of the socket pair
   std::uint64_t last = 0;
   UniqueFd epoll;
   bool running = false;
 };
-/// Lives as long as the process.
+/// The relay lives as long as the process.
 Relay& the_relay() {
   static Relay& only = *new Relay;
   return only;
@@ -70,7 +71,7 @@ void wait_for(int fd, std::uint64_t name, std::uint32_t* mask, std::uint32_t wan
   *mask = wanted;
 }
 
-/// Reads once; the next event-loop iteration reads the rest.
+/// Reads only once; the next event-loop iteration reads the rest.
 void hear(Connection& connection) {
   Bytes& bytes = connection.inward;
   std::vector<ForeignFd> files;
@@ -104,8 +105,8 @@ void hear_near(Connection& connection) {
   ::shutdown(connection.far.get(), SHUT_WR);
 }
 
-/// Writes as much as the socket takes. A peer that has gone takes nothing, but may have sent bytes that are
-/// still to be read.
+/// Writes as many bytes as the socket accepts. A peer that has closed accepts nothing, but bytes that it sent
+/// before may still have to be read.
 void pass_on(Bytes& bytes, int to) {
   while (!bytes.empty()) {
     const ssize_t sent =
@@ -117,7 +118,7 @@ void pass_on(Bytes& bytes, int to) {
   }
 }
 
-/// Forwards what was written before this side closed, as far as the peer takes it at once.
+/// Forwards what was written before this side closed, as far as the peer accepts it at once.
 void say_the_rest(Connection& connection) {
   Bytes& bytes = connection.outward;
   for (pass_on(bytes, connection.far.get()); bytes.empty() && !bytes.ended;) {
@@ -126,7 +127,7 @@ void say_the_rest(Connection& connection) {
   }
 }
 
-/// `name` is twice the connection's number, plus one for its near end.
+/// `name` is twice the connection's number, plus one for the connection's near end.
 void step(std::uint64_t name, std::uint32_t events) {
   Relay& all = the_relay();
   std::shared_ptr<Connection> found;
@@ -166,8 +167,7 @@ void step(std::uint64_t name, std::uint32_t events) {
            (out.empty() ? 0 : std::uint32_t{EPOLLOUT});
   };
   wait_for(one.far.get(), name & ~1ull, &one.far_mask, wanted(one.inward, one.outward));
-  // The near end is always watched: its hang-up ends the connection, and epoll reports it without being
-  // asked.
+  // The near end is always watched, because its hang-up ends the connection. epoll always reports a hang-up.
   wait_for(one.near.get(), name | 1, &one.near_mask, wanted(one.outward, one.inward) | EPOLLERR);
 }
 
@@ -227,8 +227,8 @@ UniqueFd relayed_connection(int relayed) {
   const auto end = all.of_end.find(about.st_ino);
   if (end == all.of_end.end()) return {};
   Connection& found = *all.connections.at(end->second);
-  // The relay holds this lock for one non-blocking system call. Without waiting for it, the caller could take
-  // the end of the stream for the end of the connection.
+  // The relay holds this lock during one non-blocking system call. A caller that did not wait for the lock
+  // could mistake the end of the stream for the end of the connection.
   const std::lock_guard reading(found.reading);
   found.taken = true;
   return UniqueFd(::fcntl(found.far.get(), F_DUPFD_CLOEXEC, 0));

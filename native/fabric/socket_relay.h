@@ -1,8 +1,8 @@
 // A relay for unix connections of unauthenticated peers on kernels that cannot refuse descriptors (before
-// Linux 6.16, see rights.h). One thread of the process reads from those connections and passes the bytes on
-// through socket pairs, so that their readers receive bytes only. A connection that sends a descriptor is
-// closed. Used by the binding for the sideband connections of unix addresses, and by the acceptor, which
-// needs the connection itself. For any thread.
+// Linux 6.16, see rights.h). One thread of the process reads from those connections and passes only the bytes
+// on, through socket pairs. A connection that sends a descriptor is closed. Used by the binding for the
+// sideband connections of unix addresses, and by the acceptor, which needs the connection itself. For any
+// thread.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace rdma_rpc::fabric {
 
-/// Returns one end of a socket pair that carries the bytes of `connection` and ends with it. Returns an empty
-/// descriptor, with errno set, when the system refuses.
+/// Returns one end of a socket pair that carries the bytes of `connection` and is closed with it. Returns an
+/// empty descriptor, with errno set, when the system refuses.
 UniqueFd relay_bytes(ForeignFd connection);
 
-/// Returns a new descriptor for the connection behind `relayed`, an end returned by relay_bytes(); the relay
-/// no longer reads from it. Returns an empty descriptor when `relayed` is not such an end.
+/// Returns a new descriptor for the connection behind `relayed`, which is an end that relay_bytes() returned.
+/// The relay no longer reads from the connection. Returns an empty descriptor when `relayed` is no such end.
 UniqueFd relayed_connection(int relayed);
 
 }  // namespace rdma_rpc::fabric

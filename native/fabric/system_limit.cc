@@ -11,7 +11,7 @@
 namespace rdma_rpc::fabric {
 namespace {
 
-/// Returns the first number in a file of the kernel, or 0 when the file cannot be read.
+/// Returns the first number in a file of the kernel. Returns 0 when the file cannot be read.
 std::uint64_t number_in(const char* path) {
   unsigned long long number = 0;
   std::FILE* file = std::fopen(path, "r");
@@ -30,8 +30,8 @@ std::uint64_t memory_maps() {
   return lines;
 }
 
-/// A request can fail when fewer than this number of maps is left below the limit, since some requests take
-/// two or three.
+/// When fewer than this number of memory maps are left below the limit, a request can fail, because some
+/// requests need two or three.
 constexpr std::uint64_t kMapsSpare = 16;
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 namespace rdma_rpc::fabric {
 
-/// The text for an errno, such as "Too many open files; this process may have 1024 (raise it with ulimit
-/// -n)".
+/// Returns the text for an errno, such as "Too many open files; this process may have 1024 (raise it with
+/// ulimit -n)".
 std::string system_refusal(int error);
 
 }  // namespace rdma_rpc::fabric

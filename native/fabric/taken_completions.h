@@ -1,8 +1,8 @@
 // Tells whether all completions that were in a queue at a given time have been polled, for devices that do
 // not report what is left in it. A queue holds at most as many completions as it has entries, and they are
-// polled in order. So everything that was in it at that time has been polled once as many completions as the
-// queue has entries have been polled since, or once the queue was empty. Owned by completion queues of
-// devices and asked through their queue pairs, on the device's thread.
+// polled in order. Everything that was in the queue at that time has been polled in two cases: when the queue
+// has been empty after that, or when as many completions as the queue has entries have been polled after
+// that. Owned by completion queues of devices and asked through their queue pairs, on the device's thread.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ class TakenCompletions {
  public:
   void took(std::uint64_t count) { at_ += count; }
   void found_empty(std::uint64_t entries) { at_ += entries; }
-  /// A place behind everything that may be in the queue now.
+  /// Returns a position behind everything that may be in the queue now.
   std::uint64_t mark(std::uint64_t entries) const { return at_ + entries; }
-  /// Whether everything that was there when the mark was made has been taken.
+  /// Returns true when everything that was in the queue when the mark was made has been polled.
   bool has_passed(std::uint64_t mark) const { return at_ >= mark; }
 
  private:

@@ -1,6 +1,6 @@
-// The access rights of memory that calls use: arena chunks and application buffers are registered alike. The
-// peer gets its rights from windows, one call at a time. A device without windows exposes none of this
-// memory, unless its owner asks for standing rights.
+// The access rights with which arena chunks and application buffers are registered. The peer gets its rights
+// from windows, one call at a time. A device without windows exposes none of this memory, unless its owner
+// asks for rights that last as long as the registration.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace rdma_rpc::memory {
 
-/// `remote` is the set of rights that the peer has for as long as the memory is registered; 0 for none.
+/// `remote` is the set of rights that the peer has as long as the memory is registered; 0 for no rights.
 inline std::uint32_t call_access(const fabric::Device& device, std::uint32_t remote) {
   if (remote != 0) return fabric::access_local_write | remote;
   return fabric::access_local_write | (device.capabilities().windows ? fabric::access_mw_bind : 0u);

@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kSmallMax = std::size_t{1} << 20;
 
-// A block number consists of 11 bits of generation and 20 bits of slot, so that it stays positive in the
-// int32 words of events. 2^20 slots are 4 GiB of the smallest blocks.
+// A block number consists of 11 bits of generation and 20 bits of slot, so that the number stays positive in
+// the int32 words of events. 2^20 slots are 4 GiB of the smallest blocks.
 constexpr std::uint32_t kSlotBits = 20;
 constexpr std::uint32_t kSlotMask = (1u << kSlotBits) - 1;
 constexpr std::uint32_t kGenerationMask = (1u << 11) - 1;
@@ -57,8 +57,8 @@ BlockId Arena::alloc(std::size_t bytes, Use use, OwnerId owner) {
       within_share(bytes, use) && !beyond_share(bytes, use, owner)) {
     const std::size_t wanted = class_of(bytes);
     if (free_[wanted] != 0 || grow(wanted)) return lease(wanted, use, owner);
-    // Nothing is left to reserve, but a larger class may have a free block in a chunk that is otherwise in
-    // use.
+    // The budget has no room for another chunk, but a larger class may have a free block in a chunk that is
+    // otherwise in use.
     for (std::size_t larger = wanted + 1; larger < kClasses; ++larger) {
       if (free_[larger] != 0) return lease(larger, use, owner);
     }
@@ -117,8 +117,8 @@ bool Arena::beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const {
       return held(Use::ahead) + held(Use::fetch) + bytes > most;
     case Use::part:
     case Use::response: {
-      // If this block alone exceeds the limit, waiting would not help: no other block of the owner would be
-      // released for it.
+      // If this block alone exceeds the limit, waiting would not help: no other block of the owner could be
+      // released to make room.
       const std::size_t out = held(Use::part) + held(Use::response);
       return out != 0 && out + bytes > most;
     }
@@ -127,10 +127,10 @@ bool Arena::beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const {
   }
 }
 
-/// Even a greedy owner may have one block for each use, so that no step of its calls waits for ever for
+/// Even a greedy owner may have one block for each use. Otherwise a step of its calls could wait for ever for
 /// memory that only later steps release. If an owner has no other block for a use, its block for that use may
-/// also come out of the reserve: once it exists, the blocks of earlier steps are released. A message so large
-/// that no reserve is left waits until it fits.
+/// also come from the reserve: once the block exists, the blocks of earlier steps are released. A message so
+/// large that no reserve would be left waits until it fits.
 bool Arena::beyond_share(std::size_t bytes, Use use, OwnerId owner) const {
   if (beyond_own_limit(bytes, use, owner)) return true;
   if (owner == kNobody || owners_present_ < 2) return false;
@@ -255,8 +255,8 @@ ArenaCounters Arena::counters() const { return counters_; }
 
 BlockId Arena::id_of(std::uint32_t slot) const { return slots_[slot].generation << kSlotBits | slot; }
 
-// Takes as much of a whole chunk as budget and system allow, down to one block. If that fails, gives idle
-// chunks of other classes back, one at a time, and tries again.
+// Allocates as much of a whole chunk as budget and system allow, but at least one block. If that fails,
+// returns idle chunks of other classes to the system, one at a time, and tries again.
 bool Arena::grow(std::size_t size_class) {
   const std::size_t block = class_bytes(size_class);
   const std::size_t in_use = counters_.bytes_reserved - idle_bytes_;
@@ -304,7 +304,7 @@ bool Arena::add_chunk(std::size_t size_class, std::size_t bytes) {
     slot.chunk = chunk.get();
     chunk->slots.push_back(number);
   }
-  for (std::size_t i = blocks; i-- > 0;) {  // backwards: the lowest address is given out first
+  for (std::size_t i = blocks; i-- > 0;) {  // backwards, because the lowest address is then used first
     const std::uint32_t number = chunk->slots[i];
     slots_[number].next_free = std::exchange(free_[size_class], number);
   }
@@ -315,7 +315,8 @@ bool Arena::add_chunk(std::size_t size_class, std::size_t bytes) {
   return true;
 }
 
-// Large chunks are released before small ones, which many calls share; among them, the one idle for longest.
+// Large chunks are released before small ones, which many calls share. Among the large chunks, the one that
+// has been idle for longest is released first.
 bool Arena::trim() {
   Chunk* oldest = nullptr;
   for (const auto& chunk : chunks_) {

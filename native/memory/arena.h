@@ -1,12 +1,13 @@
-// The registered arena: memory that the fabric can reach, handed out in blocks. Bulk payloads arrive in it (a
-// server's READs, the reply buffers of a client) and applications allocate from it. Blocks are reused while
-// cache-hot (last freed, first allocated): fresh pages cost more than the copy into them. Called by the
-// session and, for leases, by the binding; on the context's thread only.
+// The registered arena: memory that the fabric can access, divided into blocks. The fabric places bulk
+// payloads in it (those that a server READs, and the responses in a client's reply buffers), and applications
+// allocate from it. Blocks are reused while cache-hot (last freed, first allocated), because fresh pages cost
+// more than the copy into them. Called by the session and, for leases, by the binding, on the context's
+// thread only.
 //
-// Small classes (4 KiB to 1 MiB) are carved from shared chunks that stay; a larger block has a chunk of its
-// own, which goes back to the system when another class needs the budget. Block numbers are stable while
-// their chunk lives, positive as int32, and sparse: they contain a generation, so that the number of a block
-// whose chunk has gone never becomes valid again.
+// Small classes (4 KiB to 1 MiB) are carved from shared chunks that stay allocated. A larger block has a
+// chunk of its own, which is returned to the system when another class needs the budget. A block number is
+// stable while its chunk exists, and is positive as int32. Numbers contain a generation, so that the number
+// of a block whose chunk was released never becomes valid again.
 #pragma once
 
 #include <array>
@@ -26,13 +27,13 @@ namespace rdma_rpc::memory {
 using BlockId = std::uint32_t;
 inline constexpr BlockId kNoBlock = 0;
 
-/// Identifies the session that a block is charged to; kNobody for none.
+/// Identifies the session that a block is charged to. kNobody stands for no session.
 using OwnerId = std::uint32_t;
 inline constexpr OwnerId kNobody = 0;
 
-/// The use of a block, in the order of a call's steps. Blocks of earlier steps are released when later
-/// steps complete, so earlier steps must leave room for later ones. Otherwise calls would wait for each
-/// other's memory for ever, especially when client and server share an arena.
+/// The use of a block, in the order of a call's steps. Blocks of earlier steps are released when later steps
+/// complete, so earlier steps must leave room for later ones. Otherwise calls could wait for each other's
+/// memory for ever, especially when client and server share an arena.
 enum class Use : std::uint8_t {
   ahead,         ///< a stream message that its reader has not requested yet
   part,          ///< an outgoing stream message
@@ -43,28 +44,30 @@ enum class Use : std::uint8_t {
   application
 };
 inline constexpr std::size_t kUses = 7;
-/// Eighths of the arena that blocks of a use, together with those of earlier uses, may occupy. A lone
+/// How many eighths of the arena the blocks of a use may occupy, together with those of earlier uses. A lone
 /// request, or the lone message of a later step, may be larger.
 inline constexpr std::array<std::size_t, kUses> kShareOfUse = {1, 2, 4, 6, 7, 8, 8};
 
-/// Memory for messages read ahead is limited to this fraction (1/n) of the memory for an owner's requests.
+/// Messages that are read ahead may use this fraction (1/n) of the memory for an owner's requests.
 inline constexpr std::size_t kAheadOfRequests =
     kShareOfUse[static_cast<std::size_t>(Use::fetch)] / kShareOfUse[static_cast<std::size_t>(Use::ahead)];
 
-/// An owner that has blocks of a use gets another one only if all its blocks of this use and earlier ones are
-/// at most this many times what is left. A greedy owner thus leaves a quarter to the others.
+/// An owner that has blocks of a use gets another one only within a limit: the owner's blocks of this use and
+/// earlier uses may then have at most this many times the bytes that remain free. A greedy owner therefore
+/// leaves a quarter to the others.
 inline constexpr std::size_t kOwnerShare = 3;
-/// This fraction (1/n) of a use's memory is divided equally among all owners as a reserve: an owner can take
-/// only its own part of it, up to its share. However many owners are greedy, each thus has a share that the
-/// others cannot take. It is half of the memory that later steps of calls have for themselves (kShareOfUse),
-/// so later steps never wait because of the reserve of inactive owners.
+/// This fraction (1/n) of a use's memory is a reserve that is divided equally among all owners: an owner can
+/// use only its own part of the reserve, up to its share. However many owners are greedy, each owner
+/// therefore has a part that the others cannot take. The reserve is half of the memory that later steps of
+/// calls have for themselves (kShareOfUse), so later steps never wait because of the reserve of inactive
+/// owners.
 inline constexpr std::size_t kReservedShare = 16;
 
-/// Chunks that have been idle for long go back to the system except for this amount, the last used:
-/// occasional large calls then find warm pages.
+/// Chunks that have been idle for long are returned to the system, except for this amount of the most
+/// recently used memory, so that occasional large calls find warm pages.
 inline constexpr std::size_t kKeptIdleBytes = std::size_t{8} << 20;
-/// Maximum number of bytes that are returned to the system at a time, since each page takes time: 2 to 4 ms
-/// in total on a slow virtual machine.
+/// Limit of bytes that are returned to the system at a time, because each page takes time: 2 to 4 ms in total
+/// on a slow virtual machine.
 inline constexpr std::size_t kTrimBytes = std::size_t{32} << 20;
 
 struct ArenaOptions {
@@ -75,12 +78,12 @@ struct ArenaOptions {
 };
 
 struct ArenaCounters {
-  std::uint64_t bytes_reserved = 0;  ///< memory of all chunks
-  std::uint64_t bytes_leased = 0;    ///< blocks that have a reference
+  std::uint64_t bytes_reserved = 0;  ///< memory of all chunks, in bytes
+  std::uint64_t bytes_leased = 0;    ///< memory of blocks that have a reference, in bytes
   std::uint64_t blocks_leased = 0;
-  std::uint64_t releases = 0;  ///< number of last references released, of blocks that had been used
+  std::uint64_t releases = 0;  ///< number of last references released, for blocks that had been used
   std::uint64_t allocs = 0, reused = 0, refused = 0, trimmed_chunks = 0;
-  /// part of `refused`: memory reserved for peers (Use::fetch, Use::response)
+  /// Part of `refused`: requests for memory reserved for peers (Use::fetch, Use::response).
   std::uint64_t refused_for_peers = 0;
   std::uint64_t stale =
       0;  ///< retain or release of a block without a reference: a bug of the caller, but harmless
@@ -98,61 +101,64 @@ class Arena {
   ~Arena();
 
   /// Returns a block with one reference, or kNoBlock when the budget, the system, or the share of this use or
-  /// owner has no room: wait for a release, or refuse the call.
+  /// owner has no room. The caller then waits for a release, or refuses the call.
   BlockId alloc(std::size_t bytes, Use use = Use::application, OwnerId owner = kNobody);
-  /// Adds an owner that gets a share; a single owner gets everything. `own_max` limits the bytes of the
-  /// requests that the owner reads, and the bytes of the responses that it sends; a single response may be
-  /// larger. 0 for no limit.
+  /// Adds an owner that gets a share; a single owner gets everything. `own_max` limits both the bytes of the
+  /// requests that the owner reads and the bytes of the responses that it sends, 0 for no limit. A single
+  /// response may be larger than the limit.
   OwnerId add_owner(std::size_t own_max = 0);
-  /// The owner allocates no more. Its blocks stay charged to it until they are released.
+  /// Removes an owner that will not allocate again. Its blocks stay charged to it until they are released.
   void remove_owner(OwnerId owner);
-  /// Whether its share keeps this owner from getting a block of that size; others may still get one.
+  /// Returns true when this owner's share does not allow a block of that size; other owners may still get
+  /// one.
   bool beyond_share(std::size_t bytes, Use use, OwnerId owner) const;
-  /// Whether its own limit does (add_owner()); for messages read ahead, a part of that limit, as in the
-  /// arena.
+  /// Returns true when the owner's own limit (add_owner()) does not allow a block of that size. Messages read
+  /// ahead may use a part of that limit, as in the arena.
   bool beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const;
-  /// Whether owners other than this one have been refused memory reserved for peers since
+  /// Returns true when other owners have been refused memory reserved for peers since
   /// ArenaCounters::refused_for_peers had the value `since`.
   bool refused_others(OwnerId owner, std::uint64_t since) const;
   void retain(BlockId id);
-  /// Drops a reference; the last one frees the block for reuse. For an invalid number nothing happens, except
-  /// that it is counted.
+  /// Drops a reference; the last one frees the block for reuse. A call with an invalid number is only
+  /// counted.
   void release(BlockId id);
-  /// Releases a block that was never used. It does not count in ArenaCounters::releases, since no memory has
-  /// come free that a waiting caller could not have had before.
+  /// Releases a block that was never used. It does not count in ArenaCounters::releases, because the memory
+  /// was available to waiting callers before.
   void release_unused(BlockId id);
-  /// The block while live(id), else an empty one. The reference stays valid until the block's chunk is
-  /// retired.
+  /// Returns the block while live(id), otherwise an empty block. The reference stays valid until the block's
+  /// chunk is retired.
   const Block& at(BlockId id) const;
-  /// The same for a block that may be free. Returns null for a number that no block has.
+  /// Returns the block even when it is free. Returns null for a number that no block has.
   const Block* known(BlockId id) const;
-  bool live(BlockId id) const;  ///< whether it has a reference; false for any number that was never given out
+  bool live(BlockId id) const;  ///< whether the block has a reference; false for an unknown number
   /// Returns the leased block that contains [data, data + bytes), or kNoBlock.
   BlockId find(const void* data, std::size_t bytes) const;
   /// Keeps the pages of this block, leased or not, mapped until the result is released, even if its chunk or
   /// the arena goes first. Returns null for a number that no block has.
   std::shared_ptr<const void> keep_mapped(BlockId id);
-  /// Why the system refused memory for the last alloc(). Empty when it did not, or when our own limits
-  /// refused.
+  /// Returns why the system refused memory for the last alloc(); "" when the system did not refuse, or when
+  /// our own limits did.
   const std::string& refusal() const { return refusal_; }
-  /// The largest block that could ever be allocated.
+  /// Returns the size of the largest block that could ever be allocated.
   std::size_t largest() const { return options_.budget_bytes; }
 
-  /// Whether chunks could go back to the system after having been idle for long.
+  /// Returns true when more memory is idle than is kept for later calls.
   bool trimmable() const { return idle_bytes_ > kKeptIdleBytes; }
-  /// Call about once a second. A chunk counts as idle for long when it has not been used since the last but
-  /// one mark_idle().
+  /// Must be called about once a second. A chunk counts as idle for long when it has not been used since the
+  /// last call but one.
   void mark_idle() { idle_marks_ = {idle_marks_[1], idle_clock_}; }
-  /// Gives kTrimBytes of them back, beginning with the longest idle. Returns true when more are left.
+  /// Returns up to kTrimBytes of such chunks to the system, beginning with the one that has been idle for
+  /// longest. Returns true when more are left.
   bool trim_idle();
 
-  /// `callback` is called before an idle chunk goes back to the system, once per block of it: the owner must
-  /// drop its views of that memory then, and must not call alloc(). The destructor does not call it.
+  /// Sets a function that is called before an idle chunk is returned to the system, once for each of its
+  /// blocks. The owner must then drop its views of that memory, and must not call alloc(). The destructor
+  /// does not call the function.
   void on_retire(std::function<void(BlockId)> callback) { on_retire_ = std::move(callback); }
   ArenaCounters counters() const;
 
-  /// Called before the device is destroyed, with everything registered on it. Leased blocks keep their memory
-  /// until they are released; alloc() has no room from then on.
+  /// Called before the device is destroyed with everything registered on it. Leased blocks keep their memory
+  /// until they are released. From then on alloc() returns kNoBlock.
   void leave_device();
 
  private:
@@ -169,7 +175,7 @@ class Arena {
   };
 
   struct Owner {
-    std::array<std::size_t, kUses> held{};  // bytes leased, by use
+    std::array<std::size_t, kUses> held{};  // leased bytes, by use
     std::size_t own_max = 0;                // 0 for no limit
     bool present = false;
     std::uint64_t refused_at = 0;  // value of `refused_for_peers` when it was last counted for this owner
@@ -181,9 +187,9 @@ class Arena {
     std::uint32_t references = 0;
     std::uint32_t generation = 0;
     std::uint32_t next_free = 0;  // next in the free list of its class; 0 at the end
-    Use use = Use::application;   // of the current lease
-    OwnerId owner = kNobody;      // of the current lease
-    bool warm = false;            // has been leased before
+    Use use = Use::application;   // use of the current lease
+    OwnerId owner = kNobody;      // owner of the current lease
+    bool warm = false;            // the block has been leased before
   };
 
   // 4 KiB to 1 MiB in powers of two, then four steps per power of two up to 2^43.
@@ -208,7 +214,7 @@ class Arena {
   std::deque<Slot> slots_;                      // [0] is never used; a deque, because at() returns references
   std::deque<std::uint32_t> spare_slots_;       // oldest first, so that a generation lasts long
   std::array<std::uint32_t, kClasses> free_{};  // last freed slot of each class, 0 for none
-  std::array<std::size_t, kUses> held_{};       // bytes leased, by use
+  std::array<std::size_t, kUses> held_{};       // leased bytes, by use
   std::vector<Owner> owners_;                   // [kNobody] is never present
   std::size_t owners_present_ = 0;
   std::size_t idle_bytes_ = 0;  // memory of chunks without a lease

@@ -51,7 +51,7 @@ const fabric::MemoryRegion* MrCache::insert(std::uint64_t key, void* data, std::
 
   std::string reason;
   auto region = device_.reg_mr(data, bytes, access_, &reason);
-  // Idle registrations may be what exhausts the process's limit of locked memory.
+  // Idle registrations may be what uses up the process's limit of locked memory.
   while (region == nullptr && device_.capabilities().pins_memory && !device_.refused_for_the_memory() &&
          !idle_.empty()) {
     evict_oldest();
@@ -77,7 +77,8 @@ void MrCache::add(Entries& to, Entry entry) {
 bool MrCache::awaits(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
                      std::shared_ptr<const fabric::Presence> presence) {
   if (bytes < options_.background_bytes || !start_) return false;
-  // Only once for each acquire(): a finished registration may have been evicted again, or refused.
+  // Each acquire() starts this only once, because a finished registration may have been evicted again, or
+  // refused.
   if (const auto known = background_.find(key); known != background_.end())
     return known->second.registration != nullptr;
   if (holds(key) || background_.size() >= options_.max_entries || !why_no_room(bytes).empty()) return false;
@@ -92,8 +93,8 @@ bool MrCache::awaits(std::uint64_t key, void* data, std::size_t bytes, std::uint
 void MrCache::finish(std::uint64_t key, const fabric::Registration& registration, std::uint64_t now_ns) {
   ++finished_;
   const auto found = background_.find(key);
-  // The result is no longer wanted: acquire() took over meanwhile (another attempt may run), or the device was
-  // removed.
+  // The result is no longer needed: either acquire() has registered the buffer meanwhile (another attempt may
+  // be running), or the device was removed.
   if (found == background_.end() || found->second.registration.get() != &registration) return;
   Background& background = found->second;
   background.since_ns = now_ns;
@@ -185,7 +186,7 @@ void MrCache::evict_oldest() {
   remove(idle_, std::prev(idle_.end()), true);
 }
 
-// Calls the callback last, so that it finds the cache in its final state.
+// The callback is called last, so that it finds the cache in its final state.
 void MrCache::remove(Entries& from, Entries::iterator entry, bool tell) {
   const std::uint64_t key = entry->key;
   --counters_.entries;

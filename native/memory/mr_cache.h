@@ -1,7 +1,7 @@
 // The registration cache: memory regions of application buffers, kept between calls. The key is the identity
-// of an ArrayBuffer (a number that the binding assigns), not its address: V8 reuses addresses after
-// collection, and an address-keyed cache needs hooks in malloc, which crash or corrupt. Called by the session
-// (acquire, unpin) and the binding (expire), on the context's thread only.
+// of an ArrayBuffer (a number that the binding assigns) instead of its address. V8 reuses addresses after
+// collection, and an address-keyed cache would need hooks in malloc, which crash programs or corrupt their
+// data. Called by the session (acquire, unpin) and the binding (expire), on the context's thread only.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 namespace rdma_rpc::memory {
 
 struct MrCacheOptions {
-  std::size_t max_bytes = std::size_t{256} << 20;  ///< limit of registered bytes, pinned entries included
+  std::size_t max_bytes = std::size_t{256} << 20;  ///< limit of registered bytes, including pinned entries
   std::size_t max_entries = 1024;
   std::uint64_t idle_ns = 10'000'000'000;  ///< an entry unused for this time is evicted
   std::uint32_t remote_access = 0;         ///< rights of the peer when the device has no windows; 0 for none
@@ -37,35 +37,36 @@ class MrCache {
   MrCache(fabric::Device& device, MrCacheOptions options);
   ~MrCache();
 
-  /// Returns the region of buffer `key`, pinned until unpin(), and registers it if necessary. Returns null
-  /// when refused (`error` says why, naming the limit). A changed address or length for a known key replaces
-  /// the entry (or is refused while the entry is pinned). The region is registered with local_write, and with
-  /// mw_bind where the device has windows. `presence` is attached to a region that is registered now.
+  /// Returns the region of buffer `key`, pinned until unpin(), and registers the buffer if necessary. Returns
+  /// null when that is refused (`error` says why, and names the limit). A changed address or length for a
+  /// known key replaces the entry, but is refused while the entry is pinned. The region is registered with
+  /// local_write, and with mw_bind where the device has windows. `presence` is attached to the region when it
+  /// is registered by this call.
   const fabric::MemoryRegion* acquire(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
                                       std::string* error,
                                       std::shared_ptr<const fabric::Presence> presence = nullptr);
-  /// Sets how large buffers are registered in the background: `start` has pin() run on another thread, and
-  /// makes sure that finish() is called on this thread afterwards. If it returns false, the buffer is
-  /// registered on this thread.
+  /// Sets how large buffers are registered in the background. `start` must run pin() on another thread, and
+  /// later finish() on this thread. If it returns false, the buffer is registered on this thread.
   using Start = std::function<bool(std::uint64_t key, std::shared_ptr<fabric::Registration>)>;
   void set_background(Start start) { start_ = std::move(start); }
-  /// Returns true while the buffer is being registered in the background, starting that if necessary; ask
-  /// again when finished() has grown. Returns false when acquire() is fast, or the background registration
-  /// has been tried.
+  /// Returns true while the buffer is being registered in the background, and starts the registration if
+  /// necessary. The caller asks again when finished() has grown. Returns false when acquire() is fast, or
+  /// when background registration has been tried.
   bool awaits(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
               std::shared_ptr<const fabric::Presence> presence);
   void finish(std::uint64_t key, const fabric::Registration& registration, std::uint64_t now_ns);
-  /// Running total of completed background registrations.
+  /// Total number of completed background registrations.
   std::uint64_t finished() const { return finished_; }
   bool holds(std::uint64_t key) const { return by_key_.contains(key); }
   void unpin(std::uint64_t key, std::uint64_t now_ns);
-  /// Evicts entries that have been idle too long. Call it about once a second.
+  /// Evicts entries that have been idle for too long. Must be called about once a second.
   void expire(std::uint64_t now_ns);
-  /// `callback` is called after an entry has been evicted or expired: the owner no longer has to keep that
-  /// buffer alive. Not called when an entry is replaced under its key, nor by the destructor.
+  /// Sets a function that is called after an entry has been evicted or has expired; the owner then no longer
+  /// has to keep that buffer alive. It is not called when an entry is replaced under its key, and not by the
+  /// destructor.
   void on_evict(std::function<void(std::uint64_t)> callback) { on_evict_ = std::move(callback); }
   MrCacheCounters counters() const;
-  /// Drops all entries, pinned or not; none may be in use. on_evict() is called for each.
+  /// Drops all entries, including pinned ones, which must no longer be in use. on_evict() is called for each.
   void clear();
 
  private:
@@ -79,12 +80,12 @@ class MrCache {
   };
   using Entries = std::list<Entry>;
 
-  /// A background registration, or its result until it is asked for.
+  /// A background registration, or its result until acquire() asks for it.
   struct Background {
     void* data;
     std::size_t bytes;
     std::shared_ptr<const fabric::Presence> presence;
-    std::shared_ptr<fabric::Registration> registration;  ///< null when it is completed
+    std::shared_ptr<fabric::Registration> registration;  ///< null after the registration has completed
     std::uint64_t since_ns;
   };
 

@@ -1,4 +1,4 @@
-// Bandwidth tests: as many messages in flight as the depth allows, as perftest's *_bw do. See pair.h.
+// Bandwidth tests: as many messages are in flight as the depth allows, as in perftest's *_bw. See pair.h.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -9,12 +9,12 @@
 namespace rdma_rpc::perf {
 namespace {
 
-/// Limit, because the search for the fastest span is quadratic.
+/// Limit of messages for which the peak is computed, because the search for the fastest span is quadratic.
 constexpr std::size_t kPeakMessages = 5'000;
 /// Number of polls per reading of the clock, when the clock is only needed to detect the end of the time.
 constexpr std::uint32_t kIterationsPerClock = 16;
 
-/// Ticks per message of the fastest span from a post to a completion.
+/// Returns the ticks per message of the fastest span from a post to a completion.
 double quickest(const std::vector<std::uint64_t>& posted, const std::vector<std::uint64_t>& done) {
   double best = 0;
   for (std::size_t i = 0; i < posted.size(); ++i) {
@@ -29,7 +29,7 @@ double quickest(const std::vector<std::uint64_t>& posted, const std::vector<std:
 
 }  // namespace
 
-/// Number of messages that may be posted now.
+/// Returns the number of messages that may be posted now.
 std::uint64_t Pair::room(const Step& step, std::uint32_t queue_pair, std::uint64_t until) {
   const Queue& queue = queues_[queue_pair];
   std::uint64_t count = std::min(until - queue.posted, options_.depth - (queue.posted - queue.completed));

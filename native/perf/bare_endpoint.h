@@ -11,11 +11,11 @@
 
 namespace rdma_rpc::perf {
 
-/// Returns null, with the reason in `error`, on failure.
+/// Returns null, with the reason in `error`, when the endpoint cannot be opened.
 std::unique_ptr<Endpoint> make_bare_endpoint(const fabric::VerbsOptions& device,
                                              const EndpointOptions& options, std::string* error);
 
-/// The plug-in's entry point. The number changes with this header and with endpoint.h.
+/// The plug-in's entry point. The number in its name changes with this header and with endpoint.h.
 using OpenBare = Endpoint* (*)(const fabric::VerbsOptions& device, const EndpointOptions& options,
                                std::string* error);
 inline constexpr char kOpenBare[] = "rdma_rpc_open_bare_2";

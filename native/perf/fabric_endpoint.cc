@@ -16,7 +16,7 @@ constexpr std::size_t kBatch = 32;
 
 using fabric::Feature;
 
-/// For datagrams, on both sides.
+/// The Q_Key for datagrams, on both sides.
 constexpr std::uint32_t kQkey = 0x11111111;
 /// ff15::7065:7266, a transient group of the local site.
 constexpr fabric::Gid kGroup{std::byte{0xff},
@@ -36,9 +36,10 @@ constexpr fabric::Gid kGroup{std::byte{0xff},
                              std::byte{0x72},
                              std::byte{0x66}};
 
-/// What a peer must know of a queue pair for datagrams. Both sides have the same version and byte order.
+/// The data about a queue pair for datagrams that a peer needs. Both sides have the same version and byte
+/// order.
 struct DatagramAddress {
-  std::uint32_t magic = 0x31647266;  ///< any other value is not an address of ours
+  std::uint32_t magic = 0x31647266;  ///< with any other value the bytes are not such an address
   std::uint32_t qp_num = 0;
   fabric::Gid gid{};
 };
@@ -67,7 +68,7 @@ fabric::QpType type_of(Transport transport) {
                                       : fabric::QpType::ud;
 }
 
-/// Returns why the device cannot do what the test wants, or "".
+/// Returns "", or the reason why the device cannot do what the test asks for.
 std::string why_not(const fabric::Capabilities& can, const EndpointOptions& options) {
   std::string why;
   if (options.transport == Transport::uc) why = can.why_not(Feature::uc);
@@ -212,7 +213,7 @@ class FabricEndpoint final : public Endpoint {
       const fabric::Wc& from = found_[i];
       const bool good = from.status == fabric::WcStatus::success && !from.memory_gone;
       const bool received = good && from.opcode == fabric::Opcode::recv;
-      // A group is for one queue pair of each side.
+      // A group has one queue pair of each side.
       const bool looped_back = received && multicast_ && from.src_qp == queues_[0].qp->qp_num();
       out[i] = {.id = from.wr_id == fabric::kNoReceive ? 0 : from.wr_id,
                 .received = received,
@@ -232,22 +233,23 @@ class FabricEndpoint final : public Endpoint {
  private:
   struct Queue {
     std::unique_ptr<fabric::QueuePair> qp;
-    std::unique_ptr<fabric::AddressHandle> peer;  ///< for datagrams
+    std::unique_ptr<fabric::AddressHandle> peer;  ///< address handle for datagrams
     std::uint32_t peer_qp_num = 0;
   };
 
-  // In the order of their dependencies: the last is destroyed first.
+  // Members in the order of their dependencies: the last is destroyed first.
   std::shared_ptr<fabric::Device> device_;
   std::unique_ptr<fabric::HostMemory> host_;
   std::unique_ptr<fabric::MemoryRegion> region_;
   std::unique_ptr<fabric::CompletionQueue> cq_;
-  std::unique_ptr<fabric::ReceiveQueue> receives_;  ///< null when each queue pair has its own
+  std::unique_ptr<fabric::ReceiveQueue> receives_;  ///< null when each queue pair has receives of its own
   std::vector<Queue> queues_;
   const Transport transport_;
   const bool multicast_;
   Limits limits_;
   Memory peer_;
-  // Kept between posts, since building them anew for each message takes longer than sending one.
+  // These arrays are kept between posts, because building them anew for each message takes longer than
+  // sending a message.
   std::array<fabric::Sge, kBatch> sges_;
   std::array<fabric::SendWr, kBatch> work_;
   std::array<fabric::Wc, kBatch> found_;

@@ -1,5 +1,5 @@
 // An endpoint on any fabric: sends, writes and reads with the same device, queue pairs and completion queue
-// that sessions use. Made by the binding and by tests; see endpoint.h for threads.
+// that sessions use. Created by the binding and by tests; see endpoint.h for threads.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace rdma_rpc::perf {
 
-/// Returns null, with the reason in `error`, on failure.
+/// Returns null, with the reason in `error`, when the endpoint cannot be created.
 std::unique_ptr<Endpoint> make_fabric_endpoint(std::shared_ptr<fabric::Device> device,
                                                const EndpointOptions& options, std::string* error);
 

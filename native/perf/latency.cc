@@ -1,5 +1,5 @@
-// Latency tests: one message at a time, as perftest's *_lat do. The peer answers a SEND or WRITE with one of
-// its own, and half of the round trip counts; a READ or atomic operation brings its own answer. See pair.h.
+// Latency tests: one message at a time, as in perftest's *_lat. The peer answers a SEND or WRITE with one of
+// its own, and half of the round trip counts. A READ or atomic operation brings its own answer. See pair.h.
 #include <algorithm>
 #include <atomic>
 
@@ -10,16 +10,18 @@ namespace rdma_rpc::perf {
 namespace {
 
 /// Number of looks at memory between polls of the completion queue, on devices that write by themselves. A
-/// poll takes as long as many looks at memory, and delays noticing a message by that time.
+/// poll takes as long as many looks at memory, so a message that arrives during a poll is noticed later by
+/// that time.
 constexpr int kLooks = 1024;
 /// How long the rest of a message may take to arrive after its last byte. After the first message whose rest
-/// has not arrived, later ones get kNextRestNs only, so that a test of a thousand messages does not take hours.
+/// has not arrived, later messages get only kNextRestNs, so that a test of a thousand messages does not take
+/// hours.
 constexpr std::uint64_t kRestNs = 1'000'000'000, kNextRestNs = 10'000'000;
 constexpr double kSampleMax = UINT32_MAX;
 
 }  // namespace
 
-/// Whether the peer's WRITE has arrived: its last byte is derived from its number.
+/// Returns whether the peer's WRITE has arrived. Its last byte is derived from its number.
 bool Pair::has_come(const Step& step, std::uint64_t number, bool look) {
   const std::byte* last = data_ + layout_.in(0, 0) + step.bytes - 1;
   const auto wanted = static_cast<std::byte>(number + 1);
@@ -48,15 +50,15 @@ bool Pair::await_written(const Step& step, std::uint64_t number) {
   return error_.empty();
 }
 
-/// Waits until fewer requests are in flight. Called before waiting for the peer's message, as perftest does,
-/// so that nothing has to be done between that message and its answer.
+/// Waits until fewer than `under_way` requests are in flight. Called before waiting for the peer's message,
+/// as perftest does, so that nothing has to be done between that message and its answer.
 void Pair::settle(const Step& step, std::uint64_t under_way) {
   const Queue& queue = queues_[0];
   while (queue.posted - queue.completed >= under_way && error_.empty())
     if (poll(&step) == 0 && !idle(step.measures)) return;
 }
 
-/// Waits for the peer's message with that number, which may already have come with a completion.
+/// Waits for the peer's message with that number, which may already have arrived with a completion.
 void Pair::answer(const Step& step, std::uint64_t number) {
   Queue& queue = queues_[0];
   if (step.verb == Verb::write) {

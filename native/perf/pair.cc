@@ -13,14 +13,14 @@
 namespace rdma_rpc::perf {
 namespace {
 
-/// Time without any message from the peer after which this side stops waiting.
+/// How long this side waits without any message from the peer.
 constexpr std::uint64_t kSilenceNs = 30'000'000'000;
 constexpr int kLookMs = 200;
-/// Number of unsuccessful polls per reading of the clock, which costs more than such a poll.
+/// Number of unsuccessful polls per reading of the clock. Reading the clock takes longer than such a poll.
 constexpr std::uint32_t kIterationsPerClock = 1024;
 constexpr std::uint32_t kConnectMessageBytes = 8;
 
-/// The id of a completion: its kind in the upper bits, then the queue pair, then a number.
+/// The id of a completion consists of its kind in the upper bits, then the queue pair, then a number.
 enum class Kind : std::uint8_t { message, receive, credit, connect_message };
 constexpr unsigned kKindShift = 62, kQueueShift = 46;
 constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << kQueueShift) - 1;
@@ -51,9 +51,10 @@ CpuTime cpu_time() {
 }
 
 EndpointOptions Pair::needs(const PairOptions& options) {
-  // Requests in addition to messages: the credits and the first message.
+  // Number of requests in addition to messages: the credits and the first message.
   constexpr std::uint32_t kOthers = 16;
-  // The device has not reported yet what it puts in front of messages: nothing, or the GRH of a datagram.
+  // The device has not reported yet what it puts in front of messages, which is nothing or the GRH of a
+  // datagram.
   constexpr std::uint32_t kGrhBytes = 40;
   return {.active = options.active,
           .transport = options.transport,
@@ -79,7 +80,7 @@ Pair::Pair(std::unique_ptr<Endpoint> endpoint, const PairOptions& options)
       queues_(options.queue_pairs),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!options_.validate) return;
-  // A message that is not sent, or not checked, yet keeps its slot.
+  // A message keeps its slot until it has been sent and checked.
   const auto slots = static_cast<std::uint32_t>(layout_.slots());
   options_.depth = std::min(options_.depth, slots);
   options_.receive_depth = std::min(options_.receive_depth, slots);
@@ -113,8 +114,8 @@ std::string Pair::connect(const PeerAddress& peer) {
 
 std::string Pair::exchange_connect_messages() {
   const auto count = options_.queue_pairs;
-  // The active side sends first: some devices require that, and its message tells the other side that all
-  // queue pairs are connected.
+  // The active side sends first, because some devices require that. Its message also tells the other side
+  // that all queue pairs are connected.
   std::vector<bool> sent_to(count);
   const std::uint64_t until = now_ns() + kSilenceNs;
   std::uint32_t sent = 0;
@@ -176,7 +177,7 @@ Outcome Pair::run(const Step& step, const std::function<void(std::uint64_t)>& me
   Outcome outcome;
   if (step.measures) {
     outcome = step.latency ? measure_latency(step) : measure_bandwidth(step);
-    // Call it only now, when damaged messages have been counted.
+    // `measured` is called only now, when damaged messages have been counted.
     if (error_.empty() && !stopped_.load(std::memory_order_relaxed)) measured(outcome.messages);
   }
   if (!step.measures || error_.empty()) serve(step);
@@ -249,7 +250,7 @@ std::size_t Pair::poll_one(const Step& step) {
 }
 
 // Rare work is in functions of its own (here and in validation.cc), so that the code between a message and
-// its answer stays together: on an emulated processor each page costs time.
+// its answer stays together: on an emulated processor each page of code costs time.
 void Pair::take(const Step* step, const Completion& completion) {
   const auto kind = static_cast<Kind>(completion.id >> kKindShift);
   const auto queue_pair = static_cast<std::uint32_t>(completion.id >> kQueueShift & kQueueMask);
@@ -277,7 +278,8 @@ void Pair::take(const Step* step, const Completion& completion) {
     check_received(*step, came_on, layout_.in(queue_pair, number), completion.bytes);
   }
   ++queues_[came_on].received;
-  // In a latency test, receives are posted while nothing comes, not between a message and its answer.
+  // In a latency test, receives are posted while nothing arrives, so that no post comes between a message and
+  // its answer.
   const bool later = step != nullptr && step->latency && queue.receives_open > options_.receive_depth / 2;
   if (!later) post_receive(queue_pair);
 }
@@ -312,8 +314,8 @@ void Pair::post_receive(std::uint32_t queue_pair) {
   }
 }
 
-/// Called seldom, so that no message is delayed. A sender that knows of no receive waits, since on most
-/// fabrics a message without a receive ends the queue pair.
+/// Tells the peer how many messages were received. Called seldom, so that no message is delayed. A sender
+/// that knows of no receive waits, because on most fabrics a message without a receive ends the queue pair.
 void Pair::tell_taken(std::uint32_t queue_pair) {
   Queue& queue = queues_[queue_pair];
   if (queue.received - queue.notified < std::max(1U, options_.receive_depth / 2)) return;
@@ -324,7 +326,7 @@ void Pair::tell_taken(std::uint32_t queue_pair) {
                        .length = sizeof queue.received,
                        .from = layout_.taken_here(queue_pair),
                        .to = layout_.taken(queue_pair)};
-  // If the queue is full, try again after the next successful poll, which frees an entry.
+  // If the queue is full, this is tried again after the next successful poll, which frees an entry.
   if (endpoint_->post(queue_pair, {&credit, 1}) == 1) queue.notified = queue.received;
 }
 
@@ -344,7 +346,7 @@ void Pair::describe(const Step& step, std::uint32_t queue_pair, std::uint64_t nu
   if (!options_.validate) return;
   std::byte* memory = data_ + made->from;
   if (fetches) {
-    // Bytes that are never written must not look as if they had been.
+    // Bytes that are never written must differ from bytes that were written.
     std::memset(memory, 0xa5, made->length);
   } else {
     pattern(queue_pair, false).fill({memory, step.bytes}, number);
@@ -354,8 +356,8 @@ void Pair::describe(const Step& step, std::uint32_t queue_pair, std::uint64_t nu
 bool Pair::post_messages(const Step& step, std::uint32_t queue_pair, std::uint64_t count, bool signal_last) {
   Queue& queue = queues_[queue_pair];
   count = std::min<std::uint64_t>(count, kBatch);
-  // The depth may have been reduced to the number of slots; without a signaled request the queue would stay
-  // full.
+  // The depth may have been reduced to the number of slots. Without a signaled request the queue would then
+  // stay full.
   const auto every = std::min(step.signal_every, options_.depth);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t number = queue.posted + i;

@@ -1,6 +1,6 @@
-// One side of a test: an endpoint, and the loops that send on it, answer and check what arrives. Used by the
-// binding, which prepares on the JS thread and runs each step on a thread of its own, and by tests. Only one
-// thread at a time may use it, except for stop().
+// One side of a test: an endpoint, and the loops that send on it, answer, and check what arrives. Used by
+// tests and by the binding, which prepares a step on the JS thread and runs it on a thread of its own. Only
+// one thread at a time may use a Pair, except for stop().
 #pragma once
 
 #include <array>
@@ -29,40 +29,42 @@ struct PeerAddress {
 
 class Pair {
  public:
-  /// Returns null, with the reason in `error`, on failure.
+  /// Returns null, with the reason in `error`, when the resources cannot be created.
   static std::unique_ptr<Pair> open(std::unique_ptr<Endpoint> endpoint, const PairOptions& options,
                                     std::string* error);
-  /// The resources that an endpoint for these options needs.
+  /// Returns the resources that an endpoint for these options needs.
   static EndpointOptions needs(const PairOptions& options);
 
   Endpoint& endpoint() { return *endpoint_; }
   const Layout& layout() const { return layout_; }
 
   /// Starts to connect. Returns "", or why that peer cannot be reached. The peer may send its first message
-  /// only after this has returned here: on unreliable connections an earlier message is lost.
+  /// only after this call has returned, because on unreliable connections an earlier message is lost.
   std::string connect(const PeerAddress& peer);
-  /// Returns when each queue pair has carried a message in both directions: "", or why one has not.
+  /// Waits until each queue pair has carried a message in both directions. Returns "", or why one of them has
+  /// not.
   std::string exchange_connect_messages();
-  /// Fills the memory for the step; call it before the peer begins the step.
+  /// Fills the memory for the step. Must be called before the peer begins the step.
   void prepare(const Step& step);
   /// Runs the step. `measured` is called on this thread when this side has sent everything that it measures;
-  /// after that it goes on to serve its peer until stop().
+  /// after that this side continues to serve its peer until stop().
   Outcome run(const Step& step, const std::function<void(std::uint64_t messages)>& measured);
-  /// For any thread: says that no more than `expected` messages will come in this step, on all queue pairs
-  /// together. Messages in flight are taken first. If the step has not begun, it ends as soon as it begins.
+  /// Says that at most `expected` messages will arrive in this step, on all queue pairs together. May be
+  /// called on any thread. Messages in flight are received first. If the step has not begun, it ends as soon
+  /// as it begins.
   void stop(std::uint64_t expected = 0);
-  /// After a step of writes, in a test that validates: checks the peer's last WRITEs. `peer_sent` is the
+  /// Checks the peer's last WRITEs, after a step of writes in a test that validates. `peer_sent` is the
   /// number of messages that the peer has sent on each queue pair, in all steps so far.
   void check_written(const Step& step, std::uint64_t peer_sent, Outcome* outcome);
 
  private:
   /// Limit of requests per post and of completions per poll.
   static constexpr std::size_t kBatch = 32;
-  /// Numbers increase over all steps.
+  /// The numbers increase over all steps.
   struct Queue {
     std::uint64_t posted = 0, completed = 0;
     std::uint64_t received = 0,
-                  notified = 0;  ///< messages received, and the part of them that the peer knows of
+                  notified = 0;  ///< number of messages received, and how many of them the peer knows of
     std::uint64_t receives_posted = 0, receives_open = 0;
   };
 
@@ -82,15 +84,16 @@ class Pair {
   bool post_messages(const Step& step, std::uint32_t queue_pair, std::uint64_t count, bool signal_last);
   void describe(const Step& step, std::uint32_t queue_pair, std::uint64_t number, Request* made);
   bool hand_over(std::uint32_t queue_pair, std::uint64_t count);
-  /// Call before the first post_next() of a step.
+  /// Must be called before the first post_next() of a step.
   void begin_latency(const Step& step);
-  /// Posts one message of a latency test: the previous request with another number.
+  /// Posts one message of a latency test, which is the previous request with another number.
   bool post_next(const Step& step, bool signal);
   void post_receive(std::uint32_t queue_pair);
   void tell_taken(std::uint32_t queue_pair);
 
   std::size_t poll(const Step* step);
-  /// For latency tests: each message is answered before the next is looked for.
+  /// Polls one completion. For latency tests, in which each message is answered before the next is looked
+  /// for.
   std::size_t poll_one(const Step& step);
   void take(const Step* step, const Completion& completion);
   void check(const Step& step, std::uint32_t queue_pair, std::uint64_t at, std::uint64_t number,
@@ -100,7 +103,8 @@ class Pair {
   void check_count(std::uint64_t found, std::uint32_t queue_pair, std::uint64_t number);
   void corrupt(std::string what);
   std::uint64_t received() const;
-  /// Call after a poll that found nothing. Returns false after an error, or when stopped.
+  /// Must be called after a poll that found nothing. Returns false after an error, or when the step was
+  /// stopped.
   bool idle(bool limited) { return idle(limited, options_.events); }
   bool idle(bool limited, bool sleeps);
   bool ended() const { return !error_.empty() || stopped_.load(std::memory_order_relaxed); }
@@ -121,8 +125,8 @@ class Pair {
   std::vector<Queue> queues_;
   fabric::UniqueFd wake_;
   std::atomic<bool> stopped_ = false;
-  std::atomic<std::uint64_t> expected_ = 0;  ///< valid with `stopped_`
-  std::uint64_t received_before_ = 0;        ///< messages received before this step
+  std::atomic<std::uint64_t> expected_ = 0;  ///< valid when `stopped_` is true
+  std::uint64_t received_before_ = 0;        ///< number of messages received before this step
   std::string error_;
   std::uint64_t quiet_since_ns_ = 0;  ///< 0 when the last poll found something
   std::uint32_t quiet_iterations_ = 0;
@@ -130,7 +134,8 @@ class Pair {
   std::string first_corrupt_;
   std::uint32_t connect_messages_ = 0;
   Memory peer_;
-  // Kept between posts, since building them anew for each message takes longer than sending one.
+  // These arrays are kept between posts, because building them anew for each message takes longer than
+  // sending a message.
   std::array<Request, kBatch> requests_;
   std::array<Completion, kBatch> found_;
   /// Completion times of measure_bandwidth(), in order; null when they are not needed.

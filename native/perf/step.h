@@ -1,5 +1,5 @@
-// The parameters of one step of a test, and its result. Written by the binding from values of JS, read by the
-// loops.
+// The parameters of one step of a test, and its result. The binding fills them in with values from JS, and
+// the loops read them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rdma_rpc::perf {
 
-/// Options that hold for all steps of a test. Both sides have the same, except for `active`.
+/// Options that hold for all steps of a test. Both sides have the same options, except for `active`.
 struct PairOptions {
   bool active = true;
   std::uint32_t queue_pairs = 1;
@@ -20,8 +20,8 @@ struct PairOptions {
   std::uint32_t inline_max = 0;
   bool validate = false;  ///< each message is filled before it is sent, and checked when it has arrived
   Transport transport = Transport::rc;
-  bool shared_receives = false;  ///< the queue pairs of a side take their receives from one queue
-  bool multicast = false;        ///< UD: messages go to a group that both sides have joined
+  bool shared_receives = false;  ///< the queue pairs of a side use receives of one queue
+  bool multicast = false;        ///< UD: messages are sent to a group that both sides have joined
   bool events = false;           ///< sleeps while nothing arrives, instead of polling
   std::uint64_t seed = 1;
 };
@@ -34,7 +34,7 @@ struct Step {
   bool measures = true;
   bool receives = true;  ///< the peer also sends to this side
   std::uint32_t bytes = 2;
-  std::uint64_t messages = 1000;  ///< on each queue pair; with `duration_ns` an upper limit
+  std::uint64_t messages = 1000;  ///< on each queue pair; an upper limit when `duration_ns` is set
   std::uint64_t duration_ns = 0;  ///< 0 when the step ends with its last message
   std::uint32_t signal_every = 1;
   std::uint32_t post_list = 1;  ///< requests per doorbell
@@ -47,14 +47,14 @@ struct CpuTime {
 struct Outcome {
   std::string error;  ///< empty on success
   std::uint64_t messages = 0, received = 0, elapsed_ns = 0;
-  CpuTime cpu;  ///< of the whole process, kernel included, during the measurement
-  /// For latency tests without a duration: the latency of each message, half of a round trip where the peer
-  /// answers.
+  CpuTime cpu;  ///< of the whole process, including the kernel, during the measurement
+  /// For latency tests without a duration: the latency of each message, in ns. It is half of a round trip
+  /// where the peer answers.
   std::vector<std::uint32_t> latency_ns;
   /// Nanoseconds per message in the fastest span, found as perftest does; 0 when not measured.
   double peak_ns = 0;
   std::uint64_t corrupt = 0;  ///< messages whose content is wrong
-  std::string first_corrupt;  ///< which message, and where
+  std::string first_corrupt;  ///< which message was wrong, and where
 };
 
 }  // namespace rdma_rpc::perf

@@ -1,6 +1,6 @@
-// The processor's own counter, as perftest uses it: reading it costs a tenth of the system's clock, and it is
-// read once or twice per message. The length of a tick is found by reading both clocks at the ends of the
-// measurement.
+// The processor's own counter, as perftest uses it. Reading it takes a tenth of the time of reading the
+// system's clock, and it is read once or twice per message. The length of a tick is computed by reading both
+// clocks at both ends of the measurement.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ inline std::uint64_t ticks() {
 #endif
 }
 
-/// Measures from its construction to `each()`.
+/// Measures the time from its construction to `each()`.
 class TickScale {
  public:
-  /// Nanoseconds per tick; 0 when the counter has not moved.
+  /// Returns the nanoseconds per tick; 0 when the counter has not moved.
   double each() const {
     const std::uint64_t counted = ticks() - ticks_;
     return counted == 0 ? 0 : static_cast<double>(now_ns() - ns_) / static_cast<double>(counted);

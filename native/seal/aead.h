@@ -1,6 +1,6 @@
-// The cipher with which a session seals its bytes: two functions, in place. The one implementation takes them
-// from a library found at run time (libcrypto.h), so that the core needs no library to build. Used by
-// sessions, on the context's thread; an Aead is used by one thread.
+// The cipher with which a session seals its bytes: two functions that work in place. The one implementation
+// takes them from a library that is found at run time (libcrypto.h), so that the core can be built without
+// it. Used by sessions, on the context's thread; an Aead is used by one thread only.
 #pragma once
 
 #include <array>
@@ -16,17 +16,17 @@ inline constexpr std::size_t kTagBytes = 16;
 using Key = std::array<std::byte, 32>;
 using Nonce = std::array<std::byte, 12>;
 
-/// One key, for one direction. A nonce may be used only once.
+/// A key for one direction. A nonce may be used only once.
 class Aead {
  public:
   virtual ~Aead() = default;
   Aead(const Aead&) = delete;
   Aead& operator=(const Aead&) = delete;
-  /// Encrypts and writes the tag to `tag`. Returns false when the library has failed; the bytes are
-  /// meaningless then.
+  /// Encrypts, and writes the authentication tag to `tag`. Returns false when the library has failed; the
+  /// bytes are then meaningless.
   virtual bool seal(const Nonce& nonce, std::span<std::byte> bytes, std::byte* tag) = 0;
   /// Decrypts. Returns false when these are not the bytes that were sealed with that nonce; the bytes are
-  /// meaningless then.
+  /// then meaningless.
   virtual bool open(const Nonce& nonce, std::span<std::byte> bytes, const std::byte* tag) = 0;
 
  protected:

@@ -1,6 +1,6 @@
-// AES-256-GCM and ChaCha20-Poly1305 from OpenSSL's libcrypto: the one that the node binary contains and
-// exports, else the system's libcrypto.so.3. Needs no header of OpenSSL. Called when sessions are made, on
-// any thread.
+// AES-256-GCM and ChaCha20-Poly1305 from OpenSSL's libcrypto. The library is the one that the node binary
+// contains and exports, otherwise the system's libcrypto.so.3. Needs no header of OpenSSL. Called when
+// sessions are created, on any thread.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@
 
 namespace rdma_rpc::seal {
 
-/// The available ciphers, the fastest on this processor first. When the list is empty, why_no_cipher() says
-/// why.
+/// Returns the available ciphers, the fastest on this processor first. When the list is empty,
+/// why_no_cipher() says why.
 std::vector<Cipher> ciphers();
 std::string why_no_cipher();
 
-/// Makes the sealing or the opening side. Returns null, with the reason in `error`, when the cipher is
-/// unavailable.
+/// Creates an Aead that seals or opens, as `seals` says. Returns null, with the reason in `error`, when the
+/// cipher is unavailable.
 std::unique_ptr<Aead> open_aead(Cipher cipher, const Key& key, bool seals, std::string* error);
 
 }  // namespace rdma_rpc::seal

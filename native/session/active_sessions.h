@@ -1,6 +1,6 @@
-// The sets of sessions that a turn visits: those with something to do, those that are connecting, those with
-// time limits, and those that hold calls. All sessions enter the sets through this class (session_set.h has
-// the rule). Owned by Context, on its thread.
+// The sets of sessions that a turn visits: the sessions with something to do, those that are connecting,
+// those with running time limits, and those that hold calls. Sessions enter the sets only through this class
+// (session_set.h has the rule). Owned by Context, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ class ActiveSessions {
  public:
   ActiveSessions(Shared& shared, SessionTable& sessions) : shared_(shared), sessions_(sessions) {}
 
-  /// Called when something has changed in a session: adds it to every set that it belongs to.
+  /// Adds the session to every set that it belongs to. Called when something has changed in the session.
   void keep(Session& session) {
     const SetBits due = session.due();
     shared_.sets.put(due, session.sets(), session.number());
     timeouts_pending_ = timeouts_pending_ || (due & kTimed) != 0;
     holds_ = holds_ || (due & kHolding) != 0;
   }
-  /// Calls `visit(session)` for each session of the set, and keeps what still belongs to it.
+  /// Calls `visit(session)` for each session of the set, and keeps the sessions that still belong to the set.
   template <class Visit>
   void visit(SessionSet& set, Visit&& visit) {
     looked_at_ += set.visit([this](std::uint32_t number) { return sessions_.find(number); },
@@ -32,34 +32,35 @@ class ActiveSessions {
                             });
   }
 
-  /// Calls finish_turn() of the sessions with something to do. Returns whether there is more to do at once.
+  /// Calls finish_turn() of the sessions with something to do. Returns true when there is more to do at once.
   bool finish_turn();
-  /// Posts what JS has submitted, and leaves the sessions where they are.
+  /// Posts what JS has submitted. The sessions stay in their sets.
   void post();
-  /// Visits the sessions that are connecting, which have sent or received nothing yet. Polling advances their
-  /// connections.
+  /// Visits the sessions that are connecting. They have sent or received nothing yet; polling them advances
+  /// their connections.
   void check_connecting();
   /// Visits the sessions with running time limits.
   void check_timeouts();
-  /// Visits the sessions that hold calls or move bulk data, every kHoldCheckNs. Returns whether it has done
-  /// so.
+  /// Visits the sessions that hold calls or move bulk data, once every kHoldCheckNs. Returns whether this
+  /// call has visited them.
   bool check_held();
 
   /// True while Context::progress() must be called every few milliseconds although no completion arrives.
   bool timeouts_pending() const { return timeouts_pending_; }
-  /// True while it must be called every kHoldCheckNs.
+  /// True while Context::progress() must be called every kHoldCheckNs.
   bool holds() const { return holds_; }
-  /// Total number of sessions that turns have visited, which is the number of those with something to do.
+  /// Total number of visits to sessions by turns. It grows with the sessions that have something to do,
+  /// whatever their total number is.
   std::uint64_t looked_at() const { return looked_at_; }
-  /// Returns, between turns, the first session that has something to do but is in no set, and why; "" when
-  /// there is none. For tests.
+  /// Returns an error text about the first session that has something to do but is in no set; "" when there
+  /// is no such session. Called between turns, by tests.
   std::string forgotten() const;
 
  private:
   Shared& shared_;
   SessionTable& sessions_;
   std::uint64_t looked_at_ = 0;
-  std::uint64_t held_ns_ = 0;  ///< when check_held() has looked last
+  std::uint64_t held_ns_ = 0;  ///< the time of the last visit by check_held()
   bool timeouts_pending_ = false, holds_ = false;
 };
 

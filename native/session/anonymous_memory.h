@@ -1,4 +1,4 @@
-// Anonymous memory from the operating system, which peers can access only if it is registered. Pages are
+// Anonymous memory from the operating system, which is closed to peers until it is registered. Pages are
 // allocated at first use, so unused memory costs only address space. Owned by the context, on its thread.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace rdma_rpc::session {
 class AnonymousMemory {
  public:
   AnonymousMemory() = default;
-  /// data() is null when the system refuses.
+  /// Null when the operating system has refused the memory.
   explicit AnonymousMemory(std::size_t bytes) : bytes_(bytes) {
     void* data =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -12,7 +12,7 @@ namespace rdma_rpc::session {
 namespace sub = boundary::sub;
 
 namespace {
-/// Makes each step for the whole batch before the next step, so that the cache misses of a step overlap.
+/// Performs each step for the whole batch before the next step, so that the cache misses of a step overlap.
 template <class Batch, class Step>
 void in_steps(const Batch& batch, std::size_t count, Step&& step) {
   for (int at = 0; at < Session::kExpectSteps; ++at) {

@@ -1,6 +1,6 @@
 // Prefetches the memory of all calls of a batch of submissions or completions into the CPU cache before the
-// batch is handled. With calls on many sessions this memory is in no cache; with calls of one session it is,
-// and nothing is prefetched. Used by Context, on its thread.
+// batch is handled. When the calls belong to many sessions, this memory is in no cache. When all belong to
+// one session, the memory is in the cache, so nothing is prefetched. Used by Context, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace rdma_rpc::session {
 
-/// `words`: entries of the submissions array.
+/// `words` contains entries of the submissions array.
 void prefetch_submissions(const SessionTable& sessions, std::span<const std::int32_t> words);
-/// kEventsMax at most.
+/// Takes at most kEventsMax completions.
 void prefetch_completions(const SessionTable& sessions, std::span<const fabric::Wc> completions);
 
 }  // namespace rdma_rpc::session

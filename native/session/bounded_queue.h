@@ -19,7 +19,7 @@ class BoundedQueue {
   T& front() { return items_[head_]; }
   T& at(std::size_t index) { return items_[(head_ + index) % items_.size()]; }
 
-  /// False when full: nothing was queued.
+  /// Returns false when the queue is full; the item is then not queued.
   bool push(T item) {
     if (full()) return false;
     if (count_ == items_.size()) grow();
@@ -40,7 +40,7 @@ class BoundedQueue {
     }
     count_ = kept;
   }
-  /// Removes one from the middle, keeping the order of the rest.
+  /// Removes the entry at `index`, and keeps the order of the rest.
   void erase(std::size_t index) {
     for (; index + 1 < count_; ++index) at(index) = std::move(at(index + 1));
     --count_;

@@ -1,6 +1,6 @@
-// The calls of one session, by call slot. The table is allocated in chunks, each when one of its slots is
-// first used, so that a session uses memory only for the calls that it has had at once. Owned by an endpoint,
-// on the context's thread.
+// The calls of one session, by call slot. The table is allocated in chunks, and each chunk when one of its
+// slots is first used, so that the memory grows with the largest number of calls at one time. Owned by an
+// endpoint, on the context's thread.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace rdma_rpc::session {
 template <class Call>
 class CallTable {
  public:
-  /// `generation` is the first generation of all slots.
+  /// All slots begin with this `generation`.
   explicit CallTable(std::uint32_t slots, std::uint32_t generation = 0)
       : gather_entries_((slots + kGatherEntrySlots - 1) / kGatherEntrySlots), generation_(generation) {}
 

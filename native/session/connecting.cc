@@ -1,5 +1,6 @@
-// Connects the queue pair of a session, from INIT to RTS. A fabric may need the network for this, so it may
-// take several iterations of the event loop. Also handles failed receives. See session.h.
+// Connects the queue pair of a session, from INIT to RTS. A fabric may need the network to connect, so
+// connecting may take several iterations of the event loop. This file also handles failed receives. See
+// session.h.
 #include "session/session.h"
 
 namespace rdma_rpc::session {
@@ -50,8 +51,8 @@ void Session::leave_connecting(SessionState next) {
 }
 
 /// Opens the send queue once this side may send. On some fabrics the active side must send the first message.
-/// A server on the active side has nothing to send before the first request, which waits for that message, so
-/// it sends an empty CREDIT frame.
+/// When the server is the active side, the client's first request waits for that message, and the server has
+/// nothing to send. The server therefore sends an empty CREDIT frame.
 void Session::let_send() {
   if (state_ != SessionState::ready) return;
   const bool waits_for_active = capabilities_.active_side_sends_first && !heard_;

@@ -22,7 +22,8 @@ ContextOptions with_defaults(ContextOptions options, const fabric::Capabilities&
   if (options.exposure == Exposure::automatic)
     options.exposure = can.windows ? Exposure::window : Exposure::staging;
   if (!options.segmented_bytes) options.segmented_bytes = can.segmented_bytes;
-  // All blocks of a chunk have one size, so a small arena with few large chunks would lack other sizes.
+  // All blocks of a chunk have the same size, so a small arena with few large chunks would run out of other
+  // sizes.
   options.arena.chunk_bytes =
       std::min(options.arena.chunk_bytes, options.arena.budget_bytes / kArenaChunksMin);
   if (options.exposure == Exposure::shared) {
@@ -42,7 +43,8 @@ std::string why_refused(const ContextOptions& options, const fabric::Capabilitie
   return unfit.empty() ? "" : " cannot be used: " + unfit;
 }
 
-/// Allocates everything that the device or the system may refuse. Returns why one of them does, or "".
+/// Allocates everything that the device or the system may refuse. Returns "", or why an allocation was
+/// refused.
 std::string take(const ContextOptions& options, Resources& resources) {
   fabric::Device& device = *resources.device;
   resources.cq = device.create_cq(kCqEntries);
@@ -139,21 +141,23 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
     shared_.events.emit(Event::of(EvKind::device_gone));
   }
   shared_.events.fill();
-  // Only events of this batch may refer to a receive slot, so a batch must have room for all events of the
-  // completions that it polls. A completion makes at most two (the end of a bulk call, and SENT for its
-  // memory), or three with the SESSION_UP of a session that has just connected. Each completion may also
-  // bring the last segment of a message, which needs a free entry for the reassembled message.
+  // A batch must have room for all events of the completions that it polls, since only events of this batch
+  // may refer to a receive slot. A completion makes at most two events (the end of a bulk call, and SENT for
+  // its memory), or three when its session has just connected (SESSION_UP). Each completion may also bring
+  // the last segment of a message, which needs a free reassembly buffer.
   const std::uint32_t most = shared_.events.room() / (shared_.connecting != 0 ? 3 : 2);
   const std::size_t room = std::min(most, shared_.reassembled_messages.free());
   const std::size_t count = room == 0 ? 0 : poll(room);
   if (!shared_.fetched.empty()) deliver_fetched(count < room);
-  // Checks the set and not `shared_.connecting`: a visit also removes sessions that have ended.
+  // The condition uses the set instead of `shared_.connecting`, because a visit also removes sessions that
+  // have ended.
   if (!shared_.sets.connecting.empty()) active_.check_connecting();
   if (active_.timeouts_pending()) {
     unfinished_ = true;
     active_.check_timeouts();
   }
-  // Calls can only be late in sessions that wait for their peer (holding) or for credits (timed).
+  // Calls can only be late in sessions that wait for their peer (the set `holding`) or for credits (the set
+  // `timed`).
   if (!shared_.sets.holding.empty() || !shared_.sets.timed.empty()) check_held();
   return shared_.events.count();
 }
@@ -182,11 +186,11 @@ std::size_t Context::poll(std::size_t most) {
   return count;
 }
 
-/// Polls completions before bulk data moves. JS may have been busy for long and has now submitted its
-/// responses; if the completion queue already contains the CANCEL of such a call, its bytes need not be
-/// moved. The new events wait for the next iteration. No more is polled than the next batch can hold: events
-/// beyond it would wait in their order of arrival, so the requests of one client with hundreds of them would
-/// all be served before those of others.
+/// Polls completions before bulk data moves. JS may have been busy for long before it submitted its
+/// responses. If the completion queue already contains the CANCEL of an answered call, the bytes of the
+/// response need not be moved. The new events wait for the next iteration. At most as many completions are
+/// polled as the next batch can hold. Events beyond that batch would wait in their order of arrival, so a
+/// client with hundreds of requests would be served before all others.
 void Context::drain_completions() {
   for (std::uint32_t i = 0; i < kDrainPollsMax && shared_.reassembled_messages.free() >= completions_.size();
        ++i) {
@@ -196,8 +200,9 @@ void Context::drain_completions() {
 }
 
 /// Delivers requests whose last READ has completed, once the completion queue no longer holds an entry older
-/// than that READ. Such an entry may be the CANCEL of the call: after it the caller may already be writing to
-/// the buffers of the request (WIRE §5). Completions of READs and of received frames have no fixed order.
+/// than that READ. Such an entry may be the CANCEL of the call. A caller that has sent CANCEL may already be
+/// writing to the buffers of the request (WIRE §5). Completions of READs and of received frames have no fixed
+/// order.
 void Context::deliver_fetched(bool queue_was_empty) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < shared_.fetched.size(); ++i) {
@@ -253,13 +258,13 @@ bool Context::finish_turn() {
   return unfinished_;
 }
 
-/// Moves bulk data. Called after all frames of the iteration have been posted: posting bulk data may copy it,
-/// and the frames would wait for that. Returns true when more can be moved at once.
+/// Moves bulk data. Called after all frames of the iteration have been posted, because posting bulk data may
+/// copy the data, and the frames would wait for the copy. Returns true when more can be moved at once.
 bool Context::move_bulk() {
   bool unposted = false;
   const bool more =
       shared_.flow.move(shared_.now_ns, [&](Bulk kind, std::uint32_t number, std::int64_t& credit) {
-        Session& session = *find(number);  // exists, since a session that ends leaves the queue
+        Session& session = *find(number);  // exists, because a session that ends leaves the queue
         const Moved moved = session.move(kind, credit);
         if (session.has_unposted()) unposted = true;
         active_.keep(session);

@@ -1,6 +1,7 @@
-// All sessions of one JS thread on one device, the resources that they share (shared.h), and the turn that
-// drives them. The binding supplies the time and passes events to JS; the native tests do the same without
-// JS. One thread owns a context for its whole life; nothing here is shared between threads.
+// A context has all sessions of one JS thread on one device, the resources that they share (shared.h), and
+// the turn that drives them. A turn is one pass through progress() and finish_turn(), once per iteration of
+// the event loop. The binding supplies the time and passes events to JS; the native tests do both without JS.
+// One thread owns a context for its whole life; nothing here is shared between threads.
 //
 // A turn:  progress() → (events? JS reads them, submits) → finish_turn()
 #pragma once
@@ -43,58 +44,65 @@ class Context {
   std::size_t submission_words() const { return shared_.arrays.submissions.size(); }
   std::size_t event_words() const { return shared_.arrays.events.size(); }
   SendSlots& slots() { return shared_.slots; }
-  /// Messages that came in segments, by the offsets of their events.
+  /// The memory of messages that came in segments. The offsets in events refer to it.
   std::byte* reassembled_messages() { return shared_.reassembled_messages.data(); }
-  /// Short messages, where an event has a receive slot from boundary::kShortMessageSlots on.
+  /// The memory of short messages. An event refers to it when its receive slot is
+  /// boundary::kShortMessageSlots or higher.
   std::byte* short_messages() { return shared_.short_messages.data(); }
   std::uint32_t short_messages_free() const { return shared_.short_messages.free(); }
   /// Number of free entries for reassembled messages.
   std::uint32_t reassembled_messages_free() const { return shared_.reassembled_messages.free(); }
 
   // --- the turn
-  /// Polls completions into events. Returns the number of events in the array: enter JS when it is not 0.
+  /// Polls completions and turns them into events. Returns the number of events in the array; when it is not
+  /// 0, the caller must enter JS.
   std::uint32_t progress(std::uint64_t now_ns);
-  /// JS is reading the events array; new events are queued.
+  /// Called before JS reads the events array; until finish_turn(), new events are queued.
   void begin_callback();
-  /// JS has handled the events (if there were any): reposts receives and sends submissions. Returns true when
-  /// progress() must be called again at once.
+  /// Called after JS has handled the events, if there were any. Reposts receives and sends submissions.
+  /// Returns true when progress() must be called again at once.
   bool finish_turn();
-  /// Sets the time, for requests of JS outside of a turn, since the time of the last turn may be long past.
+  /// Sets the time before a request that JS makes outside of a turn, because the time of the last turn may be
+  /// long past.
   void set_time(std::uint64_t now_ns);
-  /// Sends what JS has staged, at any time.
+  /// Sends what JS has staged. May be called at any time.
   void flush();
   /// True when progress() has done something that finish_turn() must continue, although it has created no
   /// event.
   bool unfinished() const { return unfinished_; }
-  /// JS has requested something outside of a turn; the next turn continues it.
+  /// Called when JS has requested something outside of a turn; the next turn continues it.
   void touch() { unfinished_ = true; }
-  /// True while progress() would find something without waiting.
+  /// True when the next progress() has events to return without polling.
   bool has_events() const { return !shared_.events.empty(); }
   /// True while progress() must be called every few milliseconds although no completion arrives.
   bool wants_timer() const { return active_.timeouts_pending(); }
-  /// True while it must be called every kHoldCheckNs.
+  /// True while progress() must be called every kHoldCheckNs.
   bool wants_slow_timer() const { return active_.holds(); }
 
-  /// Announces the size of this method's responses: its next request brings a reply buffer of that size.
+  /// Announces the size of this method's responses: the next request of the method brings a reply buffer of
+  /// that size.
   void expect_response(std::uint32_t method, std::uint32_t bytes) { shared_.predictor.expect(method, bytes); }
 
-  // --- sessions; numbers are never reused for another session while anybody may still hold one
-  std::int64_t create_session(const SessionOptions& options, std::string* error);  ///< -1: refused
+  // --- sessions (the number of a session is not reused while other code may still have it)
+  /// -1 when the session is refused
+  std::int64_t create_session(const SessionOptions& options, std::string* error);
   Session* find(std::uint32_t number) { return sessions_.find(number); }
-  /// Returns why the operating system refused memory to the last call that found none; "" when a limit of
-  /// this library was the cause.
+  /// Returns why the operating system refused memory to the last call that failed for lack of memory; "" when
+  /// a limit of this library was the cause.
   const std::string& refusal() const { return shared_.refusal; }
   void forget_refusal() { shared_.refusal.clear(); }
   /// Allocates a block for JS.
   memory::BlockId alloc(std::size_t bytes, memory::Use use, memory::OwnerId owner = memory::kNobody);
   std::uint32_t session_count() const { return sessions_.size(); }
-  /// Called right before a session's receive slab is freed: views of it must be dropped now.
+  /// Sets the function that is called right before a session's receive slab is freed: it must drop all views
+  /// of the slab.
   void on_session_gone(std::function<void(std::uint32_t number)> callback) {
     on_session_gone_ = std::move(callback);
   }
 
   /// Closes the device and everything that was created on it, after a device_gone event when the last session
-  /// is down. Only leased blocks stay, as plain memory. No turn may follow, and no session may be created.
+  /// is down. Leased blocks stay as plain memory. After this call no turn may run and no session may be
+  /// created.
   void leave_device();
   bool has_device() const { return shared_.device != nullptr; }
 
@@ -108,22 +116,22 @@ class Context {
   void report_sessions() { rows_.report(sessions_); }
   /// Sets the name of the session's peer on the counters page. `security` is the value for SessionRow.
   void name_session(std::uint32_t number, std::string_view peer, std::uint32_t security);
-  /// Returns "" before it has a name.
+  /// Returns the name of the session's peer; "" until a name is set.
   std::string_view name_of_session(std::uint32_t number) const {
     return rows_.name_of(SessionTable::index_of(number));
   }
   const Flow& flow() const { return shared_.flow; }
-  /// Total number of sessions that turns have visited, which is the number of those with something to do.
+  /// See ActiveSessions::looked_at().
   std::uint64_t sessions_looked_at() const { return active_.looked_at(); }
   /// Number of entries in all sets, including those of ended sessions. For tests.
   std::size_t set_entries() const { return shared_.sets.entries(); }
-  /// See ActiveSessions. For tests.
+  /// See ActiveSessions::forgotten(). For tests.
   std::string forgotten() const { return active_.forgotten(); }
   /// Returns an error text when peers have been granted more of the shared receives than are posted. For
   /// tests.
   std::string overdrawn() const;
   const SharedReceives& shared_receives() const { return shared_.shared_receives; }
-  /// True when peers keep write access to memory of large messages that they were once allowed to write.
+  /// True when peers keep write access to memory of large messages after the calls that allowed the access.
   /// (Small messages are read from a copy.)
   bool peers_keep_access() const {
     return shared_.device->capabilities().peers_keep_access && shared_.exposure != Exposure::staging;
@@ -145,7 +153,7 @@ class Context {
   bool move_bulk();
   void check_held();
 
-  // Destroyed from the bottom up: sessions before what they use.
+  // Destroyed in reverse order, so that sessions are destroyed before what they use.
   Shared shared_;
   SessionTable sessions_;
   SessionRows rows_;
@@ -153,10 +161,10 @@ class Context {
   MemoryShortage shortage_;
   std::function<void(std::uint32_t)> on_session_gone_;
 
-  /// The completions of one poll. A member, because clearing it in progress() cost as much as a poll that
-  /// finds nothing.
+  /// The completions of one poll. It is a member, because clearing a local array in each progress() would
+  /// cost as much as a poll that finds nothing.
   std::array<fabric::Wc, kEventsMax> completions_;
-  std::uint64_t turn_ns_ = 0;  ///< when the time was last given
+  std::uint64_t turn_ns_ = 0;  ///< the time that was last given to progress()
   bool notified_of_device_ = false, in_callback_ = false, unfinished_ = false;
 };
 

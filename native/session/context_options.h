@@ -1,4 +1,5 @@
-// The options of a context, given by the binding from JS, and by the native tests. See Context::open().
+// The options of a context. The binding fills them in from JS; the native tests set them directly. See
+// Context::open().
 #pragma once
 
 #include <cstdint>
@@ -14,18 +15,19 @@ namespace rdma_rpc::session {
 struct ContextOptions {
   std::uint32_t slot_bytes = 8192;
   std::uint32_t send_slots = 256;
-  /// Limit of messages that are sent in segments. Default: the device's value.
+  /// Limit of messages that are sent in segments. Unset for the device's value.
   std::optional<std::uint32_t> segmented_bytes{};
   memory::ArenaOptions arena;
   memory::MrCacheOptions mr_cache;
   Exposure exposure = Exposure::automatic;
   /// Whether other processes of this user may read the counters page.
   bool publish_counters = false;
-  /// Limit of READs in flight, of all sessions.
+  /// Limit of READs in flight, in bytes, of all sessions together.
   std::uint64_t read_bytes_max = kReadBytesMax;
-  /// Initial value of sequence numbers, generations and tokens: tests begin just below the wrap-around.
+  /// Initial value of sequence numbers, generations and tokens. Tests begin just below the wrap-around.
   std::uint32_t counters_start = 0;
-  /// Number of sessions that get their own receives before sessions share them; 0 in tests of sharing.
+  /// Number of sessions that get receives of their own before sessions share receives. Tests of sharing set
+  /// 0.
   std::uint32_t shared_from = kSharedFrom;
 };
 

@@ -1,6 +1,7 @@
 // The interface of a session's endpoint, which handles calls as a client or as a server. A session has one
-// endpoint for its whole life (client/client_endpoint.h or server/server_endpoint.h). Functions that only one
-// of the two needs do nothing by default. Created and driven by Session, on the context's thread.
+// endpoint for its whole life (client/client_endpoint.h or server/server_endpoint.h). A function that only
+// the client or only the server needs does nothing by default. Created and driven by Session, on the
+// context's thread.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +13,12 @@
 
 namespace rdma_rpc::session {
 
-/// How many calls of a session are open.
+/// Counts the open calls of a session.
 class CallCount {
  public:
-  /// A stream counts as one; its parts do not count.
+  /// A stream counts as one call; its parts do not count.
   std::uint32_t calls() const { return all_ - parts_; }
-  /// Parts of streams included.
+  /// Counts parts of streams, too.
   std::uint32_t all() const { return all_; }
 
   /// `is_call` is false for a part of a stream.
@@ -43,63 +44,67 @@ class Endpoint {
   const CallCount& count() const { return count_; }
 
   // --- from JS
-  /// One entry of the submissions array: a request or part of a client, a response of a server.
+  /// Handles one entry of the submissions array: a request or part of a client, or a response of a server.
   virtual void submit(const std::int32_t* words) = 0;
-  /// Returns the token of the SENT event, or a negated Reason; in that case the caller keeps the send slot.
+  /// Returns the token of the SENT event, or a negated Reason. After a negated Reason the caller keeps the
+  /// send slot.
   virtual std::int32_t submit_bulk(const BulkSubmission& submission) = 0;
-  /// Cancels this call. Only a client's calls can be cancelled here.
+  /// Cancels this call. Only a client endpoint implements it.
   virtual void cancel(std::uint32_t /*slot*/, boundary::Reason /*reason*/) {}
-  /// The application waits for the large message of this part (PART_WAITS said which).
+  /// Called when the application waits for the large message of this part. PART_WAITS has named the part.
   virtual void want(std::uint32_t call) = 0;
-  /// Returns whether the response to that call may be sent in segments. A client sends no responses.
+  /// Returns whether the response to that call may be sent in segments. False for a client, which sends no
+  /// responses.
   virtual bool answers_in_segments(std::uint32_t /*call*/) { return false; }
 
   // --- from the peer
-  /// Handles a request or a response, whose receive the endpoint now owns. Returns false when only this side
-  /// may send such a frame.
+  /// Handles a request or a response. The endpoint owns the receive from now on. Returns false when a peer
+  /// may not send such a frame to this side.
   virtual bool on_message(const wire::Frame& frame, const std::byte* data, ReceiveSlot receive_slot,
                           std::uint32_t invalidated_rkey) = 0;
-  /// Handles a control frame that belongs to a call. Returns false when only this side may send such a frame.
+  /// Handles a control frame that belongs to a call. Returns false when a peer may not send such a frame to
+  /// this side.
   virtual bool on_control(const wire::Frame& frame) = 0;
 
   // --- completions
-  /// Handles the completion of a work request with that purpose. For `memory_gone` see fabric::Wc.
+  /// Handles the completion of a work request. `done` says what the work request was for. For `memory_gone`
+  /// see fabric::Wc.
   virtual void on_done(SendQueue::Done done, bool memory_gone) = 0;
 
   // --- each turn
-  /// Posts the frames that wait for room.
+  /// Posts the frames that wait for room in the send queue.
   virtual void finish_turn() {}
   /// Returns the sets in which the session must be because of its calls. See SessionSets.
   virtual SetBits due() const = 0;
-  /// For sessions in SessionSets::timed.
+  /// Called for sessions in SessionSets::timed.
   virtual void check_timeouts() {}
-  /// For sessions in SessionSets::holding: ends the session when its peer has kept calls or memory for too
-  /// long.
+  /// Called for sessions in SessionSets::holding. Ends the session when its peer has kept calls or memory for
+  /// too long.
   virtual void check_held() = 0;
-  /// Posts READs or WRITEs as far as the credit allows, when it is the session's turn.
+  /// Posts READs or WRITEs as far as the credit of FairQueue allows. Called when it is the session's turn.
   virtual Moved move(Bulk /*kind*/, std::int64_t& /*credit*/) { return Moved::all; }
-  /// Returns true when calls have data to move but the session is in no queue for that, which would be an
-  /// error.
+  /// Returns true when calls have data to move but the session is in no queue for that data, which is a bug.
   virtual bool out_of_line() const { return false; }
-  /// Delivers a request whose READs have completed. Returns false when it must wait for entries that may
-  /// still be in the completion queue (see Context::deliver_fetched).
+  /// Delivers a request whose READs have completed. Returns false when the request must wait for entries that
+  /// may still be in the completion queue (see Context::deliver_fetched).
   virtual bool deliver(const Shared::Fetched& /*fetched*/, bool /*queue_was_empty*/) { return true; }
-  /// Prefetches a call slot that is about to be used: first the memory that leads to it (step 2), then the
-  /// slot.
+  /// Prefetches a call slot that will be used soon: step 2 prefetches the memory that leads to the slot, and
+  /// the next step the slot.
   virtual void expect_call(int step, std::uint32_t slot) const = 0;
 
   // --- arena memory
-  /// Called when arena memory may be free for that call. Returns false when there is still none.
+  /// Called when arena memory may be free for that call. Returns false when there still is no memory for it.
   virtual bool retry_memory(std::uint32_t call) = 0;
-  /// Called when retry_memory() has returned false. Returns whether the call lacks arena memory, for which
-  /// all sessions wait, and not a resource of this session.
+  /// Called when retry_memory() has returned false. Returns true when the call lacks arena memory, for which
+  /// all sessions wait; false when it lacks a resource of this session.
   virtual bool lacks_arena(std::uint32_t call) = 0;
-  /// Ends a call that has waited for memory too long; the session goes on.
+  /// Ends a call that has waited for memory too long; the session continues.
   virtual void refuse_memory(std::uint32_t call) = 0;
-  /// Returns the bytes of arena memory for which the call in this slot waits, 0 when it does not wait.
+  /// Returns the number of bytes of arena memory that the call in this slot waits for, 0 when the call does
+  /// not wait.
   virtual std::uint32_t awaited_bytes(std::uint32_t /*slot*/) { return 0; }
-  /// Returns for how long the peer has been too slow while calls wait for memory (kReclaimNs), 0 when it is
-  /// fast enough or uses no memory.
+  /// Returns for how long the peer has been too slow while calls wait for memory (kReclaimNs), 0 when the
+  /// peer is fast enough or uses no memory.
   virtual std::uint64_t late_ns() { return 0; }
   /// Reclaims the memory that the peer keeps in use. Called when other calls wait for memory and late_ns()
   /// exceeds kReclaimNs.
@@ -108,8 +113,8 @@ class Endpoint {
   // --- the end of the session
   /// Called for a call whose frame was never posted.
   virtual void note_unsent(std::uint32_t /*call*/) {}
-  /// Ends calls whose memory neither the peer nor a posted work request can access. The others end in
-  /// end_all(), when the flush has been polled.
+  /// Ends calls whose memory is no longer accessible to the peer or to a posted work request. The other calls
+  /// end in end_all(), after the flushed completions have been polled.
   virtual void end_untouched() = 0;
   virtual void end_all() = 0;
 

@@ -1,5 +1,5 @@
-// Events for JS: the shared array of the next batch, and a queue for events that do not fit or that occur
-// while JS reads the batch. Owned by the context; on the context's thread.
+// Events for JS: the shared array of the next batch, and a queue. An event is queued when it does not fit
+// into the array, or when JS is reading the batch. Owned by the context, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class EventQueue {
     if (!locked_ && later_.empty() && count_ < kEventsMax) {
       std::memcpy(batch_ + count_++ * boundary::ev::words, event.word, sizeof event.word);
     } else {
-      later_.push_back(event);  // bounded by the calls in flight: each has at most three events
+      later_.push_back(event);  // bounded by the calls in flight, each of which has at most three events
     }
   }
   /// Moves queued events into the batch.
@@ -34,7 +34,7 @@ class EventQueue {
   bool empty() const { return count_ == 0 && later_.empty(); }
   const std::int32_t* at(std::uint32_t index) const { return batch_ + index * boundary::ev::words; }
 
-  /// While JS reads the batch nothing may be added to it.
+  /// Called when JS begins to read the batch, which must not change from then on.
   void lock() { locked_ = true; }
   void clear_and_unlock() {
     count_ = 0;

@@ -1,6 +1,6 @@
 // How the memory of a call is exposed to the peer: the protection modes, the pool of memory windows, and the
-// references that keep the memory alive during the call. Used by the client endpoint of a session; the pool
-// belongs to the context. On the context's thread.
+// references that keep the memory alive during the call. Used by the client endpoint of a session, on the
+// context's thread. The pool belongs to the context.
 #pragma once
 
 #include <algorithm>
@@ -17,19 +17,20 @@
 namespace rdma_rpc::session {
 
 enum class Exposure : std::uint8_t {
-  automatic,  ///< window where the device has type-2 windows, else staging
-  window,     ///< a right that lasts one call, bound by the client and invalidated when the call ends
-  staging,    ///< a slab of the session is all that the peer can touch; what calls use is copied
-  shared,     ///< the keys of the registrations themselves: the peer is trusted with all memory of calls
+  automatic,  ///< window where the device has type-2 windows, otherwise staging
+  window,     ///< a key that lasts one call: the client binds it and it is invalidated when the call ends
+  staging,    ///< peers can access only the session's staging memory; the memory of calls is copied
+  shared,  ///< peers get the keys of the registrations themselves, and are trusted with all memory of calls
 };
 
 const char* to_string(Exposure exposure);
 
-/// Windows are created once and bound often: on a NIC, creating one is a system call, binding is not.
+/// Windows are created once and bound often: on a NIC, creating a window is a system call, and binding one is
+/// not.
 class WindowPool {
  public:
   explicit WindowPool(fabric::Device& device) : device_(device) {}
-  /// Returns null when the device has no more.
+  /// Returns null when the device has no more windows.
   std::unique_ptr<fabric::MemoryWindow> take() {
     if (auto window = free_.take()) return std::move(*window);
     return device_.alloc_mw();
@@ -43,28 +44,29 @@ class WindowPool {
   fabric::FreeList<std::unique_ptr<fabric::MemoryWindow>> free_;
 };
 
-/// A gather entry of application or arena memory that a call uses, with the reference that holds it: an arena
-/// block or a registration.
+/// A gather entry of application or arena memory that a call uses, with the reference that keeps the memory
+/// alive: an arena block or a registration.
 struct GatherEntry {
   std::uint64_t addr = 0;
   std::uint32_t length = 0;
   const fabric::MemoryRegion* region = nullptr;
-  memory::BlockId block = memory::kNoBlock;            ///< one reference held
-  std::uint64_t mr_key = 0;                            ///< pinned in the MR cache, 0: not
-  bool lent = false;                                   ///< the application has it too, and may change it
+  memory::BlockId block = memory::kNoBlock;  ///< holds one reference to it
+  /// Key of the registration, which is pinned in the MR cache; 0 when there is none.
+  std::uint64_t mr_key = 0;
+  bool lent = false;  ///< the application can access this memory, and may change it
   std::shared_ptr<const fabric::Presence> presence{};  ///< null when the memory cannot go away
   std::uint64_t sealed_number = 0;  ///< number of the sealed message; 0 when it is not sealed
 };
 
-/// Returns whether the application has transferred memory that a call uses.
+/// Returns true when the application has transferred memory that a call uses.
 inline bool any_memory_gone(const std::vector<GatherEntry>& gather_entries) {
   return std::any_of(gather_entries.begin(), gather_entries.end(), [](const GatherEntry& gather_entry) {
     return gather_entry.presence != nullptr && !gather_entry.presence->present();
   });
 }
 
-/// Returns the bytes that the gather entries occupy at the receiver: one after the other, or each at its
-/// offset in the aligned layout.
+/// Returns the number of bytes that the gather entries occupy at the receiver: one after the other, or each
+/// at its offset in the aligned layout.
 template <class GatherEntries>
 std::uint64_t extent_of(const GatherEntries& gather_entries, bool aligned, auto bytes_of) {
   std::uint64_t extent = 0;
@@ -75,8 +77,8 @@ std::uint64_t extent_of(const GatherEntries& gather_entries, bool aligned, auto 
   return extent;
 }
 
-/// Copies gather entries to `to` in the layout of the receiver. Fills the gaps with 0, since the peer can see
-/// them.
+/// Copies gather entries to `to` in the layout of the receiver. Fills the gaps with 0, because the peer can
+/// see them.
 template <class GatherEntries>
 void lay_out(std::byte* to, const GatherEntries& gather_entries, bool aligned, auto bytes_of, auto data_of) {
   std::uint64_t at = 0;

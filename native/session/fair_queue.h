@@ -1,11 +1,11 @@
-// Deficit round robin: decides who moves bulk data next, and how many bytes. A context has two such queues of
-// its sessions, and a session has two of its calls, since READs and WRITEs wait for different resources. Used
-// by Flow and ServerEndpoint, on the context's thread.
+// Deficit round robin: decides which member moves bulk data next, and how many bytes. A context has two such
+// queues of its sessions, and a session has two of its calls: one for READs and one for WRITEs, because these
+// wait for different resources. Used by Flow and ServerEndpoint, on the context's thread.
 //
-// Each member that comes to the head gets a quantum, and moves bytes while it has credit left. Its last
-// request may exceed the credit, and is paid for in its next turn. So in the long run all members move the
-// same number of bytes, however small their requests are, and no member waits for more than a quantum and one
-// request of each other member.
+// A member gets a quantum of credit when it reaches the head of the queue, and moves bytes while it has
+// credit left. Its last request may exceed the credit; the excess is subtracted from the member's next
+// quantum. In the long run all members therefore move the same number of bytes, however small their requests
+// are. A member waits for at most one quantum and one request of each other member.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,19 @@
 
 namespace rdma_rpc::session {
 
-/// The result of a member's turn.
+/// The result of a member's turn, which is its time at the head of the queue.
 enum class Moved : std::uint8_t {
-  all,    ///< it has nothing more to move, and leaves
-  share,  ///< its quantum: the next one is at the head
-  stuck,  ///< it waits for something of its own: others go on
-  halt,   ///< it waits for something that all wait for: it goes on later where it stands
+  all,    ///< it has nothing more to move, and leaves the queue
+  share,  ///< it has moved its quantum; the next member comes to the head
+  stuck,  ///< it waits for a resource of its own; other members continue
+  halt,   ///< it waits for a resource that all members need; the queue stops, and later continues with this
+          ///< member
 };
 
 class FairQueue {
  public:
-  /// A member of a queue: embedded in the object that waits, so that nothing is allocated here. It leaves the
-  /// queue when it is destroyed.
+  /// A member of a queue. It is embedded in the object that waits, so the queue allocates nothing. A member
+  /// leaves the queue when it is destroyed.
   class Member {
    public:
     Member() = default;
@@ -65,8 +66,8 @@ class FairQueue {
     ++size_;
   }
 
-  /// Lets members move in turn until none can. `move(id, credit)` subtracts the moved bytes from the credit.
-  /// It may destroy or remove the member; its result is ignored then.
+  /// Lets members move in turn until none can move. `move(id, credit)` subtracts the moved bytes from the
+  /// credit. `move` may destroy or remove the member, and its result is then ignored.
   template <class Move>
   void serve(Move&& move) {
     for (std::size_t stuck = 0; stuck < size_;) {
@@ -110,7 +111,7 @@ class FairQueue {
   }
 
   Member *head_ = nullptr, *tail_ = nullptr;
-  Member* served_ = nullptr;  ///< whose turn it is, while it has not left
+  Member* served_ = nullptr;  ///< the member whose turn it is; null once that member has left
   std::size_t size_ = 0;
 };
 

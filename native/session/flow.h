@@ -1,10 +1,10 @@
-// Flow control of bulk data for all sessions of a context: how much one turn of the loop may move, how much
-// may be READ at once, and whose turn it is. Part of Shared; used by the server endpoints, driven by Context,
-// on the context's thread.
+// Flow control of bulk data for all sessions of a context. It decides how much one turn of the loop may move,
+// how much may be in flight as READs, and which session moves next. Part of Shared; used by the server
+// endpoints and driven by Context, on the context's thread.
 //
-// The delay of a small frame is bounded in three places. On the wire: by the limit of WRITEs of its own
-// session that were posted before it (SendQueue), and by the limit of READs of all sessions (here). In the
-// loop, where the CPU copies: by the limit of copies in one turn (here).
+// A small frame is delayed by bulk data on the wire and in the loop. On the wire two limits bound its delay:
+// that of WRITEs which its own session posted before it (SendQueue), and that of READs of all sessions
+// (here). In the loop, where the CPU copies, the limit of copies in one turn bounds it (here).
 #pragma once
 
 #include <algorithm>
@@ -23,16 +23,17 @@ class Flow {
   Flow(const fabric::Capabilities& capabilities, std::uint64_t read_bytes_max)
       : copies_(capabilities.copies_when_posted), read_bytes_max_(read_bytes_max) {}
 
-  /// Sessions that have such requests to post, by number.
+  /// The sessions that have READs or WRITEs to post, by number.
   FairQueue& sessions(Bulk kind) { return kind == Bulk::read ? reading_ : writing_; }
   bool waits() const { return !reading_.empty() || !writing_.empty(); }
 
-  /// Called when a call without bulk data was answered: more such calls may be in flight.
+  /// Called when a call has been answered. `small` says that the call had no bulk data; more such calls may
+  /// then be in flight.
   void count_small(bool small) { small_answers_ += small ? 1 : 0; }
 
   // --- a turn of the loop
-  /// Lets sessions move in turn, by `session(kind, number, credit)`. Returns true when there is more to move
-  /// at once.
+  /// Lets sessions move in turn: calls `session(kind, number, credit)` for each. Returns true when there is
+  /// more to move at once.
   template <class Move>
   bool move(std::uint64_t now_ns, Move&& session) {
     begin_turn(now_ns);
@@ -47,7 +48,7 @@ class Flow {
   }
   bool turn_is_over() const { return left_ <= 0; }
   void moved(std::uint32_t bytes) { left_ -= bytes; }
-  /// Returns the size of one READ when the device allows at most `most` bytes.
+  /// Returns the size of one READ. The device allows at most `most` bytes.
   std::uint32_t chunk(std::uint64_t most) const {
     const std::int64_t turn =
         copies_ ? std::clamp<std::int64_t>(left_, kSliceBytes, kChunkBytes) : kChunkBytes;
@@ -57,11 +58,11 @@ class Flow {
     return chunk(copies_ ? most : std::min<std::uint64_t>(most, kWriteChunkBytes));
   }
 
-  // --- READs under way
-  /// Returns how many of `bytes` bytes a session may READ, when `own` bytes of its READs are in flight; 0
-  /// when it must wait. A session gets no more than it leaves to the others, so one session has at most half
-  /// of the total. A session without READs in flight always gets a READ, if only a short one, so that no
-  /// session waits for the peers of others.
+  // --- READs in flight
+  /// Returns how many of `bytes` bytes a session may READ now; 0 when it must wait. `own` is the number of
+  /// bytes that the session's READs have in flight. A session gets at most as much as remains free for the
+  /// others, so one session has at most half of the total. A session without READs in flight always gets at
+  /// least a short READ, so that it never waits for the peers of other sessions.
   std::uint32_t may_read(std::uint64_t own, std::uint32_t bytes) {
     if (read_bytes_ == 0) return bytes;
     const std::uint64_t free = read_bytes_max_ - std::min(read_bytes_, read_bytes_max_);
@@ -87,11 +88,11 @@ class Flow {
   }
 
   FairQueue reading_, writing_;
-  bool writes_first_ = false;  ///< they share what a turn may move
+  bool writes_first_ = false;  ///< READs and WRITEs share what a turn may move, and alternate in going first
   const bool copies_;
   const std::uint64_t read_bytes_max_;
-  std::uint64_t read_bytes_ = 0;  ///< without those of slow sessions, see ReadsUnderWay
-  bool reads_full_ = false;       ///< in this turn of the loop
+  std::uint64_t read_bytes_ = 0;  ///< READs in flight, without those of slow sessions (see ReadsUnderWay)
+  bool reads_full_ = false;       ///< a session was refused a READ in this turn of the loop
   std::int64_t left_ = 0;
   std::uint64_t small_answers_ = 0, small_seen_ = 0, small_until_ns_ = 0;
 };

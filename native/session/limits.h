@@ -1,5 +1,5 @@
-// Limits and defaults of the native layers above the fabric, each with its reason. runtime/limits.ts is the
-// same for TypeScript; values that both sides need are passed in NativeOptions and SessionOptions.
+// Limits and defaults of the native layers above the fabric, each with its reason. runtime/limits.ts has
+// those of TypeScript. Values that both languages need are passed in NativeOptions and SessionOptions.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,17 @@
 
 namespace rdma_rpc::session {
 
-/// Call slots of a session, including those of streams: the slot has 12 bits of the call word on the wire.
+/// Call slots of a session, including those of streams: 12 bits of the call word on the wire contain the
+/// slot.
 inline constexpr std::uint32_t kCallSlotsMax = 4096;
 
 /// Limit of sessions of a context: the low 14 bits of a session's number are its table index.
 inline constexpr std::uint32_t kSessionsMax = 16384;
-/// A session gets another send slot while it holds at most this number of times the free slots: so a session
-/// whose peer receives nothing leaves a quarter to the others.
+/// A session gets another send slot only while the slots that it holds are at most this number of times the
+/// free slots. A session whose peer receives nothing therefore leaves a quarter of the slots to the others.
 inline constexpr std::uint32_t kSlotShare = 3;
-/// One in this number of slots is reserved for sessions that hold less than their equal share, which is at
-/// least one.
+/// One in this number of slots is reserved for sessions that hold less than an equal share of the reserved
+/// slots. An equal share is at least one slot.
 inline constexpr std::uint32_t kReservedSlots = 16;
 
 /// Number of sessions whose receives share one memory region, on devices with a limited number of regions.
@@ -24,31 +25,33 @@ inline constexpr std::uint32_t kSlabsPerMemory = 64;
 
 /// Receives posted in addition to the calls in flight, for CANCEL, REPLY_BUFFER and CREDIT frames.
 inline constexpr std::uint32_t kControlReceives = 16;
-/// Credits that requests and responses leave for control frames, so that a full window can still be
-/// cancelled.
+/// Credits that requests and responses leave for control frames, so that a call can still be cancelled when
+/// all other credits are used.
 inline constexpr std::uint32_t kControlCredits = 8;
-/// The part of these that only a CREDIT frame may use, so that two sides that owe each other credits cannot
-/// block each other.
+/// The part of kControlCredits that only a CREDIT frame may use, so that two sides that owe each other
+/// credits cannot block each other.
 inline constexpr std::uint32_t kCreditFrameCredits = 2;
 
-/// Initial and guaranteed size of a credit pool, where receives may be shared. Eight of these credits are
-/// reserved for control frames (docs/wire/calls.md §4). Part of the wire protocol.
+/// Initial and guaranteed size of a credit pool, for sessions whose receives may be shared. Eight of these
+/// credits are reserved for control frames (docs/wire/calls.md §4). Part of the wire protocol.
 inline constexpr std::uint32_t kCertainReceives = 32;
-/// The part of these that is reserved for CANCELs of calls that expose memory of the application. The rest of
-/// the half that is sure to come back is enough for the longest message in segments, with slots of 8 KiB.
+/// The part of the guaranteed credits that is reserved for CANCELs of calls that expose memory of the
+/// application. Half of the guaranteed credits are certain to return. The rest of that half is enough for the
+/// longest message in segments, with slots of 8 KiB.
 inline constexpr std::uint32_t kCertainCancels = 5;
-/// Up to this number of sessions, each session of a context has its own receives, since a shared receive
-/// queue and its completion queue take some megabytes, too.
+/// While a context has at most this number of sessions, each session has receives of its own, because a
+/// shared receive queue and its completion queue also take some megabytes.
 inline constexpr std::uint32_t kSharedFrom = 2;
 /// Credits beyond the guaranteed ones, for all sessions of a context together.
 inline constexpr std::uint32_t kSharedBeyond = 1024;
-/// A session gets at most this number of times as many of them as then remain for others.
+/// A session gets at most this number of times as many of these credits as then remain for others.
 inline constexpr std::uint32_t kCreditShare = 3;
 /// A session whose peer uses all of its credits in this time gets more, and one whose peer uses less than
-/// half of them gets fewer. Longer than round trips, since a peer can use its credits once per round trip.
+/// half of them gets fewer. The time is longer than round trips, because a peer can use its credits once per
+/// round trip.
 inline constexpr std::uint64_t kCreditEpochNs = 100'000'000;
-/// Limits of shared receives of a context, in number and in bytes, and the number that is registered at a
-/// time.
+/// Limits of the shared receives of a context, in number and in bytes, and the number of receives that are
+/// registered at a time.
 inline constexpr std::uint32_t kSharedReceivesMax = 32768;
 inline constexpr std::uint64_t kSharedBytesMax = std::uint64_t{1} << 30;
 inline constexpr std::uint32_t kSharedChunk = 64;
@@ -58,25 +61,26 @@ inline constexpr std::uint32_t kSharedChunk = 64;
 inline constexpr std::uint32_t kGatherEntriesMax = 30;
 
 /// Gather entries of up to this length are sent inline, in the frame of the request, instead of being exposed
-/// to the peer. The encoding around one large value has some 130 bytes; twice as much is still a copy of a
-/// few cache lines. (Not tuned.)
+/// to the peer. The encoding around one large value has some 130 bytes, and even twice as much is copied
+/// within a few cache lines. (Not tuned.)
 inline constexpr std::uint32_t kInlinedBytes = 256;
 
-/// Spare bytes before the payload of every slot, enough for header and extensions of any frame without gather
-/// entries.
+/// Spare bytes before the payload of every slot. They are enough for the header and extensions of any frame
+/// without gather entries.
 inline constexpr std::uint32_t kSlotHeadroom = 64;
 
-/// Spare bytes behind the payload of a send slot. In the frame of a large message a gather list stands before
-/// the metadata. Metadata that fills the slot is moved into these bytes, to make room for the head of the list
-/// and one gather entry.
+/// Spare bytes behind the payload of a send slot. In the frame of a large message, the gather list comes
+/// before the metadata. Metadata that fills the slot is moved into these bytes, which makes room for the head
+/// of the list and one gather entry.
 inline constexpr std::uint32_t kSlotTail = 64;
 
-/// Longest message, including metadata, that is sent in several SENDs, whatever the device prefers. Also the
-/// size of the receiver's memory for it.
+/// Limit of messages, including metadata, that are sent in several SENDs, even when the device prefers a
+/// higher one. Also the size of the receiver's memory for such a message.
 inline constexpr std::uint32_t kSegmentedBytesMax = 32 * 1024;
-/// Limit of SENDs before the last one of such a message: together they are one post (kPostBatch).
+/// Limit of SENDs before the last one of such a message: all of them together are one post (kPostBatch).
 inline constexpr std::uint32_t kSegmentsMax = 31;
-/// Bytes between two segments in the send slot, for the seal of one and the header of the next.
+/// Bytes between two segments in the send slot, for the seal of the first segment and the header of the
+/// second.
 inline constexpr std::uint32_t kSegmentGap = 32;
 /// Send slots for such messages, of all sessions of a context: half a window. When all are in use, the next
 /// message is sent as bulk data.
@@ -84,44 +88,46 @@ inline constexpr std::uint32_t kLongSlots = 128;
 /// Buffers in which such messages are reassembled until JS has read them: enough for four batches. While none
 /// is free, the completion queue is not polled.
 inline constexpr std::uint32_t kReassembledMessages = 128;
-/// Buffers for short messages that JS has not read yet: enough for two batches, since one may arrive while
-/// another is read.
+/// Buffers for short messages that JS has not read yet: enough for two batches, because one batch may arrive
+/// while JS reads another.
 inline constexpr std::uint32_t kShortMessages = 2 * 32;
 
-/// One READ work request of a bulk transfer. Large enough to reach full bandwidth, small enough that other
-/// calls get in between. 20 bits of a work request's record name it.
+/// Size of one READ work request of a bulk transfer. It is large enough to reach full bandwidth, and small
+/// enough that other calls are served in between. 20 bits of a work request's record contain its size.
 inline constexpr std::uint32_t kChunkBytes = 512 * 1024;
-/// Bytes that a session, and within a session a call, moves before it is another one's turn. Not less than a
-/// chunk, so that each turn moves something. A call of one or two MiB is moved in one turn: if it alternated
-/// with others, its data would leave the cache before it is answered (docs/internals/decisions/fairness.md).
+/// Number of bytes that a session, or a call within a session, moves before the next one's turn. It is at
+/// least a chunk, so that each turn moves something. A call of one or two MiB is moved in one turn: if it
+/// alternated with others, its data would leave the cache before it is answered
+/// (docs/internals/decisions/fairness.md).
 inline constexpr std::int64_t kQuantumBytes = 4 * kChunkBytes;
-/// Limit of posted WRITEs of a session that have not completed, which is what delays a frame that is posted
-/// now. At least two WRITEs, so that the wire does not wait for the next post. By calculation, 100 Gb/s
-/// transfer it in 20 us.
+/// Limit of a session's posted WRITEs that have not completed, because a frame that is posted now waits for
+/// them. It has room for at least two WRITEs, so that the wire does not wait for the next post. By
+/// calculation, 100 Gb/s transfer it in 20 us.
 inline constexpr std::uint32_t kWriteAheadBytes = 256 * 1024;
 inline constexpr std::uint32_t kWriteChunkBytes = kWriteAheadBytes / 2;
 /// A completion is requested after this number of bytes of WRITEs.
 inline constexpr std::uint32_t kWriteSignalBytes = kWriteAheadBytes / 4;
 /// Limit of READs in flight of all sessions of a context. A session may use at most half of it.
 inline constexpr std::uint64_t kReadBytesMax = std::uint64_t{16} << 20;
-/// A session without READs in flight gets one of this size even when the limit is reached. A small frame
-/// waits for at most one of each session.
+/// A session without READs in flight gets a READ of this size even when the limit is reached. A small frame
+/// waits for at most one such READ of each session.
 inline constexpr std::uint32_t kReadLeastBytes = 64 * 1024;
-/// When a peer sends less than kChunkBytes of READs in this time, its READs no longer count against the
-/// others, and its session may have only one at a time.
+/// When a peer sends less than kChunkBytes in response to READs in this time, its READs no longer count
+/// against the others, and its session may have only one READ at a time.
 inline constexpr std::uint64_t kReadSlowNs = 2'000'000'000;
-/// In this time a peer must complete all bulk data in flight, or at least this amount of it; otherwise its
-/// session ends. Counted on the awake clock (kAwakeStepNs).
+/// In this time a peer must complete all bulk data in flight, or at least kBulkLeastBytes of it; otherwise
+/// its session ends. The time is counted on the awake clock (kAwakeStepNs).
 inline constexpr std::uint64_t kBulkStillNs = 30'000'000'000;
 inline constexpr std::uint64_t kBulkLeastBytes = 1024 * 1024;
-/// In each period a client must take at least one part in this number of all waiting responses, if that is
-/// more. So after this number of periods it has taken everything, however much it is.
+/// In each period a client must take one part in this number of all waiting responses, if that is more than
+/// kBulkLeastBytes. After this number of periods the client has therefore taken all of them, however many
+/// bytes they have.
 inline constexpr std::uint64_t kBulkPeriods = 16;
-/// While other calls wait for memory, a peer has less time. In this time it must complete ...
+/// While other calls wait for memory, a peer has less time: in this time it must complete kReclaimBytes.
 inline constexpr std::uint64_t kReclaimNs = 3'000'000'000;
-/// ... this number of bytes, or everything that is left, or one part in kBulkPeriods of the memory that it
-/// keeps in use. Otherwise it loses that memory: its calls end, or its session if only that frees the memory.
-/// Requests and responses are counted separately, on the awake clock.
+/// A peer must complete this number of bytes in kReclaimNs, or everything that is left, or one part in
+/// kBulkPeriods of the memory that it keeps in use. Otherwise it loses that memory: its calls end, or its
+/// session if only that frees the memory. Requests and responses are counted separately, on the awake clock.
 inline constexpr std::uint64_t kReclaimBytes = 128 * 1024;
 /// How long calls must have waited for memory before a slow peer loses memory.
 inline constexpr std::uint64_t kReclaimWaitNs = 1'000'000'000;
@@ -129,78 +135,84 @@ inline constexpr std::uint64_t kReclaimWaitNs = 1'000'000'000;
 /// with each message that is read.
 inline constexpr std::uint64_t kUnreadStreamNs = 30'000'000'000;
 /// How long a client may take to provide a reply buffer when the call has no deadline. A client whose thread
-/// is blocked or stopped for a shorter time counts only as slow.
+/// is blocked or stopped for a shorter time is treated as slow.
 inline constexpr std::uint64_t kReplyBufferWaitNs = 120'000'000'000;
 
 /// Largest number of bytes of READs and WRITEs that all sessions post in one turn of the loop.
 inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
-/// The same where this thread copies what it posts. By calculation that takes some 400 us.
+/// The same limit where this thread copies what it posts. By calculation the copies take some 400 us.
 inline constexpr std::uint32_t kCopiedBytesPerTurn = 4 * 1024 * 1024;
-/// The same while there are small calls. By calculation that takes 7 us.
+/// The same limit while there are small calls. By calculation a copy of this size takes 7 us.
 inline constexpr std::uint32_t kSliceBytes = 64 * 1024;
-/// For this time after a small call, kSliceBytes still applies.
+/// kSliceBytes applies for this time after a small call.
 inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
 
 /// Increment by which the staging memory of a session grows.
 inline constexpr std::size_t kStagingChunkBytes = 256 * 1024;
-/// Default size of the staging memory: room for many calls, whatever the largest one is.
+/// Least default size of the staging memory. It has room for many calls, whatever the size of the largest
+/// message is.
 inline constexpr std::size_t kStagingBytesLeast = std::size_t{16} << 20;
-/// A reply buffer of the caller that is larger than the staging memory divided by this number is not offered
-/// with the request, since the response may be small; the server then asks for the size that it needs.
+/// A reply buffer that is larger than the staging memory divided by this number is not offered with the
+/// request, because the response may be small. The server then asks for the size that it needs.
 inline constexpr std::size_t kStagingShare = 4;
 
-/// Bounds of the depth of a send queue, which is twice the calls in flight, so that many small sessions are
-/// cheap. Powers of two.
+/// Bounds of the depth of a send queue. The depth is twice the number of calls in flight, so that many small
+/// sessions are cheap. Powers of two.
 inline constexpr std::uint32_t kSendQueueDepthMin = 64;
 inline constexpr std::uint32_t kSendQueueDepthMax = 512;
-/// Requests without their own completion request one after this part of the queue. The rest must have room
-/// for a full post.
+/// A work request that needs no completion of its own requests one when this part of the queue has been used
+/// since the last completion. The rest of the queue must have room for a full post.
 inline constexpr std::uint32_t kSignalShare = 8;
-/// Work requests prepared before one post (one doorbell).
+/// Limit of work requests that are prepared before one post (one doorbell).
 inline constexpr std::uint32_t kPostBatch = 32;
-/// Gather entries of a request, and the bytes that a NIC sends inline. With these an entry of a send queue has
-/// 256 bytes on mlx5, and 512 of them have 128 KiB; with 16 and 512 they would have 512 KiB.
+/// Limit of gather entries of a work request, and of the bytes that a NIC sends inline. With these values an
+/// entry of a send queue has 256 bytes on mlx5, and a queue of 512 entries has 128 KiB; with 16 and 512 the
+/// queue would have 512 KiB.
 inline constexpr std::uint32_t kSgeMax = 12;
 inline constexpr std::uint32_t kInlineMax = 220;
 
-/// Events passed to JS at once. Larger batches make the two processes alternate instead of overlapping.
+/// Limit of events that are passed to JS at once. Larger batches make the two processes alternate instead of
+/// overlapping.
 inline constexpr std::uint32_t kEventsMax = 32;
-/// Number of polls for CANCELs before the bulk data of JS's responses is moved.
+/// Limit of polls for CANCELs before the bulk data of JS's responses is moved.
 inline constexpr std::uint32_t kDrainPollsMax = 8;
-/// Submissions that JS may stage before it must flush.
+/// Limit of submissions that JS may stage before it must flush.
 inline constexpr std::uint32_t kSubmissionsMax = 64;
 
-/// How long a cancelled call with exposed memory waits for the peer's response, which says whether the
-/// handler ran, and for the invalidation of its windows, before its caller is notified anyway. (Soft-RoCE
-/// invalidates when everything sent before is acknowledged, and resends a lost packet after 67 ms.)
+/// How long the caller of a cancelled call with exposed memory waits for the peer's response, which says
+/// whether the handler ran, and for the invalidation of the windows. After this time the caller is notified
+/// without them. (Soft-RoCE invalidates when everything sent before is acknowledged, and resends a lost
+/// packet after 67 ms.)
 inline constexpr std::uint64_t kSettleGraceNs = 10'000'000;
 /// How long a caller whose request memory is exposed waits for the CANCEL to arrive while the device
-/// completes nothing at all. After that the connection counts as stuck, and the session ends, since only that
-/// makes the memory safe. Longer than links and drivers take to recover (soft-RoCE: two seconds), shorter
-/// than their retries.
+/// completes nothing at all. After that time the connection counts as stuck and the session ends, because
+/// only the end of the session makes the memory safe. Longer than links and drivers take to recover
+/// (soft-RoCE: two seconds), and shorter than their retries.
 inline constexpr std::uint64_t kStuckWireNs = 3'000'000'000;
-/// How long call slot, keys and memory are then pending release. A peer whose thread is blocked or stopped
-/// for a shorter time counts only as slow; a peer that never answers loses its session.
+/// How long the call slot, keys and memory of a cancelled call may then be pending release. A peer whose
+/// thread is blocked or stopped for a shorter time is treated as slow; a peer that never answers loses its
+/// session.
 inline constexpr std::uint64_t kHoldLimitNs = 120'000'000'000;
-/// How often that is checked.
+/// How often kHoldLimitNs is checked.
 inline constexpr std::uint64_t kHoldCheckNs = 100'000'000;
 
 /// How long frames may wait for credits without the peer returning one. A peer whose thread is blocked or
-/// stopped for a shorter time counts only as slow.
+/// stopped for a shorter time is treated as slow.
 inline constexpr std::uint64_t kNoCreditNs = 120'000'000'000;
-/// The same time while no send slot is free: waiting frames hold slots, which all sessions of the context
-/// share.
+/// The same limit while no send slot is free, because waiting frames hold slots, which all sessions of the
+/// context share.
 inline constexpr std::uint64_t kNoCreditShortNs = 30'000'000'000;
-/// Step of the awake clock, which only runs while this thread does: of the time between two turns at most
-/// this counts. So a process that was stopped for a minute first reads the answers that have arrived.
+/// Step of the awake clock, which runs only while this thread runs: of the time between two turns, at most
+/// this much counts. A process that was stopped for a minute therefore first reads the answers that have
+/// arrived.
 inline constexpr std::uint64_t kAwakeStepNs = 100'000'000;
 
 /// Minimum number of chunks of an arena.
 inline constexpr std::size_t kArenaChunksMin = 64;
 /// Limit of bulk transfers that wait for arena memory, per context; further ones are refused.
 inline constexpr std::size_t kMemoryWaitersMax = 4096;
-/// How long a transfer may wait at the head of the queue. Longer than handlers keep large messages, and
-/// shorter than most time limits of calls, so that the caller's error names the memory.
+/// How long a transfer may wait at the head of the queue. It is longer than handlers keep large messages. It
+/// is shorter than most time limits of calls, so that the caller's error names the memory as the cause.
 inline constexpr std::uint64_t kMemoryWaitNs = 10'000'000'000;
 /// Waiting time after which the application is warned, once.
 inline constexpr std::uint64_t kMemoryShortNs = 1'000'000'000;
@@ -208,7 +220,7 @@ inline constexpr std::uint64_t kMemoryShortNs = 1'000'000'000;
 /// stopped could not release memory.
 inline constexpr std::uint64_t kMemoryCheckNs = 100'000'000;
 /// Overflow slots behind the receives, for the metadata of requests that have waited for memory; also the
-/// number of such requests of a session that are fetched at once.
+/// limit of such requests that a session fetches at once.
 inline constexpr std::uint32_t kOverflowSlots = 4;
 
 /// Longest text of an error response, in bytes.

@@ -22,22 +22,22 @@ void MemoryShortage::notify_short() {
   shared_.events.emit(Event::of(EvKind::memory_short));
 }
 
-/// Returns nothing when no call waits for memory reserved for peers. Otherwise returns the value that
-/// ArenaCounters::refused_for_peers had before these calls were refused.
+/// Returns std::nullopt when no call waits for memory that is reserved for peers. Otherwise returns the value
+/// that ArenaCounters::refused_for_peers had before these calls were refused.
 std::optional<std::uint64_t> MemoryShortage::refused_since() {
   const std::uint64_t refusals = shared_.arena.counters().refused_for_peers;
   const std::uint64_t before = std::exchange(checked_refusals_, refusals);
-  // Calls that wait in JS were last retried at MEMORY_FREE; those that wait here are retried in each
-  // iteration.
+  // Calls that wait in JS were last retried at MEMORY_FREE; calls that wait in native code are retried in
+  // each iteration.
   if (shared_.arrays.control[ctl::want_memory] != 0 && refusals != notified_refusals_)
     return notified_refusals_;
   if (shared_.memory_waiters.size() != 0 && refusals != before) return before;
   return {};
 }
 
-/// Takes back the memory that one session's peer keeps in use: of the session that has been late for longest.
-/// If that is not enough, the next check takes that of another one. A session loses nothing to calls of its
-/// own.
+/// Reclaims the memory that a peer keeps in use, from the session that has been late for longest. If that is
+/// not enough, the next check reclaims the memory of another session. The calls of a session never reclaim
+/// memory from the session itself.
 Session* MemoryShortage::reclaim() {
   const std::optional<std::uint64_t> since = refused_since();
   if (!since) {

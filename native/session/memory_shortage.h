@@ -1,6 +1,6 @@
-// Handles a shortage of arena memory: notifies JS when memory becomes free again and when calls have waited
-// for long, and reclaims memory from a peer that keeps it in use for some seconds. Owned by Context, on its
-// thread.
+// Handles a shortage of arena memory. It notifies JS when memory becomes free again and when calls have
+// waited for long. It reclaims memory from a peer that keeps it in use for some seconds. Owned by Context, on
+// its thread.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ class MemoryShortage {
  public:
   MemoryShortage(Shared& shared, SessionTable& sessions) : shared_(shared), sessions_(sessions) {}
 
-  /// Notifies calls that wait in JS when memory has been released since they asked.
+  /// Called while calls wait in JS. Notifies JS when memory has been released since the last notification.
   void notify_free();
   /// Notifies JS, once, that calls have waited for long.
   void notify_short();
   /// Called while calls of other sessions wait: reclaims the memory that one stopped or slow peer keeps in
-  /// use. Returns its session, or null.
+  /// use. Returns the session of that peer, or null.
   Session* reclaim();
 
  private:
@@ -28,9 +28,9 @@ class MemoryShortage {
 
   Shared& shared_;
   SessionTable& sessions_;
-  std::uint64_t changes_ = 0;  ///< releases and registrations, when JS was last notified of free memory
-  std::uint64_t notified_refusals_ = 0;  ///< refusals of the arena at that time
-  std::uint64_t checked_refusals_ = 0;   ///< the same at the last reclaim()
+  std::uint64_t changes_ = 0;  ///< releases and registrations at the last notification of free memory
+  std::uint64_t notified_refusals_ = 0;  ///< number of refusals of the arena at that time
+  std::uint64_t checked_refusals_ = 0;   ///< number of refusals at the last reclaim()
   std::uint64_t short_since_ns_ = 0;     ///< on the awake clock; 0 while memory is not short
   bool notified_short_ = false;
 };

@@ -28,14 +28,14 @@ bool MemoryWaiters::retry(SessionTable& sessions, std::uint64_t now_ns) {
     const std::uint64_t waited_ns = waited_ns_ - waiter.since_ns;
     if (still && waited_ns >= kMemoryShortNs) is_short = true;
     if (still && waited_ns < kMemoryWaitNs) {
-      // Served in order, so that small requests do not starve a large one at the front. But a call that lacks
-      // only a resource of its own session does not block other sessions.
+      // Calls are served in order, so that small requests do not starve a large one at the front. A call that
+      // lacks only a resource of its own session is passed over, so that it does not block other sessions.
       if (session->lacks_arena(waiter.call)) return is_short;
       passed_over_.push_back(waiter.session);
       ++i;
       continue;
     }
-    // A session that has failed has removed its calls from the queue itself.
+    // A session that fails removes its calls from the queue itself.
     const bool there =
         i < queue_.size() && queue_.at(i).session == waiter.session && queue_.at(i).call == waiter.call;
     if (there) queue_.erase(i);

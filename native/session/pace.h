@@ -2,7 +2,7 @@
 // all data in flight, or a certain amount of it. Used by ReadsUnderWay and AnswersUnderWay, on the context's
 // thread.
 //
-// Counting completions would not be enough: a peer that sends a byte now and then completes something, too.
+// Counting completions would not be enough: a peer that sends one byte now and then also completes something.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,16 @@ class Pace {
  public:
   explicit Pace(std::uint64_t period_ns) : period_ns_(period_ns) {}
 
-  /// Called when nothing is in flight. Later data begins a new period.
+  /// Called when nothing is in flight. The next data begins a new period.
   void rest() {
     begun_ = false;
     kept_ = true;
   }
 
-  /// Looks at the clock. `moved` counts the bytes that have been moved since the session began; `due` are
-  /// those that the period which may begin now has to bring. Returns false from the end of a period that has
-  /// brought less, until one brings as much in time.
+  /// Checks the clock. `moved` is the number of bytes that have been moved since the session began. `due` is
+  /// the number of bytes that must be moved in the period that this call may begin. Returns false once a
+  /// period has ended with fewer bytes than were due, and true again after a period in which enough bytes
+  /// were moved.
   bool look(std::uint64_t now_ns, std::uint64_t moved, std::uint64_t due) {
     const bool over = begun_ && now_ns - since_ns_ >= period_ns_;
     if (begun_ && moved - moved_at_ < due_) {

@@ -9,7 +9,7 @@
 
 namespace rdma_rpc::session {
 
-/// Whether a request fits slots.
+/// Says whether a request fits the slots.
 enum class RequestSize { small, large };
 
 class ResponsePredictor {
@@ -21,8 +21,8 @@ class ResponsePredictor {
     const Entry& entry = entries_[index_of(key)];
     return entry.key == key ? entry.bytes : 0;
   }
-  /// Sets the size that the application expects before the first response. Later responses are learned from
-  /// as usual.
+  /// Sets the size that the application expects before the first response. Later responses change the
+  /// prediction as usual.
   void expect(std::uint32_t method, std::uint32_t bytes) {
     for (const RequestSize request : {RequestSize::small, RequestSize::large}) {
       const std::uint32_t key = key_of(method, request);
@@ -42,9 +42,9 @@ class ResponsePredictor {
       entry = {key, bytes};
       return;
     }
-    // The size is never reduced partially: a response a little longer than its reply buffer is as slow as one
-    // without. An unused reply buffer costs a bind and an invalidation, a requested one costs a round trip;
-    // so the size is kept when some responses are large.
+    // The prediction is never reduced by a part. A response that is a little longer than its reply buffer is
+    // as slow as one without a reply buffer. An unused reply buffer costs a bind and an invalidation; a
+    // requested reply buffer costs a round trip. The size is therefore kept while some responses are large.
     if (bytes > entry.next) entry.next = bytes;
     if (++entry.smaller == kRemembered) entry = {key, entry.next};
   }
@@ -54,14 +54,14 @@ class ResponsePredictor {
   static constexpr std::uint32_t kRemembered = 8;
   struct Entry {
     std::uint32_t key = 0, bytes = 0;
-    std::uint32_t next = 0;     ///< the largest since an answer was as large as expected
-    std::uint32_t smaller = 0;  ///< number of smaller responses since then
+    std::uint32_t next = 0;     ///< the largest response since one was as large as expected
+    std::uint32_t smaller = 0;  ///< number of smaller responses since that one
   };
   static std::uint32_t key_of(std::uint32_t method, RequestSize request) {
     return request == RequestSize::large ? ~method : method;
   }
-  /// Each key has two possible slots, chosen by independent parts of its number. Numbers are hashes: two busy
-  /// methods that share their only slot would evict each other with each response.
+  /// Each key has two possible slots, chosen by independent parts of its number, because keys are hashes: two
+  /// busy methods that shared their only slot would evict each other with each response.
   static constexpr std::uint32_t kEntries = 256;
   std::uint32_t index_of(std::uint32_t key) const {
     const std::uint32_t first = key % kEntries, second = (key >> 16) % kEntries;

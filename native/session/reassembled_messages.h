@@ -1,6 +1,6 @@
-// Buffers in which messages that came in segments are reassembled for JS. They have one size; an event owns
-// its buffer until JS has read it. This memory cannot be accessed by peers. Pages are allocated at first use,
-// and the same few buffers are reused. Owned by the context, on its thread.
+// Buffers in which messages that came in segments are reassembled for JS. All buffers have the same size. An
+// event owns its buffer until JS has read it. Peers cannot access this memory. Pages are allocated at first
+// use, and the same few buffers are reused. Owned by the context, on its thread.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@ class ReassembledMessages {
   ReassembledMessages() {
     for (std::uint32_t i = kReassembledMessages; i > 0; --i) free_.give(i - 1);
   }
-  /// Returns null when the system has no address space for it.
+  /// Returns null when the system has no address space for the buffers.
   std::byte* data() const { return memory_.data(); }
   static constexpr std::size_t bytes() { return std::size_t{kReassembledMessages} * kStride; }
 
   std::uint32_t free() const { return static_cast<std::uint32_t>(free_.size()); }
-  /// Returns the offset of a free buffer. There always is one, since the context polls no more completions
-  /// than there are free buffers.
+  /// Returns the offset of a free buffer. A buffer is always free when the context calls this, because it
+  /// polls at most as many completions as there are free buffers.
   std::optional<std::uint32_t> take() {
     const std::optional<std::uint32_t> index = free_.take();
     if (!index) return std::nullopt;
@@ -33,7 +33,7 @@ class ReassembledMessages {
   void release(std::uint32_t offset) { free_.give(offset / kStride); }
 
  private:
-  // Not a power of two: the starts of all buffers would lie in the same few cache sets.
+  // The stride is no power of two, which would put the starts of all buffers into the same few cache sets.
   static constexpr std::uint32_t kStride = kSegmentedBytesMax + 64;
   AnonymousMemory memory_{bytes()};
   fabric::FreeList<> free_;

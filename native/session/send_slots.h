@@ -1,6 +1,6 @@
 // The send slots of a context: registered memory in which JS encodes messages, and the stack of free slots
-// from which JS pops; behind them are a few long slots, for messages that are sent in segments. Owned by the
-// context, used by its sessions and (through shared arrays) by JS; all on the context's thread.
+// from which JS pops. Behind them are a few long slots, for messages that are sent in segments. Owned by the
+// context, used by its sessions and (through shared arrays) by JS, all on the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace rdma_rpc::session {
 
 class SendSlots {
  public:
-  /// `control`, `free_stack` and `by_session` are the shared arrays; free_stack has room for `count` numbers,
-  /// by_session for slots::words of each of kSessionsMax.
+  /// `control`, `free_stack` and `by_session` are the shared arrays. `free_stack` has room for `count`
+  /// numbers, and `by_session` has slots::words words for each of kSessionsMax sessions.
   SendSlots(std::unique_ptr<fabric::HostMemory> memory, std::unique_ptr<fabric::MemoryRegion> region,
             std::uint32_t count, std::uint32_t stride, std::uint32_t long_count, std::int32_t* control,
             std::int32_t* free_stack, std::int32_t* by_session)
@@ -39,17 +39,17 @@ class SendSlots {
     control_[boundary::ctl::free_slots] = static_cast<std::int32_t>(count);
   }
 
-  /// Stride of receives. It is not a power of two, which would put the headers of all slots into the same few
-  /// cache sets.
+  /// Stride of receives, in bytes. It is not a power of two, which would put the headers of all slots into
+  /// the same few cache sets.
   static std::uint32_t stride_for(std::uint32_t slot_bytes) {
     return kSlotHeadroom + ((slot_bytes + 63) & ~63u);
   }
-  /// Stride of send slots.
+  /// Stride of send slots, in bytes.
   static std::uint32_t send_stride_for(std::uint32_t slot_bytes) {
     return stride_for(slot_bytes) + kSlotTail;
   }
 
-  /// Stride of long slots: the message, and a gap after each segment.
+  /// Stride of long slots: room for the message, and for a gap after each segment.
   static constexpr std::uint32_t kLongStride =
       kSlotHeadroom + kSegmentedBytesMax + (kSegmentsMax + 1) * kSegmentGap + kSlotTail;
   /// Number of long slots; 0 when messages are not sent in segments.
@@ -67,7 +67,7 @@ class SendSlots {
     return memory_->data() + start + kSlotHeadroom;
   }
   bool is_long(std::uint32_t slot) const { return slot >= count_; }
-  /// Releases a slot that JS has taken and not submitted.
+  /// Releases a long slot that JS has taken and not submitted.
   void give_long_back(std::int32_t slot) {
     if (valid(slot) && is_long(static_cast<std::uint32_t>(slot))) release(static_cast<std::uint32_t>(slot));
   }
@@ -78,7 +78,7 @@ class SendSlots {
     const std::optional<std::uint32_t> slot = free_long_.take();
     return slot ? static_cast<std::int32_t>(*slot) : -1;
   }
-  /// Called before the device is closed. JS keeps the memory.
+  /// Called before the device is closed. The memory stays valid for JS.
   void leave_device() { region_.reset(); }
   std::uint32_t lkey() const { return region_->lkey(); }
   std::uint32_t count() const { return count_; }
@@ -111,8 +111,8 @@ class SendSlots {
     const std::uint16_t index = std::exchange(session_of_[slot], kNoSession);
     if (index != kNoSession) --word(index, boundary::slots::held);
   }
-  /// Returns whether the session may take a slot: a session whose frames cannot be sent, for example because
-  /// its peer returns no credits, leaves slots to the others. JS uses the same rule
+  /// Returns whether the session may take a slot. The rule makes a session whose frames cannot be sent, for
+  /// example because its peer returns no credits, leave slots to the others. JS uses the same rule
   /// (runtime/boundary/outgoing/outgoing.ts).
   bool within_share(std::uint32_t index) {
     const auto held = static_cast<std::uint32_t>(word(index, boundary::slots::held));
@@ -140,7 +140,7 @@ class SendSlots {
   std::int32_t* control_;
   std::int32_t* free_stack_;
   std::int32_t* by_session_;
-  std::vector<std::uint16_t> session_of_;  ///< of slots that native code holds
+  std::vector<std::uint16_t> session_of_;  ///< the session index of each slot that native code holds
   fabric::FreeList<> free_long_;
 };
 

@@ -100,8 +100,8 @@ void Session::on_send(const fabric::Wc& wc) {
   send_->retire(sequence, [&](SendQueue::Done done) { on_done(done, wc.memory_gone); });
 }
 
-/// `memory_gone` belongs to the work request that has completed. It never concerns earlier ones that are
-/// retired with it: those are not READs, since every READ is signaled.
+/// `memory_gone` belongs to the work request that has completed. The earlier work requests that are retired
+/// with it are no READs, because every READ is signaled, so `memory_gone` does not concern them.
 void Session::on_done(SendQueue::Done done, bool memory_gone) {
   if (done.then == Then::drained) {
     drained_ = true;
@@ -117,7 +117,7 @@ void Session::on_done(SendQueue::Done done, bool memory_gone) {
 void Session::expect(int step, std::uint32_t slot) const {
   if (step == 0) return fabric::prefetch(this, sizeof *this);
   if (step == 1) {
-    // Not by a virtual call, which would read the endpoint before it is in the cache.
+    // The prefetch is no virtual call, which would read the endpoint before it is in the cache.
     fabric::prefetch(endpoint_.get(), endpoint_bytes_);
     return expect_link();
   }
@@ -152,15 +152,16 @@ void Session::on_receive(const fabric::Wc& wc) {
     maybe_down();
     return;
   }
-  // Counted before anything is copied: with shared receives only credits limit what a peer occupies here.
+  // The frame is counted before anything is copied: with shared receives only credits limit what a peer
+  // occupies here.
   const auto copy = send_->count_received() ? receives_.readable(slot, wc) : std::nullopt;
   if (!copy) return protocol_error("frame beyond the credits");
   on_frame(*copy, wc.bytes, wc.invalidated_rkey);
   if (state_ == SessionState::draining) maybe_down();
 }
 
-/// Decrypts a frame in place, in our own copy. Returns false when the peer has not sealed it. The number of
-/// the bulk message at the end of a frame whose message is elsewhere is removed from the frame.
+/// Decrypts a frame in place, in our own copy. Returns false when the peer has not sealed it. The frame of a
+/// bulk message ends with the message's number, which is moved to `bulk_number`.
 bool Session::unseal(std::byte* frame, std::uint32_t& bytes, std::uint64_t& bulk_number) {
   const std::optional<std::uint32_t> plain = sealing_->open_frame(frame, bytes);
   if (!plain) return false;
@@ -178,7 +179,8 @@ bool Session::unseal(std::byte* frame, std::uint32_t& bytes, std::uint64_t& bulk
   return true;
 }
 
-/// Returns null, or why this frame cannot be the last one of the message whose segments have arrived.
+/// Returns null when this frame can be the last one of the message whose segments have arrived, otherwise an
+/// error text.
 const char* Session::end_of_segments(const wire::Frame& frame) const {
   const wire::Header& header = frame.header;
   const auto type = static_cast<wire::FrameType>(header.type);
@@ -263,7 +265,7 @@ void Session::on_frame(ReceiveSlot receive_slot, std::uint32_t bytes, std::uint3
 
 bool Session::finish_turn() {
   if (state_ != SessionState::init && !is_open()) return false;
-  // Send prepared frames first: the peer works on them while receives are posted here.
+  // Prepared frames are sent first, so that the peer works on them while receives are posted here.
   send_->ring();
   if (!post_receives() || !send_->is_open()) return false;
   endpoint_->finish_turn();
@@ -271,9 +273,9 @@ bool Session::finish_turn() {
   return unposted_;
 }
 
-/// The next iteration posts receives that were read while bulk data moved, and work requests that the queue
-/// pair has not accepted yet. Requests and invalidations may wait for something that is not freed by a
-/// completion of this session.
+/// The next iteration posts two things: receives that were read while bulk data moved, and work requests that
+/// the queue pair has not accepted yet. Requests and invalidations may wait for something that no completion
+/// of this session frees.
 SetBits Session::due() const {
   const SetBits due = endpoint_->due() | due_if(has_unposted(), kTouched) |
                       due_if(stalled_since_ns_ != 0, kTimed) |
@@ -327,9 +329,10 @@ void Session::reclaim_memory() {
   endpoint_->reclaim_memory();
 }
 
-// --- from JS: a submission that only the other endpoint may make fails like one for a closed session
+// --- from JS (a submission that only the other kind of endpoint may make fails as for a closed session)
 
-/// Returns whether this endpoint may make such a submission: a server submits responses, a client the others.
+/// Returns whether this endpoint may make such a submission: a server submits responses, and a client
+/// everything else.
 bool Session::is_own(boundary::SubOp op) const {
   return (op == boundary::SubOp::response) != options_.client;
 }

@@ -24,7 +24,8 @@ void SessionRows::closed(std::uint32_t index) {
 
 void SessionRows::report(const SessionTable& sessions) {
   const auto free = static_cast<std::size_t>(std::ranges::count(owners_, kNone));
-  // Sessions that found no free row when they were opened take rows that have been freed since.
+  // Sessions that found no free row when they were opened take rows of the counters page that have been freed
+  // since.
   if (free != 0 && sessions.size() > owners_.size() - free) {
     for (std::uint32_t index = 0; index < entries_.size(); ++index) {
       if (sessions.at(index) != nullptr && entries_[index].row == kNone) take_row(index);
@@ -37,7 +38,7 @@ void SessionRows::report(const SessionTable& sessions) {
   }
 }
 
-/// Takes the first free row for the session at this table index, if there is one.
+/// Takes the first free row of the counters page, if any, for the session at this table index.
 void SessionRows::take_row(std::uint32_t index) {
   const auto free = std::ranges::find(owners_, kNone);
   if (free == owners_.end()) return;

@@ -1,6 +1,7 @@
-// Which row of the counters page each session has, and what the page calls its peer. Rows are not tied to
-// table entries: after many sessions the few live ones may all have high indices. A session that finds no row
-// is counted only, and gets one when one comes free. Owned by Context, on its thread, a few times a second.
+// Assigns the rows of the counters page to sessions, and keeps the names of their peers for the page. Rows
+// are not tied to table entries: after many sessions the few live ones may all have high indices. A session
+// that finds no free row is only counted, and gets a row when one is freed. Owned by Context, which calls it
+// on its thread a few times a second.
 #pragma once
 
 #include <array>
@@ -22,18 +23,18 @@ class SessionRows {
   /// Called when the session in this table entry has been opened, and when it has ended.
   void opened(std::uint32_t index);
   void closed(std::uint32_t index);
-  /// `security`: as SessionRow has it.
+  /// `security` is the value for SessionRow.
   void name(std::uint32_t index, std::string_view peer, std::uint32_t security);
   /// Empty when the session has no name yet.
   std::string_view name_of(std::uint32_t index) const;
-  /// Writes what the page says of sessions.
+  /// Writes the rows of the sessions to the page.
   void report(const SessionTable& sessions);
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
   struct Entry {
     std::uint32_t row = kNone;
-    /// For the page, as soon as there is a row.
+    /// Written to the page as soon as the session has a row.
     std::uint32_t security = 0;
     std::string peer{};
   };
@@ -41,8 +42,8 @@ class SessionRows {
   void write_name(const Entry& entry);
 
   telemetry::CountersPage& page_;
-  std::array<std::uint32_t, telemetry::kSessionRows> owners_;  ///< the table entry of each row's session
-  std::vector<Entry> entries_;                                 ///< by the index of the table entry
+  std::array<std::uint32_t, telemetry::kSessionRows> owners_;  ///< the table entry of the session in each row
+  std::vector<Entry> entries_;                                 ///< by table index
 };
 
 }  // namespace rdma_rpc::session

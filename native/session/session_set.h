@@ -1,6 +1,6 @@
-// A set of sessions of a context, such as those with running time limits. A turn visits the sessions of the
-// sets only, so its cost depends on the number of active sessions. Sessions add themselves; the context
-// visits them. On the context's thread.
+// A set of sessions of a context, such as those with running time limits. A turn visits only the sessions in
+// the sets, so its cost depends on the number of active sessions. Sessions add themselves, and the context
+// visits them, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace rdma_rpc::session {
 
-/// Which sets a session is in, a bit each. Kept by the session.
+/// The sets that a session is in, one bit for each. Kept by the session.
 using SetBits = std::uint32_t;
 
 class SessionSet {
  public:
   explicit SessionSet(SetBits bit) : bit_(bit) {}
 
-  /// Nothing when it is in already.
+  /// Does nothing when the session is in the set already.
   void add(SetBits& in, std::uint32_t number) {
     if ((in & bit_) != 0) return;
     in |= bit_;
@@ -27,11 +27,11 @@ class SessionSet {
     visited_.reserve(sessions);
   }
   bool empty() const { return numbers_.empty(); }
-  /// Numbers, in the order in which they came. Some may be of sessions that are gone.
+  /// The numbers of the sessions, in the order in which they were added. Some sessions may have ended.
   const std::vector<std::uint32_t>& numbers() const { return numbers_; }
 
-  /// Takes each one out that `find` still knows, and calls `visit(session)`, which may put it in again.
-  /// Returns how many those were.
+  /// Removes every session from the set, and calls `visit(session)` for each that `find` still knows. `visit`
+  /// may add the session again. Returns the number of sessions visited.
   template <class Find, class Visit>
   std::size_t visit(Find&& find, Visit&& visit) {
     std::size_t there = 0;
@@ -55,28 +55,28 @@ class SessionSet {
 inline constexpr SetBits kTouched = 1, kTimed = 2, kHolding = 4, kConnecting = 8;
 constexpr SetBits due_if(bool due, SetBits bit) { return due ? bit : 0; }
 
-/// The sets of a context. The rule, since a session that is missing from one hangs:
+/// The sets of a context. A session that is missing from a set hangs, so there is a rule:
 ///
-/// - Whatever happens to a session (a completion, a submission, memory that came free) begins with touch().
-///   What is done to a session beside its turn ends with Context::keep().
-/// - A turn takes out each session that it looks at, and then keep() puts it into every set that it belongs
-///   to by what it has still to do: Session::due() says which. So a session leaves when it has nothing to do.
-/// - Bulk data has queues of its own (flow.h), and so have requests that are fetched, and calls that wait for
-///   memory (Shared).
+/// - Every event of a session (a completion, a submission, memory that was freed) begins with touch(). Every
+///   operation on a session outside of its turn ends with Context::keep().
+/// - A turn removes each session that it visits from the set. Then keep() adds the session to every set that
+///   Session::due() names. A session with nothing to do is therefore in no set.
+/// - Three groups have queues of their own: bulk data (flow.h), requests that are being fetched, and calls
+///   that wait for memory (Shared).
 ///
-/// Context::forgotten() is this rule as a check, which tests make after each turn.
+/// Context::forgotten() checks this rule. Tests call it after each turn.
 struct SessionSets {
-  SessionSet touched{kTouched};  ///< finish_turn() is to look at them: something has happened, or waits
-  SessionSet timed{kTimed};      ///< a time limit of theirs is running, see Session::due()
+  SessionSet touched{kTouched};  ///< sessions with work for the next finish_turn()
+  SessionSet timed{kTimed};      ///< sessions with a running time limit, see Session::due()
   SessionSet holding{
       kHolding};  ///< sessions with cancelled calls that are pending release, or with bulk data to move
-  SessionSet connecting{kConnecting};  ///< they are connecting
+  SessionSet connecting{kConnecting};  ///< sessions that are connecting
 
   /// See SessionSet::reserve().
   void reserve(std::size_t sessions) {
     for (SessionSet* set : {&touched, &timed, &holding, &connecting}) set->reserve(sessions);
   }
-  /// Numbers in all of them, those of sessions that have ended included. For tests.
+  /// Number of entries in all sets, including those of sessions that have ended. For tests.
   std::size_t entries() const {
     return touched.numbers().size() + timed.numbers().size() + holding.numbers().size() +
            connecting.numbers().size();

@@ -1,6 +1,7 @@
-// The sessions of a context by number. A number is the index of a table entry and the count of sessions that
-// have been there, so that a late answer of JS to a dead session cannot reach the one that took its entry. It
-// has 31 bits, as it lives in Int32 words. Owned by Context, on its thread.
+// The sessions of a context by number. A number consists of the index of a table entry and the count of
+// sessions that the entry has had, so that a late answer of JS to a dead session cannot reach the session
+// that took its entry. A number has 31 bits, because it is stored in Int32 words. Owned by Context, on its
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,8 @@ class SessionTable {
     Session* session = at(index_of(number));
     return session != nullptr && session->number() == number ? session : nullptr;
   }
-  /// The session in the entry that this number has; the rest of the number is not checked. For guesses.
+  /// Returns the session in the table entry of this number. Does not check the rest of the number, so the
+  /// result is only a guess, for prefetching.
   const Session* likely(std::uint32_t number) const { return at(index_of(number)); }
   Session* at(std::uint32_t index) {
     return index < entries_.size() ? entries_[index].session.get() : nullptr;
@@ -33,12 +35,12 @@ class SessionTable {
   }
 
   std::uint32_t size() const { return size_; }
-  /// Entries, with a session or without.
+  /// Number of entries, including those without a session.
   std::uint32_t entries() const { return static_cast<std::uint32_t>(entries_.size()); }
-  /// How many there may be before the table grows again.
+  /// Number of entries that fit before the table grows again.
   std::size_t capacity() const { return entries_.capacity(); }
 
-  /// Makes a session. Returns null, with the reason in `error`, when it cannot be made.
+  /// Creates a session. Returns null, with the reason in `error`, when it cannot be created.
   Session* open(Shared& shared, const SessionOptions& options, std::string* error);
   void close(std::uint32_t number);
   void close_all();
@@ -49,8 +51,8 @@ class SessionTable {
     std::uint32_t epoch = 0;
   };
   std::vector<Entry> entries_;
-  /// Entries without a session, the one that has been free for longest first: its numbers are forgotten
-  /// everywhere.
+  /// Entries without a session. The entry that has been free for longest comes first, because its numbers are
+  /// least likely to be still in use.
   std::deque<std::uint32_t> free_;
   std::uint32_t size_ = 0;
 };

@@ -1,5 +1,5 @@
-// The resources that the sessions of a context share: device objects, memory, slots, queues and clocks. A
-// Context has one, which it is made of, and its sessions and their endpoints use it; on the context's thread.
+// The resources that the sessions of a context share: device objects, memory, slots, queues and clocks. Each
+// Context contains one Shared, which its sessions and their endpoints use, on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@
 
 namespace rdma_rpc::session {
 
-/// The arrays that JS and native code both see (boundary.h).
+/// The arrays that JS and native code share (boundary.h).
 struct BoundaryArrays {
   explicit BoundaryArrays(std::uint32_t send_slots)
       : control(boundary::ctl::words),
@@ -42,7 +42,8 @@ struct BoundaryArrays {
   std::vector<std::int32_t> control, submissions, events, free_slots, session_slots;
 };
 
-/// Resources that the device or the system may refuse, so they are allocated before the context.
+/// Resources that the device or the system may refuse. They are allocated before the context, which itself
+/// cannot be refused.
 struct Resources {
   std::shared_ptr<fabric::Device> device;
   std::unique_ptr<fabric::CompletionQueue> cq;
@@ -52,22 +53,22 @@ struct Resources {
 };
 
 struct Shared {
-  /// In `options` every value is set; no default is chosen here.
+  /// Every value in `options` must be set; this constructor chooses no defaults.
   Shared(Resources resources, const ContextOptions& options);
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
-  /// The device is gone, and so are all sessions. Only blocks that are leased stay, as memory.
+  /// Closes the device, after all sessions have ended. Leased blocks stay as plain memory.
   void leave_device();
 
-  // Destroyed from the bottom up: everything before the device.
-  std::shared_ptr<fabric::Device> device;       ///< null once it has been left
-  std::unique_ptr<fabric::CompletionQueue> cq;  ///< likewise
+  // Destroyed in reverse order, so that the device goes last.
+  std::shared_ptr<fabric::Device> device;       ///< null after leave_device()
+  std::unique_ptr<fabric::CompletionQueue> cq;  ///< null after leave_device()
   const Exposure exposure;                      ///< never automatic
   const std::uint32_t slot_bytes;
-  const std::uint32_t segmented_bytes;  ///< messages that are no longer go in segments
+  const std::uint32_t segmented_bytes;  ///< limit of messages that are sent in segments
   const std::uint32_t counters_start;
-  const std::uint32_t shared_from;  ///< queue pairs of the device, see kSharedFrom
+  const std::uint32_t shared_from;  ///< number of queue pairs of the device, see kSharedFrom
   memory::Arena arena;
   memory::MrCache mr_cache;
   WindowPool windows;
@@ -80,32 +81,35 @@ struct Shared {
   telemetry::Latencies& latencies;
   telemetry::EventRings event_rings;
   Flow flow;
-  /// For JS: the bytes that the arena refused to the last bulk submission with no_memory.
+  /// The number of bytes that the arena refused to the last bulk submission with Reason no_memory. JS reads
+  /// it.
   std::int32_t& short_bytes;
-  /// Why the system refused memory to the last call with no_memory or registration; empty when it did not.
+  /// Why the system refused memory to the last call that failed with Reason no_memory or registration; empty
+  /// when the system was not the cause.
   std::string refusal{};
   /// The time of the current turn.
   std::uint64_t now_ns = 0;
-  /// Runs only while this thread does (kAwakeStepNs): for limits of what a peer may take.
+  /// A clock that runs only while this thread runs (kAwakeStepNs), for limits of a peer's time.
   std::uint64_t awake_ns = 0;
   std::uint32_t tokens;
-  /// Returns the token of a bulk submission. It is positive as an Int32, since refusals are negative.
+  /// Returns the token of a bulk submission. A token is positive as an Int32, because refusals are negative.
   std::uint32_t take_token() { return tokens = tokens % 0x7fffffff + 1; }
   MemoryWaiters memory_waiters;
-  std::uint32_t connecting = 0;  ///< sessions in that state
+  std::uint32_t connecting = 0;  ///< number of sessions in the state `connecting`
   SessionSets sets{};
   ReassembledMessages reassembled_messages{};
   ShortMessages short_messages{};
   ReceivePool receive_pool;
   SharedReceives shared_receives;
-  /// Requests whose READs are over, on their way to JS. `received`: frames of the session until then; `mark`:
-  /// of what lay in the completion queue then (QueuePair::message_mark()).
+  /// Requests whose READs are complete, on their way to JS. `received` is the number of frames that the
+  /// session had received at that time. `mark` identifies the entries that lay in the completion queue at
+  /// that time (QueuePair::message_mark()).
   struct Fetched {
     std::uint32_t session, call, received;
     std::uint64_t mark;
   };
   std::vector<Fetched> fetched{};
-  /// Only while they are posted, see Link::post_receives().
+  /// Used only while receives are posted, see Link::post_receives().
   std::vector<fabric::RecvWr> receives{};
 };
 

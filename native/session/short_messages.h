@@ -1,8 +1,8 @@
 // Buffers in which JS reads short messages that a queue pair delivers outside of their receives (Wc::apart).
-// All sessions share the same few buffers, so that a thousand sessions use memory that is in the CPU cache,
-// in JS as well as here. A buffer counts as a receive slot of its session, with a number from
-// kShortMessageSlots on, until it is recycled; the receive itself is reposted at once. Owned by the context,
-// on its thread.
+// All sessions share the same few buffers, so that even a thousand sessions use only memory that stays in the
+// CPU cache, both here and in JS. A buffer counts as a receive slot of its session until it is recycled, and
+// its number is at least kShortMessageSlots. The receive itself is reposted at once. Owned by the context, on
+// its thread.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace rdma_rpc::session {
 
 class ShortMessages {
  public:
-  /// Longest message of a buffer.
+  /// Size of a buffer, in bytes.
   static constexpr std::uint32_t kBytesMax = 256;
   static constexpr std::size_t kBytes = std::size_t{kShortMessages} * kBytesMax;
 
@@ -26,8 +26,8 @@ class ShortMessages {
   }
 
   static bool has(std::uint32_t receive_slot) { return receive_slot >= boundary::kShortMessageSlots; }
-  /// Returns a buffer for a message of that session, or nothing when the message is too long or all buffers
-  /// are in use; the session's own memory is used then.
+  /// Returns a buffer for a message of that session. Returns std::nullopt when the message is too long or all
+  /// buffers are in use; the message then stays in the session's own memory.
   std::optional<std::uint32_t> take(std::uint32_t session, std::uint32_t bytes) {
     if (free_count_ == 0 || bytes > kBytesMax) return std::nullopt;
     const std::uint32_t index = free_[--free_count_];
@@ -52,14 +52,14 @@ class ShortMessages {
     return kept;
   }
 
-  /// Returns the memory of all entries.
+  /// Returns the memory of all buffers.
   std::byte* data() { return memory_.data(); }
   static std::uint32_t offset_of(std::uint32_t receive_slot) {
     return (receive_slot - boundary::kShortMessageSlots) * kBytesMax;
   }
 
  private:
-  static constexpr std::uint32_t kNoSession = ~0u;  ///< no session has that number: they have 31 bits
+  static constexpr std::uint32_t kNoSession = ~0u;  ///< equals no session number, because those have 31 bits
   void give(std::uint32_t index) {
     owners_[index] = kNoSession;
     free_[free_count_++] = index;

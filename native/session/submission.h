@@ -1,4 +1,4 @@
-// A large message that JS submits to a session: submitBulk() of runtime/native/native.ts. Created by the
+// A large message that JS submits to a session with submitBulk() of runtime/native/native.ts. Created by the
 // binding, used by both endpoints, on the context's thread.
 #pragma once
 
@@ -18,12 +18,12 @@ struct GivenGatherEntry {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
   std::uint64_t key = 0;
-  bool lent = true;  ///< the application has it too: false for blocks that JS has encoded a message into
+  bool lent = true;  ///< the application can access this memory, too
   std::byte* buffer_data = nullptr;
   std::size_t buffer_bytes = 0;
   std::shared_ptr<const fabric::Presence> presence{};  ///< watches the buffer; null for arena memory
   bool text = false;    ///< lies in the encode scratch buffer (boundary.h), which the next message reuses
-  bool copied = false;  ///< it has no key: all of the message is copied to the arena
+  bool copied = false;  ///< has no key, so the message is copied to the arena
 };
 
 struct BulkSubmission {
@@ -31,11 +31,12 @@ struct BulkSubmission {
   std::uint32_t call = 0, method = 0, slot = 0, metadata_bytes = 0, timeout_us = 0;
   std::vector<GivenGatherEntry> gather_entries;
   memory::BlockId reply_buffer = memory::kNoBlock;
-  memory::Use use = memory::Use::request;  ///< use of a block for a copy of the message
-  /// The gather entries make up the aligned layout: each begins at its own offset, see
+  memory::Use use = memory::Use::request;  ///< use of the arena block that a copy of the message goes to
+  /// Whether the gather entries make up the aligned layout: each begins at its own offset, see
   /// wire::aligned_offset().
   bool aligned = false;
-  /// request: what does not fit `reply_buffer` is refused, no other memory is granted
+  /// For a request: a response that does not fit `reply_buffer` is refused, because no other memory is
+  /// granted.
   bool reply_buffer_only = false;
 };
 

@@ -1,4 +1,4 @@
-// Parses frames: the only place that decides whether the bytes of a peer are valid.
+// Parses frames. This is the only place that decides whether the bytes of a peer are valid.
 #include "session/wire.h"
 
 #include "session/limits.h"

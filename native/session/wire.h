@@ -1,7 +1,8 @@
-// The frames that two sessions exchange by SEND: docs/wire/frames.md is the law, this file its C++ form,
-// test/native/wire.ts the TypeScript one, and test/golden/frames.txt the bytes that both are tested with. A
-// change here breaks peers: add a bit to `feature` in runtime/control/frames.ts, or give `version` there its
-// next value; never reuse a number. Called by the session on the context's thread.
+// The frames that two sessions exchange by SEND. docs/wire/frames.md defines them, this file is their C++
+// form, test/native/wire.ts is their TypeScript form, and test/golden/frames.txt contains the bytes that both
+// forms are tested with. A change here breaks peers: either add a bit to `feature` in
+// runtime/control/frames.ts, or give `version` there its next value. Never reuse a number. Called by the
+// session on the context's thread.
 #pragma once
 
 #include <bit>
@@ -24,40 +25,41 @@ enum class FrameType : std::uint8_t {
 };
 
 enum Flag : std::uint8_t {
-  has_reply_buffer = 1,  ///< request, reply buffer: a Reply buffer follows the header
-  has_metadata = 2,      ///< request, response: a MetadataLength follows
-  /// request: GatherListHead and Gather entries follow; the message is there, not in the frame
+  has_reply_buffer = 1,  ///< request, reply buffer: a ReplyBuffer structure follows the header
+  has_metadata = 2,      ///< request, response: a MetadataLength structure follows
+  /// request: a GatherListHead and gather entries follow; they name the memory of the message, which is not
+  /// in the frame
   has_gather_list = 4,
-  written = 8,   ///< response: the message was written into the reply buffer; Written follows
+  written = 8,   ///< response: the message was written into the reply buffer; a Written structure follows
   not_run = 16,  ///< response: the handler did not run
-  /// request, reply buffer: the keys are no windows, so the answer must not invalidate one
+  /// request, reply buffer: the keys do not belong to windows, so the answer must not invalidate one
   lasting = 32,
   part = 64,  ///< request: part of a stream; its metadata begins with a part header
-  /// request with gather entries, response that is written: the message is an aligned message (WIRE §2.4)
+  /// request with gather entries, response that is written: the message is aligned (WIRE §2.4)
   aligned = 128,
 };
 
-/// Gather entries of an aligned message begin at multiples of this at the receiver.
+/// The receiver stores the gather entries of an aligned message at multiples of this number.
 inline constexpr std::uint32_t kAlignment = 64;
 constexpr std::uint64_t aligned_offset(std::uint64_t at) {
   return (at + kAlignment - 1) & ~std::uint64_t{kAlignment - 1};
 }
-/// Returns the size limit of the aligned layout of a message of at most `message_bytes` bytes.
+/// Returns the limit of the size of the aligned layout of a message of at most `message_bytes` bytes.
 constexpr std::uint64_t aligned_bytes_max(std::uint64_t message_bytes) {
   return message_bytes + message_bytes / 8 + 4096;
 }
 
-/// WIRE §2. Every frame begins with it.
+/// Every frame begins with this header (WIRE §2).
 struct Header {
   std::uint8_t type;
   std::uint8_t flags;
-  std::uint16_t credits;  ///< receives that the sender has posted again since its last frame
+  std::uint16_t credits;  ///< number of receives that the sender has reposted since its last frame
   std::uint32_t call;     ///< slot | generation << 12; 0 in credit frames
-  /// request: method id; response: status; cancel: status; reply_buffer_request: bytes
+  /// request: method id; response and cancel: status; reply_buffer_request: number of bytes
   std::uint32_t method;
-  std::uint32_t timeout_us;  ///< request: time left, 0 none; else 0
+  std::uint32_t timeout_us;  ///< request: time left, 0 for no limit; 0 in other frames
 
-  /// Without credits, which the send queue adds. `flags`: of Flag.
+  /// Returns a header with 0 credits, which the send queue adds later. `flags` are bits of Flag.
   static Header of(FrameType type, std::uint32_t call = 0, std::uint32_t method = 0, int flags = 0,
                    std::uint32_t timeout_us = 0) {
     return {static_cast<std::uint8_t>(type), static_cast<std::uint8_t>(flags), 0, call, method, timeout_us};
@@ -65,7 +67,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 16 && alignof(Header) == 4);
 
-/// Memory to which the receiver of the frame may write once.
+/// Memory to which the receiver of the frame may write, for one answer.
 struct ReplyBuffer {
   std::uint64_t addr;
   std::uint32_t length;
@@ -75,30 +77,30 @@ static_assert(sizeof(ReplyBuffer) == 16);
 
 struct MetadataLength {
   std::uint32_t bytes;
-  std::uint32_t reserved;  ///< 0
+  std::uint32_t reserved;  ///< always 0
 };
 static_assert(sizeof(MetadataLength) == 8);
 
 struct GatherListHead {
-  std::uint32_t total;  ///< the sum of the lengths
+  std::uint32_t total;  ///< sum of the lengths
   std::uint32_t count;  ///< 1 to kGatherEntriesMax
 };
 struct GatherEntry {
   std::uint64_t addr;
   std::uint32_t length;
-  std::uint32_t rkey;  ///< 0: its bytes are in the frame
+  std::uint32_t rkey;  ///< 0 when the bytes are in the frame
   bool inlined() const { return rkey == 0; }
 };
 static_assert(sizeof(GatherListHead) == 8 && sizeof(GatherEntry) == 16);
 
 struct Written {
   std::uint32_t total;
-  std::uint32_t reserved;  ///< 0
+  std::uint32_t reserved;  ///< always 0
 };
 static_assert(sizeof(Written) == 8);
 
-/// The start of a part's metadata (WIRE §8). The session checks that it is there, and uses kind and count
-/// only for its counters.
+/// The start of a part's metadata (WIRE §8). The session checks that the header is complete, and uses kind
+/// and count only for its counters.
 struct PartHeader {
   std::uint32_t stream;
   std::uint32_t sequence;
@@ -107,9 +109,10 @@ struct PartHeader {
   std::uint8_t flags;
 };
 static_assert(sizeof(PartHeader) == 12);
-/// PartHeader::kind: the call that lasts as long as its stream; the one whose answer brings messages.
+/// Values of PartHeader::kind. kOpen: the call that lasts as long as its stream. kPull: a call whose answer
+/// brings messages.
 inline constexpr std::uint8_t kOpen = 1, kPull = 3;
-/// Reads the part header from metadata of this length; all 0 when it is too short.
+/// Reads the part header from metadata of `bytes` bytes. All fields are 0 when the metadata is too short.
 inline PartHeader part_header(const std::byte* metadata, std::uint32_t bytes) {
   PartHeader header{};
   if (bytes >= sizeof header) std::memcpy(&header, metadata, sizeof header);
@@ -129,25 +132,27 @@ constexpr std::uint32_t call_word(std::uint32_t slot, std::uint32_t generation) 
 constexpr std::uint32_t call_slot(std::uint32_t call) { return call & ((1u << kSlotBits) - 1); }
 constexpr std::uint32_t call_generation(std::uint32_t call) { return call >> kSlotBits; }
 
-/// A parsed frame. Everything of fixed size is a copy, since the sender may still be able to change the
+/// A parsed frame. Everything of fixed size is copied, because the sender may still be able to change the
 /// received bytes.
 struct Frame {
   Header header;
   ReplyBuffer reply_buffer;
   std::uint32_t metadata_bytes, metadata_offset;
-  std::uint32_t message_bytes, message_offset;  ///< in the frame; 0 bytes when gather entries or written
-  /// of gather entries that the frame carries, at `message_offset`
+  std::uint32_t message_bytes, message_offset;  ///< in the frame; 0 bytes when the message is elsewhere
+  /// bytes of gather entries that the frame carries, beginning at `message_offset`
   std::uint32_t inlined_bytes;
-  /// gather entries: their sum; written: bytes of the reply buffer
+  /// request with gather entries: the sum of their lengths; written response: its bytes in the reply buffer
   std::uint32_t total;
   std::uint32_t gather_entry_count, gather_entry_offset;
   std::uint64_t bulk_number;  ///< sealed session: number of the bulk message
 };
 
-/// Parses `bytes` bytes. Returns null, or why they are not a valid frame; the session must end then.
+/// Parses `bytes` bytes. Returns null when they are a valid frame, otherwise an error text; the session must
+/// then end.
 const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame);
 
-/// Returns gather entry `index` of a parsed frame. Its fields are validated only against the sum.
+/// Returns gather entry `index` of a parsed frame. parse() has validated its length and address range, but no
+/// key.
 inline GatherEntry gather_entry_at(const std::byte* data, const Frame& frame, std::uint32_t index) {
   GatherEntry gather_entry;
   std::memcpy(&gather_entry, data + frame.gather_entry_offset + index * sizeof(GatherEntry),

@@ -1,6 +1,6 @@
-// See counters_page.h. Layout: 8 bytes of magic, a u32 version, a u32 with the length of the text, two u64 of
-// the thread (time of its last event-loop iteration, awake), then at kTextAt a JSON text that describes the
-// rest.
+// See counters_page.h. The page begins with 8 bytes of magic, a u32 version, a u32 with the length of the
+// text, and two u64 of the thread (the time of its last event-loop iteration, and whether it is awake). At
+// kTextAt a JSON text follows that describes the rest.
 #include "telemetry/counters_page.h"
 
 #include <fcntl.h>
@@ -33,8 +33,8 @@ constexpr std::size_t kEventsAt = (kEventCountsAt + kEventRings * sizeof(std::ui
                                   kPageOfSystem * kPageOfSystem;
 constexpr std::size_t kPageBytes = kEventsAt + std::size_t{kEventRings} * kEventRows * sizeof(EventRow);
 
-/// Returns MAP_FAILED when the system refuses. `fd` stays open, since other processes find the memory through
-/// it.
+/// Returns MAP_FAILED when the system refuses. `fd` stays open, because other processes find the memory
+/// through it.
 void* published_memory(int& fd) {
   fd = ::memfd_create("rdma-rpc-counters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return MAP_FAILED;
@@ -42,7 +42,8 @@ void* published_memory(int& fd) {
   if (::fchmod(fd, S_IRUSR | S_IWUSR) == 0 && ::ftruncate(fd, kPageBytes) == 0) {
     data = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
-  // No process can shrink it under this one, nor write to it. (Kernels before 5.1 lack FUTURE_WRITE.)
+  // The seals prevent other processes from shrinking the memory under this one, and from writing to it.
+  // (Kernels before 5.1 lack FUTURE_WRITE.)
   const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
   if (data != MAP_FAILED && ::fcntl(fd, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) {
     static_cast<void>(::fcntl(fd, F_ADD_SEALS, seals | F_SEAL_SEAL));
@@ -93,7 +94,7 @@ void CountersPage::describe(std::span<const char* const> names, std::string_view
   json.key("events").open().number("at", kEventsAt).number("rings", kEventRings).number("rows", kEventRows);
   json.number("stride", sizeof(EventRow)).number("countsAt", kEventCountsAt).close().close();
   const std::string& text = json.all();
-  if (text.size() > kCountersAt - kTextAt) return;  // without a length it is not a valid page yet
+  if (text.size() > kCountersAt - kTextAt) return;  // without a length the page is not valid yet
   const auto bytes = static_cast<std::uint32_t>(text.size());
   std::memcpy(data_ + kTextAt, text.data(), text.size());
   std::memcpy(data_ + sizeof kMagic, &kVersion, sizeof kVersion);

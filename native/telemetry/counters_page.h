@@ -1,9 +1,8 @@
 // The counters page of a context: the counters that other processes of the same user can read while the
-// context runs or is stopped. It is unnamed shared memory that is found through /proc/PID/fd
-// (runtime/counters): the kernel denies access to other users, and nothing remains when the process dies. The
-// page contains a description of its own layout, so that tools of other versions can read it.
-// Made and written by Context on its thread; no other thread of the process reads it, so plain stores
-// suffice.
+// context runs or is stopped. It is unnamed shared memory that other processes find through /proc/PID/fd
+// (runtime/counters). The kernel denies access to other users, and nothing remains when the process dies. The
+// page contains a description of its own layout, so that tools of other versions can read it. Created and
+// written by Context on its thread. No other thread of the process reads the page, so plain stores suffice.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +20,10 @@ namespace rdma_rpc::telemetry {
 
 inline constexpr std::size_t kPeerNameBytes = 144;
 struct SessionRow {
-  /// `state` is 0 none, 1 connecting, 2 ready, 3 ending.
+  /// Values of `state`: 0 none, 1 connecting, 2 ready, 3 ending.
   std::uint64_t state, number, client, in_flight, credits, credits_max, waiting;
   std::uint64_t frames_in, frames_out, bytes_in, bytes_out, stalls, stalled_ns;
-  /// The security that the session provides: 1 nothing, 2 peer, 3 bound, 4 sealed; 0 when unknown.
+  /// The security that the session provides: 1 none, 2 peer, 3 bound, 4 sealed; 0 when unknown.
   std::uint64_t security;
   char peer[kPeerNameBytes];
 };
@@ -36,23 +35,23 @@ inline constexpr std::size_t kCountersMax = 512;
 
 class CountersPage {
  public:
-  /// `published` asks for memory with a descriptor that other processes can find. Without it, or when the
-  /// system refuses that memory, the page is private to this process. Returns null when no memory is
-  /// available at all.
+  /// Opens a page. `published` asks for memory with a descriptor that other processes can find. When
+  /// `published` is false, or when the system refuses such memory, the page is private to this process.
+  /// Returns null when no memory is available at all.
   static std::unique_ptr<CountersPage> open(bool published);
   ~CountersPage();
   CountersPage(const CountersPage&) = delete;
   CountersPage& operator=(const CountersPage&) = delete;
 
-  /// Call first: makes the page readable, with the names of the counters and of the context that the page
-  /// belongs to.
+  /// Must be called first. Makes the page readable, with the names of the counters and of the context that
+  /// the page belongs to.
   void describe(std::span<const char* const> names, std::string_view fabric, std::string_view device);
-  /// The counters in the order of the names.
+  /// Returns the counters, in the order of their names.
   std::uint64_t* counters();
   SessionRow* sessions();
   Latencies& latencies() { return *latencies_; }
   EventRings events();
-  /// Notes the state of the thread: awake since its last event-loop iteration, or asleep.
+  /// Records the state of the thread: awake since its last event-loop iteration, or asleep.
   void turn(std::uint64_t now_ns, bool awake);
 
  private:

@@ -16,8 +16,8 @@ void put_name(MethodRow& row, std::string_view text) {
 
 }  // namespace
 
-/// A client calls methods of its own choice, so each gets an entry. Calls that a server receives may name
-/// invented methods, so only the methods that the server has named get entries.
+/// A client calls methods of its own choice, so each method gets an entry. Calls that a server receives may
+/// name invented methods, so only the methods that the server has named get entries.
 MethodRow& Latencies::find(std::uint32_t method, bool client, std::uint32_t key) {
   std::uint32_t at = 0;
   while (at < used_ && (rows_[at].id != method || rows_[at].client != (client ? 1 : 0))) ++at;

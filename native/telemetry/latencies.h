@@ -1,6 +1,6 @@
 // Call durations by method: entries of the counters page (counters_page.h), each with a histogram whose
-// buckets are an eighth of a power of two wide. The client and server endpoints of a session note each call
-// when it ends, with two stores and a few additions and no clock of its own. On the context's thread; other
+// buckets are an eighth of a power of two wide. The client and server endpoints of a session record each call
+// when it ends. This costs two stores and a few additions, and reads no clock. On the context's thread; other
 // processes only read.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace rdma_rpc::telemetry {
 
-/// Times are kept in units of 2^kTimeShift nanoseconds, as 32 bits, which suffices for calls of up to 18
+/// Times are kept in units of 2^kTimeShift nanoseconds, as 32 bits, which is enough for calls of up to 18
 /// minutes.
 inline constexpr std::uint32_t kTimeShift = 8;
 inline std::uint32_t time_of(std::uint64_t now_ns) {
@@ -28,8 +28,8 @@ inline constexpr std::uint32_t kBucketsPerOctave = 8, kOctaves = 27;
 /// cover.
 inline constexpr std::uint32_t kLatencyBuckets = 1 + kBucketsPerOctave * kOctaves;
 
-/// Bucket of a call that took this number of units. Below 8 units some buckets stay empty, since no integer
-/// falls into them.
+/// Returns the bucket of a call that took this number of units. Below 8 units some buckets stay empty,
+/// because no integer falls into them.
 constexpr std::uint32_t latency_bucket(std::uint32_t units) {
   if (units == 0) return 0;
   const auto octave = static_cast<std::uint32_t>(std::bit_width(units)) - 1;
@@ -38,7 +38,7 @@ constexpr std::uint32_t latency_bucket(std::uint32_t units) {
 }
 
 inline constexpr std::size_t kMethodNameBytes = 128;
-/// Layout of an entry in the page, which describes it (counters_page.cc).
+/// Layout of an entry in the page. The page contains a description of this layout (counters_page.cc).
 struct MethodRow {
   std::uint64_t id, client, calls, failed, total_ns;
   std::uint64_t buckets[kLatencyBuckets];
@@ -57,7 +57,7 @@ class Latencies {
  public:
   explicit Latencies(MethodRow* rows) : rows_(rows) { slots_.fill(kNone); }
 
-  /// Notes that a call of `method` has ended which began at `began`.
+  /// Records the end of a call of `method` that began at `began`.
   void note(std::uint32_t method, bool client, std::uint32_t began, std::uint64_t now_ns, bool good) {
     const std::uint32_t units = time_of(now_ns) - began;
     MethodRow& row = row_of(method, client);
@@ -87,7 +87,7 @@ class Latencies {
 
   MethodRow* rows_;
   std::uint32_t used_ = 0;
-  /// The entry last used for each such key: a cache that may be stale.
+  /// The last used entry for each key of this cache, which may be stale.
   std::array<std::uint8_t, 256> slots_;
   std::unordered_map<std::uint32_t, std::string> names_;
 };

@@ -1,15 +1,15 @@
-// USDT probes, for bpftrace, perf and systemtap. Each probe is a no-op instruction and a note in the binary
-// that says where it is and where its arguments are at that point. While no tracer is attached it costs the
-// instruction. The notes have the format of sys/sdt.h (owner "stapsdt", type 3) and are written here without
-// that header, which would be one more build dependency. Called by recorder.h; docs/guides/trace.md describes the
-// arguments.
+// USDT probes, for bpftrace, perf and systemtap. Each probe is a no-op instruction, and a note in the binary
+// that says where the instruction is and where its arguments are at that point. Without a tracer a probe
+// costs only the instruction. The notes have the format of sys/sdt.h (owner "stapsdt", type 3). They are
+// written here without that header, which would be one more build dependency. Called by recorder.h;
+// docs/guides/trace.md describes the arguments.
 #pragma once
 
 #include <cstdint>
 
-// Content of a note: two lengths, type, owner; the addresses of the probe, of a section from which tools
-// compute the load offset of the binary, and of a semaphore (none); provider, name, arguments as BYTES@PLACE.
-// The flag "?" makes the note follow the section group of its function.
+// Content of a note: two lengths, type and owner; then the addresses of the probe, of a section from which
+// tools compute the load offset of the binary, and of a semaphore (0, because there is none); then provider,
+// name, and arguments as BYTES@PLACE. The flag "?" makes the note follow the section group of its function.
 #define RDMA_RPC_NOTE(name, arguments, ...)                                   \
   __asm__ volatile(                                                           \
       "990: nop\n"                                                            \
@@ -35,7 +35,7 @@
       : __VA_ARGS__)
 
 #if defined(__x86_64__)
-// A constant, memory or a register, wherever the argument already is.
+// The operand may be a constant, memory or a register, wherever the argument already is.
 #define RDMA_RPC_ARGUMENT(value) "nor"(value)
 #define RDMA_RPC_PLACE(number) "4@%k" #number
 #elif defined(__aarch64__)
@@ -55,12 +55,13 @@ namespace rdma_rpc::telemetry::probes {
 
 using Word = std::uint32_t;
 
-/// A batch was handed to the device: it took `taken` of `prepared` requests.
+/// A batch was handed to the device, which accepted `taken` of the `prepared` requests.
 inline void post(Word session, Word taken, Word prepared) {
   RDMA_RPC_NOTE("post", RDMA_RPC_PLACES3, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(taken),
                 RDMA_RPC_ARGUMENT(prepared));
 }
-/// A request to send, READ or WRITE has completed, and all before it. `status` 0 is success.
+/// A request to send, READ or WRITE has completed, and with it all requests before it. `status` is 0 on
+/// success.
 inline void completion(Word session, Word status, Word sequence) {
   RDMA_RPC_NOTE("completion", RDMA_RPC_PLACES3, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(status),
                 RDMA_RPC_ARGUMENT(sequence));
@@ -73,12 +74,12 @@ inline void frame_out(Word session, Word type, Word call, Word bytes) {
   RDMA_RPC_NOTE("frame_out", RDMA_RPC_PLACES4, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(type),
                 RDMA_RPC_ARGUMENT(call), RDMA_RPC_ARGUMENT(bytes));
 }
-/// The peer gets a key to memory of this side.
+/// The peer has been given a key to memory of this side.
 inline void grant(Word session, Word key, Word bytes) {
   RDMA_RPC_NOTE("grant", RDMA_RPC_PLACES3, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(key),
                 RDMA_RPC_ARGUMENT(bytes));
 }
-/// A call has ended on this side. `time` since its request is in units of 256 ns.
+/// A call has ended on this side. `time` is the time since its request, in units of 256 ns.
 inline void settle(Word session, Word call, Word method, Word good, Word time) {
   RDMA_RPC_NOTE("settle", RDMA_RPC_PLACES5, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(call),
                 RDMA_RPC_ARGUMENT(method), RDMA_RPC_ARGUMENT(good), RDMA_RPC_ARGUMENT(time));

@@ -1,6 +1,6 @@
-// One protocol step in the flight recorder (recorder.h): an entry of fixed size, as it lies in the counters
-// page and in trace files. cli/trace/events.ts also reads entries of other versions, so numbers of kinds are
-// never reused, and the meaning of a field never changes.
+// One protocol step in the flight recorder (recorder.h): an entry of fixed size, with the same layout in the
+// counters page and in trace files. cli/trace/events.ts also reads entries of other versions, so numbers of
+// kinds are never reused, and the meaning of a field never changes.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,19 @@
 namespace rdma_rpc::telemetry {
 
 enum class EventKind : std::uint8_t {
-  frame_in = 1,    ///< type, flags, call, method: from its header; bytes: of the frame; detail: its credits
-  frame_out = 2,   ///< the same, when it is handed to the send queue
-  post = 3,        ///< detail: requests that the device took; bytes: requests offered
-  completion = 4,  ///< of a request and those before it; type: status; detail: number of requests made so far
-  grant = 5,       ///< the peer gets a key to memory; type: of access; bytes; detail: key
-  read = 6,        ///< a READ was prepared: bytes; detail: key
-  write = 7,       ///< a WRITE was prepared: the same
-  /// a call has ended on this side; type: 1 good, 0 not; method; detail: time since its request, in 256 ns
+  frame_in = 1,    ///< type, flags, call, method: from the frame's header; bytes: of the frame; detail: its
+                   ///< credits
+  frame_out = 2,   ///< the same fields, for a frame that is handed to the send queue
+  post = 3,        ///< detail: number of requests that the device accepted; bytes: number of requests offered
+  completion = 4,  ///< of a request and all before it; type: status; detail: number of requests created so
+                   ///< far
+  grant = 5,       ///< the peer gets a key to memory; type: kind of access; bytes: length; detail: key
+  read = 6,        ///< a READ was prepared; bytes: its length; detail: key
+  write = 7,       ///< a WRITE was prepared; the same fields
+  /// a call has ended on this side; type: 1 for success, 0 for failure; method; detail: time since its
+  /// request, in 256 ns
   settle = 8,
-  state = 9,   ///< type: as the state of a session in the counters page, or 4 for down
+  state = 9,   ///< type: the state of a session as in the counters page, or 4 for down
   ended = 10,  ///< the session ends; the following `text` entries say why
   text = 11,   ///< 16 bytes of text instead of the four numbers; continues the entry before
 };

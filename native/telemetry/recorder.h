@@ -1,11 +1,11 @@
-// The flight recorder: the last protocol events of each session, in rings of the counters page, so that they
-// can be read while the process runs, hangs or is stopped (`rdma-rpc trace`), and after a session has failed.
-// The same events are USDT probes (probes.h). Called by sessions at each protocol step, on the context's
-// thread; an event costs an entry of 32 bytes. Other processes only read.
+// The flight recorder keeps the last protocol events of each session in rings of the counters page. They can
+// be read while the process runs, hangs or is stopped (`rdma-rpc trace`), and after a session has failed. The
+// same events are USDT probes (probes.h). Called by sessions at each protocol step, on the context's thread.
+// The cost of an event is writing an entry of 32 bytes. Other processes only read.
 //
-// An event has the time of its event-loop iteration: reading a clock would cost more than the entry, and
-// within an iteration the order is sufficient. The recorder is always on, because failures are seldom
-// expected.
+// The time of an event is that of its event-loop iteration. Reading a clock would cost more than writing the
+// entry, and within an iteration the order is sufficient. The recorder is always on, because failures are
+// seldom expected.
 #pragma once
 
 #include <algorithm>
@@ -21,15 +21,15 @@
 
 namespace rdma_rpc::telemetry {
 
-/// Entries of a ring, a power of two: 128 KiB, of which only written pages exist.
+/// Number of entries of a ring, a power of two. A ring has 128 KiB, but only its written pages use memory.
 inline constexpr std::uint32_t kEventRows = 4096;
-/// Rings of a context. A session uses the ring of its index; with more sessions than rings, several share
-/// one.
+/// Number of rings of a context. A session uses the ring of its index; with more sessions than rings, several
+/// share a ring.
 inline constexpr std::uint32_t kEventRings = 32;
-/// Limit of the reason that is recorded when a session ends.
+/// Limit of the length of the reason that is recorded when a session ends, in bytes.
 inline constexpr std::size_t kReasonBytesMax = 256;
 
-/// The rings in the page, one behind the other, and for each the number of entries written so far.
+/// The rings in the page, one behind the other, and for each ring the number of entries written so far.
 struct EventRings {
   EventRow* rows;
   std::uint64_t* counts;
@@ -72,7 +72,7 @@ class Recorder {
   }
   void read(std::uint32_t key, std::uint32_t bytes) const { add(EventKind::read, 0, 0, 0, 0, bytes, key); }
   void write(std::uint32_t key, std::uint32_t bytes) const { add(EventKind::write, 0, 0, 0, 0, bytes, key); }
-  /// `time` is in units of time_of().
+  /// `time` is in the units of time_of().
   void settle(std::uint32_t call, std::uint32_t method, bool good, std::uint32_t time) const {
     probes::settle(session_, call, method, good ? 1 : 0, time);
     add(EventKind::settle, good ? 1 : 0, 0, call, method, 0, time);
@@ -91,7 +91,7 @@ class Recorder {
   /// The entry that will be written next.
   const EventRow* next() const { return &rows_[*count_ % kEventRows]; }
 
-  /// The ring's entries of this session, oldest first.
+  /// Returns this session's entries in the ring, oldest first.
   std::vector<EventRow> rows() const {
     std::vector<EventRow> found;
     const std::uint64_t end = *count_;
@@ -105,7 +105,7 @@ class Recorder {
   void add(EventKind kind, std::uint8_t type, std::uint8_t flags, std::uint32_t call, std::uint32_t method,
            std::uint32_t bytes, std::uint32_t detail) const {
     const std::uint64_t at = *count_;
-    // Orders the count of the previous entry before the writing of this one: a reader ignores one entry,
+    // Orders the count of the previous entry before the writing of this one. A reader ignores one entry,
     // which may be incomplete.
     std::atomic_thread_fence(std::memory_order_release);
     rows_[at % kEventRows] = {now_ns_, session_, kind, type, flags, 0, call, method, bytes, detail};

@@ -1,7 +1,8 @@
-# The native test programs. One per layer of native/, to which every *_test.cc below native/test/<layer>/ belongs; then those that
-# need RDMA devices. What several programs have in common is compiled once, as an object library.
+# The native test programs. Each layer of native/ has one, which contains every *_test.cc below
+# native/test/<layer>/. The programs that need RDMA devices follow. Code that several programs share is
+# compiled once, as an object library.
 if(CMAKE_CROSSCOMPILING)
-  # Debian has the library for each architecture, but its sources for all.
+  # Debian has GoogleTest's library for each architecture, but its sources for all architectures.
   set(googletest /usr/src/googletest/googletest)
   foreach(part gtest gtest_main)
     add_library(${part} STATIC EXCLUDE_FROM_ALL ${googletest}/src/$<IF:$<STREQUAL:${part},gtest>,gtest-all,gtest_main>.cc)
@@ -15,7 +16,8 @@ else()
 endif()
 include(GoogleTest)
 
-# Tests are compiled for a short build: -Og after the build type's -O3. What they test keeps its own flags.
+# Tests are compiled for a short build: with -Og after the build type's -O3. The code that they test keeps its
+# own flags.
 add_library(rdma_rpc_test_flags INTERFACE)
 target_link_libraries(rdma_rpc_test_flags INTERFACE rdma_rpc_core GTest::gtest)
 target_include_directories(rdma_rpc_test_flags INTERFACE ${CMAKE_CURRENT_LIST_DIR})
@@ -26,9 +28,10 @@ set(fabric_test ${CMAKE_CURRENT_LIST_DIR}/fabric)
 set(session_test ${CMAKE_CURRENT_LIST_DIR}/session)
 set(faults_test ${CMAKE_CURRENT_LIST_DIR}/verbs)
 
-# Headers that nearly every file includes take most of a test's compile time, so they are compiled once for the parts and once for the
-# programs, whose flags differ. The library has them only with sanitizers: otherwise it is the addon's, too, whose files must include what
-# they use, and what was compiled for the addon is not compiled again for the tests.
+# Headers that nearly every file includes take most of a test's compile time. They are compiled once for the
+# parts and once for the programs, whose flags differ. The library uses these precompiled headers only with
+# sanitizers. Without sanitizers the library is also the addon's: its files must include what they use, and
+# files that were compiled for the addon are not compiled again for the tests.
 set(often <algorithm> <array> <atomic> <chrono> <cstring> <deque> <functional> <map> <memory> <optional> <random> <set> <span>
           <string> <thread> <unordered_map> <vector>)
 if(RDMA_RPC_SANITIZE)
@@ -72,13 +75,13 @@ gtest_discover_tests(memory_test)
 gtest_discover_tests(telemetry_test)
 gtest_discover_tests(perf_test)
 gtest_discover_tests(session_test)
-# Once more, on a device without memory windows.
+# The session tests run once more, on a device without memory windows.
 gtest_discover_tests(session_test TEST_PREFIX "iwarp." PROPERTIES ENVIRONMENT RDMA_RPC_SIM=iwarp)
-# And with sessions that share their receives.
+# The session tests also run with sessions that share their receives.
 gtest_discover_tests(session_test TEST_PREFIX "shared." PROPERTIES ENVIRONMENT RDMA_RPC_SIM=shared)
 
-# shm once more, with words and copies that a model steps through (native/fabric/shm/shared_words.h). Its objects come before the
-# library's, which are then left out.
+# shm is compiled once more, with words and copies that a model steps through
+# (native/fabric/shm/shared_words.h). Its objects come before the library's, which are then left out.
 file(GLOB model_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/model/*.cc ${CMAKE_SOURCE_DIR}/native/fabric/shm/*.cc
      ${CMAKE_SOURCE_DIR}/native/fabric/shm/*/*.cc)
 add_executable(shm_model_test ${model_sources})
@@ -86,14 +89,14 @@ target_link_libraries(shm_model_test PRIVATE rdma_rpc_test_flags GTest::gtest_ma
 target_compile_definitions(shm_model_test PRIVATE RDMA_RPC_SHARED_WORDS="model/words.h")
 gtest_discover_tests(shm_model_test)
 
-# The session with a bug planted in it: its test passes when the oracle of the session tests finds the bug.
+# The session with a bug planted in it. Its test passes when the oracle of the session tests finds the bug.
 set(client_endpoint ${CMAKE_SOURCE_DIR}/native/session/client)
 add_executable(session_canary_test ${session_test}/canary/canary_test.cc ${client_endpoint}/calls.cc ${client_endpoint}/revocation.cc)
 target_link_libraries(session_canary_test PRIVATE session_sides session_pair rdma_rpc_test_flags GTest::gtest_main)
 target_compile_definitions(session_canary_test PRIVATE RDMA_RPC_CANARY)
 gtest_discover_tests(session_canary_test)
 
-# On RDMA devices: each program is one test for CTest, since it can only run as a whole or not at all.
+# Tests on RDMA devices. Each program is one test for CTest, because it can only run as a whole.
 file(GLOB verbs_suite_sources CONFIGURE_DEPENDS ${fabric_test}/verbs/*_test.cc)
 set(verbs ${CMAKE_SOURCE_DIR}/native/fabric/verbs)
 add_executable(verbs_test ${verbs_suite_sources} ${verbs}/address/address.cc ${verbs}/address/ip_address.cc)
@@ -103,23 +106,23 @@ file(GLOB verbs_session_sources CONFIGURE_DEPENDS ${session_test}/verbs/*.cc)
 add_executable(verbs_session_test ${verbs_session_sources})
 target_link_libraries(verbs_session_test PRIVATE session_sides session_device_suite)
 
-# What only real devices can show: faults of the wire, of processes, of peers that lie, of resources.
+# Tests of what only real devices can show: faults of the wire, of processes, of peers that lie, of resources.
 file(GLOB faults_sources CONFIGURE_DEPENDS ${faults_test}/*.cc ${faults_test}/devices/*.cc ${faults_test}/peer/*.cc)
 add_executable(verbs_faults_test ${faults_sources})
 target_link_libraries(verbs_faults_test PRIVATE session_sides session_scripted_peer)
 if(TARGET rdma_rpc_verbs)
-  # It is looked for beside the program that loads it, and made beside the addon.
+  # The plug-in is searched for beside the program that loads it, but is built beside the addon.
   if(RDMA_RPC_ADDON AND NOT RDMA_RPC_ADDON_OUTPUT STREQUAL CMAKE_BINARY_DIR)
     file(CREATE_LINK ${RDMA_RPC_ADDON_OUTPUT}/rdma_rpc_verbs.so ${CMAKE_BINARY_DIR}/rdma_rpc_verbs.so SYMBOLIC)
   endif()
-  # Functions of libibverbs that the plug-in is to find in this program first.
+  # These functions replace those of libibverbs: the plug-in finds them in this program first.
   file(GLOB provider_sources CONFIGURE_DEPENDS ${faults_test}/provider/*.cc)
   target_sources(verbs_faults_test PRIVATE ${provider_sources})
   target_include_directories(verbs_faults_test SYSTEM PRIVATE ${RDMA_RPC_VERBS_INCLUDE})
   set_target_properties(verbs_faults_test PROPERTIES ENABLE_EXPORTS ON)
 endif()
 
-# native/fabric/verbs on a NIC of our own making: everywhere, since it needs no device.
+# Tests of native/fabric/verbs on a simulated NIC. They run everywhere, because they need no device.
 if(TARGET rdma_rpc_verbs)
   file(GLOB nic_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/nic/*.cc ${CMAKE_CURRENT_LIST_DIR}/nic/*/*.cc)
   add_executable(nic_test ${nic_sources} ${verbs}/control_group.cc)
@@ -142,7 +145,8 @@ endforeach()
 
 precompile_for_tests(session_test fabric_test memory_test telemetry_test perf_test verbs_test verbs_session_test verbs_faults_test)
 
-# Once more over tcp, for what is so whatever carries a session: a peer that lies, ends, stops, or is late.
+# Tests of a peer that lies, ends, stops or is late run once more over tcp, because their results must be the
+# same on every fabric.
 set(faults_of_peers KeysOf MemoryOfAServer ManySessions LateServer ServerEnds ClientEnds ServerOfACancelledCall)
 list(TRANSFORM faults_of_peers REPLACE "(.+)" "*\\1*")
 list(JOIN faults_of_peers ":" faults_of_peers)

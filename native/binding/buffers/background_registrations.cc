@@ -5,7 +5,7 @@
 
 namespace rdma_rpc::binding {
 
-/// Members are destroyed from the last to the first, so the registration is destroyed before its device.
+/// Members are destroyed in reverse order, so the registration is destroyed before its device.
 struct BackgroundRegistrations::Work {
   std::shared_ptr<fabric::Device> device;
   std::shared_ptr<fabric::Registration> registration;

@@ -17,13 +17,13 @@ class BackgroundRegistrations {
   using Finished = std::function<void(std::uint64_t key, const fabric::Registration&)>;
 
   /// `finished` is called on the JS thread, never after this object is destroyed. The device stays open while
-  /// a registration is under way.
+  /// a registration is in progress.
   BackgroundRegistrations(napi_env env, std::weak_ptr<fabric::Device> device, Finished finished);
   ~BackgroundRegistrations();
   BackgroundRegistrations(const BackgroundRegistrations&) = delete;
   BackgroundRegistrations& operator=(const BackgroundRegistrations&) = delete;
 
-  /// Called during a call from JS. Returns false when no thread can do it.
+  /// Must be called during a call from JS. Returns false when no thread can do the registration.
   bool start(std::uint64_t key, std::shared_ptr<fabric::Registration> registration);
 
  private:

@@ -15,7 +15,8 @@ BlockBuffers::BlockBuffers(Napi::Env env, memory::Arena& arena, Collected collec
       self_(std::make_shared<BlockBuffers*>(this)),
       young_(arena.largest()),
       counted_(arena.largest()) {
-  // With finalizers of objects only, the end of the old object would be mistaken for the end of the memory.
+  // Where only the finalizer of an object is called, the end of the old ArrayBuffer would be mistaken for the
+  // end of the memory.
   if (finalizer_of_ == Collected::object) return;
   const Napi::Value transfer =
       env.Global().Get("ArrayBuffer").As<Napi::Object>().Get("prototype").As<Napi::Object>().Get("transfer");
@@ -37,7 +38,7 @@ Napi::Value BlockBuffers::buffer(memory::BlockId block) {
     return make(block, entry);
   }
   if (value == nullptr) {
-    // The buffer has been collected, but its finalizer has not run yet. That finalizer must not release the
+    // The buffer has been collected, but its finalizer has not run yet. The finalizer must not release the
     // references that belong to the new buffer.
     forget_weak(block, entry);
     napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
@@ -47,14 +48,14 @@ Napi::Value BlockBuffers::buffer(memory::BlockId block) {
   return Napi::Value(env_, value);
 }
 
-/// From now on JS has the buffer and may drop it without telling us.
+/// From now on JS has the buffer and may drop it without notice.
 void BlockBuffers::make_weak(memory::BlockId block, Entry& entry) {
   napi_reference_unref(env_, entry.buffer, nullptr);
   entry.weak = true;
   young_.lent(arena_.at(block).capacity);
 }
 
-/// Called when JS no longer has the buffer, although it has not returned the lease.
+/// Called when JS no longer has the buffer, although the lease has not been returned.
 void BlockBuffers::forget_weak(memory::BlockId block, Entry& entry) {
   const memory::Block* memory = arena_.known(block);
   if (std::exchange(entry.weak, false) && memory != nullptr) young_.collected(memory->capacity);
@@ -63,8 +64,8 @@ void BlockBuffers::forget_weak(memory::BlockId block, Entry& entry) {
 Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
   const memory::Block& memory = arena_.at(block);
   const bool of_memory = finalizer_of_ == Collected::memory;
-  // With finalizers of objects only, nothing says when V8 stops counting the memory, so it is not counted
-  // here.
+  // Where only the finalizer of an object is called, V8 gives no sign when it stops counting the memory, so
+  // the memory is not counted here.
   auto link = std::make_unique<Link>(Link{self_, block, of_memory ? memory.capacity : 0, 0, nullptr});
   napi_value value = nullptr;
   if (napi_create_external_arraybuffer(env_, memory.data, memory.capacity,
@@ -73,8 +74,9 @@ Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
     return Napi::Value();
   }
   if (!of_memory) napi_add_finalizer(env_, value, nullptr, &BlockBuffers::finalize, link.get(), nullptr);
-  // At the end of the thread Node detaches the buffer that was made here, and no other. The application gets
-  // another one, so that collected() can tell whether the application has transferred it.
+  // At the end of the thread Node detaches only the buffer that was created here. The application gets
+  // another buffer of the same memory, so that collected() can tell whether the application has transferred
+  // it.
   if (napi_value moved = move(value); moved != nullptr) value = moved;
   entry.weak = !entry.by_number;
   napi_create_reference(env_, value, entry.weak ? 0 : 1, &entry.buffer);
@@ -105,7 +107,8 @@ void BlockBuffers::take(memory::BlockId block) {
   arena_.release(block);
 }
 
-/// Empties the views of the application. The next lease of the block gets another buffer of the same memory.
+/// Empties the views that the application has. The next lease of the block gets another buffer of the same
+/// memory.
 void BlockBuffers::renew(memory::BlockId block, Entry& entry, napi_value value) {
   if (entry.weak) give_back(block, entry);
   const napi_value moved = move(value);
@@ -117,24 +120,26 @@ void BlockBuffers::renew(memory::BlockId block, Entry& entry, napi_value value) 
   napi_create_reference(env_, moved, 1, &entry.buffer);
 }
 
-/// Moves the memory of a buffer to a new one and detaches the old one. Null when this is not possible.
+/// Moves the memory of a buffer to a new one and detaches the old one. Returns null when this is not
+/// possible.
 napi_value BlockBuffers::move(napi_value buffer) const {
   napi_value moved = nullptr;
   if (transfer_.IsEmpty()) return nullptr;
   if (napi_call_function(env_, buffer, transfer_.Value(), 0, nullptr, &moved) == napi_ok) return moved;
-  napi_value error = nullptr;  // the stack may be exhausted, or the thread be ending
+  napi_value error = nullptr;  // the stack may be exhausted, or the thread may be ending
   napi_get_and_clear_last_exception(env_, &error);
   return nullptr;
 }
 
-/// JS has the buffer no more.
+/// Called when JS no longer has the buffer.
 void BlockBuffers::give_back(memory::BlockId block, Entry& entry) {
   entry.weak = false;
   young_.returned(arena_.at(block).capacity);
 }
 
-/// JS gives up one of its references. Null when it has none, or when the application has transferred the
-/// buffer: the stray has the reference then. `value`: its buffer, null for none. In a handle scope.
+/// Takes one of JS's references to the block. Returns null when JS has no reference, or when the application
+/// has transferred the buffer; in the second case the reference now belongs to the stray. Sets `value` to the
+/// block's buffer, or to null when it has none. Needs a handle scope.
 BlockBuffers::Entry* BlockBuffers::unreference(memory::BlockId block, napi_value* value) {
   const auto found = entries_.find(block);
   if (found == entries_.end() || found->second.js_references == 0) return nullptr;
@@ -142,8 +147,8 @@ BlockBuffers::Entry* BlockBuffers::unreference(memory::BlockId block, napi_value
   --entry.js_references;
   *value = value_of(entry);
   if (*value == nullptr && entry.buffer != nullptr && entry.js_references == 0) {
-    // The buffer was collected, but its finalizer has not run yet. When it runs, the block may have another
-    // holder, whose reference the finalizer must not release.
+    // The buffer was collected, but its finalizer has not run yet. When the finalizer runs, the block may
+    // have another holder, whose reference it must not release.
     forget_weak(block, entry);
     napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
     entry.link = nullptr;
@@ -153,24 +158,26 @@ BlockBuffers::Entry* BlockBuffers::unreference(memory::BlockId block, napi_value
   return nullptr;
 }
 
-/// Returns the buffer, or null when the block has none or it has been collected. Needs a handle scope.
+/// Returns the buffer. Returns null when the block has no buffer, or when the buffer has been collected.
+/// Needs a handle scope.
 napi_value BlockBuffers::value_of(const Entry& entry) const {
   napi_value value = nullptr;
   if (entry.buffer != nullptr) napi_get_reference_value(env_, entry.buffer, &value);
   return value;
 }
 
-/// Returns whether the application has transferred the buffer. (When this class detaches a buffer, it does
-/// not keep the reference.)
+/// Returns whether the application has transferred the buffer. (This class drops its own reference when it
+/// detaches a buffer.)
 bool BlockBuffers::is_transferred(napi_value value) const {
   bool detached = false;
   return value != nullptr && napi_is_detached_arraybuffer(env_, value, &detached) == napi_ok && detached;
 }
 
-/// Called by finalizers. Returns whether another thread may read the memory: the thread ends, which runs all
-/// finalizers even of memory that another thread has, and its buffer is no longer where it was.
+/// Called by finalizers. Returns whether another thread may read the memory. This is so when the thread is
+/// ending and the buffer is gone or has been transferred. (The end of a thread runs all finalizers, even
+/// those of memory that another thread has.)
 bool BlockBuffers::outlives_thread(const Entry& entry) const {
-  // Without transfer() all buffers are detached by now (make()), and none can be sent to another thread.
+  // Without transfer(), all buffers are detached by now (see make()), and none can be sent to another thread.
   if (transfer_.IsEmpty()) return false;
   const Napi::HandleScope scope(env_);
   if (!thread_ends(env_)) return false;
@@ -184,8 +191,8 @@ bool BlockBuffers::transferred(const Entry& entry) const {
   return is_transferred(value_of(entry));
 }
 
-/// Turns the block's buffer into a stray; the block's next buffer is another one. The caller sets how many
-/// references the stray has.
+/// Turns the block's buffer into a stray; the next buffer of the block will be a new one. The caller sets how
+/// many references the stray has.
 BlockBuffers::Link* BlockBuffers::make_stray(Entry& entry) {
   napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
   Link* link = std::exchange(entry.link, nullptr);
@@ -197,7 +204,8 @@ BlockBuffers::Link* BlockBuffers::make_stray(Entry& entry) {
 /// Keeps the memory of the stray mapped when its block is freed.
 void BlockBuffers::keep_pages(Link& stray) { stray.pages = arena_.keep_mapped(stray.block); }
 
-/// Keeps the memory mapped for the life of the process: nothing will say when the other thread has done.
+/// Keeps the memory mapped for the life of the process, because nothing will say when the other thread has
+/// finished with it.
 void BlockBuffers::keep_for_ever(Link& stray) {
   if (stray.pages == nullptr) keep_pages(stray);
   new std::shared_ptr<const void>(stray.pages);
@@ -211,7 +219,8 @@ void BlockBuffers::finalize(napi_env, void*, void* hint) {
 void BlockBuffers::collected(Link& link) {
   uncount(link);
   if (strays_.erase(&link) != 0) {
-    // With finalizers of objects only, the memory may live on in the buffer that it was transferred to.
+    // Where only the finalizer of an object is called, the memory may still be in use by the buffer that it
+    // was transferred to.
     if (finalizer_of_ == Collected::object) return;
     if (const Napi::HandleScope scope(env_); thread_ends(env_)) return keep_for_ever(link);
     for (std::uint32_t i = 0; i < link.references; ++i) arena_.release(link.block);
@@ -243,7 +252,7 @@ bool BlockBuffers::collectable() const {
   });
 }
 
-/// Detaches the buffer. Its finalizer then releases nothing.
+/// Detaches the buffer. Its finalizer will then release nothing.
 void BlockBuffers::drop(Entry& entry) {
   Link* link = std::exchange(entry.link, nullptr);
   if (entry.buffer == nullptr) return;
@@ -264,8 +273,7 @@ void BlockBuffers::count(std::int64_t change) {
 void BlockBuffers::retire(memory::BlockId block) {
   const auto found = entries_.find(block);
   if (found == entries_.end()) return;
-  if (transferred(
-          found->second)) {  // the application has kept the memory after its release, so it stays mapped
+  if (transferred(found->second)) {  // the application has kept the memory, so it stays mapped
     keep_pages(*make_stray(found->second));
   } else {
     drop(found->second);

@@ -1,18 +1,18 @@
 // The ArrayBuffers of arena blocks. A block has at most one ArrayBuffer of its memory, made when JS first
 // asks for it. While an application holds a lease, the reference here is weak: when the last view has been
 // collected, the lease counts as returned. While the runtime holds a block by its number, as it does for the
-// messages that it encodes, the reference is strong. The number outlives the views: if such a block came back
-// by itself, the runtime would release it once more, then from under its next holder. Owned by NativeContext,
-// on the JS thread.
+// messages that it encodes, the reference is strong, because the number outlives the views. If the collection
+// of the views returned such a block, the runtime would later release it a second time, while its next holder
+// uses it. Owned by NativeContext, on the JS thread.
 //
-// When the application returns a lease, all views of its ArrayBuffer become empty, so that none of them ever
-// shows the next contents of the block. The memory moves to a new ArrayBuffer
-// (ArrayBuffer.prototype.transfer), which the next lease of the block gets. This takes 0.7 us; detaching one
-// buffer and making another takes 2 to 3 us. Buffers that only the runtime has seen are kept as they are.
+// When the application returns a lease, all views of its ArrayBuffer become empty, so that no view ever shows
+// the next contents of the block. The memory moves to a new ArrayBuffer (ArrayBuffer.prototype.transfer),
+// which the next lease of the block gets. This takes 0.7 us; detaching one buffer and making another takes 2
+// to 3 us. Buffers that only the runtime has seen are kept as they are.
 //
 // An application may transfer such a buffer (`transfer()`, a byte stream). Its memory then belongs to another
-// ArrayBuffer that is unknown here. Such a buffer is called a stray. Its memory is neither reused nor
-// unmapped before the JS engine says that it is free.
+// ArrayBuffer that is unknown here. Such a buffer is called a stray. Its memory is reused or unmapped only
+// after the JS engine has said that it is free.
 #pragma once
 
 #include <napi.h>
@@ -29,11 +29,12 @@
 
 namespace rdma_rpc::binding {
 
-/// Whose finalizer says that a buffer was collected. The finalizer of the memory also covers buffers that
-/// were transferred to another thread. Deno does not call it, so there the finalizer of the object is used.
+/// Which finalizer says that a buffer was collected. The finalizer of the memory also covers buffers that
+/// were transferred to another thread. Deno does not call that one, so the finalizer of the object is used
+/// there.
 enum class Collected { memory, object };
 
-/// How JS holds a block: by its ArrayBuffer, which an application may drop without a word, or by its number,
+/// How JS holds a block: by its ArrayBuffer, which an application may drop without notice, or by its number,
 /// which the runtime always gives back.
 enum class HeldBy { buffer, number };
 
@@ -42,8 +43,8 @@ class BlockBuffers {
   BlockBuffers(Napi::Env env, memory::Arena& arena, Collected collected);
   ~BlockBuffers();
 
-  /// Counts one more reference that JS has to the block, from allocBlock() or an event. The first one says how
-  /// JS holds the block.
+  /// Counts one more reference that JS has to the block, from allocBlock() or an event. The first reference
+  /// decides how JS holds the block.
   void lent(memory::BlockId block, HeldBy held_by) {
     Entry& lent = entry(block);
     if (lent.js_references++ == 0) lent.by_number = held_by == HeldBy::number;
@@ -51,17 +52,19 @@ class BlockBuffers {
   /// Releases a reference of JS whose buffer the application has not seen; the next lease gets the same
   /// buffer. Ignores blocks that JS does not hold.
   void release(memory::BlockId block) { release(block, &memory::Arena::release); }
-  /// The same for a block that was never used, see Arena::release_unused().
+  /// Releases a reference to a block that was never used, see Arena::release_unused().
   void discard(memory::BlockId block) { release(block, &memory::Arena::release_unused); }
   /// Releases a reference like release(), and detaches the buffer, so that no view shows the memory later.
   void take(memory::BlockId block);
-  /// Returns the ArrayBuffer of a block that JS holds; an empty value otherwise.
+  /// Returns the ArrayBuffer of a block that JS holds, or an empty value when JS does not hold the block.
   Napi::Value buffer(memory::BlockId block);
-  /// Detaches the buffer of a block whose memory goes back to the system.
+  /// Detaches the buffer of a block whose memory is returned to the system.
   void retire(memory::BlockId block);
-  /// Detaches all buffers when the context closes. With `thread_ends`, strays may live on in another thread.
+  /// Detaches all buffers when the context closes. With `thread_ends`, strays may still be in use by another
+  /// thread.
   void close(bool thread_ends = false);
-  /// Releases all buffers without detaching them. Called at the end of the thread, when no JS can read them.
+  /// Releases all buffers without detaching them. Called at the end of the thread, when no JS code can read
+  /// them.
   void forget();
   /// Returns true when a collection could free memory: JS holds buffers that the application may have
   /// dropped.
@@ -70,23 +73,24 @@ class BlockBuffers {
   void on_collected(std::function<void()> callback) { on_collected_ = std::move(callback); }
   /// Decides when V8 collects buffers that the application may have dropped.
   YoungBuffers& young() { return young_; }
-  /// Called about every 500 ms: for an idle program V8 stops counting memory that is not lent
+  /// Called about every 500 ms. When the program is idle, V8 stops counting memory that is not lent
   /// (CountedMemory).
   void rest() { count(counted_.rest()); }
 
  private:
-  /// Belongs to one buffer. Its finalizer deletes the link, possibly long after this object is destroyed.
+  /// Belongs to one buffer. The buffer's finalizer deletes the link, possibly long after this object is
+  /// destroyed.
   struct Link {
     std::weak_ptr<BlockBuffers*> owner;
     memory::BlockId block;
-    std::size_t counted = 0;            ///< bytes that CountedMemory counts for it
+    std::size_t counted = 0;            ///< bytes that CountedMemory counts for this buffer
     std::uint32_t references = 0;       ///< stray: number of references to its block
-    std::shared_ptr<const void> pages;  ///< stray whose block is gone: keeps its memory mapped
+    std::shared_ptr<const void> pages;  ///< stray whose block was freed: keeps its memory mapped
   };
   struct Entry {
     std::uint32_t js_references = 0;
     napi_ref buffer = nullptr;
-    Link* link = nullptr;  ///< of `buffer`
+    Link* link = nullptr;  ///< link of `buffer`
     bool weak = false;
     bool by_number = false;
   };

@@ -1,13 +1,14 @@
-// Smooths the arena memory that V8 counts. V8 adds the size of each ArrayBuffer to the external memory of its
-// heap, subtracts it when the buffer is collected, and begins a full collection when the sum has grown by
-// about 30 MiB since the last one. But the memory of a returned lease stays in the arena and is lent again.
-// So in a program that drops received messages, memory does not really grow, and yet there were 50 to 70 full
-// collections in 4 s of 1 MiB responses, which took more time than the responses. Therefore returned memory
-// stays counted until the arena lends it again: V8 sees the maximum lent at one time instead of a sawtooth.
+// Smooths the amount of arena memory that V8 counts. V8 adds the size of each ArrayBuffer to the external
+// memory of its heap, and subtracts it when the buffer is collected. It begins a full collection when the sum
+// has grown by about 30 MiB since the last one. But the memory of a returned lease stays in the arena and is
+// lent again, so memory does not really grow in a program that drops received messages. Yet 4 s of 1 MiB
+// responses caused 50 to 70 full collections, which took more time than the responses. Therefore returned
+// memory stays counted until the arena lends it again: V8 sees the maximum lent at one time instead of a
+// sawtooth.
 //
 // This class only subtracts what it has added before, so V8's count never falls below what V8 itself has
-// added. Otherwise Node 24 and later abort the process, also when an environment ends in the middle. Owned by
-// BlockBuffers, which passes each change to V8; on the JS thread.
+// added. If the count fell below, Node 24 and later would abort the process, even when an environment is
+// ending. Owned by BlockBuffers, which passes each change to V8; on the JS thread.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +20,8 @@ namespace rdma_rpc::binding {
 
 class CountedMemory {
  public:
-  /// Memory stays counted up to this fraction (1/n) of the arena. Only full collections find old leases that
-  /// were dropped, so V8 must see memory beyond this limit as growth, or such leases would fill the arena.
+  /// Up to this fraction (1/n) of the arena stays counted. Only full collections find old leases that were
+  /// dropped, so V8 must see memory beyond this limit as growth, or such leases would fill the arena.
   static constexpr std::size_t kArenaShare = 4;
 
   explicit CountedMemory(std::size_t arena_bytes) : most_(arena_bytes / kArenaShare) {}
@@ -41,17 +42,18 @@ class CountedMemory {
     kept_ += added;
     return static_cast<std::int64_t>(added);
   }
-  /// Called about every 500 ms. When nothing was lent since the last call, memory no longer stays counted,
-  /// now or when it is returned later: the arena gives the memory of an idle program back to the system.
+  /// Called about every 500 ms. When nothing was lent since the last call, the program counts as idle. Then
+  /// returned memory no longer stays counted, because the arena gives the memory of an idle program back to
+  /// the system.
   std::int64_t rest() {
     if (std::exchange(lately_, false)) return 0;
     keeps_ = false;
     return close();
   }
-  /// Called at the end. Returns by how much V8's count changes.
+  /// Called at the end. Returns by how many bytes to change V8's count.
   std::int64_t close() { return -static_cast<std::int64_t>(std::exchange(kept_, 0)); }
 
-  /// Returns the bytes that stay counted although no buffer has them.
+  /// Returns the number of bytes that stay counted although no buffer has them.
   std::size_t kept() const { return kept_; }
 
  private:

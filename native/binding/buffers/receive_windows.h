@@ -1,7 +1,7 @@
-// The ArrayBuffers through which JS reads the receives of one session: one for each window
-// (boundary::receive_window), made when JS first reads in it. V8 counts them like any other external memory,
-// so a single buffer would count all receives of a session, however few it uses. Owned by Engine, on the JS
-// thread.
+// The ArrayBuffers through which JS reads the receives of one session. Each window (boundary::receive_window)
+// has one, which is created when JS first reads in the window. V8 counts these buffers like any other
+// external memory, so a single buffer would count all receives of a session, however few the session uses.
+// Owned by Engine, on the JS thread.
 #pragma once
 
 #include <napi.h>
@@ -33,7 +33,7 @@ class ReceiveWindows {
     forget();
   }
 
-  /// Called at the end of the thread, when no JS can read them any more.
+  /// Called at the end of the thread, when no JS code can read the buffers any more.
   void forget() {
     for (Napi::Reference<Napi::ArrayBuffer>& each : windows_) each.Reset();
     windows_.clear();

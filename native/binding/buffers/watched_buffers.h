@@ -17,8 +17,8 @@ namespace rdma_rpc::binding {
 class WatchedBuffers {
  public:
   explicit WatchedBuffers(Napi::Env env);
-  /// Returns the watch of the buffer, whose identity is `key`. Returns null when the JS engine refuses, as it
-  /// does while the thread is being terminated.
+  /// Returns the watch of the buffer, whose identity is `key`. Returns null when the JS engine refuses, which
+  /// happens while the thread is being terminated.
   std::shared_ptr<const fabric::Presence> watch(std::uint64_t key, napi_value buffer);
 
  private:

@@ -1,10 +1,10 @@
 // Decides when V8 is asked to collect its young objects because of memory lent to the application. When an
-// application drops its messages, their blocks are only returned when V8 finds that their ArrayBuffers are
-// unreachable. Without us V8 looks when the external memory that it counts has grown by 64 MiB, and then at
-// its whole heap. This costs 100 to 200 us for each message of 1 MiB, and meanwhile 16,000 fresh pages of the
-// arena are used. A collection of the young objects takes 0.1 to 0.3 ms and finds everything that was dropped
-// soon (docs/internals/decisions/memory.md has the figures). One per context, owned by BlockBuffers, on the
-// JS thread.
+// application drops its messages, their blocks are returned only when V8 finds that their ArrayBuffers are
+// unreachable. V8 looks for such buffers only when the external memory that it counts has grown by 64 MiB,
+// and it then searches its whole heap. This costs 100 to 200 us for each message of 1 MiB, and meanwhile
+// 16,000 fresh pages of the arena are used. A collection of the young objects takes 0.1 to 0.3 ms and finds
+// all messages that were dropped soon after they arrived (docs/internals/decisions/memory.md has the
+// figures). One per context, owned by BlockBuffers, on the JS thread.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +16,19 @@ namespace rdma_rpc::binding {
 
 class YoungBuffers {
  public:
-  /// A collection is wanted when this many bytes lent since the last collection have not been returned; fewer
-  /// for a small arena. At 16 MiB Node 24 and later begin full collections, because they add external memory
-  /// to the size of a heap that was small after the last one.
+  /// A collection is wanted when this many bytes lent since the last collection have not been returned; the
+  /// number is smaller for a small arena. From 16 MiB on, Node 24 and later would begin full collections,
+  /// because they add external memory to the size of a heap that was small after the last collection.
   static constexpr std::size_t kCollectBytes = std::size_t{4} << 20;
   static constexpr std::size_t kArenaShare = 8;
-  /// At this many times kCollectBytes it is due whatever it costs, since a full collection costs more.
+  /// At this many times kCollectBytes a collection is due whatever it costs, because a full collection costs
+  /// more.
   static constexpr std::size_t kOverdue = 3;
-  /// A collection gains nothing for an application that keeps its messages. So none is wanted until the bytes
-  /// lent since the last one are 1/n of the older bytes that it keeps.
+  /// A collection gains nothing for an application that keeps its messages. A collection is therefore wanted
+  /// only when the bytes lent since the last one are at least 1/n of the older bytes that the application
+  /// keeps.
   static constexpr std::size_t kKeptShare = 4;
-  /// Percent of the thread's time, as in CollectionBudget.
+  /// Limit of the collections' share of the thread's time, in percent, as in CollectionBudget.
   static constexpr std::uint64_t kPercent = 10;
 
   explicit YoungBuffers(std::size_t arena_bytes)
@@ -38,30 +40,30 @@ class YoungBuffers {
     fresh_ += bytes;
     lately_ = true;
   }
-  /// Called when the application has returned it.
+  /// Called when the application has returned a buffer.
   void returned(std::size_t bytes) {
     collected(bytes);
     fresh_ -= std::min(fresh_, bytes);
   }
-  /// Called when V8 has collected it.
+  /// Called when V8 has collected a buffer.
   void collected(std::size_t bytes) { out_ -= std::min(out_, bytes); }
 
-  /// Cheap enough to be called for each batch of events.
+  /// Returns whether a collection is wanted. Cheap enough to be called for each batch of events.
   bool wanted() const {
     return fresh_ >= std::max(collect_bytes_, (out_ - std::min(out_, fresh_)) / kKeptShare);
   }
   bool due(std::uint64_t now_ns) const {
     return wanted() && (now_ns >= next_ns_ || fresh_ >= kOverdue * collect_bytes_);
   }
-  /// Returns true when nothing was lent since the last call, but a collection might still free buffers
+  /// Returns true when nothing was lent since the last call and a collection might still free buffers,
   /// although none is due.
   bool rests() { return !std::exchange(lately_, false) && fresh_ != 0; }
-  /// Called after a collection that took place between these times.
+  /// Called after a collection that took place between these two times.
   void done(std::uint64_t began_ns, std::uint64_t ended_ns) {
     fresh_ = 0;
     next_ns_ = ended_ns + (ended_ns - std::min(began_ns, ended_ns)) * (100 - kPercent) / kPercent;
   }
-  /// Returns the bytes of buffers that JS is known to have now.
+  /// Returns the number of bytes in buffers that JS is known to have now.
   std::size_t out() const { return out_; }
 
  private:

@@ -1,8 +1,9 @@
-// Decides when V8 is made to collect: for calls that wait for arena memory that only uncollected buffers may
-// hold, and for streams that were dropped without being ended (runtime/adapters/connect/abandoned.ts). Each
-// such collection is a full one. It stops the thread, the longer the larger the heap is, and a peer can cause
-// it by making calls wait. So all collections of a thread, for all contexts and reasons together, get one
-// fixed share of its time. Called by the pumps and, through the addon, by JS; on the JS thread.
+// Decides when V8 is made to collect. Two things need collections: calls that wait for arena memory that only
+// uncollected buffers may hold, and streams that were dropped without being ended
+// (runtime/adapters/connect/abandoned.ts). Each such collection is a full one. The larger the heap is, the
+// longer the collection stops the thread. A peer can cause collections by making calls wait. Therefore all
+// collections of a thread, for all contexts and both reasons together, get one fixed share of its time.
+// Called by the pumps and, through the addon, by JS, on the JS thread.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +13,14 @@
 namespace rdma_rpc::binding {
 
 /// The time that a thread may still spend on collections. Each worker has a heap and a budget of its own,
-/// since its collections stop no other thread.
+/// because its collections stop no other thread.
 class CollectionBudget {
  public:
-  /// Percent of the thread's time, as much as collections of a busy heap take anyway.
+  /// Limit of the collections' share of the thread's time, in percent. Collections of a busy heap take as
+  /// much anyway.
   static constexpr std::uint64_t kPercent = 10;
-  /// Least pause between two collections: the memory freed by one comes back a little later.
+  /// Least pause between two collections, because the memory that a collection frees is returned a little
+  /// later.
   static constexpr std::uint64_t kPauseMinNs = 5'000'000;
 
   static CollectionBudget& of_thread() {
@@ -26,7 +29,7 @@ class CollectionBudget {
   }
   /// Returns the earliest time of the next collection.
   std::uint64_t next_ns() const { return next_ns_; }
-  /// Called after a collection that took place between these times.
+  /// Called after a collection that took place between these two times.
   void spend(std::uint64_t began_ns, std::uint64_t ended_ns) {
     const std::uint64_t cost_ns = std::max(ended_ns, began_ns) - began_ns;
     next_ns_ = std::max(next_ns_, ended_ns) + std::max(kPauseMinNs, cost_ns * (100 - kPercent) / kPercent);
@@ -41,15 +44,15 @@ class Collections {
  public:
   explicit Collections(CollectionBudget& budget) : budget_(&budget) {}
 
-  /// Returns true when a collection is due; `waits` says whether calls wait for memory now. It is not due at
-  /// once, since memory may be returned without a collection.
+  /// Returns true when a collection is due; `waits` says whether calls wait for memory now. A collection is
+  /// not due as soon as a call waits, because memory may be returned without it.
   bool due(bool waits, std::uint64_t now_ns) {
     if (waits && !std::exchange(waits_, true)) next_ns_ = now_ns + CollectionBudget::kPauseMinNs;
     waits_ = waits;
     return waits && now_ns >= std::max(next_ns_, budget_->next_ns());
   }
-  /// Called when one was due. `collected` says whether it took place, between these times, or was skipped
-  /// because it would have found nothing.
+  /// Called when a collection was due. `collected` says whether it took place, between these two times;
+  /// otherwise it was skipped because it would have found nothing.
   void done(bool collected, std::uint64_t began_ns, std::uint64_t ended_ns) {
     next_ns_ = ended_ns + CollectionBudget::kPauseMinNs;
     if (collected) budget_->spend(began_ns, ended_ns);

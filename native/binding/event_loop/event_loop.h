@@ -18,7 +18,7 @@ class EventLoop {
   class Listener {
    public:
     virtual void turn() = 0;
-    /// Called when the descriptor can be read.
+    /// Called when the descriptor is readable.
     virtual void readable() = 0;
     virtual void tick() = 0;
 
@@ -27,17 +27,18 @@ class EventLoop {
   };
 
   virtual ~EventLoop() = default;
-  /// From now on the loop does not block, and calls turn() in each iteration.
+  /// Makes the loop call turn() in each iteration, without blocking.
   virtual void spin() = 0;
-  /// Stops calling turn(). From now on readable() says when there is work.
+  /// Stops the calls of turn(). From now on readable() says when work has arrived.
   virtual void rest() = 0;
   /// Calls tick() once after `ms`. Replaces a tick() that is still pending.
   virtual void tick_after(std::uint64_t ms) = 0;
   virtual void stop() = 0;
-  /// Stops and releases the descriptor at once. `then` runs in a later iteration and may destroy this object.
+  /// Stops, and stops using the descriptor at once. `then` runs in a later iteration and may destroy this
+  /// object.
   virtual void close(std::function<void()> then) = 0;
-  /// Returns true where promises that a callback resolves continue only after the turn. A turn is then
-  /// limited to one batch.
+  /// Returns true where promises that a callback resolves continue only after the turn. A turn is limited to
+  /// one batch there.
   virtual bool promises_wait_for_turn() const = 0;
 };
 

@@ -9,26 +9,26 @@
 namespace rdma_rpc::binding {
 namespace {
 
-/// Spinning is worth at most what a wake-up costs: 2 us on one CPU, tens of us across CPUs of a virtual
-/// machine.
+/// How long to spin after traffic. Spinning is worth at most what a wake-up costs: 2 us on one CPU, tens of
+/// us across CPUs of a virtual machine.
 constexpr std::uint64_t kSpinAfterTrafficNs = 50'000;
-/// Time to poll in native code before returning to the event loop, one iteration of which costs 0.3 us.
+/// How long to poll in native code before returning to the event loop, one iteration of which costs 0.3 us.
 constexpr std::uint64_t kSpinPerTurnNs = 5'000;
 /// Number of polls for each reading of the clock, which costs more than a poll that finds nothing.
 constexpr std::uint32_t kPollsPerClock = 8;
-// Work that no completion announces, by how often it is checked.
-/// Timeouts of cancelled calls, and of calls that wait for memory.
+// The following times say how often work is checked that no completion announces.
+/// For timeouts of cancelled calls, and of calls that wait for memory.
 constexpr std::uint64_t kTickMs = 5;
-/// Time limits of peers for which calls wait.
+/// For time limits of peers for which calls wait.
 constexpr std::uint64_t kHoldTickMs = session::kHoldCheckNs / 1'000'000;
-/// Writing the counters page.
+/// For writing the counters page.
 constexpr std::uint64_t kReportMs = 100;
-/// Calls of `rest_`, and how many of them follow the last traffic.
+/// For calls of `rest_`. kRests is the number of calls after the last traffic.
 constexpr std::uint64_t kRestNs = 500'000'000;
 constexpr int kRests = 2;
-/// The longest lag is that of this window and of the one before.
+/// The reported lag is the longest one of this window and the window before.
 constexpr std::uint64_t kLagWindowNs = 1'000'000'000;
-/// Registrations and chunks of the arena that have been idle for long.
+/// For registrations and arena chunks that have been idle for long.
 constexpr std::uint64_t kSlowTickMs = 1000;
 
 }  // namespace
@@ -69,9 +69,10 @@ void Pump::readable() {
 }
 
 void Pump::sleep() {
-  // No completion would wake us for unfinished work, such as the rest of a bulk transfer.
+  // No completion would wake this thread for unfinished work, such as the rest of a bulk transfer.
   if (context_->unfinished() || context_->has_events()) return;
-  // arm() polls once more after arming; a completion that arrived in between would not wake us.
+  // arm() polls once more after arming, because a completion that arrived in between would not wake this
+  // thread.
   if (!context_->cq().arm()) return;
   ++counters_.sleeps;
   spinning_ = false;
@@ -92,11 +93,11 @@ void Pump::tick() {
 }
 
 void Pump::stop() {
-  spinning_ = true;  // makes wake() do nothing from now on
+  spinning_ = true;  // wake() does nothing from now on
   loop_->stop();
 }
 
-/// Processes one batch. Returns true when there was one, or when there is more to do at once.
+/// Processes one batch. Returns true when the batch had events, or when there is more to do at once.
 bool Pump::work(std::uint64_t now_ns) {
   const std::uint32_t events = context_->progress(clock_ ? clock_() : now_ns);
   if (events != 0) {
@@ -108,7 +109,7 @@ bool Pump::work(std::uint64_t now_ns) {
       stop();
       return false;
     }
-    // JS has taken time: its responses are submitted now.
+    // JS has taken time, so its responses are submitted with a new time.
     const std::uint64_t later_ns = this->now_ns();
     context_->set_time(later_ns);
     if (!clock_) note_lag(later_ns - now_ns);
@@ -119,8 +120,8 @@ bool Pump::work(std::uint64_t now_ns) {
   return events != 0 || more;
 }
 
-/// Works while there is something to do, then polls for a while: most responses arrive within the time that
-/// one iteration of the event loop takes. Returns true when there was something to do.
+/// Works while there is something to do, then polls for a while, because most responses arrive within the
+/// time that one iteration of the event loop takes. Returns true when it has done some work.
 bool Pump::work_and_spin() {
   const bool spins = polling_ != Polling::event;
   bool traffic = false;
@@ -128,8 +129,8 @@ bool Pump::work_and_spin() {
   std::uint64_t now = monotonic_ns();
   if (turn_ended_ns_ != 0) note_lag(now - turn_ended_ns_);
   context_->page().turn(now, true);
-  // Measured from the end of the last turn even if the pump has slept since, because a thread that is busy
-  // elsewhere wakes late.
+  // The time is measured from the end of the last turn, even if the pump has slept since, because a thread
+  // that is busy elsewhere wakes late.
   const std::uint64_t turn_ends = now + turn_max_ns(now - std::min(now, left_ns_));
   std::uint64_t spin_ends = now + kSpinPerTurnNs;
   while (now < turn_ends) {
@@ -168,7 +169,7 @@ void Pump::turn() {
   if (sleeps || now - last_traffic_ns_ >= kSpinAfterTrafficNs) sleep();
 }
 
-/// Does periodic work. Every turn checks whether some is due, since every sleep restarts the timer.
+/// Does periodic work. Every turn checks whether some of it is due, because every sleep restarts the timer.
 void Pump::run_periodic(std::uint64_t now_ns) {
   if (collections_.due(context_->awaits_memory(), now_ns)) {
     const bool collected = collect_();

@@ -20,31 +20,34 @@ enum class Polling { adaptive, busy, event };
 
 struct PumpCounters {
   std::uint64_t turns = 0, batches = 0, sleeps = 0;
-  /// The longest time in the last second or two in which the thread was awake but did not poll completions.
+  /// The longest time in the last second or two during which the thread was awake but did not poll
+  /// completions.
   std::uint64_t lag_max_ns = 0;
 };
 
 class Pump final : private EventLoop::Listener {
  public:
   /// `deliver(count, now_ns)` enters JS with this number of events; `now_ns` is about the time at which they
-  /// occurred. It returns false when JS cannot run any more. `collect` is called from time to time while
-  /// calls wait for arena memory. It returns false when there was nothing to collect.
+  /// occurred. `deliver` returns false when JS cannot run any more. `collect` is called from time to time
+  /// while calls wait for arena memory. `collect` returns false when there was nothing to collect.
   Pump(session::Context& context, Polling polling, std::function<bool(std::uint32_t, std::uint64_t)> deliver,
        std::function<bool()> collect);
-  /// Sets a function that is called at most every 100 ms, after there was work, to publish counters.
+  /// Sets a function that publishes the counters. It is called at most every 100 ms, after some work was
+  /// done.
   void on_report(std::function<void()> report) { report_ = std::move(report); }
-  /// Sets a function that is called every 500 ms while there is traffic, and twice after it has ended.
+  /// Sets a function that is called every 500 ms while there is traffic, and twice after the traffic has
+  /// ended.
   void on_rest(std::function<void()> rest) { rest_ = std::move(rest); }
-  /// Must be called first. Returns false, with the reason in `error`, when there is no such event loop.
+  /// Must be called first. Returns false, with the reason in `error`, when the event loop cannot be opened.
   bool open(LoopKind kind, napi_env env, std::string* error);
   Pump(const Pump&) = delete;
   Pump& operator=(const Pump&) = delete;
 
-  /// Returns the time on the clock of the sessions.
+  /// Returns the current time on the clock that the sessions use.
   std::uint64_t now_ns() const { return clock_ ? clock_() : monotonic_ns(); }
   /// Replaces the clock of the machine, for a stepped simulation.
   void set_clock(std::function<std::uint64_t()> now_ns) { clock_ = std::move(now_ns); }
-  /// Called when there is work. The next turn is in the loop's next iteration.
+  /// Called when work has been added. The next turn takes place in the loop's next iteration.
   void kick();
   /// Closes the pump. The context may be destroyed at once; `then` runs when the event loop has released the
   /// pump.
@@ -76,17 +79,17 @@ class Pump final : private EventLoop::Listener {
   bool one_batch_a_turn_ = false;
   bool spinning_ = false, in_turn_ = false;
   std::uint64_t last_traffic_ns_ = 0;
-  std::uint64_t checked_ns_ = 0;  ///< when run_periodic() last checked idle memory
+  std::uint64_t checked_ns_ = 0;  ///< time of the last check of idle memory by run_periodic()
   PumpCounters counters_;
-  std::uint64_t turn_ended_ns_ = 0;  ///< 0 when it has slept since the last turn
-  std::uint64_t left_ns_ = 0;        ///< when the last turn ended, or when the pump was made
+  std::uint64_t turn_ended_ns_ = 0;  ///< 0 when the pump has slept since the last turn
+  std::uint64_t left_ns_ = 0;        ///< end of the last turn, or time at which the pump was created
   std::uint64_t lag_ns_ = 0, lag_since_ns_ = 0, lag_before_ns_ = 0;
   std::uint64_t reported_ns_ = 0;
   std::uint64_t trimmed_ns_ = 0;
-  bool trims_ = false;  ///< the arena has more to give back
+  bool trims_ = false;  ///< the arena has more chunks to return to the system
   bool unreported_ = true;
   std::uint64_t rest_ns_ = 0;
-  int rests_left_ = 0;  ///< number of calls of rest_ that are left without traffic
+  int rests_left_ = 0;  ///< number of remaining calls of rest_ without traffic
 };
 
 }  // namespace rdma_rpc::binding

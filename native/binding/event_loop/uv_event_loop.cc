@@ -26,7 +26,7 @@ UvEventLoop::UvEventLoop(uv_loop_t* loop, int fd, Listener& listener) : listener
   idle_.data = poll_.data = timer_.data = &listener_;
   uv_poll_start(&poll_, UV_READABLE,
                 [](uv_poll_t* handle, int, int) { listener_of(handle->data).readable(); });
-  // Only sockets and calls of the application keep a process alive, never this.
+  // Only sockets and calls of the application keep a process alive; these handles never do.
   uv_unref(reinterpret_cast<uv_handle_t*>(&idle_));
   uv_unref(reinterpret_cast<uv_handle_t*>(&poll_));
   uv_unref(reinterpret_cast<uv_handle_t*>(&timer_));
@@ -61,7 +61,7 @@ void UvEventLoop::close(std::function<void()> then) {
 
 void UvEventLoop::closed() {
   if (--open_handles_ > 0) return;
-  const std::function<void()> then = std::move(then_);  // this object may be gone when it returns
+  const std::function<void()> then = std::move(then_);  // this object may have been destroyed when it returns
   then();
 }
 

@@ -69,7 +69,7 @@ std::string WaitThread::define_callbacks() {
       },
       &function_);
   if (status != napi_ok) return "this runtime has no thread-safe functions";
-  // Only sockets and calls of the application keep a process alive, never this.
+  // Only sockets and calls of the application keep a process alive; this function never does.
   napi_unref_threadsafe_function(env_, function_);
   return {};
 }
@@ -118,7 +118,8 @@ void WaitThread::wait() {
   }
 }
 
-/// Called on both threads. Returns false when the environment is ending; it must not be called again then.
+/// Called on both threads. Returns false when the environment is ending; post() must not be called after
+/// that.
 bool WaitThread::post() {
   if (posted_.exchange(true)) return true;
   return napi_call_threadsafe_function(function_, nullptr, napi_tsfn_nonblocking) == napi_ok;
@@ -148,7 +149,7 @@ void WaitThread::came_round() {
   go_on();
 }
 
-/// Continues by setImmediate() and not by posting: a call that is posted while a thread-safe function runs is
+/// Continues by setImmediate() instead of posting. A call that is posted while a thread-safe function runs is
 /// executed at once, up to a thousand times, before the loop serves its sockets again.
 void WaitThread::go_on() {
   if (stopped_ || !spinning_ || immediate_) return;
@@ -163,7 +164,8 @@ void WaitThread::go_on() {
 void WaitThread::spin() {
   if (stopped_) return;
   spinning_ = true;
-  // May be called from a finalizer, where JS must not be entered, so setImmediate() cannot be used here.
+  // spin() may be called from a finalizer, where JS must not be entered, so setImmediate() cannot be used
+  // here.
   if (!in_callback_ && !immediate_) post();
 }
 
@@ -203,12 +205,13 @@ void WaitThread::close(std::function<void()> then) {
   napi_release_threadsafe_function(function_, napi_tsfn_abort);
 }
 
-/// From here on nothing calls this object. The end of the environment may call this before close() does.
+/// From here on nothing calls this object. The end of the environment may call this function before close()
+/// does.
 void WaitThread::released() {
   stop();
   released_ = true;
   if (!then_) return;
-  const std::function<void()> then = std::move(then_);  // this object may be gone when it returns
+  const std::function<void()> then = std::move(then_);  // this object may have been destroyed when it returns
   then();
 }
 

@@ -3,9 +3,9 @@
 // spins, its turns are called by setImmediate(), and the thread is not needed. Used by the pump, on the JS
 // thread.
 //
-// The thread touches neither context nor device: it reports which descriptor was ready and waits again. Each
-// descriptor is armed for one report (EPOLLONESHOT). So a completion queue that has not been read yet does
-// not keep the thread busy, and rest() arms it with one system call, without waking the thread.
+// The thread only reports which descriptor was ready, and waits again. Each descriptor is armed for one
+// report (EPOLLONESHOT). A completion queue that has not been read yet therefore does not keep the thread
+// busy, and rest() arms it with one system call, without waking the thread.
 #pragma once
 
 #include <pthread.h>
@@ -45,7 +45,7 @@ class WaitThread final : public EventLoop {
   const napi_env env_;
   Listener& listener_;
   std::function<void()> then_;
-  /// Read by a late setImmediate() callback: null when this object has been destroyed.
+  /// A late setImmediate() callback reads this pointer. It is null when this object has been destroyed.
   std::shared_ptr<WaitThread*> self_;
 
   int fd_ = -1, epoll_ = -1, timer_ = -1, end_ = -1;
@@ -55,9 +55,9 @@ class WaitThread final : public EventLoop {
   bool running_ = false;  ///< the thread has been started
   bool spinning_ = false, in_callback_ = false, immediate_ = false, stopped_ = false, released_ = false;
 
-  // Set by the thread, cleared by the JS thread.
+  // The waiting thread sets these flags, and the JS thread clears them.
   std::atomic<bool> readable_ = false, ticked_ = false;
-  /// A call of `function_` is pending; one at a time is enough.
+  /// True while a call of `function_` is pending. One pending call is enough.
   std::atomic<bool> posted_ = false;
 };
 

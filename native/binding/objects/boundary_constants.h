@@ -1,4 +1,4 @@
-// The constants of session/boundary.h, and the limits that both sides know, as a JS object, so that a test
+// The constants of session/boundary.h, and the limits that both languages use, as a JS object, so that a test
 // can compare them with runtime/native/words.ts and runtime/limits.ts.
 #pragma once
 

@@ -1,5 +1,5 @@
 // The counters of a context and of its pump, by name, for Stats of runtime/native/stats.ts and for the
-// counters page (telemetry/counters_page.h). Read by their owner, on the JS thread.
+// counters page (telemetry/counters_page.h). Read by the engine, on the JS thread.
 #pragma once
 
 #include <array>
@@ -19,10 +19,10 @@ inline auto counters_of(session::Context& context, const PumpCounters& pump) {
   const session::Stats& stats = context.stats();
   const memory::ArenaCounters arena = context.arena().counters();
   const memory::MrCacheCounters mr = context.mr_cache().counters();
-  // After leave_device() the device has no counters any more.
+  // After leave_device() the device no longer exists, so its counters are 0.
   const fabric::DeviceCounters device =
       context.has_device() ? context.device().counters() : fabric::DeviceCounters{};
-  // Memory that is registered but was not allocated by a device.
+  // This memory is registered but was not allocated by a device.
   const std::uint64_t shared_bytes = context.has_device() ? context.shared_receives().registered_bytes() : 0;
   return std::array{
       Counter{"calls", stats.calls},

@@ -8,7 +8,7 @@
 
 namespace rdma_rpc::binding {
 
-/// Reads limits whose ranges runtime/core/options.ts has checked; missing ones keep their defaults.
+/// Reads limits whose ranges runtime/core/options.ts has checked. Missing fields keep their defaults.
 fabric::VerbsOptions read_verbs(const Napi::Value& value) {
   fabric::VerbsOptions options;
   if (!value.IsObject()) return options;

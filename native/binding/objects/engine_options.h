@@ -1,5 +1,5 @@
-// The options of a context as JS gives them (NativeOptions in runtime/native/native.ts). Read when one is
-// made, on the JS thread.
+// The options of a context as JS gives them (NativeOptions in runtime/native/native.ts). Read when a context
+// is created, on the JS thread.
 #pragma once
 
 #include <napi.h>

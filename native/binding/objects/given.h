@@ -1,5 +1,5 @@
-// Reads numbers from an object of JS: options of contexts and sessions, which TypeScript has checked. On the
-// JS thread.
+// Reads numbers from a JS object that contains options of contexts or sessions. TypeScript has checked them.
+// On the JS thread.
 #pragma once
 
 #include <napi.h>

@@ -18,7 +18,7 @@ enum class GatherEntriesRead : std::uint8_t { all, thread_ends, no_bytes };
 session::BulkSubmission read_submission(const Napi::CallbackInfo& info);
 
 /// Reads the first `count` of Engine::gather_entries(), see session/boundary.h. Returns `no_bytes` when one
-/// of them is not in a block.
+/// of them lies outside of every block.
 GatherEntriesRead read_gather_entries(Engine& engine, std::uint32_t count,
                                       std::vector<session::GivenGatherEntry>& gather_entries);
 /// Reads gather entries from `values`, an array of Uint8Arrays, and `keys`, an array of as many numbers.

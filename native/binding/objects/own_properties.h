@@ -1,4 +1,4 @@
-// Defines properties of the context object, which JS reads for each message or each turn. On the JS thread.
+// Defines properties of the context object that JS reads for each message or each turn. On the JS thread.
 #pragma once
 
 #include <napi.h>
@@ -15,7 +15,7 @@ void give(const Napi::Object& self, const char* name, Value value) {
       Napi::PropertyDescriptor::Value(name, Napi::Value::From(self.Env(), value), napi_default_jsproperty));
 }
 
-/// Calls `method` of the `Owner` that belongs to the function.
+/// Calls `method` of the `Owner` that the function was created with.
 template <auto method, class Owner>
 Napi::Value call_method(const Napi::CallbackInfo& info) {
   auto* owner = static_cast<Owner*>(info.Data());
@@ -27,9 +27,9 @@ Napi::Value call_method(const Napi::CallbackInfo& info) {
   }
 }
 
-/// Defines a method of this object only. A method of its class would have to find its owner in a private
-/// property of `this`, by a call of V8 that costs as much as the rest of entering native code. `owner` lives
-/// as long as `self`, which the function keeps alive.
+/// Defines a method of this object only. A method of the class would have to find its owner in a private
+/// property of `this`, through a call of V8 that costs as much as everything else in entering native code.
+/// `owner` must live as long as `self`, which the function keeps alive.
 template <auto method, class Owner>
 void give_method(const Napi::Object& self, const char* name, Owner* owner) {
   const auto function = Napi::Function::New<&call_method<method, Owner>>(self.Env(), name, owner);

@@ -1,4 +1,5 @@
-// Describes a session to JS: SessionInfo of runtime/native/native.ts. Made when JS asks, on its thread.
+// Describes a session to JS: SessionInfo of runtime/native/native.ts. Created when JS asks for it, on the JS
+// thread.
 #pragma once
 
 #include <napi.h>

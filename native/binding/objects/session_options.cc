@@ -14,8 +14,8 @@ namespace {
 constexpr const char* kAes = "aes-256-gcm";
 constexpr const char* kChaCha = "chacha20-poly1305";
 
-/// Reads the four keys, one after the other: for frames that this side sends and receives, then for bulk data
-/// that it sends and receives.
+/// Reads the four keys in this order: for frames that this side sends, for frames that it receives, for bulk
+/// data that it sends, and for bulk data that it receives.
 session::SealOptions read_seal(const Napi::Object& given, std::string* error) {
   session::SealOptions seal;
   seal.cipher = given.Get("cipher").As<Napi::String>().Utf8Value() == kAes ? seal::Cipher::aes_256_gcm
@@ -24,7 +24,7 @@ session::SealOptions read_seal(const Napi::Object& given, std::string* error) {
   const std::array all{&seal.send_frames, &seal.receive_frames, &seal.send_bulk, &seal.receive_bulk};
   std::size_t at = 0;
   for (seal::Key* key : all) {
-    // A wrong length must fail, since keys of zeros would encrypt nothing.
+    // A wrong length must fail, because keys of zeros would protect nothing.
     if (keys.ByteLength() != all.size() * key->size()) *error = "sealing keys of a wrong length";
     if (!error->empty()) return seal;
     std::memcpy(key->data(), keys.Data() + at, key->size());

@@ -1,5 +1,5 @@
-// The counters of a context as a JS object: Stats of runtime/native/stats.ts. Made when JS asks, on its
-// thread.
+// The counters of a context as a JS object: Stats of runtime/native/stats.ts. Created when JS asks for it, on
+// the JS thread.
 #pragma once
 
 #include <napi.h>

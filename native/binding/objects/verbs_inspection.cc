@@ -45,12 +45,13 @@ Napi::Value verbs_details(const Napi::CallbackInfo& info) {
   return result;
 }
 
-/// Throws an error of JS, with the reason, when the device cannot be watched.
+/// Throws a JS error, with the reason, when the device cannot be watched.
 Napi::Value verbs_watch(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const std::string device = info[0].ToString().Utf8Value();
   std::string error;
-  // Shared, since the functions below are copied, and closes the device when the last of them is collected.
+  // The watch is shared, because the functions below are copied. It closes the device when the last of them
+  // is collected.
   auto watch =
       std::make_shared<std::unique_ptr<fabric::VerbsWatch>>(fabric::watch_verbs_device(device, &error));
   if (*watch == nullptr) {

@@ -1,5 +1,5 @@
-// The attributes and events of RDMA devices as objects of JS, which runtime/native/verbs-inspection.ts
-// describes. Called when the addon is loaded; its functions run on the JS thread.
+// The attributes and events of RDMA devices as JS objects, which runtime/native/verbs-inspection.ts
+// describes. Called when the addon is loaded; the functions that it defines run on the JS thread.
 #pragma once
 
 #include <napi.h>

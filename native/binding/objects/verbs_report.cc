@@ -60,7 +60,7 @@ Napi::Object capabilities_object(Napi::Env env, const fabric::Capabilities& give
   result.Set("maxSrqWr", given.max_srq_wr);
   result.Set("maxRdAtomic", given.max_rd_atomic);
   result.Set("maxMsgBytes", static_cast<double>(given.max_msg_bytes));
-  // A fabric without a limit of its own for WRITEs has the limit of messages.
+  // On a fabric without a limit of its own for WRITEs, the limit of messages applies.
   result.Set("maxWriteBytes",
              static_cast<double>(std::min<std::uint64_t>(given.max_write_bytes, given.max_msg_bytes)));
   result.Set("segmentedBytes", given.segmented_bytes);

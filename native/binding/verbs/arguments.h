@@ -1,5 +1,5 @@
-// Arguments and results of the calls of a `rdma-rpc/verbs` device: numbers, typed arrays, refusals. On the JS
-// thread.
+// Converts arguments and results of the calls of an `rdma-rpc/verbs` device: numbers, typed arrays, refusals.
+// On the JS thread.
 #pragma once
 
 #include <napi.h>
@@ -19,7 +19,7 @@ inline std::uint32_t number(const Napi::CallbackInfo& info, std::size_t index) {
   return info[index].As<Napi::Number>().Uint32Value();
 }
 
-/// undefined, or the refusal as an object.
+/// Returns undefined for no refusal, otherwise the refusal as an object.
 inline Napi::Value told(Napi::Env env, const checked::Refusal& refusal) {
   if (refusal.none()) return env.Undefined();
   auto result = Napi::Object::New(env);
@@ -30,7 +30,7 @@ inline Napi::Value told(Napi::Env env, const checked::Refusal& refusal) {
 
 inline checked::Refusal closed() { return checked::refuse(checked::Cause::closed, "it was closed"); }
 
-/// The rows of a Float64Array, or fewer than `count` of them when it has been detached.
+/// Returns the rows of a Float64Array, or fewer than `count` rows when the array has been detached.
 inline std::span<double> rows_of(const Napi::Value& value) {
   double* data = nullptr;
   std::size_t length = 0;
@@ -43,7 +43,7 @@ inline std::span<double> rows_of(const Napi::Value& value) {
   return {data, length};
 }
 
-/// The bytes of a Uint8Array, which may show a SharedArrayBuffer.
+/// Returns the bytes of a Uint8Array, which may be a view of a SharedArrayBuffer.
 inline std::span<std::byte> bytes_of(const Napi::Value& value) {
   std::size_t length = 0;
   void* raw = nullptr;

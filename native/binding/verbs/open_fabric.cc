@@ -11,8 +11,9 @@
 namespace rdma_rpc::binding {
 namespace {
 
-/// The simulated devices of a thread that were opened with the same options are in one world, so that their
-/// queue pairs can connect to each other. A world ends with its last device.
+/// Returns the simulated world for these options. The simulated devices of a thread that were opened with the
+/// same options are in one world, so that their queue pairs can connect to each other. A world ends with its
+/// last device.
 std::shared_ptr<fabric::SimWorld> world_of_thread(const OpenOptions& given) {
   using Key = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>;
   thread_local std::map<Key, std::weak_ptr<fabric::SimWorld>> worlds;
@@ -47,7 +48,8 @@ std::shared_ptr<OpenFabric> OpenFabric::open(const OpenOptions& options, std::st
 }
 
 OpenFabric::~OpenFabric() {
-  // The device must outlive its objects. The pages stay mapped for ArrayBuffers that still use them.
+  // The memory objects of a device must be destroyed before the device. The pages stay mapped for
+  // ArrayBuffers that still use them.
   for (const auto& each : blocks_) {
     if (const auto block = each.lock()) block->host.reset();
   }

@@ -1,5 +1,5 @@
-// Opens the device that `rdma-rpc/verbs` asks for by name, or that remote memory of a session needs. On the JS
-// thread.
+// Opens the device that `rdma-rpc/verbs` asks for by name, or that remote memory of a session needs. On the
+// JS thread.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,22 @@ namespace rdma_rpc::binding {
 struct OpenOptions {
   std::string fabric;      ///< sim, shm, tcp or verbs
   std::uint64_t seed = 1;  ///< sim: the seed of its world
-  /// sim: how many of a million packets of UC and UD are lost, and how many arrive twice.
+  /// sim: how many of a million packets of UC and UD are lost, and how many are duplicated.
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0;
-  std::string host;  ///< tcp: where to accept connections
-  /// tcp: another part of the process accepts them and hands them over (fabric/acceptor.h).
+  std::string host;  ///< tcp: the host name on which connections are accepted
+  /// tcp: another part of the process accepts connections and hands them over (fabric/acceptor.h).
   bool handed_over = false;
   fabric::VerbsOptions verbs;
 };
 
-/// An open device, the memory that it has allocated and what it needs.
+/// An open device, the memory that it has allocated, and the objects that it needs.
 class OpenFabric {
  public:
-  /// Returns null, with the reason in `error`.
+  /// Returns null, with the reason in `error`, when the device cannot be opened.
   static std::shared_ptr<OpenFabric> open(const OpenOptions& options, std::string* error);
   ~OpenFabric();
 
-  /// The device. A reference to it keeps the whole OpenFabric alive.
+  /// Returns the device. A reference to it keeps the whole OpenFabric alive.
   static std::shared_ptr<fabric::Device> device(const std::shared_ptr<OpenFabric>& open) {
     return {open, open->device_.get()};
   }

@@ -7,7 +7,7 @@
 
 namespace rdma_rpc::binding {
 
-/// `given` is what runtime/verbs has checked: its types and ranges are right.
+/// runtime/verbs has checked the types and ranges of `given`.
 OpenOptions read_open_options(const Napi::Object& given);
 
 }  // namespace rdma_rpc::binding

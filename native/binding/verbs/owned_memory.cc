@@ -12,11 +12,11 @@ std::map<const std::byte*, std::weak_ptr<OwnedBlock>>& blocks_of_thread() {
   return blocks;
 }
 
-/// One ArrayBuffer of a block. Shared by its finalizer and those of its two sentinels.
+/// One ArrayBuffer of a block. The finalizers of the ArrayBuffer and of its two sentinels share this object.
 struct Shown {
   std::shared_ptr<OwnedBlock> block;
-  napi_ref buffer = nullptr;   ///< weak
-  napi_ref sentinels[2] = {};  ///< strong, so that their finalizers run at the end of the thread only
+  napi_ref buffer = nullptr;   ///< a weak reference
+  napi_ref sentinels[2] = {};  ///< strong references: finalizers run only at the end of the thread
   bool looked = false;
 };
 
@@ -33,7 +33,7 @@ std::shared_ptr<Shown> taken(void* hint) {
   return *owner;
 }
 
-/// The thread ends. Memory whose buffer is not where it was may be in use on another thread.
+/// Called when the thread ends. Memory whose buffer has been transferred may be in use on another thread.
 void before_the_end(napi_env env, void*, void* hint) {
   const auto shown = taken(hint);
   if (shown->block == nullptr || std::exchange(shown->looked, true)) return;
@@ -58,7 +58,7 @@ napi_value external(napi_env env, std::byte* data, std::size_t size, napi_finali
   return buffer;
 }
 
-/// An ArrayBuffer that nobody sees.
+/// Creates an ArrayBuffer that no code sees.
 void add_sentinel(napi_env env, const std::shared_ptr<Shown>& shown, napi_ref* sentinel) {
   const napi_value buffer = external(env, shown->block->data, 1, before_the_end, shown);
   if (buffer != nullptr) napi_create_reference(env, buffer, 1, sentinel);
@@ -94,8 +94,8 @@ std::shared_ptr<OwnedBlock> find_owned(const void* data, std::size_t bytes) {
 
 Napi::Value buffer_of(Napi::Env env, const std::shared_ptr<OwnedBlock>& block) {
   const auto shown = std::make_shared<Shown>(Shown{.block = block});
-  // Engines run the finalizers of a thread that ends in the order in which the buffers were made, or against
-  // it: one of the two sentinels comes before the buffer.
+  // When a thread ends, engines run the finalizers either in the order in which the buffers were made, or in
+  // reverse order. In both cases one of the two sentinels comes before the buffer.
   add_sentinel(env, shown, &shown->sentinels[0]);
   const napi_value buffer = external(env, block->data, block->size, finalize, shown);
   if (buffer == nullptr) return {};

@@ -1,11 +1,12 @@
 // Memory that `rdma-rpc/verbs` has allocated, and the ArrayBuffers over it. The memory stays mapped as long
-// as a region or an ArrayBuffer uses it. An application may move the memory to another ArrayBuffer, which
-// this code does not know, by transfer() or structuredClone(); Node calls the finalizer when the last of
+// as a region or an ArrayBuffer uses it. An application may move the memory to another ArrayBuffer with
+// transfer() or structuredClone(); that buffer is unknown here. Node calls the finalizer when the last of
 // these buffers is collected. One list per JS thread, used by VerbsHost on that thread.
 //
-// When a thread ends, Node runs all finalizers, even if a transferred buffer is in use on another thread, and
-// first detaches the buffer that it knows. So each buffer has sentinels, whose finalizers check the buffer
-// before that: if it was transferred, its memory stays mapped until the process ends.
+// When a thread ends, Node runs all finalizers, even if a transferred buffer is in use on another thread.
+// Before that, Node detaches the buffer that it knows. Each buffer therefore has sentinels, whose finalizers
+// check the buffer before it is detached: if it was transferred, its memory stays mapped until the process
+// ends.
 #pragma once
 
 #include <napi.h>
@@ -18,14 +19,14 @@
 
 namespace rdma_rpc::binding {
 
-/// Allocated memory. `host` goes with its device, `pages` with the last user.
+/// Allocated memory. `host` is released with its device, and `pages` with the last user.
 struct OwnedBlock {
   explicit OwnedBlock(std::unique_ptr<fabric::HostMemory> memory);
   ~OwnedBlock();
   OwnedBlock(const OwnedBlock&) = delete;
   OwnedBlock& operator=(const OwnedBlock&) = delete;
 
-  // Destroyed in this order: the device forgets the memory before its pages may go.
+  // Members are destroyed in reverse order: the device forgets the memory before its pages are unmapped.
   std::byte* data;
   std::size_t size;
   std::shared_ptr<const void> pages;
@@ -35,7 +36,7 @@ struct OwnedBlock {
 /// Returns the allocated memory that contains these bytes, or null.
 std::shared_ptr<OwnedBlock> find_owned(const void* data, std::size_t bytes);
 
-/// Returns a new block, which find_owned() knows.
+/// Returns a new block, which find_owned() finds from then on.
 std::shared_ptr<OwnedBlock> own(std::unique_ptr<fabric::HostMemory> memory);
 
 /// Returns an ArrayBuffer of the block; an empty value, with an exception pending, when the engine refuses.

@@ -45,7 +45,7 @@ void ReadyWatch::readable() {
 void ReadyWatch::close(std::function<void()> then) {
   callback_.Reset();
   loop_->close(std::move(then));
-  // The loop has let go of the descriptor, which may close with the queue.
+  // The event loop has stopped watching the descriptor, so the descriptor may be closed with the queue.
   cq_.reset();
 }
 

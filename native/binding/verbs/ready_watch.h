@@ -1,6 +1,6 @@
-// Waits for the next completion of one completion queue in the event loop, and calls a function of JS then.
-// Made by VerbsHost when JS waits for the first time; on the JS thread. Keeps no process alive: runtime/verbs
-// does that while an application waits.
+// Waits for the next completion of one completion queue in the event loop, and then calls a JS function.
+// Created by VerbsHost when JS waits for the first time, on the JS thread. It does not keep the process
+// alive; runtime/verbs does that while an application waits.
 #pragma once
 
 #include <napi.h>
@@ -16,14 +16,16 @@ namespace rdma_rpc::binding {
 
 class ReadyWatch final : public EventLoop::Listener {
  public:
-  /// Returns null, with the reason in `error`.
+  /// Returns null, with the reason in `error`, when the queue cannot be watched.
   static std::unique_ptr<ReadyWatch> open(LoopKind kind, Napi::Env env,
                                           std::shared_ptr<checked::CompletionQueue> cq, std::string* error);
 
-  /// Calls `callback` once when a completion arrives. Returns false when a completion may have arrived
-  /// before: then poll first. `solicited`: only for messages that their sender has solicited, and for errors.
+  /// Calls `callback` once when a completion arrives. Returns false when a completion may have arrived before
+  /// this call; the caller must then poll first. `solicited` restricts this to messages that their sender has
+  /// solicited, and to errors.
   bool arm(const Napi::Function& callback, bool solicited);
-  /// Calls nothing from now on. `then` runs in a later iteration, when this object may go.
+  /// Ends the watch: nothing is called from now on. `then` runs in a later iteration, and may destroy this
+  /// object.
   void close(std::function<void()> then);
 
   void turn() override {}

@@ -113,8 +113,8 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     return Napi::Boolean::New(info.Env(), find_owned(bytes.data(), bytes.size()) != nullptr);
   }
 
-  /// regMr(bytes, access). The bytes lie in memory of allocBuffer() or in a SharedArrayBuffer, which nobody
-  /// can take away while it is referenced.
+  /// regMr(bytes, access). The bytes lie in memory of allocBuffer() or in a SharedArrayBuffer, which cannot
+  /// be detached while it is referenced.
   Napi::Value reg_mr(const Napi::CallbackInfo& info) {
     const Napi::Env env = info.Env();
     if (host_ == nullptr) return told(env, closed());
@@ -195,7 +195,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     const Refusal refusal = host_->device().alloc_mw(&made);
     return refusal.none() ? Napi::Number::New(info.Env(), made) : told(info.Env(), refusal);
   }
-  /// The key of the window's last bind; 0 before the first one.
+  /// mwRkey(window): the key of the window's last bind; 0 before the first one.
   Napi::Value mw_rkey(const Napi::CallbackInfo& info) {
     const auto window = host_ == nullptr ? nullptr : host_->device().window(number(info, 0));
     return Napi::Number::New(info.Env(), window == nullptr ? 0 : window->rkey());
@@ -245,7 +245,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     std::memcpy(bytes.Data(), gid.data(), gid.size());
     return bytes;
   }
-  /// Pairs of the event's name and the number of its queue pair, one after the other.
+  /// events(): the name of each event and the number of its queue pair, one after the other.
   Napi::Value events(const Napi::CallbackInfo& info) {
     auto result = Napi::Array::New(info.Env());
     if (host_ == nullptr) return result;
@@ -257,7 +257,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     }
     return result;
   }
-  /// whyNot(number of the feature): '' when the device has it.
+  /// whyNot(number of the feature): '' when the device has the feature, otherwise the reason.
   Napi::Value why_not(const Napi::CallbackInfo& info) {
     const auto feature = static_cast<fabric::Feature>(number(info, 0));
     return Napi::String::New(info.Env(), host_ == nullptr ? std::string("the device is closed")
@@ -293,7 +293,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     }
     return told(info.Env(), why.empty() ? Refusal() : refuse(Cause::refused, std::move(why)));
   }
-  /// The state by its number in QpState, or -1 for a closed queue pair.
+  /// state(queue pair): the number of the state in QpState, or -1 for a closed queue pair.
   Napi::Value state(const Napi::CallbackInfo& info) {
     checked::QueuePair* found = qp(info);
     const int state = found == nullptr ? -1 : static_cast<int>(found->on_device().state());
@@ -306,7 +306,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
   void to_error(const Napi::CallbackInfo& info) {
     if (checked::QueuePair* found = qp(info)) found->on_device().to_error();
   }
-  /// room(queue pair, of the receive queue?)
+  /// room(queue pair, true for its receive queue)
   Napi::Value room(const Napi::CallbackInfo& info) {
     checked::QueuePair* found = qp(info);
     if (found == nullptr) return Napi::Number::New(info.Env(), 0);
@@ -353,8 +353,9 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     checked::CompletionQueue* found = cq(info);
     return Napi::Boolean::New(info.Env(), found != nullptr && found->drive());
   }
-  /// arm(completion queue, callback, solicited?): true when the callback will be called, false when there may be
-  /// completions already, or the reason why nothing can wait here.
+  /// arm(completion queue, callback, true for solicited completions only). Returns true when the callback
+  /// will be called, false when there may be completions already, or the reason why this queue cannot be
+  /// waited for.
   Napi::Value arm(const Napi::CallbackInfo& info) {
     if (cq(info) == nullptr) return Napi::Boolean::New(info.Env(), false);
     std::string error;

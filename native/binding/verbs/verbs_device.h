@@ -1,5 +1,5 @@
-// The object that runtime/native/verbs-device.ts declares: a device of `rdma-rpc/verbs`. Arguments are read
-// and handed down, nothing else. On the JS thread.
+// The object that runtime/native/verbs-device.ts declares: a device of `rdma-rpc/verbs`. It only reads
+// arguments and passes them on. On the JS thread.
 #pragma once
 
 #include <napi.h>

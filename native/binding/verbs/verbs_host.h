@@ -1,6 +1,6 @@
-// Everything native behind one device of `rdma-rpc/verbs`: the device, its objects by number, and what waits in
-// the event loop. Its own class because it must outlive the object of JS: the event loop lets go of a
-// completion queue only an iteration after it was closed. On the JS thread. Deletes itself.
+// Everything native behind one device of `rdma-rpc/verbs`: the device, its objects by number, and what waits
+// in the event loop. The host must outlive the JS object, because the event loop releases a completion queue
+// only one iteration after it was closed. It deletes itself. On the JS thread.
 #pragma once
 
 #include <napi.h>
@@ -17,7 +17,7 @@
 
 namespace rdma_rpc::binding {
 
-/// Objects of one kind by their numbers, which are never used again.
+/// Objects of one kind by their numbers, which are never reused.
 template <class Object>
 class Numbered {
  public:
@@ -25,7 +25,7 @@ class Numbered {
     objects_.emplace(++last_, std::move(object));
     return last_;
   }
-  /// Returns null for an object that was closed.
+  /// Returns null for an object that was closed, or that never existed.
   const std::shared_ptr<Object>& find(std::uint32_t number) const {
     static const std::shared_ptr<Object> none;
     const auto found = objects_.find(number);
@@ -42,9 +42,9 @@ class Numbered {
 
 class VerbsHost {
  public:
-  /// Returns null, with the reason in `error`.
+  /// Returns null, with the reason in `error`, when the device cannot be opened.
   static VerbsHost* open(Napi::Env env, LoopKind loop, const OpenOptions& options, std::string* error);
-  /// Closes everything. The host is gone afterwards.
+  /// Closes everything. The host deletes itself afterwards.
   void close();
 
   checked::Device& device() { return *device_; }
@@ -56,11 +56,11 @@ class VerbsHost {
 
   void close_region(std::uint32_t number);
   void close_cq(std::uint32_t number);
-  /// See ReadyWatch::arm(). When the event loop refuses, the reason is in `error`.
+  /// See ReadyWatch::arm(). When the event loop refuses, `error` contains the reason.
   bool arm(std::uint32_t cq, const Napi::Function& callback, bool solicited, std::string* error);
 
-  /// `owner` is where the JS object stores its pointer to this host. close() sets it to null, since the end of
-  /// the thread may close the host before the JS object is freed.
+  /// `owner` is where the JS object stores its pointer to this host. close() sets it to null, because the end
+  /// of the thread may close the host before the JS object is freed.
   void set_owner(VerbsHost** owner) { owner_ = owner; }
 
  private:

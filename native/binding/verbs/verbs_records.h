@@ -1,4 +1,4 @@
-// The columns of checked/records.h as objects of JS, so that a test can compare them with
+// Returns the columns of checked/records.h as JS objects, so that a test can compare them with
 // runtime/native/verbs-device.ts. On the JS thread.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace rdma_rpc::binding {
 
-/// verbsRecords(): an object for each kind of row.
+/// verbsRecords(): returns an object for each kind of row.
 Napi::Value verbs_records(const Napi::CallbackInfo& info);
 
 }  // namespace rdma_rpc::binding

@@ -1,4 +1,4 @@
-// Opens the device and creates the objects that belong to it; see device.h.
+// Opens the device and creates the objects that belong to it. See device.h.
 #include "fabric/shm/device.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static_assert(kMaxQpWr <= kReceiveSlotsMax);
 constexpr std::uint32_t kMaxSge = 16;
 constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 30;
 
-/// Whether peers can probably reach all memory of this process: the system call must not be filtered here,
+/// Returns whether peers can probably reach all memory of this process. The system call must be allowed here,
 /// and Yama must not separate processes of one user. connect() tries it on the real peer.
 bool process_vm_may_work() {
   std::uint64_t from = 1, to = 0;
@@ -41,11 +41,11 @@ bool process_vm_may_work() {
   return scope == '0' || ::geteuid() == 0;
 }
 
-/// Up to this size, two extra copies cost less than the overhead of a READ or WRITE (measured in CPU time of
-/// both sides).
+/// Up to this size, two extra copies take less time than the overhead of a READ or WRITE (measured in CPU
+/// time of both sides).
 constexpr std::uint32_t kSegmentedBytes = 32 * 1024;
-/// Up to this size, one extra copy costs less than READs of memory that only the kernel can reach (in CPU
-/// time of both sides; docs/internals/decisions/memory.md has the figures).
+/// Up to this size, one extra copy takes less time than READs of memory that only the kernel can reach (in
+/// CPU time of both sides; docs/internals/decisions/memory.md has the figures).
 constexpr std::uint32_t kCopiedRequestBytes = 4 * 1024 * 1024;
 
 Capabilities make_capabilities(bool by_descriptors, bool any_memory) {
@@ -131,8 +131,8 @@ std::uint32_t Device::publish(SharedMemory& memory, const PageRange& range, int 
   *free = &memory;
   const auto slot = static_cast<std::uint32_t>(free - memories_.begin());
   ++counters_.open_fds;
-  // On shm-fd a memory enters the table when it is shown: peers need not know of memory that they cannot
-  // reach.
+  // On shm-fd a memory enters the table when it is shown, because peers need not know of memory that they
+  // cannot reach.
   if (!options_.by_descriptors) enter(slot, range, fd);
   return slot;
 }
@@ -158,7 +158,7 @@ void Device::revoke(std::uint32_t slot) {
 std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std::uint32_t access,
                                              std::string* error) {
   const auto from = reinterpret_cast<std::uint64_t>(addr);
-  // On shm-fd no memory can be reached by its address; being able to bind windows later exposes nothing yet.
+  // On shm-fd memory cannot be reached by its address. The right to bind windows later exposes nothing yet.
   const std::uint32_t may_bind = options_.by_descriptors ? 0u : access_mw_bind;
   const bool exposed = (access & (kRemoteAccess | may_bind)) != 0;
   const std::uint32_t memory = memory_of(from, length);
@@ -279,7 +279,7 @@ std::uint32_t Device::share(std::uint32_t memory, std::uint64_t addr, std::uint6
   if (whole == nullptr || !whole->contains(addr, bytes)) return kNoMemory;
   const std::uint32_t slot = whole->slot_of(addr, bytes);
   if (slot != kNoMemory) return show(slot), slot;
-  // Pages of a part of it were replaced earlier. Unless something uses the range, it can become one memfd
+  // Pages of a part of the memory were replaced earlier. If the range is not in use, it can become one memfd
   // again.
   const PageRange pages = SharedMemory::pages_of(addr, bytes);
   if (in_use(pages) || !whole->move_to_new_pages(pages)) return kNoMemory;
@@ -310,7 +310,7 @@ void Device::revoke_and_wait(std::uint32_t key, const KeyEntry& key_entry) {
   table_.revoke(key);
   const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(options_.revoke_grace_us);
   for (const QueuePair* qp : queue_pairs_) {
-    // A window's key is valid on one queue pair only, so in-use markers of other peers are ignored.
+    // A window's key is valid on one queue pair only, so the in-use markers of other peers are ignored.
     if (key_entry.qp_num != 0 && key_entry.qp_num != qp->qp_num()) continue;
     while (qp->peer_holds(key)) {
       if (std::chrono::steady_clock::now() > end) {

@@ -1,4 +1,5 @@
-// The device: owns the segment with its tables, and creates and knows everything else. Used on one thread.
+// The device owns the segment with its tables. It creates all other objects, and keeps track of them. Used on
+// one thread.
 #pragma once
 
 #include <deque>
@@ -22,7 +23,7 @@ namespace rdma_rpc::fabric::shm {
 class CompletionQueue;
 class QueuePair;
 
-/// Makes a random token. Returns false when the system has no random bytes.
+/// Fills in a random token. Returns false when the system has no random bytes.
 bool make_token(Token* token);
 
 class Device final : public fabric::Device {
@@ -41,7 +42,7 @@ class Device final : public fabric::Device {
                                                std::string* error) override;
   DeviceCounters counters() const override { return counters_; }
 
-  // For the other classes of this folder.
+  // The following members are for the other classes of this folder.
   const ShmOptions& options() const { return options_; }
   DeviceSegment& shared() const { return *reinterpret_cast<DeviceSegment*>(segment_.map.data()); }
   int fd() const { return segment_.fd.get(); }
@@ -50,20 +51,20 @@ class Device final : public fabric::Device {
   ProtectionTable& table() { return table_; }
   DeviceCounters& counts() { return counters_; }
   std::uint32_t next_pipe_serial() { return ++last_pipe_serial_; }
-  /// Registers a queue pair whose segment descriptor can be closed once the peer has mapped the segment. See
-  /// close_opened_files().
+  /// Registers a queue pair whose segment's descriptor can be closed after the peer has mapped the segment.
+  /// See close_opened_files().
   void note_open_file(QueuePair& qp) { with_file_.push_back(&qp); }
 
-  /// The memory that contains the whole range, named by its first slot, or kNoMemory.
+  /// Returns the memory that contains the whole range, named by its first slot, or kNoMemory.
   std::uint32_t memory_of(std::uint64_t addr, std::uint64_t bytes) const;
   /// shm-fd: lets peers reach the memory of this slot from now on.
   void show(std::uint32_t slot);
-  /// Sends a peer all memory that peers may reach. Returns false when the connection takes no more.
+  /// Sends a peer all memory that peers may reach. Returns false when the connection accepts no more.
   bool show_all(ControlConnection& control) const;
-  /// The queue pair with this token, or null.
+  /// Returns the queue pair with this token, or null.
   QueuePair* find(const Token& token) const;
-  /// Puts the queue pairs whose peers have announced something on the lists of their completion queues.
-  /// `order`: see collect().
+  /// Puts the queue pairs whose peers have announced something on the lists of their completion queues. For
+  /// `order` see collect().
   void collect_announced(std::memory_order order);
   /// Null for shm-fd.
   Announcements* announcements() const {
@@ -71,22 +72,26 @@ class Device final : public fabric::Device {
   }
   int announcements_fd() const { return announcements_segment_.fd.get(); }
 
-  /// The slot through which a peer reaches a range inside `memory`. With kNoMemory, or when the result is
+  /// Returns the slot through which a peer reaches a range inside `memory`. If `memory` or the result is
   /// kNoMemory, the peer reaches the range by its address.
   std::uint32_t share(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes);
-  /// The peer's device that the address names. Returns null when it cannot be reached; `error` says why.
+  /// Returns the peer's device that the address names. Returns null when it cannot be reached; `error` says
+  /// why.
   std::shared_ptr<RemoteDevice> remote(const AddressBlob& address, std::string* error);
-  /// Called when a queue pair to that device ends. After the last queue pair its tables stay mapped until
-  /// another device is left in the same way, so that a client that connects for each call finds them.
+  /// Called when a queue pair to that device ends. After the last queue pair the device's tables stay mapped
+  /// until another device is left in the same way, so that a client that connects for each call finds them
+  /// mapped.
   void leave(std::shared_ptr<RemoteDevice> remote);
 
-  /// Takes the pages of that range away from all peers. Queue pairs that still use part of those pages go to
-  /// ERR. Returns false when peers reach the range by its address; then the caller can only wait.
+  /// Takes the pages of that range away from all peers. Queue pairs that still use a part of those pages go
+  /// to ERR. Returns false when peers reach the range by its address; the caller can then only wait.
   bool reclaim(std::uint64_t addr, std::uint64_t bytes);
-  /// Revokes a key and returns when no peer copies through it any more, at the latest after the grace period.
+  /// Revokes a key. Returns when no peer copies through the key any more, at the latest after the grace
+  /// period.
   void revoke_and_wait(std::uint32_t key, const KeyEntry& key_entry);
 
-  /// Enters a memfd in the table, where peers find it. Returns the slot, or kNoMemory when all are taken.
+  /// Enters a memfd in the table, where peers find it. Returns its slot, or kNoMemory when all slots are in
+  /// use.
   std::uint32_t publish(SharedMemory& memory, const PageRange& range, int fd);
   void revoke(std::uint32_t slot);
   void forget(const CompletionQueue& cq);

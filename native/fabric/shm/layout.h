@@ -2,18 +2,19 @@
 // everything in this folder; it contains no code of its own that runs on a thread.
 //
 // Each of the three kinds of segment is a memfd:
-//  - DeviceSegment, one per device. Peers can only read it (F_SEAL_FUTURE_WRITE): tables of keys and
-//    memories, and one line per completion queue that says whether its thread sleeps and where it ran.
-//  - Announcements, one per device except on shm-fd: a bit per queue pair, set by its peer.
-//  - QpSegment, one per queue pair, owned by the receiving side and written by its one peer: a ring of
-//    64-byte cells that carries messages, the list of posted receives, and the peer's in-use marker.
+//  - DeviceSegment, one per device, which peers can only read (F_SEAL_FUTURE_WRITE): tables of keys and
+//    memories, and one cache line per completion queue that says whether its thread sleeps and where it ran.
+//  - Announcements, one per device except on shm-fd: a bit per queue pair, which the peer of the queue pair
+//    sets.
+//  - QpSegment, one per queue pair, which the receiving side owns and its one peer writes: a ring of 64-byte
+//    cells that contains messages, the list of posted receives, and the peer's in-use marker.
 //
 // Two processes can have different builds of this package. Each segment therefore begins with a magic number
-// and kShmVersion, at the same place in every version: a reader that has another version looks at nothing
+// and kShmVersion, which have the same offsets in every version: a reader of another version looks at nothing
 // else. The static_assert at the end of this file fails when a size or an offset has changed.
 //
-// The owner of a segment keeps private copies of what it wrote and never reads that back. Values that the
-// peer writes are read once and checked.
+// The owner of a segment keeps private copies of what it wrote, and never reads those values back. Values
+// that the peer writes are read once and checked.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +39,8 @@ static_assert(Word::is_always_lock_free && LongWord::is_always_lock_free,
 struct Header {
   std::uint32_t magic;
   std::uint32_t version;
-  Token token;  ///< random; repeated in the address blob
-  /// kShape of the writer; connect/compatibility.h reads it
+  Token token;  ///< random; the address blob contains the same token
+  /// The value of kShape at the writer; connect/compatibility.h reads it.
   std::uint32_t shape;
 };
 
@@ -51,20 +52,20 @@ inline constexpr std::uint32_t kMemoriesMax = 1024;
 /// with another generation.
 inline constexpr std::uint32_t kKeyGenerationBits = 18;
 inline constexpr std::uint32_t kKeysMax = 1u << (32 - kKeyGenerationBits);
-/// TableKey::memory and PostedReceive::memory: the range is not in alloc_memory() memory; it is reached by
-/// its address through the kernel.
+/// Value of TableKey::memory and PostedReceive::memory for a range outside of alloc_memory() memory. Such a
+/// range is reached by its address, through the kernel.
 inline constexpr std::uint32_t kNoMemory = ~0u;
 
-/// Bit of Poller::sleeping: only solicited messages and failures shall ring. Builds that know nothing of it
-/// ring always.
+/// Bit of Poller::sleeping. It asks peers to ring only for solicited messages and failures. Builds that do
+/// not know this bit always ring.
 inline constexpr std::uint32_t kSolicitedOnly = 1;
 
 /// The state of a completion queue's thread.
 struct alignas(kCacheLine) Poller {
-  /// 0 while awake, else the number of this sleep, an even one, and perhaps kSolicitedOnly: a peer that has
-  /// rung for it need not ring again.
+  /// 0 while the thread is awake. Otherwise the even number of this sleep, and possibly kSolicitedOnly. A
+  /// peer that has rung for this number need not ring again.
   Word sleeping;
-  Word cpu;  ///< the CPU on which it last ran
+  Word cpu;  ///< the CPU on which the thread last ran
 };
 
 /// Memory of alloc_memory() that peers may map.
@@ -77,7 +78,7 @@ struct alignas(kCacheLine) TableMemory {
 
 /// A region or window with remote rights.
 struct alignas(kCacheLine) TableKey {
-  Word key;     ///< 0 when the entry is free. Written last when granted, first when revoked.
+  Word key;     ///< 0 when the entry is free; written last when granted, first when revoked
   Word qp_num;  ///< the owner's queue pair that may use the key; 0 for any
   Word access;
   Word memory;
@@ -94,7 +95,7 @@ struct DeviceSegment {
 
 // ---- Announcements ----
 
-/// Limit of queue pairs on a device: 14 bits, as for the sessions of a context.
+/// Limit of the number of queue pairs on a device: 14 bits, as for the sessions of a context.
 inline constexpr std::uint32_t kQueuePairsMax = 1u << 14;
 inline constexpr std::uint32_t kBitsPerWord = 64;
 inline constexpr std::uint32_t kAnnouncementWords = kQueuePairsMax / kBitsPerWord;
@@ -110,8 +111,8 @@ struct Announcements {
 
 // ---- The address blob of a queue pair ----
 
-/// Has a fixed size and host byte order (both sides are on this host). connect() checks every field. On the
-/// active side of shm-fd, the path to dial follows it (shm_address_via()).
+/// The blob has a fixed size and host byte order (both sides are on this host). connect() checks every field.
+/// On the active side of shm-fd, the path of the socket to connect to follows it (shm_address_via()).
 struct AddressBlob {
   std::uint32_t magic;
   std::uint32_t version;
@@ -120,37 +121,38 @@ struct AddressBlob {
   std::uint64_t start_ticks;  ///< start time of the process, in case its pid is reused
   Token device_token;
   Token qp_token;
-  /// address of device_token in the process's own memory, on which process_vm_readv is tried
+  /// Address of device_token in the process's own memory, on which process_vm_readv is tried.
   std::uint64_t token_addr;
   std::uint32_t device_fd;
   std::uint32_t qp_fd;
   std::uint32_t pipe_fd;
-  std::uint32_t pipe_serial;  ///< number of that pipe among those of the device
+  std::uint32_t pipe_serial;  ///< number of that pipe among the device's pipes
   std::uint32_t poller;       ///< index in DeviceSegment::pollers
   std::uint32_t announcements_fd;
   std::uint32_t index;          ///< index of the queue pair's bit in Announcements::queue_pairs
   std::uint32_t receive_slots;  ///< a power of two
   std::uint32_t epoch_cells;    ///< see QpSegment; from 1 to the number of cells in the ring
-  /// 1 on shm-fd: the fields about the process and its descriptors are 0, and a control connection brings the
-  /// descriptors (control_connection.h)
+  /// 1 on shm-fd: the fields about the process and its descriptors are then 0, and the descriptors arrive
+  /// over a control connection (control_connection.h).
   std::uint32_t by_descriptors;
 };
 static_assert(sizeof(AddressBlob) <= 512);
 
 // ---- QpSegment ----
 
-/// send_with_imm only to owners with feature_send_with_imm.
+/// send_with_imm may be sent only to owners with feature_send_with_imm.
 enum class CellKind : std::uint8_t { send = 1, send_with_inv = 2, write_with_imm = 3, send_with_imm = 4 };
 
-/// Header of a message's first cell, stored last. Numbers are counted from 1 and have 48 bits, so that stale
-/// content of a cell from long ago is never taken for the next message: at 10 million cells a second they
-/// last 10 months.
+/// Header of a message's first cell, which is stored last. Numbers are counted from 1 and have 48 bits, so
+/// that the old content of a cell is never taken for the next message: at 10 million cells a second they last
+/// 10 months.
 struct CellHeader {
   std::uint32_t number_low;
   std::uint16_t number_high;
-  std::uint8_t bytes;  ///< of message data in the cells
+  std::uint8_t bytes;  ///< number of bytes of message data in the cells
   CellKind kind : 7;
-  /// the data is already in the posted receive (or was written by WRITE); the cell has its length instead
+  /// The data is already in the posted receive (or was sent by WRITE), so the cell contains its length
+  /// instead.
   bool placed : 1;
 
   CellHeader() = default;
@@ -166,11 +168,11 @@ struct CellHeader {
   }
 };
 static_assert(sizeof(CellHeader) == 8);
-/// Size of the number, which comes first.
+/// Size of the number, which is the first field of the header.
 inline constexpr std::uint32_t kCellNumberBytes = 6;
 
-// Not std::bit_cast, which is missing in the libstdc++ that the package's binaries are built with
-// (native/portable.cmake).
+// This does not use std::bit_cast, which is missing in the libstdc++ that the package's binaries are built
+// with (native/portable.cmake).
 inline std::uint64_t pack(const CellHeader& header) {
   std::uint64_t word;
   std::memcpy(&word, &header, sizeof word);
@@ -183,8 +185,8 @@ inline CellHeader unpack(std::uint64_t word) {
 }
 
 /// Data of the first cell: [key or immediate, 4 bytes, unless kind is send] [length, 4 bytes, if placed]
-/// [message data]. Each further cell begins with its own number, which is never read: it makes sure that the
-/// bytes there cannot later pass for the number of a message.
+/// [message data]. Each further cell begins with its own number. The number is never read. It only makes sure
+/// that the first bytes of the cell cannot later be taken for the number of a message.
 struct alignas(kCacheLine) Cell {
   LongWord header;
   std::byte data[56];
@@ -203,67 +205,67 @@ struct PostedReceive {
 };
 static_assert(sizeof(PostedReceive) == 16);
 
-/// QpSegment::state, as the peer sees it.
+/// Values of QpSegment::state, for the peer.
 enum class SharedState : std::uint32_t {
   live = 1,
-  error = 2,   ///< no longer responds
-  closed = 3,  ///< has been destroyed
-  fault = 4,   ///< one side broke the rules (an invalid key or cell): the peer goes to ERR too
+  error = 2,   ///< the queue pair no longer responds
+  closed = 3,  ///< the queue pair has been destroyed
+  fault = 4,   ///< one side broke the rules (by an invalid key or cell), so the peer goes to ERR, too
 };
 
-/// Bits of QpSegment::features. Each stands for something that is written only to owners that announce it, or
-/// that only they write.
+/// Bits of QpSegment::features. Each bit stands for something that may be written only to owners that
+/// announce the bit, or that only such owners write.
 enum SharedFeature : std::uint32_t {
   feature_send_with_imm = 1u << 0,
   /// The lowest bit of Poller::sleeping is kSolicitedOnly. Older builds count their sleeps one by one, so
-  /// that the bit says nothing.
+  /// this bit of theirs has no meaning.
   feature_solicited_only = 1u << 1,
 };
 inline constexpr std::uint32_t kSharedFeatures = feature_send_with_imm | feature_solicited_only;
 
-/// Value of QpSegment::in_use, besides keys: the peer is copying a message into a posted receive.
+/// A value of QpSegment::in_use that is no key: the peer is copying a message into a posted receive.
 inline constexpr std::uint32_t kInUseReceive = 1;
 
-/// Followed by PostedReceive[receive_slots] and Cell[cells]. The ring never fills: a message needs a posted
-/// receive, at most `receive_slots` are posted and not yet consumed, and there are kCellsPerMessageMax cells
-/// for each.
+/// The structure is followed by PostedReceive[receive_slots] and Cell[cells]. The ring never fills up: each
+/// message needs a posted receive, the number of receives that are posted and not yet consumed is at most
+/// `receive_slots`, and the ring has kCellsPerMessageMax cells for each.
 ///
 /// A ring epoch is one pass over the ring. Once AddressBlob::epoch_cells cells of it are used, the peer may
 /// begin a new epoch at the first cell, provided that the owner has read all earlier messages (`consumed`).
-/// The owner then looks in both places, the next cell and the first one; only one of them has the expected
-/// number. A queue pair with little traffic thus uses a few lines of its ring again and again, instead of all
-/// of them in turn.
+/// The owner then looks at both the next cell and the first cell, only one of which has the expected number.
+/// A queue pair with little traffic therefore reuses a few lines of its ring instead of using all lines in
+/// turn.
 struct QpSegment {
-  /// The blob that local_address() returns. A peer that connects with another one expects another queue pair,
-  /// or the blob was changed on the way.
+  /// The blob that local_address() returns. If a peer connects with a different blob, the peer expects
+  /// another queue pair, or the blob was changed on the way.
   alignas(kCacheLine) AddressBlob address;
   /// Written by the owner, once. This field and the next have a cache line of their own, which therefore
   /// stays in both caches.
   alignas(kCacheLine) Word state;
-  /// Written by the owner, rarely. When 1, the owner does not look at the ring by itself, so the peer sets
-  /// the bit of this queue pair after it has published a message.
+  /// Written by the owner, rarely. When the value is 1, the owner does not look at the ring by itself, so the
+  /// peer sets the bit of this queue pair after it has published a message.
   Word announce;
   /// The features that the owner supports beyond kShmVersion. It writes them before it sends its address.
-  /// Older builds have padding here, which is 0; so this field is not part of the shape.
+  /// Older builds have padding here, which is 0, so this field is not part of the shape.
   Word features;
-  /// Written by the owner when it posts receives. The peer reads it only after it has used all receives that
-  /// it knows of.
-  alignas(kCacheLine) Word posted;  ///< number of receives ever posted, modulo 2^32
-  Word shortest_receive;            ///< length of the shortest receive among them
+  /// Written by the owner when it posts receives. The peer reads these words only after it has used all
+  /// receives that it knows of.
+  alignas(kCacheLine) Word posted;  ///< total number of receives posted, modulo 2^32
+  Word shortest_receive;            ///< length of the shortest posted receive
   /// Written together with `posted`: number of messages that have been read, counted in the same way. The
   /// peer reads it before it begins a new epoch.
   Word consumed;
   /// In-use marker, written by the peer: the key (or kInUseReceive) through which it is copying at this
-  /// moment, 0 when it is not. It works as a hazard pointer does: the peer sets it first and then checks that
-  /// it still has the right; the owner revokes first and then reads it.
+  /// moment; 0 when it is not copying. It works like a hazard pointer. The peer first sets the marker and
+  /// then checks that it still has the right; the owner first revokes the right and then reads the marker.
   alignas(kCacheLine) Word in_use;
-  Word in_use_receive;  ///< for kInUseReceive: the number of the receive, counted as `posted` is
-  Word claimed;         ///< 1 once a peer has connected, since a queue pair has one peer
+  Word in_use_receive;  ///< for kInUseReceive: the number of the receive, counted like `posted`
+  Word claimed;         ///< 1 after a peer has connected, because a queue pair has only one peer
 };
 
 inline constexpr std::uint32_t kReceiveSlotsMax = 1u << 15;
-/// First number of a receive. It is so high that the counters wrap in tests, and not only after an hour in
-/// production.
+/// First number of a receive. It is so high that the counters also wrap in tests; starting from 0 they would
+/// wrap only after an hour in production.
 inline constexpr std::uint32_t kFirstNumber = 0u - kReceiveSlotsMax * kCellsPerMessageMax;
 
 constexpr std::size_t receives_offset() { return sizeof(QpSegment); }
@@ -278,7 +280,7 @@ constexpr std::size_t qp_segment_bytes(std::uint32_t receive_slots) {
 
 // ---- The shape ----
 
-/// All sizes and offsets above, and the limits that positions depend on, as one number (FNV-1a).
+/// Combines all sizes and offsets above, and the limits that positions depend on, into one number (FNV-1a).
 constexpr std::uint32_t shape_of(std::initializer_list<std::size_t> numbers) {
   std::uint32_t sum = 0x811c9dc5;
   for (const std::size_t number : numbers) sum = (sum ^ static_cast<std::uint32_t>(number)) * 0x01000193;
@@ -356,7 +358,7 @@ inline constexpr std::uint32_t kShape = shape_of({
 static_assert(kShape == 0x1a632de5,
               "the layout has changed: give kShmVersion its next value, and put kShape here");
 #endif
-// These positions are the same in every version, since readers of other versions use them.
+// These offsets are the same in every version, because readers of other versions use them.
 static_assert(offsetof(Header, magic) == 0 && offsetof(Header, version) == 4 && offsetof(Header, token) == 8);
 static_assert(offsetof(AddressBlob, magic) == 0 && offsetof(AddressBlob, version) == 4);
 

@@ -42,7 +42,7 @@ std::size_t SimCompletionQueue::poll(std::span<Wc> out) {
   return count;
 }
 
-/// The buffer of the receive is overwritten with other bytes, since on shm it never holds the message.
+/// The buffer of the receive is overwritten with other bytes, because on shm it never contains the message.
 void SimCompletionQueue::take_apart(Wc& wc) {
   auto* const buffer = const_cast<std::byte*>(wc.apart);
   apart_.emplace_back(buffer, buffer + wc.bytes);
@@ -69,7 +69,7 @@ void SimCompletionQueue::acknowledge() {
   armed_ = Armed::no;
   if (!readable_) return;
   std::uint64_t value = 0;
-  // Cannot fail: the counter is not zero and only this object reads it.
+  // The read cannot fail, because the counter is not zero and only this object reads it.
   [[maybe_unused]] const ssize_t got = read(event_fd_, &value, sizeof value);
   readable_ = false;
 }

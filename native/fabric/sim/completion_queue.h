@@ -31,11 +31,11 @@ class SimCompletionQueue final : public CompletionQueue {
   void make_room(std::uint32_t requests) { ring_.make_room(requests); }
   void give_room_back(std::uint32_t requests) { ring_.give_room_back(requests); }
   void push(const Cqe& cqe);
-  /// Wakes the sleeping user, because poll() has work to do other than returning completions.
+  /// Wakes the sleeping user, because poll() has other work than returning completions.
   void announce();
   /// Makes poll() conclude the connection of this queue pair when its time has come.
   void add_connecting(SimQueuePair& qp) { connecting_.push_back(&qp); }
-  /// For a queue pair that is being destroyed.
+  /// Called for a queue pair that is being destroyed.
   void forget(const SimQueuePair& qp, std::uint32_t requests);
 
   std::uint64_t mark() const { return taken_.mark(entries_); }

@@ -17,7 +17,7 @@ namespace rdma_rpc::fabric {
 
 namespace {
 
-/// Distance between the key seeds of devices: a key of one device must not be valid on another.
+/// Distance between the key seeds of two devices, because a key of one device must not be valid on another.
 constexpr std::uint32_t kKeysApart = 64;
 
 }  // namespace
@@ -61,8 +61,8 @@ SimDevice::~SimDevice() { world_.devices[id_ - 1] = nullptr; }
 std::unique_ptr<HostMemory> SimDevice::alloc_memory(std::size_t bytes, std::string_view) {
   refusal_ = "injected: the device has no memory left";
   if (bytes == 0 || world_.faults.refuse(SimResource::memory)) return nullptr;
-  // Taken from the heap, which reuses freed memory: 140,000 mappings were a third of the run time of
-  // session_test.
+  // The memory comes from the heap, which reuses freed memory. With mmap(), 140,000 mappings took a third of
+  // the run time of session_test.
   const std::size_t pages = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   void* data = pages < bytes ? nullptr : std::aligned_alloc(kPageBytes, pages);
   if (data == nullptr) {
@@ -106,7 +106,7 @@ std::unique_ptr<MemoryRegion> SimDevice::reg_mr(void* addr, std::size_t length, 
 
 namespace {
 
-/// Nothing is pinned, but users of a simulated device should go through the two steps of a real one.
+/// Nothing is pinned, but users of a simulated device should perform both steps of a real one.
 class SimRegistration final : public Registration {
  public:
   SimRegistration(SimDevice& device, void* addr, std::size_t length, std::uint32_t access)

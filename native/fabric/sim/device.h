@@ -36,25 +36,26 @@ class SimDevice final : public Device {
   World& world() const { return world_; }
   std::uint32_t id() const { return id_; }
 
-  /// Scheduled mode: an atomic that has read its word and not stored it yet. The next atomic waits for it; a
-  /// store of this process in between is lost, as on a device that is atomic against its own requests only.
+  /// Scheduled mode: an atomic that has read its word and has not stored it yet. The next atomic waits for
+  /// it. A store of this process in between is lost, as on a device whose atomics are atomic only against its
+  /// own requests.
   struct Update {
     bool pending = false, stores = false;
     std::uint64_t ends_at = 0;
-    std::uint32_t key = 0, qp_num = 0;  ///< the right to it is checked once more when it is stored
+    std::uint32_t key = 0, qp_num = 0;  ///< the right to store is checked once more before the store
     std::uint64_t addr = 0, value = 0;
   };
   Update update;
   void finish_update();
 
   software::Protection protection;
-  DeviceCounters& live = protection.counters;  // kept up to date by the objects themselves
+  DeviceCounters& live = protection.counters;  // the objects themselves keep the counters up to date
   bool stopped = false;                        // SimWorld::stop
   struct Range {
     const std::byte* data;
     std::size_t size;
   };
-  std::vector<Range> allocated;  // alloc_memory() ranges, for devices that expose no other memory
+  std::vector<Range> allocated;  // ranges of alloc_memory(), for devices that expose no other memory
 
  private:
   std::string why_not_register(const void* addr, std::size_t length, std::uint32_t access);
@@ -62,7 +63,7 @@ class SimDevice final : public Device {
   World& world_;
   const std::uint32_t id_;
   Capabilities capabilities_;
-  Gid gid_{};  ///< fe80::, and the number of the device
+  Gid gid_{};  ///< fe80::, followed by the number of the device
 };
 
 class SimHostMemory final : public HostMemory {

@@ -1,5 +1,5 @@
-// Executes one request: first the checks that a NIC makes, then the copy. Part of SimQueuePair; called from
-// its progress() only. Nothing is copied before every check has passed.
+// Executes one request: first the checks that a NIC makes, then the copy. Part of SimQueuePair, called only
+// from its progress(). Bytes are copied only after every check has passed.
 #include <algorithm>
 #include <cstring>
 
@@ -11,14 +11,14 @@ namespace {
 
 std::byte* at(std::uint64_t addr) { return reinterpret_cast<std::byte*>(addr); }
 
-// memmove, because two queue pairs of one process may name overlapping memory.
+// memmove is needed, because two queue pairs of one process may name overlapping memory.
 void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
   if (bytes > 0) std::memmove(at(to), at(from), bytes);
 }
 
 }  // namespace
 
-// Returns why the peer would not answer, or success.
+// Returns success, or the status with which a request ends when the peer would not answer.
 WcStatus SimQueuePair::peer_fault() const {
   if (peer_ == nullptr) return peer_gone_as_;
   if (peer_->killed_) return peer_->seen_by_peers_;
@@ -26,14 +26,14 @@ WcStatus SimQueuePair::peer_fault() const {
   return WcStatus::success;
 }
 
-// Whether one-sided requests still move bytes to the peer although it will not answer: it is in ERR and not
-// yet flushed.
+// Returns true when one-sided requests still move bytes to the peer although it will not answer: the peer is
+// in ERR and not yet flushed.
 bool SimQueuePair::peer_still_lands() const {
   return peer_ != nullptr && peer_->peer_ == this && !peer_->killed_ && peer_->state_ == QpState::err &&
          world_.now() < peer_->flush_at_;
 }
 
-// Called when the peer has found a fault in a request: the peer goes to ERR, after it has answered the READs
+// Called when the peer has found a fault in a request. The peer goes to ERR, after it has answered the READs
 // before that request.
 WcStatus SimQueuePair::found_by_the_peer(WcStatus status) {
   carry_out_reads(true);
@@ -48,7 +48,7 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
     const bool found_by_peer = injected == WcStatus::rem_access_err || injected == WcStatus::rem_inv_req_err;
     return found_by_peer ? found_by_the_peer(injected) : injected;
   }
-  // On iWARP the passive side must not send first; the connection would break.
+  // On iWARP the passive side must not send first, because the connection would break.
   const bool talks = wr.opcode != Opcode::bind_mw && wr.opcode != Opcode::local_inv;
   if (talks && device_.capabilities().active_side_sends_first && !options_.active && received_ == 0) {
     return WcStatus::loc_qp_op_err;
@@ -75,7 +75,7 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
     case Opcode::recv_rdma_with_imm:
       break;
   }
-  return WcStatus::loc_qp_op_err;  // already refused when posted
+  return WcStatus::loc_qp_op_err;  // was already refused when posted
 }
 
 WcStatus SimQueuePair::begin_read(SendSlot& slot) {
@@ -112,13 +112,14 @@ bool SimQueuePair::gather_ok(const SendSlot& slot) const {
 
 void SimQueuePair::gather(const SendSlot& slot, std::uint64_t to) const {
   for (const Sge& sge : slot.wr.sges) {
-    // Memory that its owner has taken away since the post moves no byte; the user checks before it posts.
+    // Memory that its owner has taken away after the post is not read. The user checks the memory before it
+    // posts.
     if (slot.wr.inline_data || device_.protection.keys.present(sge.lkey)) copy(to, sge.addr, sge.length);
     to += sge.length;
   }
 }
 
-// The oldest receive of the peer cannot take the message: it fails, and the sender gets the status.
+// The oldest receive of the peer cannot take the message. The receive fails, and the sender gets the status.
 WcStatus SimQueuePair::fail_receive(WcStatus status) {
   carry_out_reads(true);
   peer_->complete_receive({.wr_id = peer_->receives_.oldest().wr_id, .status = status});
@@ -161,7 +162,7 @@ WcStatus SimQueuePair::write_to_peer(const SendSlot& slot) {
   const WcStatus fault = peer_fault();
   if (fault != WcStatus::success && !peer_still_lands()) return fault;
   SimQueuePair& peer = *peer_;
-  // As on InfiniBand, a request of 0 bytes is not checked, since it touches nothing.
+  // As on InfiniBand, a request of 0 bytes is not checked, because it accesses nothing.
   if (slot.bytes > 0 && !peer.device_.protection.keys.remote_ok(wr.rkey, peer.qp_num_, wr.remote_addr,
                                                                 slot.bytes, access_remote_write)) {
     return found_by_the_peer(WcStatus::rem_access_err);
@@ -189,7 +190,8 @@ bool SimQueuePair::read_ok(const SendSlot& slot) const {
                                                                      slot.bytes, access);
 }
 
-/// Scheduled mode: reads the word of an atomic that is due, and returns true until it is time to store it.
+/// Scheduled mode: reads the word of an atomic that is due, and returns true until it is time to store the
+/// new value.
 bool SimQueuePair::must_wait_to_update(SendSlot& slot) {
   if (!world_.scheduled() || slot.updating || peer_fault() != WcStatus::success || !read_ok(slot))
     return false;
@@ -217,7 +219,7 @@ bool SimQueuePair::must_wait_to_update(SendSlot& slot) {
   return true;
 }
 
-/// Carries out the rest of an atomic. Returns the value before.
+/// Executes the rest of an atomic. Returns the previous value.
 std::uint64_t SimQueuePair::update_peer(const SendSlot& slot) {
   peer_->device_.finish_update();
   if (slot.updating) return slot.before;
@@ -229,8 +231,8 @@ WcStatus SimQueuePair::read_from_peer(SendSlot& slot) {
   const WcStatus fault = peer_fault();
   if (fault != WcStatus::success && !peer_still_lands()) return fault;
   const SendWr& wr = slot.wr;
-  // Checked again, because in scheduled mode the key may have ended since the READ began. The READs before it
-  // have been answered.
+  // The right is checked again, because in scheduled mode the key may have ended since the READ began. The
+  // READs before it have been answered.
   if (!read_ok(slot)) {
     peer_->enter_error();
     return WcStatus::rem_access_err;

@@ -1,5 +1,5 @@
-// The faults that a test has planned, and when each is due. Queue pairs consult it for each request that they
-// execute, devices for each object that they create.
+// The faults that a test has planned, and when each is due. Queue pairs ask it about each request that they
+// execute, and devices about each object that they create.
 #pragma once
 
 #include <array>
@@ -19,19 +19,20 @@ class FaultPlan {
     creations_[static_cast<std::size_t>(resource)] = nth;
   }
 
-  /// Counts this request. Returns the status with which it must fail, or success.
+  /// Counts this request. Returns success, or the status with which the request must fail.
   WcStatus match(Opcode opcode, std::uint32_t qp_num, const Device* device) {
     return faults_.empty() ? WcStatus::success : find_match(opcode, qp_num, device);
   }
-  /// Counts this creation. Returns true when it must be refused.
+  /// Counts this creation. Returns true when the creation must be refused.
   bool refuse(SimResource resource);
 
   void lose_packet(std::uint32_t qp_num, std::uint64_t nth) { lost_packets_.push_back({qp_num, nth}); }
-  /// Counts this packet. Returns true when it must be lost.
+  /// Counts this packet. Returns true when the packet must be lost.
   bool loses_packet(std::uint32_t qp_num);
 
   void fail_connect(std::string why) { connect_failure_ = std::move(why); }
-  /// Returns why the connection that is being concluded must fail, or "" when it succeeds.
+  /// Returns "" when the connection attempt that is ending now succeeds, otherwise the reason why it must
+  /// fail.
   std::string connect_failure();
 
   std::uint64_t fired() const { return fired_; }

@@ -11,7 +11,7 @@
 
 namespace rdma_rpc::fabric {
 
-/// A message as it has left its sender.
+/// A message that has left its sender.
 struct SimMessage {
   Opcode opcode = Opcode::send;
   bool solicited = false;
@@ -35,10 +35,10 @@ struct SimPacket {
   bool is_last() const { return offset + bytes == message->bytes.size(); }
 };
 
-/// The message that a UC queue pair is receiving: how far its packets have come, in order.
+/// The message that a UC queue pair is receiving, and how many of its packets have arrived, in order.
 struct SimAssembly {
   std::shared_ptr<const SimMessage> message;  ///< null between two messages
-  std::size_t next = 0;                       ///< offset of the packet that must come next
+  std::size_t next = 0;                       ///< offset of the packet that must arrive next
 };
 
 }  // namespace rdma_rpc::fabric

@@ -10,7 +10,7 @@
 namespace rdma_rpc::fabric {
 namespace {
 
-// The blob of local_address().
+// The address blob that local_address() returns.
 struct Address {
   std::uint64_t magic;
   std::uint64_t world;
@@ -155,7 +155,7 @@ std::size_t SimQueuePair::post_send(std::span<const SendWr> requests) {
 std::size_t SimQueuePair::post_recv(std::span<const RecvWr> requests) {
   if (options_.shared_receives != nullptr || state_ == QpState::reset) return 0;
   const std::size_t taken = receives_.post(requests);
-  if (state_ == QpState::err) world_.wake(*this, world_.now());  // to flush them
+  if (state_ == QpState::err) world_.wake(*this, world_.now());  // so that progress() flushes the requests
   world_.settle();
   return taken;
 }
@@ -189,7 +189,7 @@ void SimQueuePair::stage(SendSlot& slot, const SendWr& wr) {
   }
 }
 
-/// Frees a key that post_send has given out for a bind that will not be executed.
+/// Frees a key that post_send has assigned to a bind that will not be executed.
 void SimQueuePair::drop_bind(const SendSlot& slot) {
   software::KeyTable& keys = device_.protection.keys;
   if (slot.bind.key != 0 && keys.find(slot.bind.key) != nullptr) keys.remove(slot.bind.key);
@@ -247,7 +247,7 @@ bool SimQueuePair::carry_out_reads(bool early) {
   for (std::uint64_t i = sends_.retired; reads_waiting_ > 0 && i != sends_.started; ++i) {
     SendSlot& slot = send_slot(i);
     if (slot.phase != Phase::reading) continue;
-    // They are answered in order, so that those behind it are not due either.
+    // READs are answered in order, so those behind this one are not due either.
     if (!early && slot.due_at > world_.now()) break;
     if (must_wait_for_peer()) break;
     if (!early && software::is_atomic(slot.wr.opcode) && must_wait_to_update(slot)) break;

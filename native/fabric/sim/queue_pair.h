@@ -1,9 +1,9 @@
 // A queue pair of the simulated fabric: its two queues, its states and its connection. execution.cc executes
-// single requests, unreliable.cc those of UC and UD; states.cc has the moves
-// that users ask for. On the world's thread.
+// single requests, unreliable.cc executes those of UC and UD, and states.cc moves between the states that
+// users ask for. On the world's thread.
 //
-// Meaning of the send queue's indices (software/send_indices.h): requests from `retired` to `started` have
-// been executed, or are READs that wait for the moment of their copy; requests from `started` on wait for
+// Meaning of the send queue's indices (software/send_indices.h). Requests from `retired` to `started` have
+// been executed, or are READs that wait for the moment of their copy. Requests from `started` on wait for
 // their time, for the peer, or for READs.
 #pragma once
 
@@ -38,20 +38,20 @@ class SimQueuePair final : public QueuePair {
   std::string detach_multicast(const Gid& group) override;
   std::string error() const override { return error_; }
 
-  /// Does all work that is due now. Called by the world only.
+  /// Does all work that is due now. Called only by the world.
   void progress();
   bool is_ready = false;  // is in the world's ready list
 
   // Called by the completion queue.
   void polled(bool receive, std::uint64_t send_end, std::uint32_t count);
-  /// Whether poll() would conclude a connection attempt now, successfully or not.
+  /// Returns true when poll() would now conclude a connection attempt, with success or failure.
   bool can_conclude() const;
   void conclude();
 
   // Called for the hooks of SimWorld.
   const SimQueuePair* peer() const { return peer_; }
-  /// Numbers of the queue pairs whose peer this is. Ordered, so that they are woken in the same order in each
-  /// run with the same seed.
+  /// Returns the numbers of the queue pairs whose peer is this one. The set is ordered, so that they are
+  /// woken in the same order in each run with the same seed.
   const std::set<std::uint32_t>& reached_by() const { return reached_by_; }
   const SimDevice& device() const { return device_; }
   void kill(WcStatus seen_by_peers);
@@ -68,16 +68,16 @@ class SimQueuePair final : public QueuePair {
     SendWr wr;  // `sges` points into sge_room_
     std::uint64_t bytes = 0;
     std::uint64_t due_at =
-        // while queued: earliest start, also after those ahead of it; while reading: when the READ is
-        // executed
+        // While queued: the earliest start, which is also after the requests ahead of it. While reading: the
+        // time when the READ is executed.
         0;
-    std::uint64_t done_at = 0;  // when done: earliest time to report it
+    std::uint64_t done_at = 0;  // when done: earliest time to report the request
     software::BindRequest bind{};
-    WcStatus status = WcStatus::success;  // while queued: the error that was found at post
+    WcStatus status = WcStatus::success;  // while queued: the error that was found when it was posted
     Phase phase = Phase::queued;
-    bool memory_gone = false;  // rdma_read: see Wc::memory_gone
+    bool memory_gone = false;  // rdma_read, see Wc::memory_gone
     bool abandoned = false;    // rdma_read: its bytes are discarded
-    bool updating = false;     // atomic, scheduled mode: it has read `before`
+    bool updating = false;     // atomic in scheduled mode: it has read `before`
     std::uint64_t before = 0;
   };
 
@@ -138,16 +138,16 @@ class SimQueuePair final : public QueuePair {
   const std::uint32_t sge_max_;
 
   QpState state_ = QpState::init;
-  std::uint64_t connects_at_ = 0;  // in RTR: when the attempt is concluded at the earliest
+  std::uint64_t connects_at_ = 0;  // in RTR: earliest time when the attempt is concluded
   std::string error_;
   std::set<std::uint32_t> reached_by_;
   SimQueuePair* peer_ = nullptr;                     // from connect() until the peer is destroyed
   WcStatus peer_gone_as_ = WcStatus::rem_abort_err;  // status of requests after the peer has been destroyed
-  // status of the peers' requests after this one has been killed
+  // Status of the peers' requests after this queue pair has been killed.
   WcStatus seen_by_peers_ = WcStatus::rem_abort_err;
   bool killed_ = false;
   bool end_reported_ = false;   // with shared receives: its end has been reported, see kNoReceive
-  bool failed_ = false;         // a request has failed, so no other is started
+  bool failed_ = false;         // a request has failed, so no other request is started
   std::uint64_t flush_at_ = 0;  // in ERR: from this time on nothing is copied
 
   software::SendIndices sends_;
@@ -159,13 +159,13 @@ class SimQueuePair final : public QueuePair {
 
   software::ReceiveRing own_receives_;
   software::ReceiveRing& receives_;  // own or shared receives
-  // number of receives taken from receives_, and of those not yet polled
+  // Number of receives taken from receives_, and the number of these that have not been polled yet.
   std::uint64_t received_ = 0, unpolled_ = 0;
 
-  std::vector<SimPacket> inbox_;  // of UC and UD, by time of arrival
-  SimAssembly assembly_;          // of UC
-  std::vector<Gid> groups_;       // of UD
-  bool tells_drained_ = false;    // in SQD: until its event
+  std::vector<SimPacket> inbox_;  // packets of UC and UD, by time of arrival
+  SimAssembly assembly_;          // for UC
+  std::vector<Gid> groups_;       // for UD
+  bool tells_drained_ = false;    // in SQD: true until the event sq_drained
 
   bool holding_ = false;
   std::vector<Cqe> held_;

@@ -34,7 +34,7 @@ class SimReceiveQueue final : public ReceiveQueue {
     look_at_limit();
     return {};
   }
-  /// Call when receives have been used.
+  /// Must be called after receives have been used.
   void look_at_limit() {
     if (receives.unused() >= limit_) return;
     limit_ = 0;

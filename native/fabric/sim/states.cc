@@ -1,4 +1,4 @@
-// The states that a user moves a queue pair to, or that a failed send of UC and UD leads to; see fabric.h.
+// The states to which a user moves a queue pair, or to which a failed send of UC and UD leads; see fabric.h.
 // Part of SimQueuePair, on the world's thread.
 #include "fabric/sim/queue_pair.h"
 
@@ -23,7 +23,7 @@ std::string SimQueuePair::move_to(QpState state) {
   return {};
 }
 
-/// UC and UD: the sends that follow a failed one are flushed, and receiving goes on.
+/// UC and UD: the sends that follow a failed send are flushed, and receiving continues.
 void SimQueuePair::enter_sqe() {
   if (state_ != QpState::rts && state_ != QpState::sqd) return;
   state_ = QpState::sqe;
@@ -47,7 +47,7 @@ void SimQueuePair::note_drained() {
   cq_.announce();
 }
 
-/// Forgets everything but its number: requests, completions that nobody has polled, its peer, its windows.
+/// Forgets everything except its number: requests, completions that were not polled, its peer, its windows.
 void SimQueuePair::reset() {
   cq_.forget(*this, 0);
   held_.clear();

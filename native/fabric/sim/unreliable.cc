@@ -102,8 +102,8 @@ void SimQueuePair::take_datagram(const SimMessage& message) {
   complete_message(message, bytes);
 }
 
-/// Takes a packet of a UC message. When the packet does not continue where the last one ended, the message
-/// under way is dropped; the packet only counts if it is the first of another message.
+/// Receives a packet of a UC message. When the packet does not continue where the last one ended, the message
+/// in progress is dropped. Then the packet counts only if it is the first of another message.
 void SimQueuePair::take_part(const SimPacket& packet) {
   if (peer_ == nullptr || peer_->qp_num_ != packet.message->source_qp) return;
   if (packet.is_first()) assembly_ = {packet.message, 0};
@@ -111,7 +111,7 @@ void SimQueuePair::take_part(const SimPacket& packet) {
   assembly_.next += packet.bytes;
   const SimMessage& message = *packet.message;
   if (software::is_write(message.opcode)) {
-    // Each packet of a WRITE is written when it comes.
+    // Each packet of a WRITE is written when it arrives.
     if (!write_part(packet)) return assembly_ = {}, void();
   }
   if (!packet.is_last()) return;
@@ -139,8 +139,8 @@ bool SimQueuePair::write_part(const SimPacket& packet) {
   return true;
 }
 
-/// Whether the oldest receive takes that many bytes. If it is too short or not writable it fails, and so does
-/// the queue pair.
+/// Returns whether the oldest receive can take that many bytes. If the receive is too short or not writable,
+/// it fails, and so does the queue pair.
 bool SimQueuePair::can_receive(std::size_t bytes) {
   const RecvWr& receive = receives_.oldest();
   WcStatus status = world_.faults.match(Opcode::recv, qp_num_, &device_);

@@ -9,7 +9,7 @@
 namespace rdma_rpc::fabric {
 namespace {
 
-// Everything else in a world is derived from its seed. This token is not, since it must distinguish two
+// Everything else in a world is derived from its seed. This token is random, because it must distinguish two
 // worlds with the same seed.
 std::uint64_t make_token() {
   std::random_device source;
@@ -21,7 +21,7 @@ std::uint64_t make_token() {
 World::World(SimOptions options)
     : options_(std::move(options)), token_(make_token()), random_state_(options_.seed) {}
 
-// splitmix64: one word of state, and the same numbers on every machine.
+// splitmix64: it has one word of state, and returns the same numbers on every machine.
 std::uint64_t World::random() {
   std::uint64_t z = random_state_ += 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -87,7 +87,8 @@ void World::settle() {
   settling_ = true;
   for (std::size_t i = 0; i < ready_.size(); ++i) {
     SimQueuePair& qp = *ready_[i];
-    // Cleared first, because progress() may wake it again, which appends it once more.
+    // The flag is cleared first, because progress() may wake the queue pair again, which appends it once
+    // more.
     qp.is_ready = false;
     qp.progress();
   }
@@ -114,7 +115,7 @@ void World::set_stopped(const Device& device, bool stopped) {
   for (SimDevice* candidate : devices) {
     if (candidate == &device) candidate->stopped = stopped;
   }
-  // Wake all queue pairs, since others may have waited for this device.
+  // All queue pairs are woken, because others may have waited for this device.
   for (const auto& [number, qp] : queue_pairs_) wake(*qp, now_);
   settle();
 }

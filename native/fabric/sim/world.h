@@ -24,28 +24,29 @@ class World {
   std::uint64_t now() const { return now_; }
   std::uint64_t token() const { return token_; }
 
-  /// 0 in immediate mode.
+  /// Returns a random latency; 0 in immediate mode.
   std::uint64_t latency();
   std::uint64_t read_extra();
-  /// The fate of a packet that this UC or UD queue pair sends: how often it arrives, and how much later than
-  /// the one before it.
+  /// These determine the fate of a packet that this UC or UD queue pair sends: how often it arrives, and how
+  /// much later than the packet before it.
   std::uint32_t packet_copies(std::uint32_t qp_num);
   std::uint64_t packet_delay();
   std::uint64_t retry_timeout() const { return scheduled() ? options_.retry_timeout_ns : 0; }
 
-  std::uint32_t add(SimQueuePair& qp);  ///< gives it a number that is never reused
+  std::uint32_t add(SimQueuePair& qp);  ///< gives it a number, which is never reused
   void remove(SimQueuePair& qp);
   SimQueuePair* find(std::uint32_t qp_num) const;
-  /// Ordered by number, so that loops over them run in the same order in each run with the same seed.
+  /// Returns the queue pairs. They are ordered by number, so that loops over them run in the same order in
+  /// each run with the same seed.
   const std::map<std::uint32_t, SimQueuePair*>& queue_pairs() const { return queue_pairs_; }
 
-  /// Makes the queue pair look for work at that time; in immediate mode in the next settle(), whatever the
-  /// time.
+  /// Makes the queue pair look for work at that time. In immediate mode it looks in the next settle(),
+  /// whatever the time is.
   void wake(SimQueuePair& qp, std::uint64_t at);
   /// Wakes every queue pair that is connected to this one.
   void wake_peers_of(const SimQueuePair& qp);
-  /// Immediate mode: executes everything that can be executed. Each entry point of the fabric that may create
-  /// work ends with it.
+  /// Immediate mode: executes everything that can be executed. Each function of the fabric that may create
+  /// work calls this at its end.
   void settle();
   /// Scheduled mode: executes the next event due by `until`. Returns false when no such event exists.
   bool step(std::uint64_t until);
@@ -63,7 +64,7 @@ class World {
 
  private:
   struct Event {
-    std::uint64_t time, sequence;  // events with equal times keep the order in which they were requested
+    std::uint64_t time, sequence;  // events of the same time keep the order in which they were requested
     std::uint32_t qp_num;
   };
   static bool later(const Event& a, const Event& b) {
@@ -79,7 +80,7 @@ class World {
   std::uint32_t last_qp_num_ = 0;
   std::vector<Event> events_;  // a heap by later()
   std::map<std::uint32_t, SimQueuePair*> queue_pairs_;
-  std::vector<SimQueuePair*> ready_;  // has room for all queue pairs, so that waking one allocates nothing
+  std::vector<SimQueuePair*> ready_;  // has room for all queue pairs, so waking one allocates nothing
   bool settling_ = false;
 };
 

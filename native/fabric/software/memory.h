@@ -11,7 +11,7 @@
 
 namespace rdma_rpc::fabric::software {
 
-/// State that a device shares with its memory objects. They must not outlive it.
+/// State that a device shares with its memory objects. The memory objects must not outlive it.
 struct Protection {
   explicit Protection(std::uint32_t key_seed) : keys(key_seed) {}
   Protection(const Protection&) = delete;
@@ -36,12 +36,12 @@ class Window final : public MemoryWindow {
   explicit Window(Protection& protection);
   ~Window() override;
 
-  /// Returns a new key for a bind that is being posted; it gives no access before the bind has been executed.
-  /// Returns 0 when no key is left.
+  /// Returns a new key for a bind that is being posted. The key gives no access before the bind has been
+  /// executed. Returns 0 when no key is left.
   std::uint32_t next_key();
   bool of(const Protection& protection) const { return &protection == &protection_; }
 
-  std::uint32_t bound_key = 0;  ///< 0 when not bound
+  std::uint32_t bound_key = 0;  ///< 0 when the window is not bound
 
  private:
   Protection& protection_;
@@ -51,7 +51,7 @@ class Window final : public MemoryWindow {
 /// key is left.
 std::unique_ptr<MemoryRegion> register_memory(Protection& protection, void* addr, std::size_t length,
                                               std::uint32_t access, std::string* error);
-/// Returns null when no key is left.
+/// Creates an unbound window. Returns null when no key is left.
 std::unique_ptr<MemoryWindow> alloc_window(Protection& protection);
 
 }  // namespace rdma_rpc::fabric::software

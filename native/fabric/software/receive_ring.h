@@ -1,8 +1,9 @@
-// The posted receives, oldest first, of one queue pair or of those that share them. Used by sim and tcp, on
+// The posted receives of one queue pair, or of those that share them, oldest first. Used by sim and tcp, on
 // the device's thread.
 //
-//   freed ≤ used ≤ posted, by ever-growing index
-//   [freed, used)   has its message, or never will; its slot is free again when its completion is polled
+//   freed ≤ used ≤ posted (indices that only grow)
+//   [freed, used)   has its message, or will never get one; its slot is free again when its completion has
+//                   been polled
 //   [used, posted)  waits for a message
 #pragma once
 
@@ -18,10 +19,10 @@ namespace rdma_rpc::fabric::software {
 
 class ReceiveRing {
  public:
-  /// `limit` is the capacity; 0 for a queue pair that uses shared receives.
+  /// `limit` is the capacity. It is 0 for a queue pair that uses shared receives.
   explicit ReceiveRing(std::uint32_t limit) : limit_(limit), slots_(std::bit_ceil(std::max(limit, 1u))) {}
 
-  /// Posts in order, as many as fit. Returns their number.
+  /// Posts in order, as many as fit. Returns the number of receives posted.
   std::size_t post(std::span<const RecvWr> requests) {
     const std::size_t taken = std::min<std::size_t>(requests.size(), limit_ - (posted_ - freed_));
     for (const RecvWr& wr : requests.first(taken)) slots_[posted_++ & (slots_.size() - 1)] = wr;
@@ -30,7 +31,7 @@ class ReceiveRing {
   bool is_empty() const { return used_ == posted_; }
   const RecvWr& oldest() const { return slots_[used_ & (slots_.size() - 1)]; }
   std::uint32_t unused() const { return static_cast<std::uint32_t>(posted_ - used_); }
-  /// Marks the oldest `count` receives: they have their message, or will never get one.
+  /// Marks the oldest `count` receives as used: they have their message, or will never get one.
   void use(std::uint32_t count) { used_ += count; }
   /// Frees the slots of all used receives.
   void free_used() { freed_ = used_; }

@@ -1,11 +1,11 @@
-// Progress of the requests in a send queue, by ever-growing index. Part of the send queues of sim and tcp, on
-// the device's thread.
+// Progress of the requests in a send queue, by indices that only grow. Part of the send queues of sim and
+// tcp, on the device's thread.
 //
 //   freed ≤ retired ≤ started ≤ posted
-//   [freed, retired)    reported, or executed without a signal; its slot is free again when that completion,
-//                       or a later one, is polled
-//   [retired, started)  begun: executed or on its way, not yet reported
-//   [started, posted)   waits for its turn; the first one may be partly on its way
+//   [freed, retired)    reported, or executed without a signal; its slot is free again when its completion,
+//                       or a later one, has been polled
+//   [retired, started)  begun: executed or in transit, not yet reported
+//   [started, posted)   waits for its turn; the first one may be partly in transit
 #pragma once
 
 #include <bit>
@@ -19,7 +19,7 @@ struct SendIndices {
 
   bool is_full() const { return posted - freed == limit; }
   bool all_started() const { return started == posted; }
-  /// The slot of an index, in an array of slots() elements.
+  /// Returns the slot of an index, in an array of slots() elements.
   std::uint64_t slot(std::uint64_t index) const { return index & mask; }
   std::size_t slots() const { return mask + 1; }
 

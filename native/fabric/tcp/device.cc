@@ -1,4 +1,4 @@
-// Opens the device and creates the objects that belong to it; see device.h.
+// Opens the device and creates the objects that belong to it. See device.h.
 #include "fabric/tcp/device.h"
 
 #include <sys/mman.h>
@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::uint32_t kMaxQpWr = 16384;
 
-/// Up to this size, copies cost less than the round trips of a READ, or of a request for memory to write to.
+/// Up to this size, copies take less time than the round trips of a READ, or of a request for memory to write
+/// to.
 constexpr std::uint32_t kSegmentedBytes = 32 * 1024;
 
 Capabilities make_capabilities() {
@@ -104,7 +105,7 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   return qp;
 }
 
-/// Fills in where the peer finds a passive queue pair.
+/// Fills in the endpoint at which the peer reaches a passive queue pair.
 bool Device::be_reachable(Address* address, std::string* error) {
   std::string why;
   if (options_.host.empty()) {

@@ -24,7 +24,7 @@ class QueuePair;
 class Device final : public fabric::Device {
  public:
   Device(const TcpOptions& options, std::uint32_t key_seed);
-  /// Returns false when the system refuses.
+  /// Opens the reactor. Returns false when the system refuses.
   bool open() { return reactor_.open(); }
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -37,7 +37,7 @@ class Device final : public fabric::Device {
                                                std::string* error) override;
   DeviceCounters counters() const override { return protection_.counters; }
 
-  // For the other classes of this folder.
+  // The following members are for the other classes of this folder.
   const TcpOptions& options() const { return options_; }
   DeviceCounters& counts() { return protection_.counters; }
   software::Protection& protection() { return protection_; }
@@ -46,7 +46,7 @@ class Device final : public fabric::Device {
   LingeringSockets& lingering_sockets() { return lingering_sockets_; }
   PathTimer& path_timer() { return path_timer_; }
   const std::vector<QueuePair*>& queue_pairs() const { return queue_pairs_; }
-  /// The queue pair with this token, or null.
+  /// Returns the queue pair with this token, or null.
   QueuePair* find(const Token& token) const;
   /// Takes a connection whose connect message has been read.
   void hand_to_queue_pair(UniqueFd fd, const ConnectMessage& message);
@@ -54,9 +54,9 @@ class Device final : public fabric::Device {
     std::erase(queue_pairs_, &qp);
     path_timer_.forgot();
   }
-  /// Buffer for reading headers and small payloads. It is empty between two reads.
+  /// Returns the buffer for reading headers and small payloads. It is empty between two reads.
   std::span<std::byte> prefetch() { return prefetch_; }
-  /// Buffer for bytes to be discarded, as large as a frame.
+  /// Returns the buffer for bytes that are discarded. It is as large as a frame.
   std::span<std::byte> scrap() { return scrap_; }
 
  private:
@@ -68,7 +68,7 @@ class Device final : public fabric::Device {
   Reactor reactor_;
   LingeringSockets lingering_sockets_{reactor_};
   PathTimer path_timer_{*this};
-  // Exactly one of the two exists, once a passive queue pair has been made.
+  // Exactly one of the two exists after a passive queue pair has been created.
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<QueuePair*> queue_pairs_;

@@ -4,7 +4,7 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// The fields that an op has; all others must be 0.
+/// The fields that an operation uses. All other fields must be 0.
 struct Shape {
   std::uint8_t flags;
   bool payload, key, addr, total;

@@ -20,24 +20,24 @@ enum class Op : std::uint8_t {
   read = 3,       ///< a whole READ
   data = 4,       ///< part of the response to a READ
   ack = 5,        ///< all requests before `number` have been executed
-  refusal = 6,    ///< request `number` has not been executed; `extra` says why
+  refusal = 6,    ///< request `number` was not executed; `extra` says why
   gone = 7,       ///< a request of the sender has failed: its queue pair is in ERR and sends nothing more
   bye = 8,        ///< the sender has ended the connection
   atomic = 9,     ///< a whole atomic; its payload is an AtomicOperands, and DATA of 8 bytes is its answer
-  features = 10,  ///< `extra` is what the sender understands; only as answer to the question for features
+  features = 10,  ///< `extra` is what the sender supports; only sent as answer to the question for features
 };
 
 enum Flag : std::uint8_t {
   flag_ack = 1u << 0,         ///< last frame of the request: asks for an ack
   flag_invalidate = 1u << 1,  ///< send: `extra` is the key to invalidate
   flag_immediate = 1u << 2,   ///< write, send: `extra` is the immediate
-  /// data: the memory no longer exists; the frame has no payload and ends the response
+  /// data: the memory no longer exists; the frame has no payload and ends the response.
   flag_memory_gone = 1u << 3,
 };
 
 inline constexpr std::uint32_t kFrameBytesMax = 64 << 10;
 inline constexpr std::uint64_t kMessageBytesMax = std::uint64_t{1} << 30;
-/// Limit of a side's open READs: unanswered, or answered in part.
+/// Limit of a side's READs that are unanswered, or answered in part.
 inline constexpr std::uint32_t kReadsMax = 16;
 
 struct Header {
@@ -62,15 +62,15 @@ inline constexpr std::uint32_t kCompareAndSwap = 0, kFetchAndAdd = 1;
 /// Features that earlier releases lack. They are used only with a peer whose features frame has them.
 enum FeatureBit : std::uint32_t { feature_atomics = 1u << 0, feature_send_immediate = 1u << 1 };
 inline constexpr std::uint32_t kFeatureBits = feature_atomics | feature_send_immediate;
-/// Key and address of a WRITE of no bytes that asks for a features frame. Every release carries out such a
-/// WRITE and acknowledges it; one that knows the question sends its features before the ack.
+/// Key and address of a WRITE of no bytes that asks for a features frame. Every release executes such a WRITE
+/// and acknowledges it. A release that knows the question sends its features before the ack.
 inline constexpr std::uint32_t kFeaturesKey = 0x74616566;           // "feat"
 inline constexpr std::uint64_t kFeaturesAddr = 0x3f73657275746165;  // "eatures?"
 
-/// Returns null when a frame of this form is allowed, else what is wrong with it.
+/// Returns null when a frame of this form is allowed, otherwise an error text.
 const char* why_malformed(const Header& header);
 
-/// The statuses that a refusal can carry.
+/// The statuses that a refusal can contain.
 std::uint32_t refusal_code(WcStatus status);
 std::optional<WcStatus> refusal_status(std::uint32_t code);
 

@@ -13,14 +13,14 @@ namespace rdma_rpc::perf::bare {
 namespace {
 
 constexpr std::uint8_t kHopLimit = 64;
-/// 67 ms, and six retries, as in the verbs fabric; soft-RoCE treats 7 as unlimited.
+/// Timeout of 67 ms, and six retries, as in the verbs fabric. Soft-RoCE treats 7 as unlimited.
 constexpr std::uint8_t kAckTimeout = 14, kRetries = 6;
-/// A peer without a posted receive is retried without limit, every 0.64 ms.
+/// Requests to a peer without a posted receive are retried without limit, every 0.64 ms.
 constexpr std::uint8_t kRnrRetries = 7, kRnrTimer = 12;
 /// ::ffff:239.112.101.114, a group of the local site.
 constexpr std::array<std::uint8_t, 16> kGroup{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 112, 101, 114};
 constexpr std::size_t kIpv4At = 12;
-/// Stands for the members of a group.
+/// The queue pair number that stands for all members of a group.
 constexpr std::uint32_t kMulticastQpn = 0xffffff;
 
 }  // namespace
@@ -95,8 +95,8 @@ std::string BareEndpoint::move_to_rtr(Queue& queue, const Address& peer) {
   return queue.peer == nullptr ? "the peer's GID cannot be reached (--gid-index)" : std::string();
 }
 
-/// Attaches the queue pair to the group, and makes the handle by which datagrams go there. A socket joins the
-/// same group, so that switches and this host's network pass its packets on.
+/// Attaches the queue pair to the group, and creates the handle by which datagrams are sent to the group. A
+/// socket joins the same group, so that switches and this host's network forward its packets.
 std::string BareEndpoint::join_group(Queue& queue, ibv_ah_attr path) {
   const auto& own = port_.address.gid;
   if (path.is_global == 0 || !std::equal(kGroup.begin(), kGroup.begin() + kIpv4At, own.begin()))

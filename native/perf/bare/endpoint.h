@@ -1,5 +1,5 @@
-// Queue pairs of libibverbs as perftest makes them: on one completion queue, connected with the addresses
-// that the two sides exchange. Made by plugin.cc; see perf/endpoint.h for threads.
+// Queue pairs of libibverbs as perftest creates them: on one completion queue, connected with the addresses
+// that the two sides exchange. Created by plugin.cc; see perf/endpoint.h for threads.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace rdma_rpc::perf::bare {
 
-/// For datagrams, on both sides.
+/// The Q_Key for datagrams, on both sides.
 inline constexpr std::uint32_t kQkey = 0x11111111;
 
 struct Unmap {
@@ -34,7 +34,7 @@ class BareEndpoint final : public Endpoint {
  public:
   explicit BareEndpoint(Transport transport) : transport_(transport) {}
   ~BareEndpoint() override;
-  /// Returns "", or why it could not be opened.
+  /// Returns "", or why the endpoint could not be opened.
   std::string open(const fabric::VerbsOptions& device, const EndpointOptions& options);
 
   const Limits& limits() const override { return limits_; }
@@ -56,7 +56,7 @@ class BareEndpoint final : public Endpoint {
  private:
   struct Queue {
     fabric::verbs::QpPtr qp;
-    std::unique_ptr<ibv_ah, DestroyAh> peer;  ///< for datagrams
+    std::unique_ptr<ibv_ah, DestroyAh> peer;  ///< address handle for datagrams
     std::uint32_t peer_qp_num = 0;
     std::uint32_t psn = 0;
     bool connected = false;
@@ -75,9 +75,9 @@ class BareEndpoint final : public Endpoint {
 
   const Transport transport_;
   bool multicast_ = false;
-  fabric::UniqueFd membership_;   ///< of this host, in the group
-  std::optional<ibv_gid> group_;  ///< that the queue pair has joined, and must leave before it is destroyed
-  // In the order of their dependencies: the last is destroyed first.
+  fabric::UniqueFd membership_;   ///< keeps this host in the group
+  std::optional<ibv_gid> group_;  ///< the group to leave before the queue pair is destroyed
+  // Members in the order of their dependencies: the last is destroyed first.
   fabric::verbs::ContextPtr context_;
   fabric::verbs::Port port_;
   std::uint8_t reads_ = 1;
@@ -86,21 +86,21 @@ class BareEndpoint final : public Endpoint {
   fabric::verbs::MrPtr region_;
   fabric::verbs::ChannelPtr channel_;
   fabric::verbs::CqPtr cq_;
-  std::unique_ptr<ibv_srq, DestroySrq> receives_;  ///< null when each queue pair has its own
+  std::unique_ptr<ibv_srq, DestroySrq> receives_;  ///< null when each queue pair has receives of its own
   std::vector<Queue> queues_;
   Limits limits_;
   Memory peer_;
   std::size_t memory_bytes_ = 0;
   std::uint64_t memory_address_ = 0;
-  // Kept between posts, so that fields that never change are written once.
+  // These arrays are kept between posts, so that fields that never change are written once.
   static constexpr std::size_t kBatch = 32;
   std::array<ibv_sge, kBatch> sges_{};
   std::array<ibv_send_wr, kBatch> work_{};
   ibv_sge receive_sge_{};
   ibv_recv_wr receive_{};
-  unsigned events_ = 0;  ///< not yet acknowledged to the library
+  unsigned events_ = 0;  ///< number of events that are not acknowledged to the library yet
   bool stashed_ = false;
-  ibv_wc stash_{};  ///< what arm() found
+  ibv_wc stash_{};  ///< a completion that arm() has polled
 };
 
 }  // namespace rdma_rpc::perf::bare

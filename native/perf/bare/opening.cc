@@ -39,7 +39,7 @@ std::string BareEndpoint::open(const fabric::VerbsOptions& device, const Endpoin
   if (why.empty()) why = open_memory(options.memory_bytes);
   if (!why.empty()) return why;
   channel_.reset(ibv_create_comp_channel(context_.get()));
-  // Non-blocking, because its events are fetched without waiting.
+  // The descriptor is non-blocking, because its events are fetched without waiting.
   if (channel_ == nullptr || ::fcntl(channel_->fd, F_SETFL, O_NONBLOCK) != 0)
     return std::string("no completion channel: ") + std::strerror(errno);
   multicast_ = options.multicast;
@@ -132,7 +132,7 @@ std::string BareEndpoint::open_queue(const EndpointOptions& options) {
   Queue queue;
   queue.qp.reset(ibv_create_qp(pd_.get(), &wanted));
   while (queue.qp == nullptr && wanted.cap.max_inline_data > 0) {
-    // The device does not report its maximum, so retry with half.
+    // The device does not report its maximum, so this tries again with half.
     wanted.cap = {options.send_wr_max, receives_ == nullptr ? options.recv_wr_max : 0, 1, 1,
                   wanted.cap.max_inline_data / 2};
     queue.qp.reset(ibv_create_qp(pd_.get(), &wanted));
@@ -141,7 +141,7 @@ std::string BareEndpoint::open_queue(const EndpointOptions& options) {
     return "no queue pair for " + std::to_string(options.send_wr_max) + " requests and " +
            std::to_string(options.recv_wr_max) + " receives: " + std::strerror(errno) +
            " (--tx-depth, --rx-depth)";
-  // A device may give one queue pair less than another.
+  // A device may grant one queue pair less than another.
   const std::uint32_t before = queues_.empty() ? options.inline_max : limits_.inline_max;
   limits_.inline_max = std::min(wanted.cap.max_inline_data, before);
   queue.psn = std::random_device{}() & 0xffffff;

@@ -1,4 +1,4 @@
-// The symbol that perf/bare_endpoint.cc looks up in the plug-in for RDMA devices.
+// Defines the symbol that perf/bare_endpoint.cc looks up in the plug-in for RDMA devices.
 #include "perf/bare/endpoint.h"
 
 extern "C" __attribute__((visibility("default"))) rdma_rpc::perf::Endpoint* rdma_rpc_open_bare_2(

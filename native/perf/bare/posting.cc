@@ -93,7 +93,7 @@ std::size_t BareEndpoint::poll(std::span<Completion> out) {
     to.received = good && (from.opcode & IBV_WC_RECV) != 0;
     to.bytes = to.received ? from.byte_len - std::min(from.byte_len, limits_.header_bytes) : 0;
     to.queue_pair = to.received && receives_ != nullptr ? queue_of(from.qp_num) : 0;
-    // A group is for one queue pair of each side.
+    // A group has one queue pair of each side.
     to.looped_back = to.received && multicast_ && from.src_qp == queues_[0].qp->qp_num;
     to.failure = good ? nullptr : ibv_wc_status_str(from.status);
   }
@@ -102,7 +102,7 @@ std::size_t BareEndpoint::poll(std::span<Completion> out) {
 
 bool BareEndpoint::arm() {
   if (ibv_req_notify_cq(cq_.get(), 0) != 0) return false;
-  // Completions that came before the notification was armed do not trigger it, so poll once.
+  // Completions that arrived before the notification was armed do not trigger it, so this polls once.
   stashed_ = ibv_poll_cq(cq_.get(), 1, &stash_) > 0;
   return !stashed_;
 }

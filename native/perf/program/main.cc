@@ -1,6 +1,6 @@
-// The program with which `rdma-rpc perf` measures: one side of one test, without the memory, threads and
-// event loop of Node, as perftest's programs are. Started by the command (cli/perf/program.ts), which sends
-// instructions line by line and reads the results. It ends when its stdin is closed.
+// The program with which `rdma-rpc perf` measures. Like perftest's programs it is one side of one test,
+// without the memory, threads and event loop of Node. Started by the command (cli/perf/program.ts), which
+// sends instructions line by line and reads the results. It ends when its stdin is closed.
 #include <unistd.h>
 
 #include <csignal>
@@ -15,7 +15,7 @@ int main() {
     std::fputs("This program is a part of `rdma-rpc perf`: use that command.\n", stderr);
     return 2;
   }
-  // The end of the command is noticed by the end of stdin.
+  // The program ignores SIGPIPE, because it learns of the end of the command from the end of stdin.
   std::signal(SIGPIPE, SIG_IGN);
   rdma_rpc::perf::Output output(STDOUT_FILENO);
   rdma_rpc::perf::Side side(&output);

@@ -10,7 +10,7 @@
 namespace rdma_rpc::perf {
 namespace {
 
-/// A peer without a posted receive is retried without limit, as in perftest.
+/// Requests to a peer without a posted receive are retried without limit, as in perftest.
 constexpr int kRnrRetryEndless = 7;
 
 fabric::VerbsOptions verbs_options(const Words& asked) {

@@ -9,7 +9,7 @@
 
 namespace rdma_rpc::perf {
 
-/// Returns null, with the reason in `error`, on failure.
+/// Returns null, with the reason in `error`, when the endpoint cannot be opened.
 std::unique_ptr<Endpoint> open_endpoint(const Words& asked, const EndpointOptions& needs, std::string* error);
 
 }  // namespace rdma_rpc::perf

@@ -1,10 +1,11 @@
-# What `rdma-rpc perf` measures with, beside the addon. Included by CMakeLists.txt with RDMA_RPC_ADDON.
+# The program and plug-in with which `rdma-rpc perf` measures, beside the addon. Included by CMakeLists.txt
+# with RDMA_RPC_ADDON.
 file(GLOB perf_program_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cc)
 add_executable(rdma_rpc_perf ${perf_program_sources})
 target_link_libraries(rdma_rpc_perf PRIVATE rdma_rpc_core)
 if(TARGET rdma_rpc_verbs)
   add_dependencies(rdma_rpc_perf rdma_rpc_verbs) # which it loads
 endif()
-# As the addon: it must start where libstdc++ is older than here.
+# Like the addon, the program must start where libstdc++ is older than on this machine.
 target_link_options(rdma_rpc_perf PRIVATE -static-libstdc++ -static-libgcc)
 set_target_properties(rdma_rpc_perf PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${RDMA_RPC_ADDON_OUTPUT})

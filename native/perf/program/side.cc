@@ -52,7 +52,7 @@ Step read_step(const Words& asked) {
           .post_list = asked.small("postList")};
 }
 
-/// The addresses as hexadecimal digits, separated by commas.
+/// Parses addresses that are written as hexadecimal digits and separated by commas.
 std::vector<std::vector<std::byte>> read_queue_pairs(std::string_view text) {
   std::vector<std::vector<std::byte>> all(1);
   for (std::size_t i = 0; i < text.size();) {
@@ -79,7 +79,7 @@ std::string hex(std::span<const std::byte> bytes) {
   return all;
 }
 
-/// Latencies are sent behind the line, since there may be ten million.
+/// Latencies are sent behind the line, because a step may have ten million.
 Line line_of(const char* name, const Outcome& outcome) {
   return Line(name)
       .text("error", outcome.error)
@@ -171,7 +171,7 @@ void Side::prepare(const Words& asked) {
 
 void Side::run(const Words& asked) {
   start([this, step = read_step(asked)] {
-    // Gives the thread a file table of its own: the kernel counts users of a file that threads share, twice
+    // Gives the thread a file table of its own. The kernel counts users of a file that threads share, twice
     // for each doorbell that is a system call. A step opens no file.
     ::unshare(CLONE_FILES);
     const Outcome outcome = pair_->run(step, [this](std::uint64_t messages) {

@@ -15,12 +15,12 @@
 
 namespace rdma_rpc::perf {
 
-/// Output to the command, from both threads.
+/// Writes output to the command, from both threads.
 class Output {
  public:
   explicit Output(int fd) : fd_(fd) {}
-  /// Writes the line, followed by bytes. If the command has gone, the error is ignored, since no reader is left
-  /// to read it.
+  /// Writes the line, followed by bytes. When the command has ended, the error is ignored, because no reader
+  /// is left.
   void say(const Line& line, std::span<const std::byte> behind = {});
 
  private:
@@ -29,13 +29,13 @@ class Output {
   std::mutex mutex_;
 };
 
-/// Changes with the instructions: a program of another version is refused.
+/// Version of the instructions. A program of another version is refused.
 inline constexpr std::uint64_t kLines = 2;
 
 class Side {
  public:
   explicit Side(Output* output) : output_(output) {}
-  /// Stops the current step, and waits for its end.
+  /// Stops the current step, and waits until it has ended.
   ~Side();
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
@@ -48,7 +48,7 @@ class Side {
   void prepare(const Words& asked);
   void run(const Words& asked);
   void check(const Words& asked);
-  /// Runs `work` on a thread of its own; reports it when the system has no thread left.
+  /// Runs `work` on a thread of its own. Reports an error when the system has no thread left.
   void start(std::function<void()> work);
   void join();
 

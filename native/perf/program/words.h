@@ -1,5 +1,5 @@
 // A line that the program of `rdma-rpc perf` reads or writes: a word, followed by fields as in the query of a
-// URL, such as `stop expected=12`. On the other side of the pipe, JS has that built in (URLSearchParams).
+// URL, such as `stop expected=12`. At the other end of the pipe, JS parses such fields with URLSearchParams.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Words {
   std::uint64_t number(const std::string& key) const;
   std::uint32_t small(const std::string& key) const { return static_cast<std::uint32_t>(number(key)); }
   bool has(const std::string& key) const { return all_.contains(key); }
-  /// True for the text that JS makes of `true`.
+  /// Returns true for the text that JS creates from `true`.
   bool is(const std::string& key) const { return text(key) == "true"; }
 
  private:
@@ -35,7 +35,7 @@ class Line {
   Line& text(std::string_view key, std::string_view value);
   Line& number(std::string_view key, std::uint64_t value) { return text(key, std::to_string(value)); }
   Line& number(std::string_view key, double value);
-  /// The line with its end.
+  /// Returns the line with its end of line.
   std::string all() const { return all_ + '\n'; }
 
  private:

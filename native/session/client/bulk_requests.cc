@@ -19,9 +19,10 @@ void BulkRequests::send(std::uint32_t slot) {
 }
 
 void BulkRequests::start_deferred() {
-  // Reply buffers first: the calls that get them return staging memory when they end.
+  // Reply buffers come first, because the calls that get them return staging memory when they end.
   reply_buffers_.start_deferred();
-  // Removed first: a request that breaks the session must not be found here when the session ends.
+  // The request is removed first, so that a request that breaks the session is not found here when the
+  // session ends.
   while (!deferred_.empty()) {
     const std::uint32_t slot = deferred_.front();
     deferred_.erase(deferred_.begin());
@@ -76,7 +77,8 @@ bool BulkRequests::start(std::uint32_t slot) {
     }
     const auto key = memory_.expose(bulk, *gather_entry.region, gather_entry.addr, gather_entry.length,
                                     fabric::access_remote_read);
-    // Windows ran out half way: those already bound must be invalidated before the call may end.
+    // The device has run out of windows half way. The windows that are already bound must be invalidated
+    // before the call may end.
     if (!key) {
       shared_.refusal = "the device has no memory window left";
       return end_unsent(Reason::registration);

@@ -1,5 +1,5 @@
-// Requests that expose memory to the peer. Each is sent, in order, when there is room to bind its windows and
-// to copy its staged data. Owned by ClientEndpoint, on the context's thread.
+// Requests that expose memory to the peer. Each request is sent, in order, when there is room to bind its
+// windows and to copy its staged data. Owned by ClientEndpoint, on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class BulkRequests {
 
   /// Sends the request of this call now, or queues it behind those that wait for room.
   void send(std::uint32_t slot);
-  /// True while requests wait for room, perhaps for resources that all sessions share.
+  /// True while requests wait for room. They may wait for resources that all sessions share.
   bool waits() const { return !deferred_.empty(); }
   /// Sends waiting requests as far as there is room.
   void start_deferred();
@@ -37,7 +37,8 @@ class BulkRequests {
   void end_unsent();
 
  private:
-  /// Exposes the call's memory and sends its frame. Returns false when there is no room for that yet.
+  /// Exposes the call's memory and sends its frame. Returns false when there is no room for the exposure or
+  /// the frame yet.
   bool start(std::uint32_t slot);
 
   Link& link_;
@@ -46,7 +47,7 @@ class BulkRequests {
   CallMemory& memory_;
   ReplyBuffers& reply_buffers_;
   Revocation& revocation_;
-  std::vector<std::uint32_t> deferred_;  ///< call slots
+  std::vector<std::uint32_t> deferred_;  ///< slots of the calls that wait
 };
 
 }  // namespace rdma_rpc::session

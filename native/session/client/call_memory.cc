@@ -75,9 +75,9 @@ void CallMemory::choose_reply_buffer(ClientCall& call, memory::BlockId given) {
              !link_.fits_frames(expected) &&
              expected <= link_.on_wire(wire::aligned_bytes_max(link_.options().max_message_bytes)) &&
              shared_.arena.counters().bytes_leased + expected <= shared_.arena.largest() / 2) {
-    // The size is only a guess. If every call of a method expected its responses of 64 MiB, no memory would
-    // be left for certain needs such as copies of requests. For a call that gets no reply buffer here, the
-    // server asks later.
+    // The size is only a guess, so the memory may be refused here. If every call of a method could take 64
+    // MiB because it expects such a response, no memory would be left for certain needs such as copies of
+    // requests. When a call gets no reply buffer here, the server asks for one later.
     bulk.reply_buffer = shared_.arena.alloc(
         expected, call.part ? memory::Use::ahead : memory::Use::reply_buffer, link_.owner());
     if (bulk.reply_buffer != memory::kNoBlock) ++shared_.stats.reply_buffers_predicted;

@@ -1,5 +1,5 @@
-// Sends requests and CANCELs, and handles responses: see client_endpoint.h. The rule that shapes this folder:
-// the last event of a call is emitted only when none of its windows is valid any more.
+// Sends requests and CANCELs, and handles responses: see client_endpoint.h. One rule shapes this folder: the
+// last event of a call is emitted only after all of its windows have become invalid.
 #include "session/client/client_endpoint.h"
 
 #include <algorithm>
@@ -76,11 +76,12 @@ std::int32_t ClientEndpoint::submit_bulk(const BulkSubmission& submission) {
       staging_ == nullptr && std::any_of(bulk->gather_entries.begin(), bulk->gather_entries.end(),
                                          [](const GatherEntry& gather_entry) { return gather_entry.lent; });
   bulk->reserve = lends && send_.reserve_cancel();
-  // Without a reserved credit for its CANCEL, a caller that cancels would be notified only when the server
-  // returns a credit, which takes minutes when the server is stopped. So the session sends a copy, whose
-  // caller can be notified at once. If the arena has no room for the copy now, the request is sent later.
-  // Only requests that can never be copied are sent in place, and parts of streams, since they wait for no
-  // other stream.
+  // A caller that cancels is notified at once if a credit is reserved for its CANCEL, or if the request was
+  // sent as a copy. Otherwise the caller is notified only when the server returns a credit, which takes
+  // minutes when the server is stopped. The session therefore sends a copy when it cannot reserve a credit.
+  // If the arena has no room for the copy now, the request is sent later. Two kinds of messages are sent in
+  // place in spite of this: requests that can never be copied, and parts of streams, which wait for no other
+  // stream.
   if (lends && !bulk->reserve && !copy_gather_entries(link_, submission, bulk->gather_entries) &&
       submission.op == boundary::SubOp::request) {
     release_gather_entries(link_, bulk->gather_entries);
@@ -137,7 +138,7 @@ void ClientEndpoint::cancel(std::uint32_t slot, Reason reason) {
   } else if (!exposed) {
     if (!unsent) expect_late_response(call);
     revocation_.end(slot, event);
-    // The request was not sent, but its windows may be bound: they become invalid only after all work
+    // The request was not sent, but its windows may be bound. They become invalid only after all work
     // requests posted earlier have completed.
     if (call.state == ClientState::revoking) revocation_.start_timeout(call, reason);
   } else {
@@ -226,7 +227,8 @@ void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_s
     return;
   }
   ClientBulk& bulk = *call.bulk;
-  // The event of such a call may have to wait for its windows, but reassembled messages must not wait.
+  // The event of a call with exposed memory may have to wait for its windows, but reassembled messages must
+  // not wait.
   if (bulk.exposed && link_.has_segments())
     return link_.protocol_error("response in segments to a call that has exposed memory");
   // If memory of the request is gone, the server may have read other bytes than the caller's.
@@ -236,7 +238,7 @@ void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_s
       return link_.protocol_error("response written beyond its reply buffer");
     }
     ++shared_.stats.bulk_responses;
-    // Copied before it is read: the peer can still change the staging memory.
+    // The response is copied before it is read, because the peer can still change the staging memory.
     if (bulk.staged_reply_buffer != memory::kNoBlock && !bulk.notified) {
       std::memcpy(shared_.arena.at(bulk.reply_buffer).data, staging_->at(bulk.staged_reply_buffer).data,
                   frame.total);
@@ -256,7 +258,7 @@ void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_s
     shared_.windows.release(std::move(*window));
     bulk.windows.erase(window);
   }
-  if (bulk.notified) {  // the caller has its FAILED: this only confirms that the peer uses the memory no more
+  if (bulk.notified) {  // the caller has its FAILED event; only the memory is released now
     ++shared_.stats.late_responses;
     link_.recycle_of(event);
     return revocation_.end(slot, Event::of(EvKind::released, number_, slot));

@@ -1,7 +1,7 @@
 // The client endpoint of a session: sends requests, receives responses, manages the memory that calls expose,
 // and guarantees that every submitted call gets exactly one last event, after which its memory can no longer
-// be accessed. Owned and driven by Session, on the context's thread. The life of a call and its messages are
-// here and in calls.cc; parts that only calls with large messages need are separate classes.
+// be accessed. Owned and driven by Session, on the context's thread. This class handles the life of a call
+// and its messages (calls.cc). Separate classes handle what only calls with large messages need.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ class ClientEndpoint final : public Endpoint {
  public:
   explicit ClientEndpoint(Link& link);
   ~ClientEndpoint() override;
-  /// The largest number of frames that may wait in the send queue: for each call a request (removed when the
-  /// call is cancelled), a CANCEL and a REPLY_BUFFER. (While a CANCEL waits, the next request on its call slot
-  /// waits behind it.)
+  /// Returns the largest number of frames that may wait in the send queue. Each call may have a request
+  /// (removed when the call is cancelled), a CANCEL and a REPLY_BUFFER. (While a CANCEL waits, the next
+  /// request on its call slot waits behind it.)
   static SendQueue::QueueLimits queue_limits(std::uint32_t call_slots) {
     return {std::size_t{call_slots} + 16, std::size_t{call_slots} * 2 + 16};
   }
@@ -67,21 +67,21 @@ class ClientEndpoint final : public Endpoint {
   void move_waiting();
 
   // calls.cc
-  /// For a call that has its response or was cancelled. Parts of streams wait for applications, so their
-  /// times mean nothing.
+  /// Records the latency of a call that has its response or was cancelled. Parts of streams wait for
+  /// applications, so their times mean nothing.
   void note_latency(std::uint32_t slot, const ClientCall& call, bool good) {
     link_.recorder().settle(wire::call_word(slot, call.generation), call.method, good,
                             telemetry::time_of(shared_.now_ns) - call.began);
     if (call.is_call()) shared_.latencies.note(call.method, true, call.began, shared_.now_ns, good);
   }
-  /// `part` is the part header; null for a call that does not belong to a stream.
+  /// `part` is the part header, or null for a call that does not belong to a stream.
   ClientCall& begin_call(std::uint32_t slot, std::uint32_t method, const wire::PartHeader* part);
   void on_response(const wire::Frame& frame, ReceiveSlot receive_slot, std::uint32_t invalidated_rkey);
   bool late_response(ClientCall& call, std::uint32_t generation);
   void expect_late_response(ClientCall& call);
 
   CallTable<ClientCall> calls_;
-  std::uint32_t late_expected_ = 0;  ///< responses that cancelled calls may still get
+  std::uint32_t late_expected_ = 0;  ///< number of responses that cancelled calls may still get
   CallMemory memory_;
   ReplyBuffers reply_buffers_;
   Revocation revocation_;

@@ -12,7 +12,7 @@ using boundary::EvKind;
 void ReplyBuffers::on_request(const wire::Header& header) {
   const std::uint32_t slot = wire::call_slot(header.call);
   ClientCall& call = calls_[slot];
-  // The request has crossed our CANCEL, which answers it.
+  // The peer's request for a reply buffer and our CANCEL crossed. The CANCEL answers the request.
   if (wire::call_generation(header.call) != call.generation || call.state != ClientState::active) return;
   if (call.bulk == nullptr) call.bulk = std::make_unique<ClientBulk>();
   ClientBulk& bulk = *call.bulk;
@@ -23,7 +23,7 @@ void ReplyBuffers::on_request(const wire::Header& header) {
   ++shared_.stats.reply_buffers_asked;
   if (staging != nullptr) {
     // The server has a response, so it has read the request. If the request's memory were not released here,
-    // two calls could wait for memory that the other one holds.
+    // two calls could each wait for memory that the other call uses.
     memory_.release_staged(bulk);
     bulk.gather_entries.clear();
     bulk.exposed = false;
@@ -68,8 +68,8 @@ bool ReplyBuffers::answer(std::uint32_t slot) {
   const auto reply_buffer = memory_.expose_reply_buffer(bulk);
   const Staging* staging = link_.staging();
   if (!reply_buffer && staging != nullptr && !staging->empty()) {
-    // Queued in this session, not in `memory_waiters`: other sessions must not wait for this session's peer,
-    // which decides when its staging memory is free.
+    // The call is queued in this session instead of `memory_waiters`: other sessions must not wait for this
+    // session's peer, which decides when its staging memory is free.
     deferred_.push_back(word);
     return true;
   }
@@ -79,14 +79,15 @@ bool ReplyBuffers::answer(std::uint32_t slot) {
 }
 
 void ReplyBuffers::start_deferred() {
-  // Removed first: a call that breaks the session must not be found here when the session ends.
+  // The call is removed first, so that a call that breaks the session is not found here when the session
+  // ends.
   while (!deferred_.empty()) {
     const std::uint32_t word = deferred_.front();
     deferred_.erase(deferred_.begin());
     const std::size_t others = deferred_.size();
     if (!retry(word)) {
       wait_for_memory(word);
-    } else if (deferred_.size() != others) {  // answer() has queued it again, at the end: move it back
+    } else if (deferred_.size() != others) {  // answer() has queued the call again at the end: move it back
       deferred_.pop_back();
       deferred_.insert(deferred_.begin(), word);
       break;
@@ -100,7 +101,8 @@ void ReplyBuffers::wait_for_memory(std::uint32_t call) {
 
 void ReplyBuffers::refuse(std::uint32_t word) {
   ClientBulk& bulk = *calls_[wire::call_slot(word)].bulk;
-  // The server only learns that there is no memory. The caller learns the cause when it is its own request.
+  // The server only learns that there is no memory. The caller learns the cause when its own request uses the
+  // memory.
   if (memory_.request_bytes(bulk) > shared_.arena.counters().bytes_leased / 2)
     bulk.refused_bytes = bulk.reply_buffer_asked;
   link_.control(wire::FrameType::reply_buffer, word, 0);

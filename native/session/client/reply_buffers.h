@@ -1,7 +1,8 @@
-// Reply buffers that the server requests: arena memory, allocated at once or queued for. Large messages of
-// streams get memory ahead of their reader only within a small share of the arena. Beyond that they are
-// announced to JS, which fetches them when the reader reaches them, so that slow readers hold no memory that
-// others need. Owned by ClientEndpoint, on the context's thread.
+// Reply buffers that the server requests: arena memory that is allocated at once, or for which the call waits
+// in a queue. The memory that large messages of streams get ahead of their reader is limited to a small share
+// of the arena. Beyond this share such messages are announced to JS, which fetches them when the reader
+// reaches them, so that slow readers keep no memory from others. Owned by ClientEndpoint, on the context's
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +22,14 @@ class ReplyBuffers {
 
   /// Handles a REPLY_BUFFER_REQUEST.
   void on_request(const wire::Header& header);
-  /// The application waits for the response to this part.
+  /// Called when the application waits for the response to this part.
   void want(std::uint32_t call);
-  /// Called when arena memory may be free for this call. Returns false when there is none yet, or no room to
-  /// bind.
+  /// Called when arena memory may be free for this call. Returns false when there is no memory, or no room to
+  /// bind, yet.
   bool retry(std::uint32_t call);
   /// Tells the server that there is no memory for the response to this call.
   void refuse(std::uint32_t call);
-  /// See Endpoint::lacks_arena(): the call may also lack room to bind.
+  /// See Endpoint::lacks_arena(). A call that waits may also lack room to bind.
   bool lacks_arena(std::uint32_t call);
   std::uint32_t awaited_bytes(std::uint32_t slot);
 
@@ -36,7 +37,7 @@ class ReplyBuffers {
   bool waits() const { return !deferred_.empty(); }
   /// Grants the waiting reply buffers in order, as far as there is staging memory.
   void start_deferred();
-  /// Drops all of them when the session ends.
+  /// Drops all waiting reply buffers when the session ends.
   void clear() { deferred_.clear(); }
 
  private:
@@ -48,7 +49,7 @@ class ReplyBuffers {
   Shared& shared_;
   CallTable<ClientCall>& calls_;
   CallMemory& memory_;
-  std::vector<std::uint32_t> deferred_;  ///< call words
+  std::vector<std::uint32_t> deferred_;  ///< call words of the waiting reply buffers
 };
 
 }  // namespace rdma_rpc::session

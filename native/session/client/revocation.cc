@@ -52,7 +52,8 @@ void Revocation::settle(std::uint32_t slot, bool windows_intact) {
   call.state = call.bulk->late_may_come ? ClientState::cancelled : ClientState::idle;
   end_bulk(call, windows_intact);
   count_.ended(call.is_call());
-  // The bug that native/test/session/canary plants to show that the tests find it: calls end while exposed.
+  // The bug that native/test/session/canary plants, to show that the tests find it: calls end while their
+  // memory is exposed.
 #ifdef RDMA_RPC_CANARY
   if (!result.is(EvKind::settled)) return;
 #endif
@@ -60,8 +61,8 @@ void Revocation::settle(std::uint32_t slot, bool windows_intact) {
   if (forged) link_.protocol_error("a large message that it has not sealed");
 }
 
-/// Decrypts a sealed response in its reply buffer. Returns false when the peer has not sealed it; the memory
-/// and the receive slot of the event are then released.
+/// Decrypts a sealed response in its reply buffer. Returns false when the peer has not sealed the response;
+/// the memory and the receive slot of the event are then released.
 bool Revocation::open_answer(Event& event, std::uint64_t number) {
   if (!event.is(EvKind::settled) || event.word[ev::region] <= 0) return true;
   const auto block = static_cast<memory::BlockId>(event.word[ev::region]);
@@ -111,7 +112,7 @@ void Revocation::on_cancel_arrived(std::uint32_t word) {
 }
 
 /// Revokes the peer's access to the memory of a call that it has not answered. Returns false where the fabric
-/// cannot do this without the peer, and without windows, where other calls use the same keys.
+/// needs the peer for this. Also returns false without windows, because other calls use the same keys.
 bool Revocation::revoke(ClientBulk& bulk) {
   bulk.revoked = !bulk.windows.empty() &&
                  std::all_of(bulk.windows.begin(), bulk.windows.end(),
@@ -129,12 +130,12 @@ void Revocation::give_memory_back(ClientBulk& bulk) {
 }
 
 /// Notifies the caller that its call has ended. The call slot and the windows stay in use until the peer has
-/// answered and no window is valid any more. So does the memory, unless it was revoked.
+/// answered and all windows are invalid. The memory stays in use just as long, unless it was revoked.
 void Revocation::notify_caller(std::uint32_t slot) {
   ClientCall& call = calls_[slot];
   ClientBulk& bulk = *call.bulk;
   Processed processed = Processed::maybe;
-  if (call.state == ClientState::revoking) {  // a response, too late, that still says whether a handler ran
+  if (call.state == ClientState::revoking) {  // a late response, which still says whether a handler ran
     const Event& result = bulk.result;
     processed = static_cast<Processed>(result.word[ev::processed]);
     link_.recycle_of(result);
@@ -164,7 +165,7 @@ void Revocation::check_timeouts() {
     if (call.bulk == nullptr || call.bulk->timeout_at_ns == 0 || call.bulk->timeout_at_ns > shared_.awake_ns)
       return;
     // Where the fabric cannot revoke access, the server may read the buffers of the request until the CANCEL
-    // has arrived: bytes that the application writes there now could reach a handler.
+    // has arrived. Until then, bytes that the application writes there could reach a handler.
     const bool revoked = revoke(*call.bulk);
     const bool answered = call.state == ClientState::revoking;
     if (revoked || answered || call.bulk->cancel_arrived || !call.bulk->lends_request)
@@ -181,8 +182,9 @@ void Revocation::check_timeouts() {
   link_.post_now();
 }
 
-/// Returns whether the device has completed nothing for too long. A slow or stopped server does not cause
-/// this: its device continues, and frames that wait for credits have not been posted.
+/// Returns true when the device has completed nothing for too long. A slow or stopped server does not cause
+/// this: the device continues to complete work requests, and frames that wait for credits have not been
+/// posted.
 bool Revocation::wire_is_stuck() {
   const bool still =
       still_since_ns_ != 0 && still_at_ == link_.send().completed() && link_.send().awaits_completion();

@@ -1,9 +1,9 @@
-// Ends calls that have exposed memory: first their windows are invalidated, then their last event is emitted.
-// Also ends such calls early, when they are cancelled. Invalidating a window under a READ or WRITE would
-// break the session and with it every other call. So a cancelled call is pending release until the peer has
-// answered: its caller is notified at once, and its call slot and memory follow with RELEASED. Nothing here
-// may emit the last event of a call while the peer can write to memory of the application, nor while a
-// handler could still get bytes that the application writes there from now on
+// Ends calls that have exposed memory: first it invalidates their windows, then it emits their last event.
+// Also ends such calls early, when they are cancelled. Invalidating a window during a READ or WRITE would
+// break the session and with it every other call. A cancelled call is therefore pending release until the
+// peer has answered: its caller is notified at once, and its call slot and memory are released later, with
+// RELEASED. The last event of a call may be emitted only when the peer can no longer write to memory of the
+// application, and when no handler can get bytes that the application writes there from then on
 // (docs/internals/decisions/calls.md). Owned by ClientEndpoint, on the context's thread.
 #pragma once
 
@@ -23,16 +23,17 @@ class Revocation {
   Revocation(Link& link, CallTable<ClientCall>& calls, CallMemory& memory, CallCount& count)
       : link_(link), shared_(link.shared()), calls_(calls), memory_(memory), count_(count) {}
 
-  /// Called when the result is known. JS gets it when all windows of the call are invalid.
+  /// Called when the result of a call is known. JS gets the result when all windows of the call are invalid.
   void end(std::uint32_t slot, const boundary::Event& result);
-  /// Ends the call: none of its windows is valid, or the queue pair is gone (then `windows_intact` is false).
+  /// Ends the call after all of its windows have become invalid, or after the queue pair has been destroyed;
+  /// `windows_intact` is false in the second case.
   void settle(std::uint32_t slot, bool windows_intact);
-  /// Releases everything that the call holds, without an event.
+  /// Releases all memory and windows of the call, without an event.
   void end_bulk(ClientCall& call, bool windows_intact);
 
-  /// From now on the caller waits at most kSettleGraceNs.
+  /// Limits the time for which the caller still waits to kSettleGraceNs from now on.
   void start_timeout(ClientCall& call, boundary::Reason reason);
-  /// Called when the SEND of a CANCEL has completed: the peer will find the CANCEL before the completions of
+  /// Called when the SEND of a CANCEL has completed. The peer will find the CANCEL before the completions of
   /// later READs.
   void on_cancel_arrived(std::uint32_t call);
   /// Called when an invalidation has completed.
@@ -61,13 +62,13 @@ class Revocation {
   CallTable<ClientCall>& calls_;
   CallMemory& memory_;
   CallCount& count_;
-  std::uint32_t timeouts_pending_ = 0;  ///< calls
-  std::uint32_t pending_release_ = 0;   ///< calls
-  std::vector<std::uint32_t> backlog_;  ///< call slots
-  /// On the awake clock, 0 for none: since when a call has waited for its CANCEL to arrive while nothing has
-  /// completed after `still_at_`.
+  std::uint32_t timeouts_pending_ = 0;  ///< number of calls with a timeout
+  std::uint32_t pending_release_ = 0;   ///< number of calls that are pending release
+  std::vector<std::uint32_t> backlog_;  ///< slots of calls whose invalidations wait
+  /// Since when a call has waited for its CANCEL to arrive while nothing has completed after `still_at_`. On
+  /// the awake clock; 0 when no call waits.
   std::uint64_t still_since_ns_ = 0;
-  std::uint32_t still_at_ = 0;  ///< SendQueue::completed()
+  std::uint32_t still_at_ = 0;  ///< value of SendQueue::completed()
 };
 
 }  // namespace rdma_rpc::session

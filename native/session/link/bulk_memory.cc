@@ -13,15 +13,15 @@ namespace {
 constexpr auto kGivenBytes = [](const GivenGatherEntry& given) { return given.bytes; };
 constexpr auto kGivenData = [](const GivenGatherEntry& given) { return given.data; };
 
-/// The block that holds the parts of one message copied from the encode scratch buffer.
+/// The arena block for the parts of one message that are copied from the encode scratch buffer.
 struct Text {
   memory::BlockId block = memory::kNoBlock;
   std::size_t bytes = 0;
   std::size_t refused = 0;  ///< bytes that the arena has refused
 };
 
-/// Copies a gather entry from the encode scratch buffer; the first one allocates a block for all of them.
-/// Returns false when the arena has no room.
+/// Copies a gather entry from the encode scratch buffer. The first copy of a message allocates a block for
+/// all of them. Returns false when the arena has no room.
 bool collect_text(Link& link, const BulkSubmission& submission, const GivenGatherEntry& given, Text& text,
                   std::vector<GatherEntry>& gather_entries) {
   Shared& shared = link.shared();
@@ -74,15 +74,17 @@ bool collect_gather_entries(Link& link, const BulkSubmission& submission,
   // entries only need to stay allocated.
   const bool staged = link.options().client && link.staging() != nullptr;
   const std::uint64_t total = extent_of(submission.gather_entries, submission.aligned, kGivenBytes);
-  // The list of a request's gather entries shares the slot with the metadata; one always fits (send_slots.h).
+  // The list of a request's gather entries shares the slot with the metadata; there is always room for one
+  // entry (send_slots.h).
   const std::size_t spare = shared.slot_bytes - std::min(submission.metadata_bytes, shared.slot_bytes);
   const std::size_t listed =
       link.options().client ? 1 + spare / sizeof(wire::GatherEntry) : kGatherEntriesMax;
   bool copies = false;
   bool copy = submission.gather_entries.size() > std::min<std::size_t>(kGatherEntriesMax, listed) && !staged;
   for (const GivenGatherEntry& given : submission.gather_entries) {
-    // The buffer has been detached since it was encoded, when it had the length that the peer is told. (With
-    // the V8 of Node 20, compiled code that has seen a resizable view gets the old length of a detached one.)
+    // The buffer has been detached since it was encoded. When it was encoded it had the length that the peer
+    // is told. (With the V8 of Node 20, compiled code that has seen a resizable view gets the old length of a
+    // detached one.)
     if ((given.key != 0 || given.copied) && given.bytes == 0 && given.buffer_data == nullptr) {
       reason = Reason::detached;
       return false;
@@ -92,8 +94,8 @@ bool collect_gather_entries(Link& link, const BulkSubmission& submission,
     if (given.key != 0 && link.options().client && !staged && !link.capabilities().exposes_any_memory)
       copy = true;
     if (given.presence != nullptr && link.capabilities().reads_memory_late) copy = true;
-    // This entry must be copied now: nothing says later whether its memory still exists, so it cannot wait
-    // for staging memory either.
+    // This entry must be copied now. Nothing says later whether its memory still exists, so the entry cannot
+    // wait for staging memory.
     if (given.copied) copies = true;
   }
   // A message that can be sent in place leaves the second half of the arena to messages that cannot.
@@ -104,7 +106,8 @@ bool collect_gather_entries(Link& link, const BulkSubmission& submission,
     reason = Reason::no_memory;
     return false;
   }
-  // Sealed in a copy that is not exposed before it is encrypted: the peer must never reach plain text.
+  // A message is sealed in a copy, which is exposed only after it has been encrypted: the peer must never
+  // reach plain text.
   if (copies || link.sealing() != nullptr) copy = true;
   const std::uint64_t allowed = submission.aligned
                                     ? wire::aligned_bytes_max(link.options().peer_max_message_bytes)
@@ -165,7 +168,8 @@ bool collect_gather_entries(Link& link, const BulkSubmission& submission,
   release_gather_entries(link, gather_entries);
   if (stage(link, submission, total, gather_entries)) return true;
   reason = Reason::no_memory;
-  // The copy was only a fallback: the message could be sent in place if there were room for its text.
+  // The copy was only a fallback. The message could be sent in place if the arena had room for the parts from
+  // the scratch buffer.
   if (text.refused != 0) shared.short_bytes = static_cast<std::int32_t>(text.refused);
   shared.refusal = shared.arena.refusal().empty() ? why : shared.arena.refusal();
   return false;

@@ -1,5 +1,5 @@
-// The memory of a bulk message: blocks of the arena and registered buffers held while it is in use, or one
-// copy when that cannot be. Both endpoints use it, on the context's thread.
+// Collects the memory of a bulk message: arena blocks and registered buffers that are kept in use, or one
+// copy of the message when it cannot be sent in place. Both endpoints use it, on the context's thread.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,12 @@
 
 namespace rdma_rpc::session {
 
-/// Acquires all memory of the submission. Returns false, with the reason, when that fails; nothing is held
-/// then.
+/// Acquires all memory of the submission. Returns false, with the reason, when that fails; all memory is then
+/// released again.
 bool collect_gather_entries(Link& link, const BulkSubmission& submission,
                             std::vector<GatherEntry>& gather_entries, boundary::Reason& reason);
-/// Replaces memory of the application by a copy, unless it is larger than the arena. Returns false, without
-/// any effect, when there is no room now.
+/// Replaces memory of the application by a copy, unless the message is larger than the arena. Returns false,
+/// and changes nothing, when the arena has no room now.
 bool copy_gather_entries(Link& link, const BulkSubmission& submission,
                          std::vector<GatherEntry>& gather_entries);
 /// Releases the memory of a message that is no longer in use.

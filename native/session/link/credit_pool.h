@@ -1,10 +1,10 @@
 // The credit pool: decides how many frames the peer of each session may send, when all sessions receive from
 // shared receives. The credits of a session are those that its peer may still use, plus used receives that
-// are not reposted yet. A number of credits is guaranteed, so that no session starves. More are granted while
-// there are some, by the rule of dynamic thresholds (Choudhury and Hahne, 1998): no session has more
-// additional credits than a few times what is left. So a session that takes or holds all it can leaves some
-// to each session that comes later, and the granted credits never exceed the receives. Pure arithmetic; used
-// by SharedReceives.
+// are not reposted yet. Each session has a number of guaranteed credits, so that no session starves.
+// Additional credits are granted while some are left, by the rule of dynamic thresholds (Choudhury and Hahne,
+// 1998): the additional credits of a session are at most a few times those that are left. A session that
+// takes or holds as many as it can therefore leaves some to each session that opens later, and the granted
+// credits never exceed the receives. Pure arithmetic; used by SharedReceives.
 #pragma once
 
 #include <algorithm>
@@ -24,11 +24,11 @@ class CreditPool {
 
   /// Adds newly posted receives.
   void grow(std::uint32_t receives) { receives_ += receives; }
-  /// Removes receives that are no longer posted, since the device has refused them. Credits that were granted
-  /// before cannot be revoked, but no more are granted until the receives are posted again.
+  /// Removes receives that are no longer posted because the device has refused them. Credits that were
+  /// granted before cannot be revoked, but no more credits are granted until the receives are posted again.
   void shrink(std::uint32_t receives) { receives_ -= receives; }
   std::uint32_t receives() const { return receives_; }
-  /// Credits that are neither held nor guaranteed.
+  /// Number of credits that no session holds and that are guaranteed to no session.
   std::uint32_t left() const { return receives_ - std::min(receives_, committed_); }
 
   /// Opens an account with its guaranteed credits. Returns false when not enough are left.
@@ -64,7 +64,7 @@ class CreditPool {
 
  private:
   std::uint32_t receives_ = 0;
-  std::uint32_t committed_ = 0;  ///< held, or certain for an account
+  std::uint32_t committed_ = 0;  ///< credits that are held by an account, or guaranteed to it
 };
 
 }  // namespace rdma_rpc::session

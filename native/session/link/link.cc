@@ -61,7 +61,7 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
   if (options_.credit_pool) {
     const std::uint32_t certain = std::min(receives_.depth(), kCertainReceives);
     send_->begin_with(certain);
-    // Own receives beyond the certain ones are granted to the peer with the first frame.
+    // The session's own receives beyond the guaranteed ones are granted to the peer with the first frame.
     if (!receives_.shares()) send_->owe_credits(receives_.depth() - certain);
   }
   if (options_.peer_takes_segments) {
@@ -124,7 +124,8 @@ void Link::report(telemetry::SessionRow& row) const {
   row.stalled_ns = stalled_ns_;
 }
 
-/// A flushed completion only follows from another error, which the queue pair may know.
+/// Returns the error text for a failed completion. A flushed completion is only the consequence of another
+/// error, which the queue pair may know.
 std::string Link::why_failed(const char* what, const fabric::Wc& wc) const {
   const std::string more = qp_->error();
   if (wc.status == fabric::WcStatus::wr_flush_err && !more.empty()) return more;
@@ -145,7 +146,8 @@ bool Link::post_receives() {
     fail(why);
     return false;
   }
-  // The peer's initial credits are the first own receives posted; it must be told about later ones.
+  // The peer's initial credits stand for the receives that are posted first; later receives must be announced
+  // to it.
   if (receives_.shares() || state_ != SessionState::init) send_->owe_credits(*more);
   return true;
 }
@@ -160,14 +162,14 @@ void Link::control(wire::FrameType type, std::uint32_t call, std::uint32_t metho
   }
 }
 
-/// Spreads the payload of a long slot into segments: each part that does not fit the first frame is moved so
+/// Spreads the payload of a long slot into segments. Each part that does not fit the first frame is moved, so
 /// that it has room for a header before it and a tag behind it. The first part stays in place.
 SendQueue::Tail Link::spread(std::uint32_t slot, std::uint32_t call, std::uint32_t bytes) {
   const std::uint32_t each = frame_room();
   if (bytes <= each) return {};
   std::byte* payload = shared_.slots.payload(slot);
   const wire::Header header = wire::Header::of(wire::FrameType::segment, call);
-  // From the back, since each part moves into the place of the part behind it.
+  // The loop runs from the back, because each part moves to where the part behind it was.
   for (std::uint32_t part = (bytes - 1) / each; part > 0; --part) {
     const std::uint32_t from = part * each;
     std::byte* to = payload + from + part * kSegmentGap;

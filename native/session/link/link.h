@@ -1,5 +1,5 @@
 // The link of a session: its queue pair, the send queue, the receives and their credits, and the operations
-// on these that both endpoints use. It does not know calls. A Session is a Link and has an endpoint
+// on these that both endpoints use. It knows nothing of calls. A Session is a Link and has an endpoint
 // (endpoint.h) that uses it. On the context's thread.
 #pragma once
 
@@ -36,17 +36,17 @@ class Link {
   std::uint32_t table_index() const { return number_ & (kSessionsMax - 1); }
   /// True while calls may be submitted and frames may arrive.
   bool is_open() const { return state_ == SessionState::connecting || state_ == SessionState::ready; }
-  /// Ends the session with this reason; does nothing when it has ended.
+  /// Ends the session for this reason; does nothing when the session has ended.
   virtual void fail(const std::string& reason) = 0;
   void protocol_error(const char* reason);
 
-  // --- which turns look at it
+  // --- the sets of sessions that turns visit
   SetBits& sets() { return sets_; }
-  /// Marks the session for the turn: something has changed in it, or it waits for something that other
-  /// sessions cause.
+  /// Marks the session for the next turn, because something has changed in it, or because it waits for
+  /// something that other sessions cause.
   void touch() { shared_.sets.touched.add(sets_, number_); }
 
-  // --- what endpoints are made with
+  // --- what endpoints are created with
   Shared& shared() const { return shared_; }
   const SessionOptions& options() const { return options_; }
   const fabric::Capabilities& capabilities() const { return capabilities_; }
@@ -54,7 +54,7 @@ class Link {
   std::uint64_t no_credit_ns() const {
     return stalled_since_ns_ == 0 ? 0 : shared_.awake_ns - std::min(shared_.awake_ns, stalled_since_ns_);
   }
-  /// The owner under which it holds arena memory.
+  /// The owner under which the session holds arena memory.
   memory::OwnerId owner() const { return owner_; }
   SendQueue& send() const { return *send_; }
   fabric::QueuePair& queue_pair() const { return *qp_; }
@@ -69,29 +69,30 @@ class Link {
   std::uint64_t on_wire(std::uint64_t bytes) const {
     return sealing_ == nullptr ? bytes : sealed_bytes(bytes);
   }
-  /// Decrypts a message of `on_wire` bytes. Returns its length, 0 when it was not sealed by the peer.
+  /// Decrypts a message of `on_wire` bytes. Returns its decrypted length, or 0 when the peer has not sealed
+  /// it.
   std::uint32_t open_bulk(std::byte* data, std::uint32_t on_wire, std::uint64_t number, bool shared);
-  /// Appends the number of the message to `bytes` bytes of payload. Returns its length, 0 when the session is
-  /// not sealed.
+  /// Appends the number of the message to the `bytes` bytes of payload. Returns the length of the number, 0
+  /// when the session is not sealed.
   std::uint32_t add_number(std::uint32_t slot, std::uint32_t bytes, std::uint64_t number);
 
-  // --- frames out
+  // --- outgoing frames
   /// Builds header and extensions before the payload of a slot and sends the frame.
   void send_message(std::uint32_t slot, wire::Header header, const wire::ReplyBuffer* reply_buffer,
                     std::uint32_t metadata_bytes, std::uint32_t payload_bytes, std::uint32_t invalidate_rkey,
                     SendQueue::Done done);
-  /// Longest metadata and message that are sent in segments when they do not fit one frame; 0 when none are.
+  /// Limit of metadata and message together that are sent in segments when they do not fit one frame; 0 when
+  /// segments are not used.
   std::uint32_t segmented_bytes() const { return segmented_bytes_; }
-  /// Room in a frame behind header and reply buffer: for metadata, gather list and message.
+  /// Number of bytes in a frame behind header and reply buffer, for metadata, gather list and message.
   std::uint32_t frame_room() const { return std::min(shared_.slot_bytes, options_.peer_slot_bytes); }
   /// Returns whether a response of this length is sent in frames, if necessary in segments, instead of being
-  /// written.
+  /// written to the reply buffer.
   bool fits_frames(std::uint32_t bytes) const {
     return bytes <= std::max(shared_.slot_bytes, segmented_bytes_);
   }
-  /// Reassembles a message in segments for JS, which gets it with this event. Called for REQUEST and SETTLED,
-  /// before anything of the call changes. Returns false when the session has failed, since no buffer was
-  /// free.
+  /// Reassembles a message in segments; JS gets it with this event. Called for REQUEST and SETTLED, before
+  /// the state of the call changes. Returns false when no buffer was free; the session has then failed.
   bool put_together(boundary::Event& event, const wire::Frame& frame);
   bool has_segments() const { return !segments_.empty(); }
   void control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
@@ -105,21 +106,22 @@ class Link {
       begin_stall();
     }
   }
-  /// Writes the state of the session for other processes.
+  /// Writes the state of the session to its row of the counters page.
   void report(telemetry::SessionRow& row) const;
   void emit_sent(std::uint32_t& token);
 
   // --- receives
   Receives& receives() { return receives_; }
   const Receives& receives() const { return receives_; }
-  /// Number of frames that its peer may still send to shared receives.
+  /// Number of frames that the session's peer may still send to shared receives.
   std::uint32_t granted() const { return receives_.shares() && is_open() ? send_->granted() : 0; }
   /// Total number of received frames.
   std::uint32_t received() const { return received_; }
   /// Recycles a slot that JS or a request has finished with: its receive is reposted with the next
   /// finish_turn().
   void recycle(ReceiveSlot slot) {
-    // The receive of a short slot was reposted when its message was copied, so no turn has to be finished.
+    // The receive of a short slot was reposted when its message was copied, so the session need not be marked
+    // for a turn.
     if (!slot.is_short()) touch();
     receives_.recycle(slot);
   }
@@ -129,17 +131,17 @@ class Link {
       recycle(receives_.slot(static_cast<std::uint32_t>(word - 1)));
   }
 
-  /// True while calls of this session wait for arena memory. A part of a stream must then wait, too: parts
-  /// are used in order, so a later one could hold for ever the memory for which an earlier one waits.
+  /// True while calls of this session wait for arena memory. A part of a stream must then wait, too. Parts
+  /// are used in order, so a later part could otherwise keep the memory that an earlier part waits for.
   bool has_waiters() { return shared_.memory_waiters.has(number_); }
 
  protected:
   Link(Shared& shared, std::uint32_t number, const SessionOptions& options);
   virtual ~Link();
-  /// Allocates all resources of the device. Returns "" or what the device refuses.
+  /// Allocates all resources of the device. Returns "", or an error text that says what the device refuses.
   std::string open_resources(const SendQueue::QueueLimits& queue_limits);
-  // For Session::expect().
-  /// The first cache lines of the queue pair object.
+  // Prefetch for Session::expect().
+  /// Number of bytes at the start of the queue pair object that Session::expect() prefetches.
   static constexpr std::size_t kQueuePairHotBytes = 384;
   void expect_link() const {
     send_->expect_frame();
@@ -163,9 +165,9 @@ class Link {
   std::uint32_t segmented_bytes_ = 0;
   Segments segments_;
 
-  // Members are destroyed from the bottom up: the queue pair before the memory of its receives.
+  // Members are destroyed in reverse order: the queue pair before the memory of its receives.
   Receives receives_;
-  std::unique_ptr<Staging> staging_;  ///< client: in that mode; server: where READs may land nowhere else
+  std::unique_ptr<Staging> staging_;  ///< client: in staging mode; server: where READs need it
   std::unique_ptr<fabric::QueuePair> qp_;
   std::unique_ptr<Sealing> sealing_;
   std::unique_ptr<SendQueue> send_;
@@ -173,9 +175,9 @@ class Link {
   const telemetry::Recorder recorder_;
   SetBits sets_ = 0;
   bool drained_ = false, unposted_ = false;
-  bool heard_ = false;          ///< a frame has come in
-  std::uint32_t received_ = 0;  ///< frames, counting on
-  /// On the awake clock, 0 for none: since when frames have waited without receiving a credit.
+  bool heard_ = false;          ///< a frame has been received
+  std::uint32_t received_ = 0;  ///< number of frames received, which wraps
+  /// Since when frames have waited without receiving a credit. On the awake clock; 0 when no frame waits.
   std::uint64_t stalled_since_ns_ = 0;
   std::uint64_t received_bytes_ = 0, stalls_ = 0, stalled_ns_ = 0;
 

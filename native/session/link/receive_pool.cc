@@ -31,8 +31,8 @@ bool ReceivePool::add(std::size_t slab_bytes, std::string* error) {
   if (device_.capabilities().max_memories != 0) {
     for (const Chunk& other : chunks_) slabs += other.slab_bytes == slab_bytes ? other.slabs : 0;
   }
-  // Doubles the number of slabs of this size: many sessions need few registrations, and few sessions do not
-  // get a large one.
+  // The number of slabs of this size is doubled each time, so that many sessions need few registrations, and
+  // few sessions do not get a large one.
   slabs = std::clamp(slabs, 1u, kSlabsPerMemory);
   auto memory = device_.alloc_memory(slab_bytes * slabs, "receive slab");
   if (memory == nullptr) {

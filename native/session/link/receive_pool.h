@@ -28,7 +28,7 @@ class ReceivePool {
   };
 
  public:
-  /// The memory of one session. Releases it on destruction.
+  /// The memory of one session. The destructor returns it to the pool.
   class Slab {
    public:
     Slab() = default;
@@ -58,15 +58,16 @@ class ReceivePool {
 
   explicit ReceivePool(fabric::Device& device) : device_(device) {}
 
-  /// Allocates memory. Returns an empty one, and the reason, when the device refuses. In whole pages, since
-  /// access of peers is revoked by pages.
+  /// Allocates memory, in whole pages, because the access of peers is revoked by pages. Returns an empty
+  /// slab, and the reason, when the device refuses.
   Slab take(std::size_t bytes, std::string* error);
 
  private:
   bool add(std::size_t slab_bytes, std::string* error);
   void give_back(std::list<Chunk>::iterator chunk, std::uint32_t index);
-  /// Keeps one for a later session, while it holds no pages: allocating it and mapping it at the peer is a
-  /// large part of the cost of a session with few calls.
+  /// Returns true when an unused chunk is kept for a later session, which is the case for at most one chunk.
+  /// The chunk keeps no pages. Allocating a chunk and mapping it at the peer is a large part of the cost of a
+  /// session with few calls.
   bool keeps(const Chunk& unused) const;
 
   fabric::Device& device_;

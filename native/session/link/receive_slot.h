@@ -1,6 +1,6 @@
-// A receive slot: where the bytes of a frame are read. JS identifies a receive slot by one number, whose
-// range says of which kind it is. The ranges depend on the session, so only Receives (receives.h) creates
-// slots and converts numbers of JS back. On the context's thread.
+// A receive slot: where the bytes of a frame are read. JS identifies a receive slot by one number, and the
+// range of the number says which kind of slot it is. The ranges depend on the session, so only Receives
+// (receives.h) creates slots and converts numbers from JS back to slots. On the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace rdma_rpc::session {
 class ReceiveSlot {
  public:
   enum class Kind : std::uint8_t {
-    receive,        ///< a receive, to which the peer's SEND was written
-    copy,           ///< a copy of a receive to which the peer can still write
-    overflow,       ///< behind the receives: metadata of a request that waited for memory (kOverflowSlots)
-    short_message,  ///< among those of all sessions (ShortMessages), a copy of a short frame
+    receive,   ///< a receive, to which the peer's SEND was written
+    copy,      ///< a copy of a receive to which the peer can still write
+    overflow,  ///< a slot behind the receives: metadata of a request that waited for memory (kOverflowSlots)
+    short_message,  ///< a copy of a short frame, in memory that all sessions share (ShortMessages)
   };
 
   static constexpr ReceiveSlot receive(std::uint32_t number) { return {Kind::receive, number}; }
@@ -23,7 +23,7 @@ class ReceiveSlot {
 
   constexpr Kind kind() const { return kind_; }
   constexpr bool is_short() const { return kind_ == Kind::short_message; }
-  /// The number for JS.
+  /// The number that JS uses for the slot.
   constexpr std::uint32_t number() const { return number_; }
 
  private:

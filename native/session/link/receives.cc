@@ -5,7 +5,7 @@
 
 namespace rdma_rpc::session {
 namespace {
-/// Number of copies added at a time. Most sessions never need more than a few at once, and each copy takes
+/// Number of copies added at a time. Most sessions never need more than a few at once, and each copy uses
 /// memory in the session's lists.
 constexpr std::uint32_t kCopiesStep = 16;
 }  // namespace
@@ -21,8 +21,8 @@ Receives::~Receives() {
   shared_.short_messages.leave(session_);
 }
 
-/// Uses shared receives, or own ones when the peer does not support credit grants or the device has no shared
-/// receives left.
+/// Uses shared receives. Uses receives of its own when the peer does not support credit grants or the device
+/// has no shared receives left.
 std::string Receives::open(const Wanted& wanted) {
   std::string why;
   if (wanted.may_share && shared_.device->counters().queue_pairs >= shared_.shared_from) {
@@ -64,8 +64,8 @@ std::span<std::byte> Receives::window(std::uint32_t number) const {
 
 std::optional<ReceiveSlot> Receives::readable(std::uint32_t receive, const fabric::Wc& wc) {
   if (copies_ == nullptr) return ReceiveSlot::receive(receive);
-  // Sealed frames do not become short messages: they are decrypted in their slot, which must also hold the
-  // tag.
+  // Sealed frames do not become short messages, because they are decrypted in their slot, which must also
+  // hold the tag.
   if (wc.apart != nullptr && !opens_in_place_) {
     if (const std::optional<std::uint32_t> number = shared_.short_messages.take(session_, wc.bytes)) {
       std::memcpy(shared_.short_messages.data() + ShortMessages::offset_of(*number), wc.apart, wc.bytes);
@@ -95,7 +95,7 @@ void Receives::recycle(ReceiveSlot slot) {
     case ReceiveSlot::Kind::receive:
       return consumed_.push_back(slot.number());
     case ReceiveSlot::Kind::copy:
-      // When no copy is in use, there is no receive to release and the slot is already free.
+      // Without a copy in use no receive waits to be released, and the slot is free already.
       if (const std::optional<std::uint32_t> receive = copied_.take()) {
         free_copies_.give(slot.number());
         consumed_.push_back(*receive);

@@ -1,12 +1,13 @@
 // The receives of one session: their memory, which is its own or shared with other sessions; the copies that
 // are read where peers can still write to receives; the overflow slots; and which of all these are free,
-// posted or with JS. It does not know frames and credits. Owned by Link, on the context's thread.
+// posted or used by JS. It knows nothing of frames and credits. Owned by Link, on the context's thread.
 //
 //   posted ──a frame comes──► came() ──readable()──► with JS or a request ──recycle()──► consumed ──post()──►
 //   posted
 //
-// Where frames are copied, readable() returns a copy and sets the receive aside; recycle() of the copy frees
-// one of those receives. Which one does not matter, since their bytes are no longer needed.
+// Where frames are copied, readable() returns a copy and sets the receive aside. recycle() of the copy then
+// frees one of the receives that were set aside. It may be any of them, because their bytes are no longer
+// needed.
 #pragma once
 
 #include <algorithm>
@@ -30,36 +31,37 @@ constexpr std::uint64_t wr_id_base(std::uint32_t session) { return std::uint64_t
 class Receives {
  public:
   Receives(Shared& shared, std::uint32_t session, std::uint32_t depth);
-  /// Called when the queue pair is gone.
+  /// Called after the queue pair has been destroyed.
   ~Receives();
   Receives(const Receives&) = delete;
   Receives& operator=(const Receives&) = delete;
 
   struct Wanted {
-    bool may_share = false;       ///< the peer knows of grants
-    bool opens_in_place = false;  ///< sealed frames are decrypted in place, where no peer may see the result
+    bool may_share = false;       ///< the peer supports credit grants
+    bool opens_in_place = false;  ///< sealed frames are decrypted where no peer may see the result
   };
-  /// Allocates memory. Returns "" or why the device refuses it.
+  /// Allocates memory. Returns "", or an error text when the device refuses it.
   std::string open(const Wanted& wanted);
-  /// The options with which to create the queue pair.
+  /// Fills in the options with which the queue pair is to be created.
   void describe(fabric::QpOptions& queues) const;
 
-  // --- what it has
+  // --- memory and slots
   std::uint32_t depth() const { return depth_; }
-  /// True when they are shared with other sessions.
+  /// True when the receives are shared with other sessions.
   bool shares() const { return member_.has_value(); }
-  /// True when its windows for JS are those of all sessions that share receives.
+  /// True when JS must use one set of windows for all sessions that share receives.
   bool windows_are_shared() const { return shares() && copies_ == nullptr; }
   /// Returns the memory of the window that contains slot number `number` (boundary::receive_window), for JS.
   /// Empty when the session has no such slot.
   std::span<std::byte> window(std::uint32_t number) const;
-  /// Returns the slot for a number of JS.
+  /// Returns the slot for a number from JS.
   ReceiveSlot slot(std::uint32_t number) const {
     if (ShortMessages::has(number)) return ReceiveSlot::short_message(number);
     if (number >= first_overflow_slot_) return ReceiveSlot::overflow(number);
     return copies_ != nullptr ? ReceiveSlot::copy(number) : ReceiveSlot::receive(number);
   }
-  /// Return the memory that contains the bytes of a frame in that slot, as JS has it, and the offset in it.
+  /// These return the memory that contains the bytes of a frame in that slot, as JS has it, and the offset of
+  /// the frame in that memory.
   std::byte* memory_of(ReceiveSlot slot) const {
     return slot.is_short() ? shared_.short_messages.data()
                            : readable_at() + std::size_t{boundary::window_start(slot.number())} * stride_;
@@ -70,8 +72,8 @@ class Receives {
   }
   std::byte* at(ReceiveSlot slot) const { return memory_of(slot) + offset_of(slot); }
 
-  // --- a frame comes, and is read
-  /// Called when the receive of that number has completed, or this number of own receives has been flushed.
+  // --- received frames
+  /// Called when the receive of that number has completed, or when `count` own receives have been flushed.
   void came(std::uint32_t receive, std::uint32_t count) {
     if (shares()) {
       shared_.shared_receives.came(*member_, session_, receive);
@@ -79,12 +81,12 @@ class Receives {
       posted_ -= count;
     }
   }
-  /// Returns the slot in which to read a received frame, or nothing when there is no slot for a copy. The
-  /// frame must have been counted against the peer's credits, which limit the number of copies.
+  /// Returns the slot in which to read a received frame, or std::nullopt when no copy is free. The frame must
+  /// have been counted against the peer's credits, which limit the number of copies.
   std::optional<ReceiveSlot> readable(std::uint32_t receive, const fabric::Wc& wc);
   /// Releases the slot. Its receive is reposted with the next post().
   void recycle(ReceiveSlot slot);
-  /// Returns an overflow slot, or nothing when all are in use.
+  /// Returns an overflow slot, or std::nullopt when all are in use.
   std::optional<ReceiveSlot> take_overflow() {
     const std::optional<std::uint32_t> free = free_overflow_slots_.take();
     if (!free) return std::nullopt;
@@ -92,17 +94,18 @@ class Receives {
   }
   bool has_overflow() const { return !free_overflow_slots_.empty(); }
 
-  // --- they are posted
+  // --- posting
   bool has_consumed() const { return !consumed_.empty(); }
   /// True while the queue pair has own receives whose flush is pending.
   bool has_posted() const { return posted_ != 0; }
-  /// Reposts recycled receives. Returns how many more frames the peer may send, or nothing, and the reason,
-  /// when the device accepts fewer than it must.
+  /// Reposts recycled receives. Returns how many more frames the peer may send. Returns std::nullopt, and the
+  /// reason, when the device accepts fewer receives than it must.
   std::optional<std::uint32_t> post(fabric::QueuePair& qp, std::string* why);
-  /// Number of receives that are with JS or with waiting requests, and so neither posted nor about to be.
+  /// Number of receives that JS or waiting requests use. Such receives are not posted, and will not be posted
+  /// with the next post().
   std::uint32_t kept() const;
 
-  // --- what is about to happen: see Session::expect()
+  // --- prefetching, see Session::expect()
   void expect_lists(const fabric::Wc& wc) const {
     if (copies_ == nullptr) return;
     fabric::prefetch(consumed_.data() + consumed_.size());
@@ -128,15 +131,15 @@ class Receives {
   Shared& shared_;
   const std::uint32_t session_, depth_, stride_;
   ReceivePool::Slab memory_;
-  std::unique_ptr<std::byte[]> copies_;  ///< as long as that, or null
+  std::unique_ptr<std::byte[]> copies_;  ///< memory for copies, of the same size as the receives, or null
   bool opens_in_place_ = false;
-  std::optional<SharedReceives::Member> member_;  ///< empty when the receives are its own
+  std::optional<SharedReceives::Member> member_;  ///< empty when the session has receives of its own
   std::uint32_t posted_ = 0;                      ///< number of posted own receives
-  /// slots with this number and later ones are no receives
+  /// Slots with this number and higher ones are no receives.
   std::uint32_t first_overflow_slot_ = 0;
-  std::vector<std::uint32_t> consumed_;  ///< receives to be posted again
-  /// With copies_: its free slots, and the receives of which the others are copies. The slot that was freed
-  /// last is used first: receives cycle through all of their memory, whereas copies stay in the cache.
+  std::vector<std::uint32_t> consumed_;  ///< receives to be reposted
+  /// Used together with copies_: its free slots, and the receives whose copies are in use. The slot that was
+  /// freed last is used first: receives cycle through all of their memory, whereas copies stay in the cache.
   fabric::FreeList<> free_copies_, copied_;
   std::uint32_t copies_made_ = 0;  ///< number of copies made so far, at most depth_
   fabric::FreeList<> free_overflow_slots_;

@@ -9,7 +9,8 @@
 namespace rdma_rpc::session {
 namespace {
 
-/// A 64-bit counter, which never wraps in practice, and the chunk of a bulk message; 0 for frames.
+/// A nonce consists of a 64-bit counter, which never wraps in practice, and the chunk of a bulk message,
+/// which is 0 for frames.
 seal::Nonce nonce_of(std::uint64_t count, std::uint32_t chunk) {
   seal::Nonce nonce;
   std::memcpy(nonce.data(), &count, sizeof count);
@@ -40,7 +41,8 @@ std::unique_ptr<Sealing> Sealing::open(const SealOptions& options, std::string* 
 
 std::uint32_t Sealing::seal_frame(std::byte* frame, std::uint32_t bytes) {
   const auto sealed = static_cast<std::uint32_t>(bytes + seal::kTagBytes);
-  // If sealing fails, the plain text must not be sent: zeroes are, and the peer rejects them.
+  // If sealing fails, the plain text must not be sent. Zeroes are sent in its place, and the peer rejects
+  // them.
   if (!send_frames_->seal(nonce_of(sent_++, 0), {frame, bytes}, frame + bytes)) std::memset(frame, 0, sealed);
   return sealed;
 }

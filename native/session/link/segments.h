@@ -1,5 +1,6 @@
-// A message that arrives in segments, until it is complete. The SEGMENT frames stay in their receives, so a
-// peer that never completes its message holds only its own credits. Owned by Link, on the context's thread.
+// Collects a message that arrives in segments until it is complete. The SEGMENT frames stay in their
+// receives, so a peer that never completes its message uses only its own credits. Owned by Link, on the
+// context's thread.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,8 @@ class Segments {
   std::uint32_t call() const { return call_; }
   std::uint32_t bytes() const { return bytes_; }
 
-  /// Adds the next segment: `bytes` bytes at `data`, in that receive. Returns null, or the rule that the peer
-  /// has broken.
+  /// Adds the next segment: `bytes` bytes at `data`, in receive slot `slot`. Returns null, or an error text
+  /// when the peer has broken a rule.
   const char* add(std::uint32_t call, ReceiveSlot slot, const std::byte* data, std::uint32_t bytes) {
     if (!empty() && call != call_) return "a segment of one message among the segments of another";
     if (parts_.size() == kSegmentsMax || bytes > kSegmentedBytesMax - bytes_) return kTooLong;
@@ -35,7 +36,7 @@ class Segments {
       to += part.bytes;
     }
   }
-  /// Calls `f(slot)` for each, and clears them.
+  /// Calls `f(slot)` for each segment, and removes all segments.
   template <class F>
   void clear(F&& f) {
     for (const Part& part : parts_) f(part.slot);

@@ -9,12 +9,12 @@ using fabric::Opcode;
 using fabric::SendWr;
 using fabric::Sge;
 
-// Every session has one, even an idle one.
+// The limit matters because every session has a send queue, even an idle session.
 static_assert(sizeof(SendQueue) <= 8192);
 
 namespace {
-/// The peer returns credits once it owes half of them. So at most that half may be reserved, or frames would
-/// wait for ever.
+/// The peer returns credits when it owes half of them. At most the other half may therefore be reserved, or
+/// frames would wait for ever.
 std::uint32_t reserves_of(std::uint32_t credits) {
   return std::min(credits / 4, credits / 2 - std::min(credits / 2, kControlCredits + 1));
 }
@@ -83,10 +83,10 @@ std::uint16_t SendQueue::pay_credits() {
 }
 
 /// Owed credits are returned with other frames. They get a CREDIT frame of their own when they are half of
-/// the peer's credits, or when the peer can send nothing more: waiting requests may hold receives, so that
-/// half is never owed.
+/// the peer's credits, or when the peer can send nothing more. The second condition is needed because waiting
+/// requests may hold receives, and half of the credits may then never be owed.
 bool SendQueue::credits_due() const {
-  // (With pooled credits their total varies, so "half" means as many as the peer has left.)
+  // (The total of pooled credits varies. For them "half" therefore means as many as the peer has left.)
   if (owed_ == 0) return false;
   return owed_ >= (pooled_ ? peer_credits_ : owed_threshold_) || peer_credits_ <= kControlCredits;
 }
@@ -98,7 +98,7 @@ void SendQueue::begin_with(std::uint32_t credits) {
 }
 
 void SendQueue::prepare_frame(const Outgoing& frame) {
-  // The last frame releases the slot, since work requests complete in order.
+  // The last frame releases the slot, because work requests complete in order.
   std::byte* start = frame.tail.start;
   for (std::uint32_t rest = frame.tail.bytes; rest != 0;) {
     const std::uint32_t bytes = std::min(rest, frame.tail.each);
@@ -177,7 +177,7 @@ bool SendQueue::send_control(const wire::Header& header, const wire::ReplyBuffer
 }
 
 void SendQueue::send_reserved_cancel(const wire::Header& header, Done done) {
-  waiting_cancels_.push({header, {}, false, done});  // never full: each has one of the reserves
+  waiting_cancels_.push({header, {}, false, done});  // never full: each CANCEL has one of the reserves
   move_cancels_up();
 }
 

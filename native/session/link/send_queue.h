@@ -1,8 +1,8 @@
 // The sending side of a session: work requests prepared one by one and posted with one doorbell, the two
-// windows that bound them (room in the send queue, credits for the peer's receives), and the frames that wait
-// for either. Owned by Link, used by both endpoints, on the context's thread.
+// limits of their number (room in the send queue, and credits for the peer's receives), and the frames that
+// wait for either limit. Owned by Link, used by both endpoints, on the context's thread.
 //
-// The two windows are separate because the completion of a send and the peer's credit for it arrive in no
+// The two limits are separate because the completion of a send and the peer's credit for it arrive in no
 // fixed order.
 #pragma once
 
@@ -24,15 +24,15 @@
 
 namespace rdma_rpc::session {
 
-/// What to do when a work request has completed.
+/// The action of the session when a work request has completed.
 enum class Then : std::uint8_t {
   nothing,
-  bulk_sent,       ///< ref: call slot of the server call whose response (and WRITEs before it) is out
-  chunk_read,      ///< ref: see ReadRef
-  chunk_written,   ///< ref: bytes of WRITEs; for the send queue alone
+  bulk_sent,   ///< ref: call slot of the server call whose response (and the WRITEs before it) has been sent
+  chunk_read,  ///< ref: see ReadRef
+  chunk_written,   ///< ref: number of bytes of WRITEs; used by the send queue only
   cancel_arrived,  ///< ref: call word of the client call whose CANCEL lies in the peer's receive queue
   invalidated,     ///< ref: call slot of the client call whose windows are being invalidated
-  drained,         ///< the last request before the queue pair may be destroyed
+  drained,         ///< the last work request before the queue pair may be destroyed
 };
 
 /// The server call slot of a READ, and the length of the READ.
@@ -51,24 +51,25 @@ class SendQueue {
     std::uint32_t ref = 0;
   };
   /// Segments that are sent before a frame, from the same slot: `bytes` bytes of message in frames of `each`
-  /// bytes (the last one may be shorter), with the header of the first at `start` and a gap between them.
+  /// bytes (the last one may be shorter), with the header of the first frame at `start` and a gap between
+  /// frames.
   struct Tail {
     std::byte* start = nullptr;
     std::uint32_t bytes = 0, each = 0;
     std::uint32_t count() const { return each == 0 ? 0 : (bytes + each - 1) / each; }
   };
-  /// A frame in a send slot: `bytes` bytes that end with the message, its header at `start`.
+  /// A frame in a send slot: `bytes` bytes that end with the message, and begin with the header at `start`.
   struct Outgoing {
     std::uint32_t slot = 0;
     std::byte* start = nullptr;
     std::uint32_t bytes = 0;
     std::uint32_t invalidate_rkey = 0;
-    Done done;    ///< besides giving the slot back
-    Tail tail{};  ///< goes with it or not at all, and nothing comes between
+    Done done;    ///< what to do on completion, besides releasing the slot
+    Tail tail{};  ///< all of it is sent directly before the frame, or the frame is not sent
   };
 
-  /// How many frames may wait: frames in send slots, and control frames. The calls in flight of a peer that
-  /// returns credits never need more.
+  /// How many frames may wait: frames in send slots, and control frames. With a peer that returns credits,
+  /// the calls in flight never need more.
   struct QueueLimits {
     std::size_t frames, control;
   };
@@ -76,21 +77,22 @@ class SendQueue {
   SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots, Stats& stats,
             const telemetry::Recorder& recorder, std::uint64_t wr_id_base, const QueueLimits& queue_limits,
             std::uint32_t depth, std::uint32_t credits, std::uint32_t sequence);
-  /// Returns the depth for this number of calls in flight on a device that accepts `limit` requests; less
-  /// than kSendQueueDepthMin when that is not enough.
+  /// Returns the depth for this number of calls in flight on a device that accepts `limit` work requests. The
+  /// result is less than kSendQueueDepthMin when the device accepts too few.
   static std::uint32_t depth_for(std::uint32_t inflight_max, std::uint32_t limit) {
     const std::uint32_t wanted =
         std::clamp(std::bit_ceil(2 * inflight_max), kSendQueueDepthMin, kSendQueueDepthMax);
     return std::min(wanted, std::bit_floor(limit));
   }
 
-  /// Most bytes of a frame that go inline. A device that pins memory reserves room for them in every entry of
-  /// its send queue, so there are fewer. Software devices reserve none.
+  /// Returns the largest number of bytes of a frame that are sent inline. The number is lower on a device
+  /// that pins memory, because such a device reserves room for inline bytes in every entry of its send queue.
+  /// Software devices reserve no room.
   static std::uint32_t inline_max(const fabric::Capabilities& can) {
     return can.pins_memory ? std::min(can.max_inline, kInlineMax) : can.max_inline;
   }
 
-  /// Prefetches for a frame that will be sent: first this object, then the memory that it points to.
+  /// Prefetches memory for a frame that will be sent: first this object, then the memory that it points to.
   void expect_frame() const {
     fabric::prefetch(this, kHotBytes);
     fabric::prefetch(&sges_[0]);
@@ -103,17 +105,17 @@ class SendQueue {
   /// Sends the frame now, or as soon as credits and room allow. The slot is released when the fabric has
   /// finished with it. Returns false when the queue is full (a protocol error).
   bool send(const Outgoing& frame);
-  /// Sends a control frame; it overtakes waiting data frames, never other control frames. Returns false when
-  /// the queue is full (a protocol error).
+  /// Sends a control frame, which overtakes waiting data frames but no other control frames. Returns false
+  /// when the queue is full (a protocol error).
   bool send_control(const wire::Header& header, const wire::ReplyBuffer* reply_buffer, Done done);
   /// Sends the CANCEL of a call for which reserve_cancel() returned true. It overtakes all other frames. Its
-  /// reserve ends when the credit is used: until then other frames must leave it one, also while the CANCEL
-  /// waits for room.
+  /// reserve ends when the credit is used. Until then other frames must leave one credit for it, even while
+  /// the CANCEL waits for room.
   void send_reserved_cancel(const wire::Header& header, Done done);
 
-  /// Seals every frame when it is posted. Must be set before the first frame.
+  /// Sets the object that seals every frame when the frame is posted. Must be called before the first frame.
   void seal_by(Sealing* sealing) { sealing_ = sealing; }
-  /// Allows posting, when the queue pair is connected. Before that there is no room.
+  /// Allows posting. Called when the queue pair is connected; until then the queue reports no room.
   void open() { open_ = true; }
   bool is_open() const { return open_; }
 
@@ -123,65 +125,65 @@ class SendQueue {
     if (prepared_ + count > kPostBatch) post_prepared();
     return prepared_ + count <= kPostBatch && sequence_ - retired_ + count <= most_;
   }
-  /// Returns whether there is room for `count` binds and a frame, and nothing unposted before them: a bound
-  /// key exists only after its bind was posted.
+  /// Returns whether the queue has room for `count` binds and a frame, and all earlier work requests are
+  /// posted. A bound key exists only after its bind was posted.
   bool can_bind(std::uint32_t count) {
     post_prepared();
     return prepared_ == 0 && room(count + 1);
   }
-  /// Requires can_bind(). The window has its new key when this returns.
+  /// Binds the window. Requires can_bind(). The window has its new key when this function returns.
   void bind(fabric::MemoryWindow& window, const fabric::MemoryRegion& region, std::uint64_t addr,
             std::uint64_t length, std::uint32_t access);
   void invalidate(std::uint32_t rkey, Done done);
   void read(const fabric::Sge& into, std::uint64_t remote_addr, std::uint32_t rkey, Done done);
-  /// Requires may_write() of this number of bytes.
+  /// Prepares a WRITE. Requires may_write() of this number of bytes.
   void write(std::span<const fabric::Sge> from, std::uint64_t remote_addr, std::uint32_t rkey);
-  /// At most kWriteAheadBytes of WRITEs precede a later frame. (Where posting means copying, a turn of the
-  /// loop limits them.)
+  /// Returns whether `bytes` bytes may be written now: at most kWriteAheadBytes of WRITEs may precede a later
+  /// frame. (Where a post copies the data, the limits of a turn of the loop apply in place of this one.)
   bool may_write(std::uint32_t bytes) {
     return capabilities_.copies_when_posted || writes_ahead_ + bytes <= kWriteAheadBytes ||
            may_write_on(bytes);
   }
 
-  /// Bytes of posted WRITEs that have not completed, ...
+  /// Number of bytes of posted WRITEs that have not completed.
   std::uint32_t write_bytes_ahead() const { return writes_ahead_; }
-  /// ... and the total bytes of completed ones.
+  /// Total number of bytes of completed WRITEs.
   std::uint64_t write_bytes_completed() const { return write_bytes_completed_; }
 
-  /// Posts prepared requests only, not waiting frames.
+  /// Posts prepared work requests only; waiting frames stay where they are.
   void ring() { post_prepared(); }
-  /// Rings the doorbell for all that was prepared, after moving waiting frames up. Returns true while
-  /// something prepared is still not posted, so that the caller comes back.
+  /// Prepares the waiting frames that have room now, and rings the doorbell for all prepared work requests.
+  /// Returns true while a prepared work request could not be posted, so that the caller must call again.
   bool post();
 
   /// Adds reposted receives: credits that the peer gets with the next frame.
   void owe_credits(std::uint32_t count) { owed_ += count; }
-  /// Uses a credit pool: both sides begin with this number of credits and get more later. Must be called
-  /// before the first frame.
+  /// Switches to a credit pool: both sides begin with this number of credits and get more later. Must be
+  /// called before the first frame.
   void begin_with(std::uint32_t credits);
   /// Returns the number of frames that the peer may still send, including credits that were not sent to it
   /// yet.
   std::uint32_t granted() const { return peer_credits_ + owed_; }
-  /// Counts a received frame, which costs the peer a credit. Returns false when it had none.
+  /// Counts a received frame, which costs the peer a credit. Returns false when the peer had no credit.
   bool count_received() { return peer_credits_-- != 0; }
-  /// Adds credits of a received frame. Returns false when they are more than possible.
+  /// Adds the credits of a received frame. Returns false when their total is impossibly high.
   bool add_credits(std::uint32_t count) {
     credits_ += count;
     return credits_ <= credits_max_;
   }
   /// Returns how many segments may be sent with one frame. The peer returns credits when it owes half of the
-  /// guaranteed ones: a message that needs more than are sure to come back by then, beside the reserved ones,
-  /// could wait for ever.
+  /// guaranteed ones. A message could wait for ever if it needed more credits than are certain to return by
+  /// then, after the reserved ones are subtracted.
   std::uint32_t segments_max() const {
     const std::uint32_t returned = credits_certain_ / 2, left_alone = kControlCredits + reserved_max_;
     return std::min({kSegmentsMax, returned - std::min(returned, left_alone), depth_ / 4});
   }
   std::uint32_t credits() const { return credits_; }
   std::uint32_t credits_max() const { return credits_max_; }
-  /// Reserves a credit for the CANCEL of one more call, which then never waits for the peer to receive other
-  /// frames: whatever is sent from now on, other CANCELs included, leaves one credit for each reserve. Ends
-  /// with send_reserved_cancel() or release_reserve(). Returns false when no more can be reserved without a
-  /// deadlock of the two sides.
+  /// Reserves a credit for the CANCEL of one more call. The CANCEL then never waits for the peer to receive
+  /// other frames: all later frames, including other CANCELs, leave one credit for each reserve. The reserve
+  /// ends with send_reserved_cancel() or release_reserve(). Returns false when one more reserve could lead to
+  /// a deadlock of the two sides.
   bool reserve_cancel() {
     if (reserved_ >= reserved_max_) return false;
     ++reserved_;
@@ -196,7 +198,8 @@ class SendQueue {
   /// True while frames wait for credits or for room.
   bool waiting() const { return !waiting_.empty() || !waiting_control_.empty() || !waiting_cancels_.empty(); }
 
-  /// Retires all requests up to `sequence`, which have completed: calls `f(Done)` for each that has one.
+  /// Retires all work requests up to `sequence`, which have completed. Calls `f(Done)` for each that has a
+  /// Done.
   template <class F>
   void retire(std::uint32_t sequence, F&& f) {
     while (static_cast<std::int32_t>(sequence - retired_) > 0) {
@@ -217,11 +220,11 @@ class SendQueue {
   /// Total number of completed requests.
   std::uint32_t completed() const { return retired_; }
 
-  /// Removes the waiting request frame of this call. Returns true when there was one, which has not been and
-  /// will not be sent.
+  /// Removes the waiting request frame of this call. Returns true when there was such a frame; it will then
+  /// never be sent.
   bool remove(std::uint32_t call);
-  /// Called when the queue pair is in ERR: drops everything that was not posted, calling `f(call)` for each
-  /// request frame, and posts the last request, whose completion says that the queue is empty.
+  /// Called when the queue pair is in ERR. Drops everything that was not posted, and calls `f(call)` for each
+  /// dropped request frame. Then posts the last work request, whose completion says that the queue is empty.
   template <class F>
   void drain(F&& f) {
     for (std::size_t i = 0; i < prepared_; ++i) {
@@ -247,7 +250,8 @@ class SendQueue {
   /// Bytes from the start of this object that every send touches.
   static constexpr std::size_t kHotBytes = 512;
   static constexpr std::uint32_t kNoSlot = (1u << 24) - 1;
-  /// What the session must do when a request completes; only the queue pair knows what the request was.
+  /// The action of the session when a work request completes. Only the queue pair itself knows the kind of
+  /// the work request.
   struct Record {
     std::uint32_t slot : 24;  ///< send slot to release, or kNoSlot
     Then then;
@@ -303,39 +307,40 @@ class SendQueue {
   const std::uint64_t wr_id_base_;
   const std::uint32_t depth_;  ///< a power of two
   const std::uint32_t inline_max_;
-  const std::uint32_t most_;  ///< requests under way, besides the last two
+  const std::uint32_t most_;  ///< limit of work requests in flight, besides the last two
 
   std::uint32_t credits_, credits_max_, credits_certain_;
   std::uint32_t owed_ = 0, owed_threshold_;
   bool pooled_ = false;
   std::uint32_t reserved_ = 0, reserved_max_;
-  std::uint32_t peer_credits_;        ///< the peer's, those on their way to it included
-  std::uint32_t sequence_, retired_;  ///< counts of requests prepared and completed
-  std::uint32_t last_signaled_;       ///< one of those prepared, counted like them
+  std::uint32_t peer_credits_;        ///< credits of the peer, including those on their way to it
+  std::uint32_t sequence_, retired_;  ///< numbers of work requests prepared and completed
+  std::uint32_t last_signaled_;       ///< sequence number of the last signaled work request
   std::uint32_t unsignaled_ = 0;
   std::uint64_t frames_sent_ = 0, bytes_sent_ = 0;
   std::uint32_t writes_ahead_ = 0;  ///< bytes of WRITEs that have not completed
   std::uint32_t unsignaled_write_bytes_ = 0;
   std::uint64_t write_bytes_completed_ = 0;
   bool open_ = false;
-  // Placed before the arrays, with the other members that each post reads.
+  // These members stand before the arrays, next to the other members that each post reads.
   BoundedQueue<Outgoing> waiting_;
   BoundedQueue<Control> waiting_control_, waiting_cancels_;
 
-  /// One entry per request in flight, by sequence number. Written when a request is prepared, so that a
-  /// session that sends little uses few pages.
+  /// One entry per work request in flight, by sequence number. An entry is written only when a work request
+  /// is prepared, so that a session that sends little uses few pages.
   std::unique_ptr<Record[]> records_;
   std::size_t prepared_ = 0;
   std::array<fabric::SendWr, kPostBatch> wrs_;
-  std::array<fabric::Sge, kPostBatch> sges_;  ///< for requests with one entry
-  /// For requests with several entries, which only bulk data has: allocated for the first one.
+  std::array<fabric::Sge, kPostBatch> sges_;  ///< for work requests with one gather entry
+  /// Gather lists of work requests with several entries. Only bulk data has such work requests, so the lists
+  /// are allocated for the first of them.
   using GatherLists = std::array<std::array<fabric::Sge, kSgeMax>, kPostBatch>;
   std::unique_ptr<GatherLists> lists_;
   std::array<std::array<std::byte, sizeof(wire::Header) + sizeof(wire::ReplyBuffer) + seal::kTagBytes>,
              kPostBatch>
       controls_;
   Sealing* sealing_ = nullptr;
-  std::array<wire::Header, kPostBatch> headers_;  ///< plain headers of prepared frames that are sealed
+  std::array<wire::Header, kPostBatch> headers_;  ///< plaintext headers of prepared frames that are sealed
 };
 
 }  // namespace rdma_rpc::session

@@ -7,8 +7,8 @@
 
 namespace rdma_rpc::session {
 
-/// Reserves addresses for all of the memory, since JS sees it as one buffer. Only registered parts are ever
-/// touched.
+/// Reserves addresses for all of the memory, because JS sees it as one buffer. Only its registered parts are
+/// ever accessed.
 bool SharedReceives::open(std::uint32_t most) {
   const std::uint64_t most_slots = kSharedBytesMax / stride_;
   const std::uint32_t wanted = std::min(
@@ -39,7 +39,7 @@ bool SharedReceives::grow(std::uint32_t wanted) {
     regions_.push_back(std::move(region));
     std::vector<std::uint32_t> slots(kSharedChunk);
     std::iota(slots.begin(), slots.end(), first);
-    // post_slots() takes the receives that the device refuses out of the pool again.
+    // If the device refuses some of these receives, post_slots() removes them from the pool again.
     credit_pool_.grow(kSharedChunk);
     if (!post_slots(slots)) return false;
   }
@@ -51,7 +51,7 @@ bool SharedReceives::join(Member& member, std::uint32_t most) {
   const std::uint32_t certain = std::min(most, kCertainReceives);
   const std::optional<std::uint32_t> overflow = free_overflow_slots_.take();
   if (!overflow) return false;
-  // One busy session can get all that it can use; many sessions share.
+  // One busy session can get as many credits as it can use; many sessions share them.
   const std::uint64_t beyond = std::min<std::uint64_t>(
       (beyond_ + most - certain) * (1 + kCreditShare) / kCreditShare + 1, kSharedBeyond);
   const std::uint64_t wanted = (members_ + 1) * std::uint64_t{kCertainReceives} + beyond;
@@ -87,8 +87,8 @@ void SharedReceives::came_for_ended_session(std::uint32_t slot) {
   post_slots({&slot, 1});
 }
 
-/// Returns whether the device has accepted all of them. Refused receives are not lost: they do not count in
-/// the credit pool until a later post succeeds.
+/// Posts these receives. Returns whether the device has accepted all of them. Refused receives are not lost:
+/// the credit pool counts them again when a later post succeeds.
 bool SharedReceives::post_slots(std::span<const std::uint32_t> slots) {
   if (refused() != 0) offer_refused();
   const std::size_t taken = offer(slots);
@@ -122,8 +122,8 @@ std::size_t SharedReceives::offer(std::span<const std::uint32_t> slots) {
   return taken;
 }
 
-/// Doubles the target of a busy session, and halves that of a session that has become less busy. An idle one
-/// sends no frames, so its target does not change.
+/// Doubles the target of a busy session, and halves that of a session that has become less busy. An idle
+/// session sends no frames, so its target does not change.
 void SharedReceives::adapt(Member& member, std::uint64_t now_ns) {
   const std::uint64_t passed_ns = now_ns - std::min(now_ns, member.since_ns);
   const bool busy = member.frames >= member.target;

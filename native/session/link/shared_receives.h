@@ -1,7 +1,8 @@
-// The receives that the sessions of a context share, on a device with shared receive queues: their memory,
-// which session has which of them, and how many each session's peer may use (credit_pool.h). A new session
-// gets few credits; a busy one gets more, and fewer again when it is no longer busy, since credits are then
-// not renewed. Owned by Shared, used by Link and Context, on the context's thread.
+// The receives that the sessions of a context share, on a device with shared receive queues. This class has
+// their memory, knows which session uses which of them, and decides how many the peer of each session may use
+// (credit_pool.h). A new session gets few credits, and a busy session gets more. When it is no longer busy,
+// its credits are not renewed, so it has fewer again. Owned by Shared, used by Link and Context, on the
+// context's thread.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,8 @@
 
 namespace rdma_rpc::session {
 
-/// Bits of a work request number: this one marks a receive, followed by the number of a session, or by this
-/// one for all sessions.
+/// kReceiveBit marks a work request number as that of a receive. The other bits contain the number of a
+/// session, or kAllSessions for a shared receive.
 inline constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
 inline constexpr std::uint32_t kAllSessions = 0x7fffffff;
 
@@ -28,10 +29,10 @@ class SharedReceives {
  public:
   struct Member {
     CreditPool::Account account{};
-    std::uint32_t target = 0;    ///< credits that it should have at present
-    std::uint32_t taken = 0;     ///< receives that have come in and are not posted again
-    std::uint32_t overflow = 0;  ///< its first slot behind the receives, see kOverflowSlots
-    std::uint32_t frames = 0;    ///< since:
+    std::uint32_t target = 0;    ///< number of credits that the session should have at present
+    std::uint32_t taken = 0;     ///< number of receives that have completed and are not reposted yet
+    std::uint32_t overflow = 0;  ///< the session's first slot behind the receives, see kOverflowSlots
+    std::uint32_t frames = 0;    ///< number of frames since `since_ns`
     std::uint64_t since_ns = 0;
   };
 
@@ -55,14 +56,14 @@ class SharedReceives {
   fabric::ReceiveQueue* queue() const { return queue_.get(); }
   std::byte* data() const { return memory_.data(); }
   std::size_t size() const { return std::size_t{slots_} * stride_; }
-  /// Slots from this number on are overflow slots.
+  /// Slots with this number and higher ones are overflow slots.
   std::uint32_t first_overflow_slot() const { return capacity_; }
-  /// Registered and therefore pinned bytes.
+  /// Number of bytes that are registered and therefore pinned.
   std::size_t registered_bytes() const { return std::size_t{registered()} * stride_; }
-  /// Receives that the device has refused to accept again. Each later post offers them again.
+  /// Number of receives that the device has refused. Each later post offers them again.
   std::uint32_t refused() const { return registered() - credit_pool_.receives(); }
 
-  /// Called when a frame for the session has arrived in that slot.
+  /// Called when a frame for the session has arrived in slot `slot`.
   void came(Member& member, std::uint32_t session, std::uint32_t slot) {
     ++member.taken;
     ++member.frames;
@@ -71,8 +72,8 @@ class SharedReceives {
   }
   /// Called for a frame of a session that no longer exists.
   void came_for_ended_session(std::uint32_t slot);
-  /// Reposts slots of the session. Returns how many more credits its peer gets, or nothing when the device
-  /// refuses.
+  /// Reposts slots of the session. Returns how many more credits its peer gets, or std::nullopt when the
+  /// device refuses.
   std::optional<std::uint32_t> post(Member& member, std::span<const std::uint32_t> slots,
                                     std::uint64_t now_ns);
   /// Number of frames that may arrive now, for tests.
@@ -92,15 +93,15 @@ class SharedReceives {
   fabric::CompletionQueue& cq_;
   const std::uint32_t stride_;
   AnonymousMemory memory_;
-  std::uint32_t slots_ = 0, capacity_ = 0;  ///< in memory; of these, receives
+  std::uint32_t slots_ = 0, capacity_ = 0;  ///< number of slots in memory, and how many of them are receives
   std::uint32_t members_ = 0, posted_ = 0;
-  std::uint64_t beyond_ = 0;  ///< sum of the credits that members may have beyond the certain ones
+  std::uint64_t beyond_ = 0;  ///< sum of the additional credits that members may have
   CreditPool credit_pool_;
-  std::vector<std::unique_ptr<fabric::MemoryRegion>> regions_;  ///< each for kSharedChunk receives
+  std::vector<std::unique_ptr<fabric::MemoryRegion>> regions_;  ///< one region for each kSharedChunk receives
   std::vector<std::uint32_t> owner_;  ///< by slot: a session, kNoSession when it is posted, or kRefused
   fabric::FreeList<> free_overflow_slots_;
   std::vector<fabric::RecvWr> wrs_;
-  std::unique_ptr<fabric::ReceiveQueue> queue_;  ///< last: what is posted lies in the rest
+  std::unique_ptr<fabric::ReceiveQueue> queue_;  ///< the last member, because posted receives use the others
 };
 
 }  // namespace rdma_rpc::session

@@ -1,10 +1,11 @@
 // The staging memory of one session: on a device without memory windows, the only memory that the peer of the
-// session can access. The peer's access lasts as long as the session, so this is never memory of calls: a
-// client copies what it exposes into it, and responses out of it. On iWARP the server's READs are also placed
-// in it, since they need memory that the peer may write. Owned by Link, on the context's thread.
+// session can access. The peer's access lasts as long as the session, so calls have no memory of their own
+// here: a client copies what it exposes into the staging memory, and copies responses out of it. On iWARP the
+// server's READs are also placed in staging memory, because they need memory that the peer may write. Owned
+// by Link, on the context's thread.
 //
-// It grows as needed. A range is reused only when the peer can no longer access it: a cancelled call and its
-// ranges are pending release until the peer has answered.
+// The memory grows as needed. A range is reused only when the peer can no longer access it. For this reason a
+// cancelled call and its ranges are pending release until the peer has answered.
 #pragma once
 
 #include <cstddef>
@@ -24,14 +25,14 @@ class Staging {
                         .remote_access = remote_access,
                         .purpose = "staging"}) {}
 
-  /// Allocates a range. Returns kNoBlock when there is none; the caller waits until one is released, unless
-  /// empty().
+  /// Allocates a range. Returns kNoBlock when no room is left. The caller then waits until a range is
+  /// released, unless empty() is true.
   memory::BlockId take(std::size_t bytes) { return arena_.alloc(bytes); }
   void release(memory::BlockId block) { arena_.release(block); }
   const memory::Block& at(memory::BlockId block) const { return arena_.at(block); }
-  /// True when no range is in use: an allocation that fails now will fail later, too.
+  /// True when no range is in use. An allocation that fails now will then fail later, too.
   bool empty() const { return arena_.counters().blocks_leased == 0; }
-  /// Returns why the operating system refused the last allocation; "" when it did not.
+  /// Returns why the operating system refused the last allocation; "" when it has not refused it.
   const std::string& refusal() const { return arena_.refusal(); }
   std::size_t largest() const { return arena_.largest(); }
 

@@ -17,16 +17,17 @@ class AnswersUnderWay {
     bytes_ += bytes;
     unsent_ += bytes;
   }
-  /// WRITEs of this number of bytes have been prepared.
+  /// Called when WRITEs of this number of bytes have been prepared.
   void wrote(std::uint64_t bytes) { unsent_ -= bytes; }
-  /// A response of `bytes` bytes has ended; `left` of them will not be written any more.
+  /// Called when a response of `bytes` bytes has ended; `left` of its bytes will not be written.
   void ended(std::uint64_t bytes, std::uint64_t left) {
     bytes_ -= bytes;
     unsent_ -= left;
   }
 
-  /// Called about every kHoldCheckNs, with the bytes of WRITEs that have been prepared but not completed
-  /// (`ahead`), and that have completed. Returns false when the peer has moved too little for too long.
+  /// Called about every kHoldCheckNs. `ahead` is the number of bytes of WRITEs that have been prepared but
+  /// not completed. `completed` is the number of bytes of completed WRITEs. Returns false when the peer has
+  /// moved too little for too long.
   bool look(std::uint64_t awake_ns, std::uint64_t ahead, std::uint64_t completed) {
     const std::uint64_t left = unsent_ + ahead;
     if (left == 0) {
@@ -40,12 +41,12 @@ class AnswersUnderWay {
     reclaim_pace_.look(awake_ns, completed, due(kReclaimBytes, bytes_));
     return pace_.look(awake_ns, completed, due(kBulkLeastBytes, left));
   }
-  /// Returns for how long the peer has been too slow while calls wait for memory (kReclaimNs), 0 when it is
-  /// fast enough.
+  /// Returns for how long the peer has been too slow while calls wait for memory (kReclaimNs), 0 when the
+  /// peer is fast enough.
   std::uint64_t late_ns(std::uint64_t awake_ns) const { return reclaim_pace_.late_ns(awake_ns); }
 
  private:
-  std::uint64_t bytes_ = 0;   ///< size of all these responses
+  std::uint64_t bytes_ = 0;   ///< sum of the sizes of these responses
   std::uint64_t unsent_ = 0;  ///< bytes of them for which no WRITE has been prepared
   Pace pace_{kBulkStillNs}, reclaim_pace_{kReclaimNs};
 };

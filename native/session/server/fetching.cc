@@ -1,7 +1,7 @@
-// Requests that wait for arena memory. They hold nothing that others need while they wait. Large messages of
-// streams get memory ahead of their reader only within a small share of the arena. Beyond that they are
-// announced to JS, which fetches them when the reader reaches them, so that slow readers hold no memory that
-// others need. See server_endpoint.h.
+// Requests that wait for arena memory. While they wait, they hold nothing that other calls need. The memory
+// that large messages of streams get ahead of their reader is limited to a small share of the arena. Beyond
+// this share such messages are announced to JS, which fetches them when the reader reaches them, so that slow
+// readers keep no memory from others. See server_endpoint.h.
 #include "session/server/server_endpoint.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ void ServerEndpoint::overflow_metadata(ServerBulk& bulk) {
   bulk.held_receive.reset();
 }
 
-/// Copies the metadata back to where JS reads it, into this overflow slot.
+/// Copies the metadata into this overflow slot, where JS reads it.
 void ServerEndpoint::restore_metadata(ServerBulk& bulk, ReceiveSlot slot) {
   const std::uint32_t offset = link_.receives().offset_of(slot);
   std::copy(bulk.metadata.begin(), bulk.metadata.end(), link_.receives().at(slot));
@@ -93,8 +93,8 @@ bool ServerEndpoint::lacks_arena(std::uint32_t word) {
          !shared_.arena.beyond_share(bulk.total, memory::Use::fetch, link_.owner());
 }
 
-/// Refuses the request if the system has refused memory for it. Returns false when the request only waits for
-/// our own limits.
+/// Refuses the request if the system has refused memory for it. Returns false when the request waits only
+/// because of our own limits.
 bool ServerEndpoint::refused_by_system(std::uint32_t slot) {
   const std::string& system = shared_.arena.refusal();
   if (system.empty()) return false;

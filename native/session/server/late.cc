@@ -1,6 +1,6 @@
 // Ends calls that wait for their peer for too long (peer_watch.h): at their deadlines, or after minutes.
-// While other calls wait for memory, a peer that is stopped or much too slow gets only seconds;
-// MemoryShortage chooses the session and calls that part. See server_endpoint.h.
+// While other calls wait for memory, a peer that is stopped or much too slow gets only seconds.
+// MemoryShortage then chooses the session and calls Endpoint::reclaim_memory(). See server_endpoint.h.
 #include <algorithm>
 #include <string>
 
@@ -14,7 +14,8 @@ constexpr std::uint32_t kResourceExhausted = 8;
 
 std::string within(std::uint64_t ns) { return " within " + std::to_string(ns / 1'000'000'000) + " s"; }
 
-/// The least that a peer must move, as AnswersUnderWay and ReadsUnderWay compute it.
+/// Describes in an error text the least that a peer must move, as AnswersUnderWay and ReadsUnderWay compute
+/// it.
 std::string less_than(const char* of) {
   return "less than " + std::to_string(kReclaimBytes) + " bytes or 1/" + std::to_string(kBulkPeriods) +
          " of " + of;
@@ -68,8 +69,8 @@ std::uint64_t ServerEndpoint::late_ns() {
       {requests_late_ns(), asked_ns(), unread().ns, watch_.answers().late_ns(shared_.awake_ns), credits_ns});
 }
 
-/// Returns 0 when no late request holds memory: one whose memory was taken back may still have READs under
-/// way.
+/// Returns for how long READs have been late. Returns 0 when no late request holds memory, because a request
+/// whose memory was reclaimed may still have READs in flight.
 std::uint64_t ServerEndpoint::requests_late_ns() {
   if (watch_.reads().late_ns(shared_.awake_ns) == 0) return 0;
   bool keep = false;
@@ -99,7 +100,7 @@ UnreadStreams::Longest ServerEndpoint::unread() const {
 void ServerEndpoint::reclaim_memory() {
   if (requests_late_ns() >= kReclaimNs) stop_late_requests();
   if (!link_.is_open()) return;
-  // Single calls are ended before the whole session is.
+  // Single calls are ended before the whole session is ended.
   if (asked_ns() >= kReclaimNs) return refuse_late_answers();
   if (const UnreadStreams::Longest longest = unread(); longest.ns != 0)
     return refuse_messages_of(longest.stream);
@@ -108,8 +109,8 @@ void ServerEndpoint::reclaim_memory() {
     link_.fail("the peer has accepted " + less_than("its responses") + while_others_waited());
 }
 
-/// Ends requests that the client lets the server read too slowly. Where a device may still write to their
-/// memory, only the end of the session frees it.
+/// Ends requests whose READs the client answers too slowly. Where a device may still write to their memory,
+/// only the end of the session frees the memory.
 void ServerEndpoint::stop_late_requests() {
   bool kept = false;
   const auto holds = [](const ServerCall& call) {
@@ -136,7 +137,7 @@ void ServerEndpoint::refuse_late_answers() {
   });
 }
 
-/// Refuses the waiting messages of this stream, whose client then ends it.
+/// Refuses the waiting messages of this stream. The client then ends the stream.
 void ServerEndpoint::refuse_messages_of(std::uint32_t stream) {
   calls_.for_each([this, stream](std::uint32_t slot, ServerCall& call) {
     if (!link_.is_open() || !call.waits_for_reader() || call.bulk->stream != stream) return;

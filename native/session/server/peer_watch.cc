@@ -41,7 +41,7 @@ std::uint64_t PeerWatch::end_ns(const ServerCall& call) const {
   const std::uint64_t deadline = deadline_ns(call);
   // The reader of a stream has no time limit of its own while no other call needs the memory (late.cc).
   if (call.state != ServerState::asking || call.part) return deadline;
-  // The limit is on the awake clock, which never runs faster than the other one.
+  // The limit is on the awake clock, which never runs faster than the clock of `now_ns`.
   const std::uint64_t waited = shared_.awake_ns - call.bulk->asked_ns;
   return std::min(deadline, shared_.now_ns + kReplyBufferWaitNs - std::min(waited, kReplyBufferWaitNs));
 }

@@ -1,8 +1,8 @@
-// Watches the calls that wait for their peer: requests that are being read, and responses for which the peer
-// must grant memory or that it must accept. Each holds arena memory while it waits, so its time is limited:
-// by its deadline, or by the end of a session whose peer moves too little. PeerWatch knows which calls wait,
-// when the first of them is overdue, and how fast bulk data moves. ServerEndpoint owns it and ends the calls
-// (late.cc). On the context's thread.
+// Watches the calls that wait for their peer. These are requests that are being read, and responses that the
+// peer must accept or for which it must grant memory. Each call holds arena memory while it waits, so its
+// time is limited: by its deadline, or by the end of a session whose peer moves too little. PeerWatch knows
+// which calls wait, when the first of them is overdue, and how fast bulk data moves. ServerEndpoint owns the
+// PeerWatch and ends the calls (late.cc), on the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -26,12 +26,13 @@ class PeerWatch {
   UnreadStreams& unread() { return unread_; }
   const UnreadStreams& unread() const { return unread_; }
 
-  /// begins(): the call has entered a state in which it waits for the peer. ends(): it is about to leave it.
+  /// begins() is called when the call has entered a state in which it waits for the peer, and ends() before
+  /// the call leaves that state.
   void begins(const ServerCall& call);
   void ends(const ServerCall& call);
   /// True while a call waits for the peer, so that look() must be called.
   bool waits() const { return waiting_ != 0 || reads_.count() != 0 || link_.send().write_bytes_ahead() != 0; }
-  /// Checks how fast the peer moves bulk data. Returns why the session must end, or "".
+  /// Checks how fast the peer moves bulk data. Returns "", or an error text when the session must end.
   std::string look();
 
   /// Returns the deadline of the call, from the client's timeout and the server's limits.
@@ -39,7 +40,7 @@ class PeerWatch {
   /// Returns the earliest time at which the call can be overdue.
   std::uint64_t end_ns(const ServerCall& call) const;
   /// Returns true when a call may be overdue. The caller then calls forget_ends(), checks all waiting calls,
-  /// and calls note_end() for those that go on waiting.
+  /// and calls note_end() for those that continue to wait.
   bool may_be_overdue() const { return shared_.now_ns >= next_end_ns_; }
   void forget_ends() { next_end_ns_ = UINT64_MAX; }
   void note_end(const ServerCall& call) { next_end_ns_ = std::min(next_end_ns_, end_ns(call)); }
@@ -50,9 +51,9 @@ class PeerWatch {
   ReadsUnderWay reads_;
   AnswersUnderWay answers_;
   UnreadStreams unread_;
-  std::uint32_t waiting_ = 0;               ///< calls, see ServerCall::waits_for_peer()
-  std::uint64_t next_end_ns_ = UINT64_MAX;  ///< no call is overdue before this time
-  std::uint64_t fetching_bytes_ = 0;        ///< memory of requests that are being read
+  std::uint32_t waiting_ = 0;               ///< number of waiting calls, see ServerCall::waits_for_peer()
+  std::uint64_t next_end_ns_ = UINT64_MAX;  ///< no call can be overdue before this time
+  std::uint64_t fetching_bytes_ = 0;        ///< bytes of memory of requests that are being read
 };
 
 }  // namespace rdma_rpc::session

@@ -1,9 +1,9 @@
-// Watches the READs of one session that are under way: their part of the limit for all sessions of a context,
-// and whether the peer answers them fast enough. Owned by PeerWatch, on the context's thread.
+// Watches the READs of one session that are in flight: their share of the limit for all sessions of a
+// context, and whether the peer answers them fast enough. Owned by PeerWatch, on the context's thread.
 //
-// A stopped or slow peer may keep its READs under way for any time. So that other sessions do not wait for
-// it, its READs stop counting in the common limit after kReadSlowNs, and the session is limited to one READ
-// at a time until it is as fast as others again.
+// A stopped or slow peer may keep its READs in flight for any time, and other sessions must not wait for it.
+// After kReadSlowNs its READs therefore stop counting in the common limit. The session is then limited to one
+// READ at a time until it is as fast as others again.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class ReadsUnderWay {
     completed_ += bytes;
     if (!slow_) flow_.read_ended(bytes);
   }
-  /// Called when the queue pair has no READs any more.
+  /// Called when the queue pair has no READs left.
   void clear() {
     if (!slow_) flow_.read_ended(bytes_);
     count_ = 0;
@@ -49,8 +49,8 @@ class ReadsUnderWay {
   }
 
   /// Called about every kHoldCheckNs. `arrived` are the bytes that the fabric has received, including those
-  /// of READs under way; `held` is the memory of the requests that these READs belong to. Returns false when
-  /// the peer has moved too little for too long.
+  /// of unfinished READs; `held` is the size of the memory of the requests that these READs belong to.
+  /// Returns false when the peer has moved too little for too long.
   bool look(std::uint64_t awake_ns, std::uint64_t arrived, std::uint64_t held) {
     if (count_ == 0) {
       slow_pace_.rest();
@@ -65,8 +65,8 @@ class ReadsUnderWay {
     reclaim_pace_.look(awake_ns, moved, std::min(left, std::max(kReclaimBytes, held / kBulkPeriods)));
     return still_.look(awake_ns, moved, std::min(left, kBulkLeastBytes));
   }
-  /// Returns for how long the peer has been too slow while calls wait for memory (kReclaimNs), 0 when it is
-  /// fast enough.
+  /// Returns for how long the peer has been too slow while calls wait for memory (kReclaimNs), 0 when the
+  /// peer is fast enough.
   std::uint64_t late_ns(std::uint64_t awake_ns) const { return reclaim_pace_.late_ns(awake_ns); }
 
  private:
@@ -79,7 +79,7 @@ class ReadsUnderWay {
   Flow& flow_;
   std::uint32_t count_ = 0;
   std::uint64_t bytes_ = 0, completed_ = 0;
-  bool slow_ = false;  ///< its READs do not count in the limit for all sessions
+  bool slow_ = false;  ///< its READs do not count in the common limit
   Pace slow_pace_{kReadSlowNs}, still_{kBulkStillNs}, reclaim_pace_{kReclaimNs};
 };
 

@@ -80,7 +80,8 @@ void ServerEndpoint::on_bulk_request(std::uint32_t slot, const wire::Frame& fram
   std::uint32_t first_key = 0;
   bulk.remote.reserve(frame.gather_entry_count);
   for (std::uint32_t i = 0; i < frame.gather_entry_count; ++i) {
-    // Copied here and checked again: the peer may have changed the entries since they were parsed.
+    // Each entry is copied here and checked again, because the peer may have changed the entries since they
+    // were parsed.
     bulk.remote.push_back(wire::gather_entry_at(data, frame, i));
     const wire::GatherEntry& gather_entry = bulk.remote.back();
     if (gather_entry.length == 0) return link_.protocol_error("gather entry of no bytes");
@@ -121,7 +122,7 @@ void ServerEndpoint::on_bulk_request(std::uint32_t slot, const wire::Frame& fram
   if (part ? !link_.has_waiters() && start_fetch(slot, memory::Use::ahead)
            : start_fetch(slot, memory::Use::fetch))
     return;
-  // With no block in use there is nothing to wait for.
+  // When no block is in use, there is no memory to wait for.
   if (!part && shared_.arena.counters().blocks_leased == 0 && refused_by_system(slot)) return;
   overflow_metadata(bulk);
   if (!part) {
@@ -156,9 +157,10 @@ bool ServerEndpoint::deliver(const Shared::Fetched& fetched, bool queue_was_empt
   const ServerCall& call = calls_[slot];
   if (call.state != ServerState::fetching || call.generation != wire::call_generation(fetched.call))
     return true;
-  // Other sessions may keep the completion queue from ever being empty. But the fabric may know that it has
-  // no entry of this session. Or enough frames have arrived: frames come in order, and there were at most as
-  // many in the queue as this session has receives.
+  // Other sessions may keep the completion queue from ever being empty. Two facts are enough, though. The
+  // fabric may know that the queue has no entry of this session. Or the session has received enough frames
+  // after the READ completed: frames arrive in order, and the queue contained at most as many of them as this
+  // session has receives.
   if (!queue_was_empty && link_.queue_pair().may_hold_messages(fetched.mark) &&
       link_.received() - fetched.received < link_.receives().depth())
     return false;
@@ -191,7 +193,7 @@ void ServerEndpoint::deliver_fetched(std::uint32_t slot) {
 }
 
 /// Stops reading a request, and refuses it when its READs have completed. Where a CPU of this side executes
-/// READs, it abandons them, so that the memory of the request is free at once.
+/// READs, the READs are abandoned, so that the memory of the request is free at once.
 void ServerEndpoint::stop_fetching(std::uint32_t slot, std::uint32_t status, std::string why) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
@@ -209,7 +211,7 @@ void ServerEndpoint::stop_fetching(std::uint32_t slot, std::uint32_t status, std
 void ServerEndpoint::on_cancel(const wire::Header& header) {
   const std::uint32_t slot = wire::call_slot(header.call);
   ServerCall& call = calls_[slot];
-  // The CANCEL has crossed our response, which answers it.
+  // The CANCEL and our response crossed. The response answers the CANCEL.
   if (call.generation != wire::call_generation(header.call)) return;
   switch (call.state) {
     case ServerState::idle:
@@ -251,8 +253,8 @@ void ServerEndpoint::refuse(std::uint32_t slot, std::uint32_t status, bool ran, 
   shared_.slots.hold(static_cast<std::uint32_t>(send_slot), link_.table_index());
   const std::uint32_t bytes = static_cast<std::uint32_t>(std::min(text.size(), kErrorTextMax));
   std::memcpy(shared_.slots.payload(static_cast<std::uint32_t>(send_slot)), text.data(), bytes);
-  // A refusal does not invalidate a key of the client: the client may have timed out at the same moment, and
-  // naming a key that it has already invalidated would break the queue pair.
+  // A refusal does not invalidate a key of the client: the client may have timed out at the same moment and
+  // invalidated the key itself, and naming an invalid key would break the queue pair.
   link_.send_message(static_cast<std::uint32_t>(send_slot), header, nullptr, 0, bytes, 0, {});
 }
 

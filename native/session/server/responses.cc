@@ -25,7 +25,8 @@ void ServerEndpoint::submit(const std::int32_t* words) {
     return shared_.slots.release(send_slot);
   }
   ServerCall& call = calls_[slot];
-  // JS may answer a part whose message it has not fetched, because no reader wants it any more.
+  // JS may answer a part whose message it has not fetched. JS does so when no reader wants the message any
+  // more.
   if (call.state == ServerState::waiting && call.bulk->held_back)
     end_call(slot, call);
   else if (call.state != ServerState::running)
@@ -37,8 +38,8 @@ void ServerEndpoint::submit(const std::int32_t* words) {
       wire::Header::of(wire::FrameType::response, word, static_cast<std::uint32_t>(status & 0xff), flags);
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
   count_messages(call, send_slot, metadata_bytes, header.method);
-  // The slot is idle before the frame is sent: the client's next request on it may arrive before our
-  // completion.
+  // The slot becomes idle before the frame is sent, because the client's next request on it may arrive before
+  // our completion.
   set_idle(slot, call, (status & 0xff) == 0);
   link_.send_message(send_slot, header, nullptr, metadata_bytes,
                      metadata_bytes + static_cast<std::uint32_t>(words[sub::message_bytes]),
@@ -96,7 +97,8 @@ std::int32_t ServerEndpoint::submit_bulk(const BulkSubmission& submission) {
 void ServerEndpoint::on_reply_buffer(const wire::Frame& frame) {
   const std::uint32_t slot = wire::call_slot(frame.header.call);
   ServerCall& call = calls_[slot];
-  // The reply buffer has crossed our answer to a CANCEL. The client revokes it when it gets that answer.
+  // The reply buffer and our answer to a CANCEL crossed. The client revokes the reply buffer when it gets
+  // that answer.
   if (call.generation != wire::call_generation(frame.header.call) || call.state == ServerState::idle) return;
   if (call.state != ServerState::asking) return link_.protocol_error("reply buffer that was not asked for");
   if ((frame.header.flags & wire::has_reply_buffer) == 0) {

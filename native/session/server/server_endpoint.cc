@@ -62,7 +62,7 @@ void ServerEndpoint::end_untouched() {
 }
 
 void ServerEndpoint::end_all() {
-  // The flush of all READs has been polled, or the queue pair is about to be destroyed.
+  // The flushed completions of all READs have been polled, or the queue pair is about to be destroyed.
   watch_.reads().clear();
   calls_.for_each([this](std::uint32_t slot, ServerCall& call) { end_call(slot, call); });
   finishing_.clear([this](ServerBulk& response) { end_response(response); });

@@ -1,10 +1,11 @@
 // The server endpoint of a session: receives requests and fetches their bulk data by READ; sends responses
-// and places their bulk data by WRITE. The server exposes no memory. It moves the data, so it decides the
-// pace. Owned and called by Session, on the context's thread. A call goes through the states of
+// and places their bulk data by WRITE. The server exposes no memory. The server moves the data, so it decides
+// the pace. Owned and called by Session, on the context's thread. A call goes through the states of
 // server_call.h: requests.cc receives it, fetching.cc gets memory for it, responses.cc answers it, late.cc
-// ends it when its peer is too slow. They are one class since all of them change the state of the same call.
-// Parts with a state of their own are classes: Transfers (which bytes move next), PeerWatch (calls that wait
-// for the peer), FinishingResponses (responses that have been sent but not completed).
+// ends it when its peer is too slow. These functions belong to one class, because all of them change the
+// state of the same call. Parts with a state of their own are classes: Transfers (which bytes move next),
+// PeerWatch (calls that wait for the peer), FinishingResponses (responses that have been sent but not
+// completed).
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,8 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
   void submit(const std::int32_t* words) override;
   std::int32_t submit_bulk(const BulkSubmission& submission) override;
   void want(std::uint32_t call) override;
-  /// False when the client has exposed memory, since its call may then have to wait for its windows.
+  /// Returns false when the client has exposed memory, because the client's call may then have to wait for
+  /// its windows.
   bool answers_in_segments(std::uint32_t call) override {
     const std::uint32_t slot = wire::call_slot(call);
     return slot < options_.call_slots && !calls_[slot].exposed;
@@ -49,7 +51,7 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
   Moved move(Bulk kind, std::int64_t& credit) override { return transfers_.move(kind, credit); }
   bool out_of_line() const override { return transfers_.out_of_line(); }
   SetBits due() const override { return due_if(watch_.waits(), kHolding); }
-  /// Ends calls whose deadline has passed, and the session when its peer moves too little.
+  /// Ends calls whose deadline has passed, and ends the session when its peer moves too little.
   void check_held() override;
   std::uint64_t late_ns() override;
   void reclaim_memory() override;
@@ -120,7 +122,7 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
   void overflow_metadata(ServerBulk& bulk);
   void restore_metadata(ServerBulk& bulk, ReceiveSlot slot);
   bool refused_by_system(std::uint32_t slot);
-  /// Returns whether a request waits because of the limit for one session (option quotas).
+  /// Returns true when a request waits because of the limit for one session (option quotas).
   bool beyond_quota(std::uint32_t slot) const;
   std::string over_quota() const;
 

@@ -33,7 +33,7 @@ Moved Transfers::move(Bulk kind, std::int64_t& credit) {
   return calls.empty() ? Moved::all : ended;
 }
 
-/// Returns Moved::all when the call may post one more work request, otherwise why not.
+/// Returns Moved::all when the call may post one more work request, otherwise the reason why it may not.
 Moved Transfers::may_post(Turn& turn) const {
   if (turn.call <= 0) return Moved::share;
   if (turn.session <= 0) return turn.halt(Moved::share);
@@ -102,8 +102,8 @@ Moved Transfers::move_read(std::uint32_t slot, Turn& turn) {
   return Moved::all;
 }
 
-/// Copies the next gather entry, which is inline in the frame. The frame stays in its receive until the
-/// request goes to JS.
+/// Copies the next gather entry, which is inline in the frame. The frame stays in its receive until JS gets
+/// the request.
 void Transfers::copy_inlined(ServerBulk& bulk, std::byte* message) {
   const std::uint32_t bytes = bulk.remote[bulk.gather_entry].length;
   const std::byte* inlined = link_.receives().memory_of(*bulk.held_receive) +
@@ -114,7 +114,7 @@ void Transfers::copy_inlined(ServerBulk& bulk, std::byte* message) {
   next_gather_entry(bulk);
 }
 
-/// Advances to the next gather entry, which goes behind the last one, or to its aligned offset.
+/// Advances to the next gather entry, which is placed behind the last one, or at its aligned offset.
 void Transfers::next_gather_entry(ServerBulk& bulk) {
   ++bulk.gather_entry;
   bulk.gather_entry_offset = 0;
@@ -123,7 +123,7 @@ void Transfers::next_gather_entry(ServerBulk& bulk) {
   }
 }
 
-/// READs complete in order, so the oldest one into staging memory has completed: its bytes are copied to the
+/// READs complete in order, so the oldest READ into staging memory has completed. Its bytes are copied to the
 /// block of the request. (Even a cancelled call keeps its block until its last READ has completed.)
 void Transfers::on_read(std::uint32_t bytes) {
   watch_.reads().ended(bytes);
@@ -163,7 +163,7 @@ Moved Transfers::move_write(std::uint32_t slot, Turn& turn) {
     std::size_t count = 0;
     std::uint32_t bytes = 0;
     const std::uint64_t to = call.reply_buffer.addr + bulk.moved, start = bulk.moved;
-    // One WRITE takes as many gather entries as are contiguous in the reply buffer.
+    // One WRITE combines as many gather entries as are contiguous in the reply buffer.
     while (count < sge_max && bytes < chunk && bulk.gather_entry < bulk.gather_entries.size() &&
            bulk.moved == start + bytes) {
       const GatherEntry& gather_entry = bulk.gather_entries[bulk.gather_entry];

@@ -1,5 +1,5 @@
 // Moves the bytes of bulk messages: READs of requests and WRITEs of responses. Calls and sessions take turns,
-// and the bytes under way are limited so that other calls have room (flow.h). Owned by ServerEndpoint, which
+// and the bytes in flight are limited so that other calls have room (flow.h). Owned by ServerEndpoint, which
 // decides what happens to a call afterwards; on the context's thread.
 #pragma once
 
@@ -21,7 +21,7 @@ class Transfers {
  public:
   class Owner {
    public:
-    /// Stops the READs of the request. The call is refused when those under way have completed.
+    /// Stops the READs of the request. The call is refused when those in flight have completed.
     virtual void stop_fetching(std::uint32_t slot, std::uint32_t status, std::string why) = 0;
     /// Stops the WRITEs of the response. The error response is sent behind those that have been posted.
     virtual void stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) = 0;
@@ -52,12 +52,14 @@ class Transfers {
   }
 
  private:
-  /// The credit of one call, and the credit of its session. Bytes that the call moves are charged to both.
+  /// The credit of one call, and the credit of its session. Bytes that the call moves are subtracted from
+  /// both.
   struct Turn {
     std::int64_t& call;
     std::int64_t& session;
     Moved session_ended = Moved::all;
-    /// Ends the turn of the session. The call stays first, because no other call of the session could go on.
+    /// Ends the turn of the session. The call stays first, because no other call of the session could move
+    /// bytes either.
     Moved halt(Moved why) {
       session_ended = why;
       return Moved::halt;
@@ -76,8 +78,8 @@ class Transfers {
   PeerWatch& watch_;
   Owner& owner_;
   FairQueue reading_calls_, writing_calls_;  ///< by slot
-  FairQueue::Member reading_, writing_;      ///< this session in the queues of the context
-  /// A READ under way into staging memory. READs complete in order, and their bytes are copied from there.
+  FairQueue::Member reading_, writing_;      ///< this session's entries in the queues of the context
+  /// A READ in flight into staging memory. READs complete in order, and their bytes are copied from there.
   struct Landing {
     memory::BlockId block;
     std::byte* to;

@@ -1,6 +1,6 @@
-// Streams of one session with large messages for which the client has not granted memory yet. The client
-// grants it when its application reaches the message. Measures for how long each stream has had no grant.
-// Owned by PeerWatch, on the context's thread.
+// Streams of one session whose large messages wait for memory of the client. The client grants memory when
+// its application reaches the message. Measures for how long each stream has had no grant. Owned by
+// PeerWatch, on the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace rdma_rpc::session {
 
 class UnreadStreams {
  public:
-  /// This side has requested memory for one more message of the stream.
+  /// Called when this side has requested memory for one more message of the stream.
   void asked(std::uint32_t stream, std::uint64_t awake_ns) {
     const auto found = find(stream);
     if (found == streams_.end())
@@ -19,11 +19,12 @@ class UnreadStreams {
     else
       ++found->messages;
   }
-  /// The client has granted memory for one message. The reader of the others starts to be late from now on.
+  /// Called when the client has granted memory for one message. The waiting time of the stream's other
+  /// messages starts again.
   void granted(std::uint32_t stream, std::uint64_t awake_ns) {
     if (const auto found = find(stream); found != streams_.end()) found->since_ns = awake_ns;
   }
-  /// One message of the stream no longer waits, whether memory was granted for it or not.
+  /// Called when one message of the stream no longer waits, whether memory was granted for it or not.
   void ended(std::uint32_t stream) {
     const auto found = find(stream);
     if (found == streams_.end() || --found->messages != 0) return;
@@ -33,7 +34,7 @@ class UnreadStreams {
 
   struct Longest {
     std::uint32_t stream = 0;
-    std::uint64_t ns = 0;  ///< without a grant; 0 when no stream waits
+    std::uint64_t ns = 0;  ///< time without a grant; 0 when no stream waits
   };
   Longest longest(std::uint64_t awake_ns) const {
     Longest longest;
@@ -46,13 +47,14 @@ class UnreadStreams {
  private:
   struct Stream {
     std::uint32_t stream, messages;
-    std::uint64_t since_ns;  ///< on the awake clock: time of the last grant, or of the first request
+    std::uint64_t since_ns;  ///< time of the last grant, or of the first request, on the awake clock
   };
   std::vector<Stream>::iterator find(std::uint32_t stream) {
     return std::find_if(streams_.begin(), streams_.end(),
                         [stream](const Stream& each) { return each.stream == stream; });
   }
-  /// Short, since a session has at most `streamsMax` streams. Its memory is kept, so it seldom allocates.
+  /// The list is short, because a session has at most `streamsMax` streams. Its memory is kept, so it seldom
+  /// allocates.
   std::vector<Stream> streams_;
 };
 

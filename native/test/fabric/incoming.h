@@ -1,5 +1,5 @@
-// Does what a server's listener does with connections of queue pairs: accepts them, reads the first bytes of
-// each, and hands it over. For tests, which call it on the thread of the devices or on another.
+// Handles connections of queue pairs like a server's listener: accepts them, reads the first bytes of each,
+// and hands it over. Used by tests, on the thread of the devices or on another thread.
 #pragma once
 
 #include <sys/socket.h>

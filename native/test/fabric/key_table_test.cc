@@ -1,5 +1,5 @@
-// Keys of a software device: a key that has ended gives no access for long, whatever is created after it, and
-// a key of another process gives no access here.
+// Keys of a software device. A key that has ended gives no access for a long time, whatever is created after
+// it, and a key of another process gives no access here.
 #include "fabric/software/key_table.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(KeyTable, AnEndedKeyIsNotReusedForALongTime) {
   EXPECT_EQ(keys.find(ended), nullptr);
 }
 
-/// A peer that has seen a server restart may use keys of the earlier process.
+/// A peer that has seen a server restart may still use keys of the earlier process.
 TEST(KeyTable, BeginElsewhereInEachProcess) {
   std::set<std::uint32_t> first;
   for (std::uint32_t seed = 0; seed < 256; ++seed) first.insert(KeyTable(0x5eed00 + seed).add(kRegion));

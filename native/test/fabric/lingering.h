@@ -1,5 +1,5 @@
 // Harmful descriptors that a hostile peer may send: TCP sockets whose last close takes as long as their
-// sender has set. Used by tests of unix connections.
+// sender likes. Used by tests of unix connections.
 #pragma once
 
 #include <arpa/inet.h>
@@ -15,11 +15,11 @@
 
 namespace rdma_rpc::fabric::test {
 
-/// Far longer than anything here takes on a loaded machine.
+/// kLinger is far longer than any action of these tests takes on a loaded machine.
 inline constexpr std::chrono::seconds kLinger{60};
 inline constexpr std::chrono::seconds kAtOnce{20};
 
-/// A socket with unsent bytes whose peer reads nothing as long as this object lives.
+/// A socket with unsent bytes. Its peer reads nothing while this object exists.
 class Lingering {
  public:
   Lingering() {
@@ -40,7 +40,7 @@ class Lingering {
     while (::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
     }
   }
-  /// Its last close takes kLinger, on whatever thread.
+  /// Gives the socket away. Its last close takes kLinger, on any thread.
   UniqueFd give() { return std::move(socket_); }
 
  private:
@@ -64,7 +64,7 @@ inline bool send_files(int to, const std::vector<int>& files, char byte = 'x') {
   return ::sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-/// Returns how long this thread was blocked.
+/// Returns how long the action blocked this thread.
 template <class Action>
 std::chrono::steady_clock::duration time_of(Action action) {
   const auto begin = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
-// Descriptors that unauthenticated peers send with their bytes: the kernel refuses them where it can;
-// elsewhere only dedicated threads wait for their last close.
+// Descriptors that unauthenticated peers send with their bytes. The kernel refuses them where it can; on
+// other kernels only dedicated threads wait for their last close.
 #include "fabric/rights.h"
 
 #include <poll.h>
@@ -25,7 +25,7 @@ Ends unix_pair() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-/// Reads at most `bytes` bytes; waits for the first one. Returns an empty text at the end.
+/// Reads at most `bytes` bytes, and waits for the first one. Returns an empty text at the end.
 std::string hear(const UniqueFd& fd, std::size_t bytes = 4096) {
   pollfd wait{fd.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&wait, 1, static_cast<int>(std::chrono::milliseconds(kLinger).count())), 1);
@@ -132,7 +132,7 @@ TEST(SocketRelay, ServesOthersWhileOneIsFullOfDescriptors) {
     ASSERT_TRUE(send_files(sender.get(), {one.get()}));
     ASSERT_TRUE(send_files(sender.get(), {other.get()}));
   }
-  // The second one is never read and goes with its connection.
+  // The second descriptor is never read, and is closed with its connection.
   EXPECT_LT(time_of([&] {
               const UniqueFd bad_end = relay_bytes(ForeignFd(std::move(bad)));
               const UniqueFd good_end = relay_bytes(ForeignFd(std::move(good)));

@@ -1,4 +1,4 @@
-// The explanation of a refusal by the system: it names the limit.
+// The explanation of a refusal by the system, which must name the limit.
 #include "fabric/system_limit.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace rdma_rpc::fabric::test {
 namespace {
 
 TEST(SystemLimit, OfMemoryMapsIsNamed) {
-  // Its own maps count, and it fails when it gets no more.
+  // An emulator's own maps also count, and the emulator fails when it gets no more maps.
   if (std::getenv("RDMA_RPC_EMULATED") != nullptr)
     GTEST_SKIP() << "not run: an emulator needs memory maps itself";
   unsigned long most = 0;
@@ -23,7 +23,7 @@ TEST(SystemLimit, OfMemoryMapsIsNamed) {
   std::fclose(file);
   if (most > 200'000) GTEST_SKIP() << "not run: this system allows " << most << " memory maps";
   EXPECT_EQ(system_refusal(ENOMEM).find("max_map_count"), std::string::npos);
-  // Every second page gets other rights, so that each page needs a map of its own.
+  // Every second page gets other rights, so each page needs a map of its own.
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t bytes = 2 * most * page;
   void* memory = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

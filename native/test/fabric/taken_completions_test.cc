@@ -1,5 +1,5 @@
-// When everything that lay in a completion queue at some moment has been taken out of it, told from what polls
-// have brought alone: seeded polls of a queue that is filled all the time.
+// Determines from the results of polls alone when everything that lay in a completion queue at some moment
+// has been polled. The tests use seeded polls of a queue that is filled all the time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kEntries = 64;
 
-/// Completions are numbered in the order in which they come.
+/// Completions are numbered in the order in which they arrive.
 struct Queue {
   void fill(std::uint64_t count) { came += std::min(count, kEntries - (came - out)); }
   void poll(std::uint64_t most) {

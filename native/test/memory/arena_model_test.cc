@@ -79,7 +79,8 @@ class Model {
   }
 
   void alloc() {
-    const std::size_t bytes = below(std::uint64_t{1} << (10 + below(14)));  // every magnitude up to 8 MiB
+    // Sizes of every magnitude up to 8 MiB.
+    const std::size_t bytes = below(std::uint64_t{1} << (10 + below(14)));
     const BlockId id = arena_.alloc(bytes);
     if (id == kNoBlock) return;
     ASSERT_FALSE(leases_.contains(id));

@@ -1,5 +1,5 @@
-// The shares of the arena: how much one owner may take while other owners exist, and what it cannot take from
-// them.
+// The shares of the arena: how much an owner may use while other owners exist, and which memory it cannot
+// take from them.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t KiB = 1024;
 constexpr std::size_t MiB = 1024 * KiB;
 
-/// Allocates until the owner is refused; returns the number of blocks that it got.
+/// Allocates until the owner is refused. Returns the number of blocks that the owner got.
 std::size_t take_all(Arena& arena, std::size_t bytes, Use use, OwnerId owner) {
   std::size_t count = 0;
   while (arena.alloc(bytes, use, owner) != kNoBlock) ++count;
@@ -34,7 +34,7 @@ TEST(ArenaOwners, AGreedyOwnerLeavesAQuarterToTheOthers) {
     FakeDevice device;
     Arena arena(device, {.budget_bytes = 64 * MiB});
     arena.add_owner();
-    const std::size_t limit = 64 * kShareOfUse[static_cast<std::size_t>(use)];  // of 128 KiB
+    const std::size_t limit = 64 * kShareOfUse[static_cast<std::size_t>(use)];  // in blocks of 128 KiB
     EXPECT_EQ(take_all(arena, 128 * KiB, use, arena.add_owner()), limit / 4 * 3);
   }
 }
@@ -68,8 +68,8 @@ TEST(ArenaOwners, EachMayHaveOneBlockForEachStep) {
   }
 }
 
-/// A client and a server run on one thread and the sent data is copied: the copies wait until they are
-/// fetched.
+/// A client and a server run on one thread, and the sent data is copied. The copies keep their memory until
+/// they are fetched.
 TEST(ArenaOwners, TheOnlyBlockOfAStepMayComeOutOfTheReserve) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 16 * MiB});
@@ -96,8 +96,8 @@ TEST(ArenaOwners, AnOwnerWithALimitKeepsItForItsRequests) {
   EXPECT_NE(arena.alloc(8 * MiB, Use::fetch, other), kNoBlock);
 }
 
-/// Responses have a share of the same size, so that they never wait for what their own requests hold. A block
-/// that is larger than the share is allowed while it is the only one.
+/// Responses have a share of the same size, so that they never wait for memory that their own requests hold.
+/// A block that is larger than the share is allowed while it is the only one.
 TEST(ArenaOwners, AnAnswerCountsForTheLimitOfItsOwnerBesideRequests) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});

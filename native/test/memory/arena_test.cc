@@ -154,8 +154,7 @@ TEST(Arena, NumbersStayPositiveAsInt32AfterManyChunks) {
   EXPECT_EQ(arena.counters().trimmed_chunks, 2999u);
 }
 
-/// A block number has few generations, so that a number that was reused immediately would soon denote another
-/// block.
+/// A block number has few generations. A number that was reused immediately would soon denote another block.
 TEST(Arena, ANumberIsReusedAfterAllOtherFreeOnes) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 2 * MiB, .chunk_bytes = MiB});

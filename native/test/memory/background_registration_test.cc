@@ -1,5 +1,5 @@
-// Registrations of large buffers on another thread: which calls wait for one, what becomes of it, and what a
-// late registration must not touch.
+// Registrations of large buffers on another thread: which calls wait for a registration, what happens to it,
+// and what a late registration must leave alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,8 @@
 namespace rdma_rpc::memory {
 namespace {
 
-/// A cache that registers large buffers (1,000 bytes and more) in the background, when the test says so.
+/// A cache that registers large buffers (1,000 bytes and more) in the background, at the moment that the test
+/// chooses.
 class BackgroundTest : public testing::Test {
  protected:
   BackgroundTest() {
@@ -100,8 +101,7 @@ TEST_F(BackgroundTest, ABufferWhoseMemoryIsGoneMeanwhileIsNotKept) {
   EXPECT_EQ(device.regions, 0u);
 }
 
-/// It behaves like a region that acquire() has registered: the users of the region must see that its memory
-/// is gone.
+/// The region behaves like one that acquire() has registered: its users must see that its memory is gone.
 TEST_F(BackgroundTest, ABufferWhoseMemoryIsGoneLaterIsNoticed) {
   struct Switched final : fabric::Presence {
     bool present() const override { return here; }

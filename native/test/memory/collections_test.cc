@@ -1,4 +1,4 @@
-// When V8 is asked to collect garbage: for a fixed share of the thread's time, whatever one collection costs
+// When V8 is asked to collect garbage: for a fixed share of the thread's time, whatever a collection costs
 // and whatever asks for it.
 #include "binding/event_loop/collections.h"
 
@@ -12,13 +12,13 @@ namespace {
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kLongMs = 600'000;
 
-/// The time that collections took within ten minutes.
+/// The share of time that collections took within ten minutes, and their number.
 struct Taken {
   std::uint64_t percent = 0, count = 0;
 };
 
-/// Simulates `askers` pumps whose calls wait all the time, and a stream that checks every 100 ms; each
-/// collection costs the given time.
+/// Simulates `askers` pumps whose calls wait all the time, and a stream that checks every 100 ms. Each
+/// collection takes `cost_ns`.
 Taken taken(std::size_t askers, std::uint64_t cost_ns) {
   CollectionBudget budget;
   std::vector<Collections> pumps(askers, Collections(budget));

@@ -1,5 +1,6 @@
-// What V8 is told to count of the arena's memory, played against a V8 that adds and takes off as the real one
-// does, and late: its count must stay what V8 itself has added, or more, whatever comes when.
+// The amount of arena memory that V8 is told to count. The tests use a model of V8 that adds and subtracts as
+// the real V8 does, and late. Whatever the order of events, V8's count must never fall below what V8 itself
+// has added.
 #include "binding/buffers/counted_memory.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::int64_t kMiBs = std::int64_t{kMiB};
 
-/// V8's count of external memory. A collected buffer is taken off at once, and its owner hears of it later.
+/// V8's count of external memory. A collected buffer is subtracted at once, and its owner learns of it later.
 struct V8 {
   CountedMemory memory{256 * kMiB};
   std::int64_t counted = 0;

@@ -1,6 +1,6 @@
-// A device of which only memory registration works, which is enough for the arena and the registration cache.
-// It counts the resources that are open, and fails requests by number (the n-th call), by total (a limit of
-// locked memory) or by size.
+// A device on which only memory registration works, which is enough for the arena and the registration cache.
+// It counts the open resources. It fails requests by number (the n-th call), by total (a limit of locked
+// memory) or by size.
 #pragma once
 
 #include <cstdlib>
@@ -22,8 +22,8 @@ class FakeDevice final : public fabric::Device {
     capabilities_.pins_memory = true;
   }
 
-  std::uint64_t refuse_alloc = 0;  ///< the n-th alloc_memory() fails, counted from 1; 0: none fails
-  std::uint64_t refuse_reg = 0;    ///< as above, for reg_mr()
+  std::uint64_t refuse_alloc = 0;  ///< the n-th alloc_memory() fails, counted from 1; 0 when none fails
+  std::uint64_t refuse_reg = 0;    ///< the n-th reg_mr() fails; 0 when none fails
   std::uint64_t lock_limit_bytes = ~std::uint64_t{0};   ///< limit of the bytes registered at the same time
   std::uint64_t alloc_limit_bytes = ~std::uint64_t{0};  ///< limit of one alloc_memory()
   std::uint64_t allocs = 0, regs = 0;

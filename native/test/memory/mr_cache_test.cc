@@ -57,7 +57,7 @@ TEST_F(MrCacheTest, ClearingEvictsEverythingAndReportsIt) {
   EXPECT_EQ(cache.counters().entries, 0u);
   EXPECT_EQ(cache.counters().bytes, 0u);
   EXPECT_EQ(cache.counters().pinned, 0u);
-  cache.unpin(1, 0);  // by the remaining user
+  cache.unpin(1, 0);  // unpin() by the remaining user
 }
 
 TEST_F(MrCacheTest, ASecondUseIsAHit) {
@@ -157,7 +157,7 @@ TEST_F(MrCacheTest, PinsAreCounted) {
   cache.expire(100);
   EXPECT_EQ(evicted, Keys{});
   cache.unpin(1, 100);
-  cache.unpin(1, 100);  // one too many: ignored
+  cache.unpin(1, 100);  // one call too many, which is ignored
   EXPECT_EQ(cache.counters().pinned, 0u);
   cache.expire(110);
   EXPECT_EQ(evicted, Keys{1});

@@ -39,7 +39,7 @@ class OnSim : public testing::Test {
     EXPECT_EQ(server.qp->connect(client.qp->local_address()), "");
   }
 
-  /// Grants the server read access to client memory for one call, and reads the memory into a block of the
+  /// Grants the server read access to client memory for one call, and READs the memory into a block of the
   /// server's arena.
   fabric::WcStatus read_from_client(const fabric::MemoryRegion& region, const void* data, Arena& sinks) {
     auto window = client.device->alloc_mw();

@@ -1,4 +1,4 @@
-// How long an iteration of the pump may take.
+// Tests how long an iteration of the pump may take.
 #include "binding/event_loop/turn_length.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-// When V8 is asked to collect its young generation: for messages that were lent and not returned, not for
-// messages that are returned, and never for more than a share of the thread's time unless the collection is
-// overdue.
+// When V8 is asked to collect its young objects. It is asked when messages were lent and not returned. The
+// collections take at most a share of the thread's time, unless a collection is overdue.
 #include "binding/buffers/young_buffers.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +51,7 @@ TEST(YoungBuffers, KeptBuffersRequestMoreAndMoreSeldom) {
     ++collections;
     young.done(i * kMs, i * kMs);
   }
-  // Each time a quarter more is kept, which is far from the 128 that a fixed distance would give.
+  // Between two collections the memory grows by a quarter. A fixed distance would give 128 collections.
   EXPECT_LT(collections, 24);
   EXPECT_EQ(young.out(), 512 * kMiB);
 }
@@ -61,7 +60,7 @@ TEST(YoungBuffers, TakeATenthOfTheTimeUntilTheyAreOverdue) {
   YoungBuffers young(256 * kMiB);
   young.lent(4 * kMiB);
   ASSERT_TRUE(young.due(1000 * kMs));
-  young.done(1000 * kMs, 1005 * kMs);  // a large heap: 5 ms
+  young.done(1000 * kMs, 1005 * kMs);  // a large heap, whose collection takes 5 ms
   young.collected(4 * kMiB);
   young.lent(4 * kMiB);
   EXPECT_FALSE(young.due(1006 * kMs));

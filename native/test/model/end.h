@@ -15,7 +15,7 @@
 
 namespace rdma_rpc::fabric::model {
 
-/// How a completion queue learns of arrivals: it polls the ring, the peer announces them, or the two
+/// How a completion queue learns of messages: it polls the ring, the peer announces them, or the two
 /// alternate.
 enum class Looks { by_itself, when_told, in_turns };
 
@@ -24,8 +24,8 @@ struct End {
   static constexpr std::size_t kMemoryBytes = 4096;
 
   End(std::uint32_t receives_, Looks looks, std::uint32_t epoch_cells) : receives(receives_) {
-    // Copies in parts of one cache line. No revocation replaces pages in the model, since no revocation waits
-    // in vain here.
+    // Copies are made in parts of one cache line. In the model every revocation succeeds in time, so it never
+    // replaces pages.
     ShmOptions options{.copy_chunk_bytes = 64, .revoke_grace_us = 60'000'000, .epoch_cells = epoch_cells};
     if (looks != Looks::by_itself) options.watched_max = looks == Looks::in_turns ? 1 : 0;
     if (looks == Looks::in_turns) options.watched_min = 0, options.polls_per_hand = 1;
@@ -62,7 +62,7 @@ struct End {
     const Sge part = sge(offset, bytes);
     return post(Opcode::send, {&part, 1});
   }
-  /// The key of all its memory. Call it before the threads start.
+  /// Creates the key of all its memory. Must be called before the threads start.
   void bind(std::uint32_t access) {
     SendWr wr;
     wr.opcode = Opcode::bind_mw;
@@ -70,7 +70,7 @@ struct End {
     qp->post_send({&wr, 1});
   }
 
-  /// Takes the next completion and sleeps until one is available. Returns false when the run is over.
+  /// Gets the next completion, and sleeps until one is available. Returns false when the run is over.
   bool next(Execution& run, Wc* wc) const {
     while (!run.over()) {
       if (cq->poll({wc, 1}) == 1) return true;

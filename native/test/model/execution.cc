@@ -1,4 +1,4 @@
-// See execution.h. Only the scheduled thread touches the state; it passes control on under the lock.
+// See execution.h. Only the scheduled thread accesses the state. It hands over control under the lock.
 #include "model/execution.h"
 
 #include <cinttypes>
@@ -11,9 +11,10 @@
 namespace rdma_rpc::fabric::model {
 namespace {
 
-/// More than any scenario takes: a longer run loops endlessly.
+/// Every scenario takes fewer steps than this. A longer run loops endlessly.
 constexpr std::uint64_t kStepsMax = 20'000;
-/// Steps of one thread without a store. At this number it waits for the other one in a loop of its own.
+/// Limit of steps of one thread without a store. At this number the thread waits for the other one in a loop
+/// of its own.
 constexpr std::uint64_t kSpinsMax = 50;
 constexpr std::size_t kLogged = 60;
 constexpr std::uint64_t kRunsMax = 1'000'000;
@@ -196,7 +197,7 @@ void Execution::copy(void* to, const void* from, std::size_t bytes) {
 void Execution::finish() {
   const std::unique_lock held(lock_);
   threads_[running_].finished = true;
-  ++stores_;  // the other thread may wait for its end
+  ++stores_;  // the other thread may wait for the end of this one
   running_ = other();
   turn_.notify_all();
 }

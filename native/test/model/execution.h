@@ -1,7 +1,7 @@
-// Two threads that run in turns, and every order of their steps. A step is a load, a store, a fence or a copy
-// of shared memory (words.h), or a stall point; between two steps of one thread the other thread may take any
+// Runs two threads in turns, in every order of their steps. A step is a load, a store, a fence or a copy of
+// shared memory (words.h), or a stall point. Between two steps of one thread the other thread may execute any
 // number of steps. explore() runs a scenario again and again, each time with another choice at one point,
-// until all choices within the limits have been made: the limits are the number of switches away from a
+// until all choices within the limits have been made. The limits are the number of switches away from a
 // thread that could continue, and the number of loads that return an old value. Used by the tests of this
 // folder.
 #pragma once
@@ -26,7 +26,7 @@ struct Choice {
   std::size_t made, options;
 };
 
-/// One execution. The first choices are given; after them, it takes the first alternative of each choice.
+/// One execution. The first choices are given; from then on it takes the first alternative of each choice.
 class Execution {
  public:
   Execution(const Limits& limits, std::vector<Choice> path) : path_(std::move(path)), left_(limits) {}
@@ -35,7 +35,7 @@ class Execution {
   void threads(const std::function<void()>& first, const std::function<void()>& second);
 
   // The following functions are called by the functions of the threads.
-  /// The calling thread cannot continue until the other one has stored something.
+  /// Called when the calling thread cannot continue until the other one has stored something.
   void pause();
   /// Sleeps until `wakes()` is true, as a result of an action of the other thread.
   void sleep_until(const std::function<bool()>& wakes);
@@ -44,12 +44,12 @@ class Execution {
   void expect(bool holds, const char* otherwise) {
     if (!holds) fail(otherwise);
   }
-  /// Reports an error: every loop ends.
+  /// True after an error has been reported. Every loop must then end.
   bool over() const { return !failure_.empty(); }
 
   const std::string& failure() const { return failure_; }
   const std::vector<Choice>& path() const { return path_; }
-  /// The last steps, for the analysis of a failure.
+  /// Returns the last steps, for the analysis of a failure.
   std::string trace() const;
 
   // The following functions are called by words.h, on a thread of this run.
@@ -64,14 +64,14 @@ class Execution {
  private:
   struct Thread {
     bool finished = false, paused = false;
-    std::uint64_t paused_at = 0;  ///< stores made up to that point
+    std::uint64_t paused_at = 0;  ///< value of stores_ at that time
     std::function<bool()> wakes;
   };
   std::size_t other() const { return 1 - running_; }
   bool can_go_on(std::size_t thread);
   std::size_t choose(std::size_t options);
   void fail(const std::string& why);
-  /// The running thread cannot continue before the other one has acted.
+  /// Called when the running thread cannot continue before the other one has acted.
   void wait();
   void switch_to(std::size_t thread);
   void finish();
@@ -92,7 +92,7 @@ class Execution {
 
 struct Explored {
   std::uint64_t runs = 0;
-  std::string failure;  ///< of the run that failed; empty: none failed
+  std::string failure;  ///< failure of the run that failed; empty when none failed
   std::string trace;
 };
 /// `scenario` creates everything anew, calls threads(), and checks the result with expect().

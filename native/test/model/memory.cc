@@ -60,7 +60,7 @@ std::uint64_t Memory::load(std::size_t thread, const void* word, std::size_t byt
   return value.value;
 }
 
-/// What a release passes on. Later accesses are not included.
+/// Returns what a release passes on. Later accesses are not included.
 Memory::Knowledge Memory::release(Thread& thread, std::size_t number) {
   Knowledge knowledge = thread.now;
   ++thread.now.clock[number];
@@ -91,7 +91,7 @@ void Memory::fence(std::size_t thread, std::memory_order order) {
   Thread& by = threads_[thread];
   if (acquires(order)) by.now.join(by.acquired);
   if (order == std::memory_order_seq_cst) {
-    // Applies to values, not to accesses: two fences alone establish no happens-before relation.
+    // This applies to values only: two fences alone establish no happens-before relation between accesses.
     Knowledge seen{sequential_.view, {}};
     by.now.join(seen);
     seen.view = by.now.view;

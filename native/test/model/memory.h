@@ -1,12 +1,13 @@
-// Shared memory that behaves as C++ guarantees, and no better: an atomic word is the list of all values that
-// were stored to it, and a load may return any value that its thread does not know to be old. Non-atomic
-// bytes may be accessed by two threads only where one access happens before the other. Used by Execution, one
-// thread at a time.
+// Shared memory that behaves exactly as C++ guarantees. An atomic word is the list of all values that were
+// stored to it, and a load may return any value that its thread does not know to be old. Two threads may
+// access non-atomic bytes only where one access happens before the other. Used by Execution, by one thread at
+// a time.
 //
-// Each thread has a view: for each word, the oldest value that it may still read. A release store passes the
-// view on with its value, an acquire load takes it over, and fences do the same for the relaxed accesses
-// around them. Sequential consistency is one more view, which such fences and accesses share (as in the
-// "strong RC11" models; it allows a little less than C++ where a word is used with both kinds of accesses).
+// Each thread has a view: for each word, the oldest value that the thread may still read. A release store
+// attaches the view to its value, and an acquire load adopts that view. Fences do the same for the relaxed
+// accesses around them. Sequential consistency is one more view, which such fences and accesses share (as in
+// the "strong RC11" models; it allows a little less than C++ where a word is used with both kinds of
+// accesses).
 #pragma once
 
 #include <array>
@@ -25,28 +26,29 @@ inline constexpr std::size_t kThreadsMax = 2;
 
 class Memory {
  public:
-  /// The index of the value that the load returns, among `options` values; 0 is the newest.
+  /// Returns the index of the value that the load returns, among `options` values; 0 is the newest.
   using Choose = std::function<std::size_t(std::size_t options)>;
 
   std::uint64_t load(std::size_t thread, const void* word, std::size_t bytes, std::memory_order order,
                      const Choose& choose);
   void store(std::size_t thread, void* word, std::size_t bytes, std::uint64_t value, std::memory_order order);
-  /// The index of the newest value, whose release is passed on to its successor (a release sequence).
+  /// Updates the newest value, and returns its index. The new value inherits the release of that value (a
+  /// release sequence).
   std::uint64_t update(std::size_t thread, void* word, std::size_t bytes, std::uint64_t keep,
                        std::uint64_t set, std::memory_order order);
   void fence(std::size_t thread, std::memory_order order);
-  /// Non-atomic bytes are read or written. Returns a description of the error; empty: no error.
+  /// Called when non-atomic bytes are read or written. Returns "", or a description of the error.
   std::string touch(std::size_t thread, const void* at, std::size_t bytes, bool write);
-  /// Called after a copy to this place: the words that lie there have new values.
+  /// Called after a copy to this address: the words there have new values.
   void overwritten(std::size_t thread, const void* at, std::size_t bytes);
-  /// Makes all stores so far visible to the thread, as a real machine does in the end: from now on it reads the
-  /// newest value of every word. Returns false if it already did.
+  /// Makes all stores so far visible to the thread, as a real machine does in the end: from now on the thread
+  /// reads the newest value of every word. Returns false if all of them were visible already.
   bool catch_up(std::size_t thread);
 
  private:
-  using View = std::vector<std::uint32_t>;  ///< by word: the index of a value
+  using View = std::vector<std::uint32_t>;  ///< the index of a value, by word
   using Clock = std::array<std::uint32_t, kThreadsMax>;
-  /// What one thread knows of the other: which values, and which of its accesses happened before.
+  /// What one thread knows of the other: which values, and which accesses happened before.
   struct Knowledge {
     View view;
     Clock clock{};
@@ -63,7 +65,7 @@ class Memory {
     std::vector<Value> values;
   };
   struct Thread {
-    /// acquired: by relaxed loads, for a later fence; released: by a fence
+    /// `acquired` comes from relaxed loads, for a later fence. `released` comes from a fence.
     Knowledge now, acquired, released;
   };
   struct Touches {
@@ -80,7 +82,7 @@ class Memory {
   std::vector<Word> words_;
   std::unordered_map<std::uint64_t, Touches> touches_;  ///< by cache line
   std::array<Thread, kThreadsMax> threads_{
-      {{{{}, {1, 0}}, {}, {}}, {{{}, {0, 1}}, {}, {}}}};  // an access at time 0 was before both
+      {{{{}, {1, 0}}, {}, {}}, {{{}, {0, 1}}, {}, {}}}};  // an access at time 0 happened before everything
   Knowledge sequential_;
 };
 

@@ -1,5 +1,5 @@
-// The place of an address in shared memory. Both sides of a model are in one process, which maps each segment
-// twice; the place consists of the file and the offset. Used by Memory.
+// The position of an address in shared memory. Both sides of a model are in one process, which maps each
+// segment twice, so the position consists of the file and the offset. Used by Memory.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@ namespace rdma_rpc::fabric::model {
 class Places {
  public:
   static constexpr std::uint64_t kPrivate = 0;
-  /// The same number for all mappings of a byte, and a different number for each byte; kPrivate: not shared.
+  /// Returns the same number for all mappings of a byte, and a different number for each byte. Returns
+  /// kPrivate for memory that is not shared.
   std::uint64_t of(const void* address);
-  /// Forgets what it knows: mappings may have been removed since.
+  /// Forgets all mappings, because some may have been removed since.
   void forget() { mappings_.clear(); }
 
  private:
   struct Mapping {
     std::uintptr_t begin, end;
-    std::uint64_t place;  ///< place of its first byte
+    std::uint64_t place;  ///< position of the first byte
   };
   void read();
   const Mapping* find(std::uintptr_t address) const;

@@ -1,6 +1,6 @@
 // Runs every order of the steps in which two sides of a shm connection publish, sleep, wake, revoke and copy,
-// within the limits of each test. It runs the code of native/fabric/shm itself, with values as old as its
-// memory orders allow (memory.h).
+// within the limits of each test. The tests run the code of native/fabric/shm itself, with values as old as
+// its memory orders allow (memory.h).
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -29,7 +29,7 @@ class ShmModel : public testing::Test {
     const Explored explored = explore(limits, scenario);
     EXPECT_EQ(explored.failure, "") << "in execution " << explored.runs << ", whose last steps are\n"
                                     << explored.trace;
-    // A smaller number would mean that hardly any load or store is a step.
+    // With fewer runs, hardly any load or store would have been a step.
     EXPECT_GT(explored.failure.empty() ? explored.runs : kFewest, kFewest - 1);
   }
 
@@ -47,10 +47,10 @@ void expect_message(Execution& run, const Ends& ends, const Wc& wc, std::size_t 
              "a message has arrived with other bytes");
 }
 
-/// No published message may be missed, whichever way it is found.
+/// Every published message must be noticed, in each of the ways to notice it.
 class ShmModelWake : public ShmModel, public testing::WithParamInterface<Looks> {
  protected:
-  /// A side that alternates stops in one of these states.
+  /// A side that alternates between the two ways stops in one of these states.
   static void poll_idly(const End& end) {
     if (GetParam() != Looks::in_turns) return;
     Wc none;
@@ -157,8 +157,8 @@ TEST_F(ShmModel, MessagesSentBeforeAFaultArrive) {
 }
 
 TEST_F(ShmModel, MessagesOfEveryNumberOfCellsArriveWhole) {
-  // Two receives and eight cells, so that cells and receives are reused; each message is answered, and the
-  // answer permits one more message.
+  // Both sides have two receives and eight cells, so that cells and receives are reused. Each message is
+  // answered, and the answer permits one more message.
   constexpr std::size_t kBytes[] = {8, 100, 200, 300, 20, 236};
   holds({.switches = 1, .old_values = 1}, [&](Execution& run) {
     Ends ends;
@@ -181,7 +181,7 @@ TEST_F(ShmModel, MessagesOfEveryNumberOfCellsArriveWhole) {
           for (std::size_t i = 0; i < std::size(kBytes) && ends.b.next(run, &wc); ++i) {
             expect_message(run, ends, wc, i * 256, kBytes[i]);
             if (run.over()) return;
-            // it belongs to the application until it is posted
+            // The receive belongs to the application until it is posted.
             run.touch(ends.b.at(wc.wr_id), End::kSlotBytes, true);
             ends.b.post_recv(wc.wr_id);
             if (i + 2 < std::size(kBytes)) ends.b.send(4);
@@ -190,8 +190,8 @@ TEST_F(ShmModel, MessagesOfEveryNumberOfCellsArriveWhole) {
   });
 }
 
-/// Epochs of one cell: before each message the owner has read the earlier ones, or has not, or its word for
-/// that arrives late.
+/// Epochs have one cell. Before each message the owner has read the earlier messages, has not read them, or
+/// reports that it has read them too late.
 TEST_F(ShmModel, NoUnreadMessageIsOverwritten) {
   constexpr std::size_t kBytes[] = {8, 100, 20};
   holds({.switches = 2, .old_values = 1}, [&](Execution& run) {
@@ -218,7 +218,7 @@ TEST_F(ShmModel, AReceiveIsFilledOnlyOnceItIsPostedAgain) {
     run.threads(
         [&] {
           ends.a.send(300);
-          ends.a.send(300);  // finds the receive that was posted again, or none
+          ends.a.send(300);  // finds the receive that was posted again, or no receive
         },
         [&] {
           Wc wc;
@@ -253,11 +253,11 @@ TEST_F(ShmModel, AReceiveOfADestroyedQueuePairIsNotAccessed) {
   });
 }
 
-/// A READ (true) or a WRITE of b's memory by a is in progress while b revokes the access.
+/// A READ (true) or a WRITE (false) of b's memory by a is in progress while b revokes the access.
 class ShmModelWindow : public ShmModel, public testing::WithParamInterface<bool> {
  protected:
-  /// `revoke` revokes the window with that key and returns true when it is revoked and the memory is no
-  /// longer accessed.
+  /// `revoke` revokes the window with that key. It returns true when the window is revoked and its memory is
+  /// no longer accessed.
   static void is_left_alone(const std::function<bool(Execution&, Ends&, std::uint32_t key)>& revoke) {
     const bool read = GetParam();
     holds({.switches = 2, .old_values = 1}, [&](Execution& run) {

@@ -1,5 +1,5 @@
 // The atomic words with which native/fabric/shm is built for the model: their loads and stores are steps of
-// an Execution (execution.h). Included through RDMA_RPC_SHARED_WORDS; they run on the thread that the
+// an Execution (execution.h). Included through RDMA_RPC_SHARED_WORDS. They run on the thread that the
 // Execution has scheduled.
 #pragma once
 
@@ -38,7 +38,7 @@ class SharedWord {
   T exchange(T value, std::memory_order order) {
     return static_cast<T>(model::update(&value_, sizeof value_, 0, value, order));
   }
-  /// Used while connecting, which is not modelled.
+  /// Called only while connecting, which is not modelled.
   bool compare_exchange_strong(T& expected, T desired) {
     const T found = load();
     if (found == expected) {

@@ -1,5 +1,5 @@
-// Endpoints that do to an endpoint on a fabric what the loops of perf must notice, or must be able to take.
-// Used by pair_test.cc.
+// Endpoints that wrap an endpoint on a fabric, and add faults or behaviour that the loops of perf must
+// handle. Used by pair_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace rdma_rpc::perf {
 class Damaged final : public Endpoint {
  public:
   explicit Damaged(std::unique_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
-  /// The byte at this offset of the memory, when this number of receives, or of its own requests, has
-  /// completed.
+  /// Plans the damage: the byte at offset `at` of the memory, when `after` receives (or requests of this
+  /// side) have completed.
   void plan(std::uint64_t at, bool receives, std::uint64_t after) {
     at_ = at, receives_ = receives, after_ = after, seen_ = 0;
   }
@@ -49,9 +49,9 @@ class Damaged final : public Endpoint {
     if (count != 0 && !out[0].received) out[0].failure = std::exchange(failure_, out[0].failure);
     return count;
   }
-  /// The next request that completes reports this failure.
+  /// Makes the next request that completes report this failure.
   void fail_next(const char* failure) { failure_ = failure; }
-  /// Called when the loop is about to sleep.
+  /// Sets a function that is called when the loop is about to sleep.
   void before_sleep(std::function<void()> action) { before_sleep_ = std::move(action); }
   bool arm() override {
     if (before_sleep_) before_sleep_();
@@ -68,8 +68,8 @@ class Damaged final : public Endpoint {
   std::function<void()> before_sleep_;
 };
 
-/// Has shared receives where the fabric has none, as far as the loops can see: a receive that is posted for a
-/// queue pair takes a message of the next one.
+/// Behaves like a fabric with shared receives, as far as the loops can see: a message of one queue pair uses
+/// a receive that was posted for the previous one.
 class Crossed final : public Endpoint {
  public:
   Crossed(std::unique_ptr<Endpoint> inner, std::uint32_t queue_pairs)
@@ -105,7 +105,7 @@ class Crossed final : public Endpoint {
  private:
   std::unique_ptr<Endpoint> inner_;
   const std::uint32_t queue_pairs_;
-  std::map<std::uint64_t, std::uint32_t> came_on_;  ///< by the id of the receive
+  std::map<std::uint64_t, std::uint32_t> came_on_;  ///< queue pair of the message, by the id of its receive
 };
 
 }  // namespace rdma_rpc::perf

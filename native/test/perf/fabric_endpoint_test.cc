@@ -1,6 +1,6 @@
-// The endpoint of `rdma-rpc perf` with what not every fabric has: shared receives, UC, UD, multicast and
-// atomics. On the simulated fabric, which has all of them; and what a fabric lacks is refused with its
-// reason.
+// The endpoint of `rdma-rpc perf` with features that some fabrics lack: shared receives, UC, UD, multicast
+// and atomics. The tests use the simulated fabric, which has all of them. They also check that a feature
+// which a fabric lacks is refused with its reason.
 #include "perf/fabric_endpoint.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace rdma_rpc::perf {
 namespace {
 
 constexpr std::uint32_t kBytes = 64, kReceives = 8;
-/// Where messages are sent from, and where the first receive is.
+/// Offset from which messages are sent, and offset of the first receive.
 constexpr std::uint64_t kOut = 0, kIn = 4096;
 
 EndpointOptions options(bool active) {
@@ -50,7 +50,7 @@ class Both {
     EXPECT_EQ(b->reach(a->memory()), "");
   }
 
-  /// Polls until that many completions have come, at most for a while.
+  /// Polls until that many completions have arrived, for a limited time.
   static std::vector<Completion> take(Endpoint& end, Endpoint& other, std::size_t count) {
     std::vector<Completion> all;
     std::array<Completion, 8> found{};
@@ -80,7 +80,7 @@ TEST(FabricEndpoint, SharedReceivesTellOnWhichQueuePairAMessageCame) {
   wanted.queue_pairs = 3;
   wanted.shared_receives = true;
   Both ends(wanted);
-  // All receives are posted for the first queue pair, and the messages come on the others, too.
+  // All receives are posted for the first queue pair, but messages also arrive on the others.
   for (std::uint64_t i = 0; i < 6; ++i)
     ASSERT_TRUE(ends.b->post_receive(0, 100 + i, kIn + i * kBytes, kBytes));
   std::vector<std::uint32_t> wanted_order;

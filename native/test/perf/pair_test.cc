@@ -40,7 +40,7 @@ class Loops : public testing::TestWithParam<const char*> {
     auto device = open_device(GetParam(), &error);
     EXPECT_NE(device, nullptr) << error;
     EndpointOptions needs = Pair::needs(options);
-    needs.shared_receives = false;  // neither fabric has them
+    needs.shared_receives = false;  // neither fabric has shared receives
     auto endpoint = make_fabric_endpoint(device, needs, &error);
     EXPECT_NE(endpoint, nullptr) << error;
     if (options.shared_receives)
@@ -71,10 +71,10 @@ class Loops : public testing::TestWithParam<const char*> {
     return ends;
   }
 
-  /// Three queue pairs, both ways.
+  /// Moves messages on three queue pairs, in both directions.
   void move_all(bool shared_receives);
 
-  /// Both sides of a step that the client measures, as the command runs it.
+  /// Runs both sides of a step that the client measures, as the command does.
   std::pair<Outcome, Outcome> run(Ends& ends, Step step) {
     Step passive = step;
     passive.measures = false;
@@ -106,7 +106,7 @@ PairOptions validating(std::uint32_t bytes) {
 }
 
 constexpr Verb kVerbs[] = {Verb::send, Verb::write, Verb::read};
-/// Few, since two spinning threads share a processor when the machine is busy.
+/// The number is low, because two spinning threads share a processor when the machine is busy.
 constexpr std::uint64_t kMessages = 40;
 
 TEST_P(Loops, CarryEveryMessageWholeInBothMeasures) {
@@ -126,7 +126,8 @@ TEST_P(Loops, CarryEveryMessageWholeInBothMeasures) {
         EXPECT_EQ(client.messages, kMessages);
         EXPECT_EQ(client.corrupt + server.corrupt, 0u) << client.first_corrupt << server.first_corrupt;
         EXPECT_EQ(client.latency_ns.size(), latency ? kMessages : 0U);
-        // Half of each round trip where the peer answers, measured by another clock than the whole.
+        // Where the peer answers, latencies are halves of round trips. They are measured by another clock
+        // than the whole step.
         const std::uint64_t halves = verb == Verb::read ? 1 : 2;
         const auto sum =
             std::accumulate(client.latency_ns.begin(), client.latency_ns.end(), std::uint64_t{0});
@@ -157,7 +158,7 @@ TEST_P(Loops, AtomicsFindWhatEarlierOnesHaveLeft) {
 TEST_P(Loops, LatencyOfSendsNeverWaitsForAnUnrequestedCompletion) {
   PairOptions shallow = validating(64);
   shallow.depth = 8;
-  // Few slots, since they are large: the depth is reduced to their number.
+  // Few large messages fit the memory, so the depth is reduced to the number of slots.
   PairOptions large = validating(8 << 20);
   large.depth = 128;
   large.receive_depth = 512;
@@ -172,7 +173,7 @@ TEST_P(Loops, LatencyOfSendsNeverWaitsForAnUnrequestedCompletion) {
   }
 }
 
-/// As by default. The peer's message may arrive while the completion is awaited.
+/// The option has its default value. The peer's message may arrive while this side waits for the completion.
 TEST_P(Loops, LatencyWithOneRequestUnderWayMissesNoMessage) {
   for (const Verb verb : kVerbs) {
     PairOptions options = validating(64);
@@ -219,7 +220,7 @@ TEST_P(Loops, ASideThatIsOnlyReadSleepsUnlessItHasToMoveTheBytes) {
       std::async(std::launch::async, [&] { return ends.server->run(passive, [](std::uint64_t) {}); });
   const Outcome client = ends.client->run(step, [&](std::uint64_t) { ends.client->stop(); });
   const bool moves = ends.server->endpoint().limits().moves_in_poll;
-  // A side that does not sleep does not wait for ever either.
+  // A side that does not sleep must also not wait for ever.
   if (!moves) {
     EXPECT_EQ(slept.get_future().wait_for(std::chrono::seconds(30)), std::future_status::ready);
   }
@@ -245,7 +246,7 @@ TEST_P(Loops, SayWhichRequestHasFailed) {
 
 TEST_P(Loops, FindADamagedByteOfASend) {
   Ends ends = connected(validating(64));
-  // The connect message was first, so that message 5 is the seventh and lies in the seventh slot. The plan is
+  // The connect message came first, so message 5 is the seventh and lies in the seventh slot. The plan is
   // made after the connect message has arrived.
   ends.at_server->plan(ends.server->layout().in(0, 6) + 33, true, 6);
   const auto [client, server] =

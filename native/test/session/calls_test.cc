@@ -1,5 +1,5 @@
-// Successful calls: every size, every way in which a payload travels, every kind of reply buffer, in both
-// modes of the simulated fabric.
+// Successful calls: every size, every way in which a payload is transferred, every kind of reply buffer, in
+// both modes of the simulated fabric.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -73,7 +73,8 @@ TEST_P(Calls, WithRequestsInAnyNumberOfGatherEntries) {
       const std::uint64_t reads = pair.server.context->stats().bulk_reads;
       expect_ok(pair.complete(
           {.request_bytes = 5000, .request_gather_entries = gather_entries, .request_in_arena = in_arena}));
-      // More entries than a frame can list are read as one copy, and so is everything in staging mode.
+      // If a request has more entries than a frame can list, or in staging mode, the server reads it as one
+      // copy.
       const bool copied = gather_entries > kGatherEntriesMax || !has_windows();
       EXPECT_EQ(pair.server.context->stats().bulk_reads - reads, copied ? 1 : gather_entries);
     }
@@ -96,7 +97,7 @@ TEST_P(Calls, WithResponsesInAnyNumberOfGatherEntries) {
 
 TEST_P(Calls, OfNoBytesInMoreGatherEntriesThanAFrameHolds) {
   Pair pair(pair_options());
-  // A reply buffer makes it a bulk request.
+  // The reply buffer makes the request a bulk request.
   for (const bool in_arena : {false, true}) {
     expect_ok(pair.complete({.request_bytes = 0,
                              .request_gather_entries = kGatherEntriesMax + 1,
@@ -159,11 +160,12 @@ TEST_P(Calls, AreOfferedAReplyBufferWhenTheMethodAnsweredLargeBefore) {
   EXPECT_EQ(stats.reply_buffers_asked, 1u);
   EXPECT_EQ(stats.reply_buffers_predicted, 1u);
   expect_ok(pair.complete(
-      {.response_bytes = 40'000, .method = 9}));  // the prediction was too small: the server asks again
+      {.response_bytes = 40'000, .method = 9}));  // the prediction was too small, so the server asks again
   EXPECT_EQ(stats.reply_buffers_asked, 2u);
-  expect_ok(pair.complete({.response_bytes = 10, .method = 9}));  // offered, but not needed
+  expect_ok(pair.complete({.response_bytes = 10, .method = 9}));  // the offered reply buffer is not needed
   EXPECT_EQ(stats.reply_buffers_predicted, 3u);
-  expect_ok(pair.complete({.response_bytes = 10, .method = 8}));  // another method is not offered one
+  // The other method is not offered a reply buffer.
+  expect_ok(pair.complete({.response_bytes = 10, .method = 8}));
   // This method has not yet answered a large request.
   expect_ok(pair.complete({.request_bytes = 20'000, .response_bytes = 10, .method = 9}));
   EXPECT_EQ(stats.reply_buffers_predicted, 3u);
@@ -177,7 +179,8 @@ TEST_P(Calls, AreOfferedAReplyBufferWhenTheMethodIsSaidToAnswerLarge) {
   expect_ok(pair.complete({.response_bytes = 20'000, .method = 9}));
   EXPECT_EQ(stats.reply_buffers_asked, 0u);
   EXPECT_EQ(stats.reply_buffers_predicted, 1u);
-  // The declared size is only a hint: for a larger response the server asks, and its size is learned.
+  // The declared size is only a hint. For a larger response the server asks for memory, and the client learns
+  // its size.
   expect_ok(pair.complete({.response_bytes = 40'000, .method = 9}));
   EXPECT_EQ(stats.reply_buffers_asked, 1u);
   expect_ok(pair.complete({.response_bytes = 40'000, .method = 9}));

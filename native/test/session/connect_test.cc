@@ -1,5 +1,5 @@
-// Connections that are established at once, after connect() has returned, or not at all. Calls may be
-// submitted before, and no frame is sent too early.
+// Connections that are established at once, after connect() has returned, or never. Calls may be submitted
+// earlier, and no frame is sent too early.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -80,7 +80,7 @@ TEST(Connecting, ThatFailsEndsTheSessionWithTheReason) {
     pair.run();
     const std::string reasons[] = {pair.client.why_down(pair.client_session),
                                    pair.server.why_down(pair.server_session)};
-    // When the attempt of one side fails, the other side's fails too.
+    // When the attempt of one side fails, the attempt of the other side fails, too.
     EXPECT_TRUE(std::ranges::count(reasons, "cannot connect: sim: no answer within 5 s") == 1);
     EXPECT_TRUE(std::ranges::count(reasons, "cannot connect: sim: the peer has given the connection up") ==
                 1);
@@ -142,7 +142,8 @@ TEST(Connecting, OfTwoHundredSessionsAtOnce) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// On iWARP the passive side must not send first, not even the credits for receives that it has posted.
+/// On iWARP the passive side must not send first. This also applies to the credits for receives that it has
+/// posted.
 TEST(Connecting, TheServerSendsNothingFirstWhereItMustNot) {
   PairOptions options;
   options.sim.capabilities.active_side_sends_first = true;
@@ -158,7 +159,7 @@ TEST(Connecting, TheServerSendsNothingFirstWhereItMustNot) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// The active side is the server here: its client must not send the first request before the server has sent
+/// The server is the active side here. Its client must not send the first request before the server has sent
 /// a frame.
 TEST(Connecting, AnActiveServerSendsFirstWhereItMust) {
   for (const bool connects_late : {false, true}) {

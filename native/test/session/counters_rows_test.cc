@@ -1,5 +1,5 @@
-// Rows of the counters page: each open session has one while there are no more sessions than rows, however
-// many sessions there were before and however they ended.
+// Rows of the counters page: each open session has a row as long as there are at most as many sessions as
+// rows, however many sessions existed before and however they ended.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,10 +11,10 @@ namespace {
 
 using Violations = std::vector<std::string>;
 
-/// Sessions at one time, more than there are rows.
+/// Number of sessions at one time, more than there are rows.
 constexpr std::uint32_t kMany = telemetry::kSessionRows + 100;
 
-/// Returns null when the session has none.
+/// Returns the session's row, or null when it has none.
 const telemetry::SessionRow* row_of(Side& side, std::uint32_t number) {
   side.context->report_sessions();
   const std::span rows(side.context->page().sessions(), telemetry::kSessionRows);
@@ -42,7 +42,7 @@ class CountersRows : public testing::TestWithParam<Way> {
     options.connect = false;
     return options;
   }
-  /// Opens one more session on each side, as far as this kind of ending needs.
+  /// Opens one more session on each side, as far as this way of ending needs.
   std::pair<std::uint32_t, std::uint32_t> open() {
     if (GetParam() != Way::never_connected) {
       std::pair<std::uint32_t, std::uint32_t> both;
@@ -73,7 +73,7 @@ TEST_P(CountersRows, AreFreeForNewSessionsAfterManyHaveEnded) {
   for (const auto& both : many) end(both);
   EXPECT_EQ(pair.server.context->session_count(), 0u);
   EXPECT_EQ(rows_taken(pair.client) + rows_taken(pair.server), 0);
-  // Each session gets the table entry that has been free for longest, so each gets another one.
+  // Each session gets the table entry that has been free for longest, so each session gets another entry.
   for (std::uint32_t i = 0; i < kMany; ++i) {
     const auto both = open();
     EXPECT_NE(row_of(pair.client, both.first), nullptr) << "client session " << i << " after the many";
@@ -99,7 +99,7 @@ TEST_P(CountersRows, GoToOlderSessionsWithoutARowWhenOthersEnd) {
   EXPECT_STREQ(row->peer, "the last of many");
   EXPECT_EQ(row->security, 2u);
   end(last);
-  // The next session in that row is another one.
+  // The next session in that row is a different one.
   const auto next = open();
   row = row_of(pair.server, next.second);
   ASSERT_NE(row, nullptr);

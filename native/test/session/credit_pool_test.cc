@@ -1,5 +1,5 @@
 // The arithmetic of shared receives against a model: whatever the sessions take and return, the grants never
-// exceed the receives, and each session can have its certain credits.
+// exceed the receives, and each session can have its guaranteed credits.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -51,9 +51,9 @@ TEST(CreditPool, NeverGrantsMoreThanItHasAndLeavesEachSessionItsCertainCredits) 
           EXPECT_EQ(any->held, before.held + got);
           EXPECT_LE(got, wanted);
           EXPECT_LE(any->held, any->most);
-          // The certain credits are always available, ...
+          // The guaranteed credits are always available.
           EXPECT_GE(any->held, std::min(any->certain, before.held + wanted));
-          // ... and further credits leave the next session its share.
+          // Additional credits leave the next session its share.
           if (any->beyond() > before.beyond()) {
             EXPECT_LE(any->beyond(), kCreditShare * pool.left());
           }
@@ -85,7 +85,8 @@ TEST(CreditPool, LeavesCreditsToTheNextSessionWhenOneTakesAllThatItCan) {
     EXPECT_LT(account.beyond(), before);
     before = account.beyond();
   }
-  // Sessions with most credits get none of those that they return, until all have the same.
+  // The sessions with most credits get none of the credits that they return, until all sessions have the same
+  // number.
   CreditPool::Account& first = accounts.front();
   const std::uint32_t most = first.beyond();
   pool.give_back(first, 1);

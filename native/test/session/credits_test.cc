@@ -1,5 +1,5 @@
-// Credits, receives and send slots of a session: used up on both sides, never exceeded, and all returned in
-// the end.
+// Credits, receives and send slots of a session are used up on both sides, never exceeded, and all returned
+// in the end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ TEST(Credits, NeitherRunOutNorOverrunForAnySeed) {
 }
 
 /// Streams open more calls than there are receives, so calls queue for credits. All of them end, for any
-/// seed, whatever is held, cancelled or answered late.
+/// seed, even when they are held, cancelled or answered late.
 TEST(Credits, CarryMoreCallsThanReceives) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -125,7 +125,7 @@ TEST(Credits, ForWhichManyCallsWaitAfterALongSleepAreNotOverdue) {
   options.context.send_slots = 128;
   Pair pair(options);
   EXPECT_TRUE(pair.complete({}).answered());
-  pair.world.advance(2 * kNoCreditNs);  // asleep: the side has no turn in this time
+  pair.world.advance(2 * kNoCreditNs);  // the side has no turn in this time
   for (std::uint32_t i = 0; i < options.call_slots; ++i) ASSERT_NE(pair.start({.part = true}), 0u);
   pair.client.flush();
   pair.run();
@@ -136,8 +136,8 @@ TEST(Credits, ForWhichManyCallsWaitAfterALongSleepAreNotOverdue) {
 
 TEST(Credits, ComeBackAlthoughMostReceivesAreHeld) {
   // Bulk requests hold their receives while they wait for arena memory. The credits of the other receives
-  // must still be returned, here for small calls that are cancelled: they get no response that could carry a
-  // credit.
+  // must still be returned. In this test they belong to small calls that are cancelled, and get no response
+  // that could return a credit.
   PairOptions options = immediate();
   options.inflight_max = 64;
   options.context.send_slots = 128;
@@ -168,8 +168,8 @@ TEST(Credits, OfASilentPeerLetNoMoreThanItsReceivesOnTheWire) {
   peer.connect(pair.client.session(session));
   std::vector<std::uint64_t> ids;
   std::size_t requests = 0, frames = 0;
-  // Each call is cancelled at once and started again. This takes two frames per call, and no credit is ever
-  // returned.
+  // Each call is cancelled at once and started again. This takes two frames per call, and the peer never
+  // returns a credit.
   for (int i = 0; i < 40; ++i) {
     const std::uint64_t id = pair.client.start(session, {});
     if (id == 0) break;
@@ -183,7 +183,7 @@ TEST(Credits, OfASilentPeerLetNoMoreThanItsReceivesOnTheWire) {
   }
   EXPECT_LE(frames, 24u + kControlReceives - kCreditFrameCredits);
   EXPECT_TRUE(peer.alive());
-  // Calls that were never sent say so.
+  // The result of a call that was never sent says so.
   const auto unsent = static_cast<std::size_t>(std::count_if(
       ids.begin(), ids.end(), [&](std::uint64_t id) { return pair.call(id).processed == Processed::no; }));
   EXPECT_EQ(unsent + requests, ids.size());
@@ -191,9 +191,9 @@ TEST(Credits, OfASilentPeerLetNoMoreThanItsReceivesOnTheWire) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// A peer returns no credits. Data frames then leave the credits of control frames, CANCELs for which a
-/// caller waits have reserved ones, and control frames leave the last credit to CREDIT frames. Checked to the
-/// frame.
+/// A peer returns no credits. Three reserves then apply: data frames leave the credits of control frames;
+/// CANCELs that a caller waits for have reserved credits; and control frames leave the last credit to CREDIT
+/// frames. The test checks the exact number of frames.
 TEST(Credits, OfEachKindOfFrameAreUsedUpToTheReserveOfTheNext) {
   constexpr std::uint32_t kInflight = 40;
   constexpr std::uint32_t kCredits = kInflight + kControlReceives;
@@ -282,7 +282,7 @@ TEST(SendSlots, AreNotNeededToRefuseOrConfirmACancel) {
   const std::uint64_t id =
       pair.start({.request_bytes = 10, .given_reply_buffer = 4096, .answer = Answer::later});
   pair.run();
-  // "JS" holds all of them.
+  // The test holds all slots, as JS would.
   std::int32_t& free = pair.server.context->control()[boundary::ctl::free_slots];
   const std::int32_t kept = std::exchange(free, 0);
   pair.client.cancel(id);
@@ -293,7 +293,7 @@ TEST(SendSlots, AreNotNeededToRefuseOrConfirmACancel) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Responses for a stopped client wait for credits, and each of them holds a send slot.
+/// Responses for a stopped client wait for credits, and each response holds a send slot.
 TEST(SendSlots, AreNotAllTakenByASessionWhosePeerAcceptsNothing) {
   PairOptions options = immediate();
   options.inflight_max = 32;
@@ -313,7 +313,7 @@ TEST(SendSlots, AreNotAllTakenByASessionWhosePeerAcceptsNothing) {
   }
   EXPECT_GT(slots.free(), 64u / (1 + kSlotShare) - 2);
   EXPECT_TRUE(slots.within_share(other));
-  // JS that waits for the first session is notified of free slots only when that session may have one.
+  // When JS waits for the first session, it is notified of free slots only when that session may have one.
   std::int32_t* words = pair.server.context->session_slots();
   std::int32_t* control = pair.server.context->control();
   words[index * boundary::slots::words + boundary::slots::wanted] = 1;
@@ -341,7 +341,8 @@ TEST(Stalls, OfTheServerCostACancelledCallItsGraceAndNothingElse) {
     const std::uint64_t other = pair.start({.answer = Answer::later});
     pair.run();
     pair.client.cancel(id);
-    // The event loop of the server hangs for longer than the grace period; that of the client continues.
+    // The event loop of the server hangs for longer than the grace period, while the event loop of the client
+    // continues.
     for (int i = 0; i < 40; ++i) {
       pair.world.advance(5'000'000);
       for (int turns = 0; turns < 3; ++turns) pair.client.turn(pair.world.now_ns());

@@ -1,5 +1,5 @@
-// Send queues that accept only the first work requests of a post, or none. The others are moved up and posted
-// again, and work requests that are prepared later must not overwrite them.
+// Send queues that accept only the first work requests of a post, or none. The refused ones are moved up and
+// posted again, and work requests that are prepared later must not overwrite them.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -25,13 +25,13 @@ struct CutPair {
   std::shared_ptr<fabric::Device> device(const char* name, const Takes& takes) {
     auto hooks = std::make_shared<Hooks>();
     hooks->takes = [this, takes](std::span<const fabric::SendWr> requests) {
-      // A bind is posted alone, and only when there is room, because its key is needed at once. The same
-      // holds for the last request of a session that ends.
+      // A bind is posted alone, and only when there is room, because its key is needed at once. The last work
+      // request of a session that ends is also posted alone.
       return ends || requests[0].opcode == fabric::Opcode::bind_mw ? requests.size() : takes();
     };
     return std::make_shared<HookedDevice>(world.open_device(name), hooks);
   }
-  /// Closes both sessions, and returns what broke a rule.
+  /// Closes both sessions, and returns the violations of rules.
   std::vector<std::string> finish() {
     EXPECT_EQ(client.why_down(client_session), "");
     EXPECT_EQ(server.why_down(server_session), "");
@@ -99,15 +99,16 @@ TEST_P(CutPosts, LoseChangeAndDoubleNothing) {
 
 INSTANTIATE_TEST_SUITE_P(, CutPosts, testing::Range<std::size_t>(1, kPostBatch + 1));
 
-/// The server takes no turn. When a post is accepted again, CANCELs of other calls find the room before the
-/// CANCEL that has waited for it: they must leave that one its credit, or it would use another call's.
+/// The server has no turn. When a post is accepted again, CANCELs of other calls find room before the CANCEL
+/// that has waited for room. They must leave the waiting CANCEL its credit, or it would use another call's
+/// credit.
 TEST(BlockedPosts, LeaveACancelThatWaitsForRoomItsReservedCredit) {
   RDMA_RPC_NEEDS_WINDOWS();  // with staging memory nothing is lent
   PairOptions options = immediate();
   options.inflight_max = 32;
   options.call_slots = 64;
   options.context.send_slots = 128;
-  options.credit_pool = false;  // its credits are fewer than the requests of a full post
+  options.credit_pool = false;  // then there are fewer credits than requests of a full post
   bool blocked = false;
   CutPair pair(options, [&blocked] { return blocked ? std::size_t{0} : std::size_t{kPostBatch}; });
   ASSERT_TRUE(run_world(pair.world, {&pair.client, &pair.server}));
@@ -122,7 +123,7 @@ TEST(BlockedPosts, LeaveACancelThatWaitsForRoomItsReservedCredit) {
   pair.client.flush();
   pair.client.cancel(lent[0], boundary::Reason::deadline);
   blocked = false;
-  // Without a flush between them, as JS cancels the calls whose deadlines have passed.
+  // The calls are cancelled without a flush between them, as JS cancels calls whose deadlines have passed.
   Session& session = *pair.client.context->find(pair.client_session);
   for (const std::uint64_t id : small) session.cancel(pair.ledger.at(id).slot, boundary::Reason::deadline);
   pair.client.flush();

@@ -1,5 +1,6 @@
-// Events polled after JS has run, while bulk data waits: no more than the next batch can hold. JS gets events
-// in their order of arrival, so with more of them a peer that has sent much would be served first.
+// Events that are polled after JS has run, while bulk data waits: at most as many as the next batch can hold.
+// JS gets events in their order of arrival, so with more events a peer that has sent many frames would be
+// served first.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -24,7 +25,7 @@ TEST(DrainedEvents, AreNoMoreThanTheNextBatchHolds) {
     turn(pair.client);
     turn(pair.server);
   }
-  // Two READs: the second one waits until the first, slow one completes.
+  // The request needs two READs: the second one waits until the first, slow one completes.
   ASSERT_NE(pair.start({.request_bytes = kChunkBytes + 1000}), 0u);
   for (int i = 0; i < 20; ++i) {
     turn(pair.client);

@@ -1,6 +1,6 @@
 // Calls that end early: cancelled, or with their session closed, broken or killed at every single step of the
-// call. After each the oracle checks that there is one last event, that `processed` is true, that memory is
-// unchanged, and that nothing is left behind.
+// call. After each call the oracle checks four things: the call has one last event, `processed` is correct,
+// memory is unchanged, and no resource is left in use.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -16,7 +16,7 @@ using Violations = std::vector<std::string>;
 struct Shape {
   const char* name;
   CallSpec spec;
-  bool predicted = false;  ///< a call before it teaches the predictor
+  bool predicted = false;  ///< an earlier call teaches the predictor
 };
 
 const Shape kShapes[] = {
@@ -46,7 +46,7 @@ const Shape kShapes[] = {
 
 class Endings : public testing::TestWithParam<Shape> {
  protected:
-  /// The pair with the call under test, and two other calls that only the end of the session may end.
+  /// The pair with the call under test, and two other calls, which only the end of the session may end.
   struct Run {
     explicit Run(const Shape& shape, std::uint64_t seed = 1, std::uint32_t inflight = 4)
         : pair(options(seed, inflight)) {
@@ -62,14 +62,14 @@ class Endings : public testing::TestWithParam<Shape> {
       options.inflight_max = inflight;
       return options;
     }
-    /// Runs steps, and answers waiting requests after `patience` steps.
+    /// Runs one step, and answers a waiting request after a few steps.
     bool step() {
       const bool moved = pair.step();
       if (pair.server.unanswered() == 0 || ++waited < 6) return moved;
       waited = 0;
       return pair.server.answer();
     }
-    /// Returns false when the call ended first.
+    /// Runs `count` steps. Returns false when the call has ended.
     bool steps(int count) {
       for (int i = 0; i < count; ++i) step();
       return !pair.call(id).ended();
@@ -125,14 +125,14 @@ TEST_P(Endings, CancelledAtEveryStep) {
     run.pair.client.cancel(run.id, Reason::deadline);
     run.settle();
     EXPECT_TRUE(run.call().ended());
-    // The end of one call must not end its neighbours.
+    // The end of one call must not end the other calls.
     EXPECT_TRUE(run.pair.call(run.other).answered());
     EXPECT_EQ(run.pair.at_client().error(), "");
     EXPECT_EQ(run.pair.at_server().error(), "");
     if (!ended && run.call().kind == EvKind::failed) {
       EXPECT_EQ(run.call().reason, Reason::deadline);
     }
-    // The slot can be used for another call.
+    // The call slot can be used for another call.
     EXPECT_TRUE(run.pair.complete({}).answered());
     EXPECT_TRUE(run.pair.complete({.request_bytes = 2000, .response_bytes = 2000}).answered());
   });
@@ -203,7 +203,7 @@ TEST_P(Endings, AnyOperationFailsWithAnyStatus) {
   using fabric::WcStatus;
   const Opcode opcodes[] = {Opcode::send,    Opcode::send_with_inv, Opcode::rdma_write, Opcode::rdma_read,
                             Opcode::bind_mw, Opcode::local_inv,     Opcode::recv};
-  // The session treats all statuses alike; the simulation treats these four differently.
+  // The session treats all statuses alike, but the simulation treats these four differently.
   const WcStatus statuses[] = {WcStatus::general_err, WcStatus::rem_access_err, WcStatus::rem_inv_req_err,
                                WcStatus::retry_exc_err};
   const bool long_one = GetParam().spec.request_bytes > 50'000;
@@ -227,7 +227,7 @@ TEST_P(Endings, AnyOperationFailsWithAnyStatus) {
   }
 }
 
-/// JS stages calls while it reads the batch with the end of their session, so they are never sent.
+/// JS stages calls while it reads the batch that contains the end of their session, so they are never sent.
 TEST(TheLastBatch, CallsThatAreStagedInItAreNotSent) {
   for (const std::uint32_t calls : {1u, kSubmissionsMax + 1}) {
     SCOPED_TRACE(calls);
@@ -257,7 +257,7 @@ TEST(TheLastBatch, CallsThatAreStagedInItAreNotSent) {
 }
 
 /// A process is not scheduled for longer than its timeout. The response has already invalidated a window,
-/// which must not be invalidated a second time.
+/// which must not be invalidated again.
 TEST(Timeout, AResponseThatHasArrivedIsReadBeforeWindowsAreForced) {
   RDMA_RPC_NEEDS_WINDOWS();
   Pair pair;

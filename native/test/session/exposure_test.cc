@@ -1,5 +1,5 @@
-// Protection modes: which one a session uses, what data each moves, and that calls behave alike in all of
-// them. hostile/server_test.cc tests what a hostile peer can reach.
+// Protection modes: which one a session uses, which data each mode moves, and that calls behave alike in all
+// modes. hostile/server_test.cc tests what a hostile peer can reach.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"

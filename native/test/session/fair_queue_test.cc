@@ -15,7 +15,7 @@ namespace {
 
 using Ids = std::vector<std::uint32_t>;
 
-/// Returns the order of the first `turns` turns, in which each member uses its whole credit or leaves.
+/// Returns the order of the first `turns` turns. In each turn the member uses its whole credit or leaves.
 Ids turns_of(FairQueue& queue, std::size_t turns, Moved moved = Moved::share) {
   Ids ids;
   queue.serve([&](std::uint32_t id, std::int64_t& credit) {
@@ -44,7 +44,7 @@ TEST(FairQueue, JoiningTwiceIsJoiningOnce) {
   EXPECT_FALSE(member.waits());
 }
 
-/// Holds for any size of the members' requests, and wherever a round is interrupted.
+/// The shares are equal for any size of the members' requests, and wherever a round is interrupted.
 TEST(FairQueue, GivesMembersTheSameNumberOfBytes) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,6 +1,6 @@
-// Small calls beside large ones, and large ones beside each other: how much may be posted ahead of a small
-// frame, how much may be fetched at once, which session moves data when, and that all limits are free again
-// after any failure. Posted work is counted at the device, not by the session.
+// Small calls beside large ones, and large ones beside each other. The tests check how much may be posted
+// ahead of a small frame, how much may be fetched at once, which session moves data when, and that all limits
+// are free again after any failure. They count posted work at the device instead of in the session.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,15 +37,15 @@ class Meter {
       posted.pop_front();
     }
   }
-  /// Called when the session has ended: its queue pair is flushed.
+  /// Called when the session has ended, so that its queue pair is flushed.
   void forget(std::uint32_t session) {
     for (const Work& work : posted_[session]) of_kind(work) -= work.bytes;
     posted_.erase(session);
   }
   std::uint64_t reads() const { return reads_; }
 
-  std::uint64_t writes_ahead_most = 0;  ///< ahead of any frame in its queue pair
-  std::uint64_t reads_most = 0;         ///< on all queue pairs together
+  std::uint64_t writes_ahead_most = 0;  ///< most bytes of WRITEs ahead of any frame in its queue pair
+  std::uint64_t reads_most = 0;         ///< most bytes of READs on all queue pairs together
   std::uint64_t frames_behind_writes = 0;
 
  private:
@@ -70,7 +70,7 @@ class Meter {
     of_kind(work) += work.bytes;
     posted_[session_of(wr.wr_id)].push_back(work);
     reads_most = std::max(reads_most, reads_);
-    // A frame might be posted at any moment.
+    // The limit is checked always, because a frame might be posted at any moment.
     writes_ahead_most = std::max(writes_ahead_most, ahead);
   }
 
@@ -87,7 +87,7 @@ struct Hosts {
         server(ledger, std::make_shared<HookedDevice>(world.open_device("server"), meter.hooks()),
                with_room(options)) {
     world.on_completion([this](const fabric::SimTrace& trace) {
-      // The simulation numbers queue pairs from 1, and a session's client comes first.
+      // Queue pairs are numbered from 1, and a session's client creates its queue pair before the server.
       const bool at_server = trace.completion.qp_num % 2 == 0;
       if (at_server && (trace.completion.wr_id & kReceives) == 0) meter.completed(trace.completion);
     });
@@ -153,13 +153,13 @@ struct Hosts {
   std::vector<std::uint32_t> at_client, at_server;
 };
 
-/// A call that moves this number of bytes one way.
+/// Returns a call that moves this number of bytes in one direction.
 CallSpec moving(Bulk kind, std::size_t bytes) {
   if (kind == Bulk::read) return {.request_bytes = bytes, .request_in_arena = true};
   return {.response_bytes = bytes, .response_in_arena = true, .given_reply_buffer = bytes};
 }
 
-/// How many bytes more than the others a member may have moved: one turn, and one request beyond it.
+/// How many bytes more than others a member may have moved: those of a turn, and of one more request.
 constexpr std::uint64_t kSlackBytes = static_cast<std::uint64_t>(kQuantumBytes) + kChunkBytes;
 
 class Fairness : public testing::TestWithParam<Bulk> {};
@@ -216,7 +216,7 @@ TEST(Reads, LargerThanTheBoundGoWithOneShortOneOfEachOtherSession) {
 }
 
 TEST(Reads, OfPeersThatDoNotAnswerLeaveRoomForOthers) {
-  constexpr std::uint64_t kMost = 4 << 20, kHeld = kMost / 2 + kMost / 4;  // a half, and a half of the rest
+  constexpr std::uint64_t kMost = 4 << 20, kHeld = kMost / 2 + kMost / 4;  // a half, and half of the rest
   PairOptions options;
   options.context.read_bytes_max = kMost;
   Hosts hosts(3, options);
@@ -232,7 +232,7 @@ TEST(Reads, OfPeersThatDoNotAnswerLeaveRoomForOthers) {
   EXPECT_EQ(hosts.finish(), Violations{});
 }
 
-/// One of the calls is short: it ends when each of the others has moved about as much.
+/// One of the calls is short. It ends when each of the others has moved about as many bytes.
 TEST_P(Fairness, CallsOfASessionHaveEqualShares) {
   constexpr std::size_t kLong = 16 << 20, kShort = 4 << 20, kLongs = 6;
   Hosts hosts(1);
@@ -249,7 +249,7 @@ TEST_P(Fairness, CallsOfASessionHaveEqualShares) {
 TEST_P(Fairness, SessionsHaveEqualShares) {
   constexpr std::size_t kLong = 16 << 20, kShort = 4 << 20, kCalls = 10;
   constexpr std::uint64_t kTurnsUntilHeard = 2;  // turns of the server until a caller has a response
-  PairOptions options = immediate();             // so that only the limit of a turn is shared
+  PairOptions options = immediate();             // so that calls share only the limit of a turn
   options.sim.capabilities.copies_when_posted = true;
   Hosts hosts(2, options);
   for (std::size_t i = 0; i < kCalls; ++i) hosts.start(0, moving(GetParam(), kLong));
@@ -259,7 +259,7 @@ TEST_P(Fairness, SessionsHaveEqualShares) {
   EXPECT_EQ(hosts.finish(), Violations{});
 }
 
-/// A call whose READs have waited is not overtaken by calls that came later.
+/// A call whose READs have waited is not overtaken by calls that started later.
 TEST_P(Fairness, NothingStarvesWhileOthersKeepComing) {
   Hosts hosts(2);
   const std::uint64_t id = hosts.start(0, moving(GetParam(), 4 << 20));
@@ -347,7 +347,7 @@ TEST(Copies, OfBothKindsShareTheTurns) {
 // --- after failures
 
 /// A random load of three sessions with cancels, faults and ends: the limits hold at every step, and all
-/// resources are returned. (finish() checks them.)
+/// resources are returned. (finish() checks the resources.)
 TEST(FairnessSeeds, BoundsHoldAndBudgetsComeBack) {
   constexpr std::uint64_t kMost = 600 << 10;
   std::size_t answered = 0;

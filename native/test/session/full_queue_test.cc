@@ -1,5 +1,5 @@
 // A completion queue that is never found empty, because the frames of one session fill every poll. A request
-// of another session that must wait for all older completions must not wait for that session.
+// of another session waits for all older completions, but it must not wait for that session.
 #include <gtest/gtest.h>
 
 #include "session/sides/client_group.h"
@@ -16,7 +16,7 @@ PairOptions many_calls() {
   return options;
 }
 
-/// One client makes as many small calls as it is allowed, all the time.
+/// One client always has as many small calls in progress as it is allowed.
 struct Flood : ClientGroup {
   explicit Flood(const PairOptions& options = many_calls()) : ClientGroup(2, options) { pour(); }
   void pour() {
@@ -43,8 +43,8 @@ TEST(FullQueue, KeepsNoLargeRequestOfAnotherSessionFromItsHandler) {
   EXPECT_EQ(group.finish(), Violations{});
 }
 
-/// Such a device does not say what its queue holds, so the request waits until as many completions have been
-/// polled as the queue can hold.
+/// A device that hides its completions does not say what its queue contains, so the request waits until as
+/// many completions have been polled as the queue can hold.
 TEST(FullQueue, KeepsNoLargeRequestOfAnotherSessionForLongWhereTheDeviceSaysNothing) {
   PairOptions options = many_calls();
   options.sim.hides_completions = true;

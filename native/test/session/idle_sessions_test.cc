@@ -1,4 +1,5 @@
-// Idle sessions: a turn visits only active sessions. On the simulated fabric; visits are counted, not timed.
+// Idle sessions: a turn visits only active sessions. The tests use the simulated fabric, and count visits
+// instead of measuring time.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -8,7 +9,7 @@ namespace {
 
 using Violations = std::vector<std::string>;
 
-/// A pair with this number of further, idle sessions.
+/// A pair with this number of additional, idle sessions.
 class IdleSessions : public testing::TestWithParam<std::uint32_t> {
  protected:
   static constexpr int kCalls = 50;
@@ -82,7 +83,8 @@ TEST(ManySessions, ThatComeAndGoLeaveNothingInTheSets) {
     pair.server.session(server).close("done");
     pair.run();
   }
-  // Memory for the few sessions that are open at one time, not for all that there have been.
+  // The sets use memory only for the few sessions that are open at one time, however many sessions existed
+  // before.
   EXPECT_LE(pair.client.context->set_entries() + pair.server.context->set_entries(), 20u);
   EXPECT_EQ(pair.finish(), Violations{});
 }

@@ -1,5 +1,5 @@
-// Short gather entries of a large request that are inline in its frame (WIRE 2.1): they arrive at their
-// offsets, need no window and no READ, and wait with their request when it waits.
+// Short gather entries of a large request that are inline in its frame (WIRE 2.1). They arrive at their
+// offsets, need no window and no READ, and wait with their request when the request waits.
 #include <gtest/gtest.h>
 
 #include "seal/libcrypto.h"
@@ -62,7 +62,8 @@ TEST(InlineEntries, AreNotReadAndNotCountedAsRead) {
 TEST(InlineEntries, AsManyAsTheFrameHasRoomFor) {
   RDMA_RPC_NEEDS_WINDOWS();
   Pair pair(inlined());
-  // 15 short and 15 long entries; a frame of 1,024 bytes also contains the list of all 30, and metadata.
+  // The request has 15 short and 15 long entries. A frame of 1,024 bytes also contains the list of all 30
+  // entries, and metadata.
   for (const std::size_t bytes : {std::size_t{10}, std::size_t{200}}) {
     const std::uint64_t reads = reads_of(pair, {.request_bytes = 20'000,
                                                 .request_gather_entries = kGatherEntriesMax,
@@ -76,7 +77,8 @@ TEST(InlineEntries, AsManyAsTheFrameHasRoomFor) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-// (The first and third of four are in the scratch buffer, the others in memory of the application.)
+// (The first and third of the four entries are in the scratch buffer, and the others in memory of the
+// application.)
 TEST(InlineEntries, NotOfTheApplicationHoweverShort) {
   RDMA_RPC_NEEDS_WINDOWS();
   Pair pair(inlined());
@@ -120,7 +122,7 @@ TEST(Scratch, IsCopiedFromInEveryMode) {
                                 .short_gather_entry_bytes = bytes,
                                 .in_scratch = true,
                                 .aligned = aligned};
-            // More calls at once than one batch can send.
+            // The test starts more calls at once than one batch can send.
             std::vector<std::uint64_t> ids;
             for (int i = 0; i < 4; ++i) ids.push_back(pair.start(spec));
             pair.run();

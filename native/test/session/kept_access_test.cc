@@ -14,7 +14,8 @@ TEST(KeptAccess, ReceivedFramesAreReadFromACopy) {
   options.inflight_max = 8;
   options.sim.capabilities.peers_keep_access = true;
   Pair pair(options);
-  // A small and a large request, and one that waits for memory and therefore releases its receive.
+  // The calls are a small and a large request, and a request that waits for memory and therefore releases its
+  // receive.
   EXPECT_TRUE(pair.complete({}).answered());
   EXPECT_TRUE(pair.complete({.request_bytes = 5000, .response_bytes = 5000}).answered());
   const memory::BlockId hog = pair.server.context->arena().alloc(8 << 20);

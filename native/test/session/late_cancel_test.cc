@@ -1,6 +1,6 @@
 // The moment at which a caller is notified that its call has ended, so that it may write to the buffers of
-// its request. This must not be before the CANCEL has arrived at the server, and the server must read the
-// CANCEL before it delivers the request.
+// its request. The notification must come after the CANCEL has arrived at the server. The server must read
+// the CANCEL before it delivers the request.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -33,8 +33,9 @@ TEST(LateCancel, CallersAreNotNotifiedBeforeTheCancelHasArrived) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// The completion of the last READ is polled first. The CANCEL arrived before that READ, which has read bytes
-/// that the caller wrote later. Between the two there are more frames than one poll returns.
+/// The completion of the last READ is polled first. The CANCEL arrived before that READ was executed, so the
+/// READ has fetched bytes that the caller wrote later. Between the READ's completion and the CANCEL the queue
+/// contains more frames than one poll returns.
 TEST(LateCancel, IsReadBeforeTheRequestThatItEndsIsDelivered) {
   RDMA_RPC_NEEDS_WINDOWS();
   PairOptions options;
@@ -75,7 +76,7 @@ TEST(LateCancel, IsReadBeforeTheRequestThatItEndsIsDelivered) {
   ASSERT_TRUE(run_world(world, {&client, &server}));
 }
 
-/// Memory that WRITEs under way read stays registered, although their call is cancelled and another call
+/// Memory that WRITEs in flight read stays registered, although their call is cancelled and another call
 /// needs the only entry of the cache.
 TEST(LateCancel, LeavesTheMemoryOfAnAnswerWhoseWritesAreUnderWay) {
   PairOptions options;
@@ -108,7 +109,8 @@ TEST(LateCancel, LeavesTheMemoryOfAnAnswerWhoseWritesAreUnderWay) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Staging memory of a call that is pending release is not reused, since a late WRITE would hit another call.
+/// Staging memory of a call that is pending release is not reused, because a late WRITE would damage another
+/// call.
 TEST(LateCancel, LeavesItsStagingMemoryToTheWritesThatMayStillCome) {
   if (has_windows()) GTEST_SKIP() << "not run: this device has memory windows";
   Pair pair;
@@ -120,7 +122,7 @@ TEST(LateCancel, LeavesItsStagingMemoryToTheWritesThatMayStillCome) {
   pair.server.turn(pair.world.now_ns());
   pair.client.cancel(id);
   for (std::uint64_t passed = 0; passed < kLongNs;
-       passed += kStepNs) {  // stepping to the next event would go too far
+       passed += kStepNs) {  // a step to the next event would go too far
     pair.world.advance(kStepNs);
     pair.client.turn(pair.world.now_ns());
   }

@@ -1,5 +1,5 @@
 // The limits of a context (arena, registrations, memory windows, sessions): each step may be refused, with a
-// reason and without leaving anything behind.
+// reason, and all resources are released.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -108,7 +108,7 @@ TEST(Registrations, AtTheSystemsLimitEndInACopyOrARefusal) {
   options.context.arena = {.budget_bytes = 8 << 20, .chunk_bytes = 64 << 10};
   Pair pair(options);
   EXPECT_TRUE(pair.complete({.request_bytes = 20'000, .response_bytes = 20'000}).answered());
-  // A call larger than all that may be registered is refused with a reason, and the session goes on.
+  // A call larger than everything that may be registered is refused with a reason, and the session continues.
   const CallRecord& call = pair.complete({.request_bytes = 1 << 20});
   EXPECT_EQ(call.kind, EvKind::failed);
   EXPECT_EQ(call.reason, has_windows() ? Reason::no_memory : Reason::registration);
@@ -117,8 +117,8 @@ TEST(Registrations, AtTheSystemsLimitEndInACopyOrARefusal) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Parts of a stream are used in order, so the second must not hold memory for which the first waits. Other
-/// calls may overtake them.
+/// Parts of a stream are used in order, so the second part must not use memory that the first part waits for.
+/// Other calls may overtake them.
 TEST(ArenaMemory, GoesToThePartsOfAStreamInOrder) {
   for (const bool requests : {true, false}) {
     SCOPED_TRACE(requests);
@@ -167,8 +167,8 @@ TEST(ArenaMemory, IsNotAllTakenByTheReplyBuffersThatPartsAreExpectedToNeed) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// One call of the method had a large response. Memory expected for further ones must leave room for memory
-/// that is needed for certain, here the copy of a request.
+/// One call of the method had a large response. The memory that is expected for its next responses must leave
+/// room for memory that is certainly needed, which in this test is the copy of a request.
 TEST(ArenaMemory, IsNotAllTakenByTheReplyBuffersThatCallsAreExpectedToNeed) {
   PairOptions options = immediate();
   options.inflight_max = 16;
@@ -233,7 +233,7 @@ TEST(Windows, TheNthRefusedEndsThatCallOrItsReplyBuffer) {
         EXPECT_EQ(call.processed, Processed::no);
       } else {
         EXPECT_TRUE(
-            call.answered());  // the fourth window is for the reply buffer, which the server then requests
+            call.answered());  // the fourth window is for the reply buffer, which the server requests then
         EXPECT_EQ(pair.client.context->stats().reply_buffers_asked, nth == 4 ? 1u : 0u);
       }
       EXPECT_TRUE(pair.complete({.request_bytes = 2000, .response_bytes = 2000}).answered());

@@ -1,5 +1,5 @@
-// Calls that wait for arena memory hold nothing that others need, and end when they have waited too long.
-// Their session goes on in any case.
+// Calls that wait for arena memory hold nothing that other calls need, and end when they have waited too
+// long. In all cases their session continues.
 #include <gtest/gtest.h>
 
 #include "seal/libcrypto.h"
@@ -13,7 +13,7 @@ using boundary::Processed;
 using Violations = std::vector<std::string>;
 
 constexpr std::uint32_t kResourceExhausted = 8;
-/// More than the clock advances while a pair runs until it is idle.
+/// Longer than the clock advances while a pair runs until it is idle.
 constexpr std::uint64_t kMargin = 30 * kMemoryCheckNs;
 
 /// Advances the clock by `ns` in steps, with a turn of both sides after each step.
@@ -71,7 +71,7 @@ TEST(MemoryWait, OfRequestsEndsThemAfterItsLimitAndNotTheSession) {
 }
 
 /// Submits texts of 100 bytes before and after a large value, which is sent in place unless the session is
-/// sealed. Returns the number of bytes that the arena has refused, as the submission reports it.
+/// sealed. Returns the number of bytes that the arena has refused, according to the submission.
 std::int32_t asked_in_vain(PairOptions options) {
   Pair pair(options);
   const memory::BlockId hog = pair.client.context->arena().alloc(8 << 20);
@@ -105,13 +105,13 @@ TEST(MemoryWait, OfAnAnswerEndsItAfterItsLimit) {
   pass(pair, 2 * kMargin);
   EXPECT_EQ(pair.call(id).status, kResourceExhausted);
   EXPECT_EQ(pair.call(id).processed, Processed::yes);
-  EXPECT_EQ(pair.call(id).refused_bytes, 0u);  // memory that the application keeps is the cause
+  EXPECT_EQ(pair.call(id).refused_bytes, 0u);  // the cause is memory that the application keeps
   pair.client.context->arena().release(hog);
   EXPECT_TRUE(pair.complete({.response_bytes = 5000}).answered());
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// The response never fits beside the request, so the call does not wait.
+/// The response can never fit beside the request, so the call does not wait.
 TEST(MemoryWait, IsRefusedAtOnceWhenTheRequestOfTheSameCallFillsTheArena) {
   RDMA_RPC_NEEDS_WINDOWS();  // in staging mode the request holds no arena memory
   PairOptions options = immediate();
@@ -126,7 +126,7 @@ TEST(MemoryWait, IsRefusedAtOnceWhenTheRequestOfTheSameCallFillsTheArena) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Here the response would fit beside the request alone, but not beside what the application keeps, too.
+/// The response would fit beside the request alone, but the application keeps other memory as well.
 TEST(MemoryWait, OfAnAnswerNamesTheRequestOfTheSameCallWhenThatHoldsMostMemory) {
   RDMA_RPC_NEEDS_WINDOWS();
   PairOptions options = immediate();
@@ -190,7 +190,7 @@ TEST(MemoryWait, OfALargeRequestIsNotPassedByASmallOneOfAnotherSession) {
   const std::uint64_t small = pair.client.start(second, {.request_bytes = 2000});
   pair.run();
   EXPECT_EQ(pair.server.context->memory_waiters(), 2u);
-  // Now there is enough memory for the small call, but not for the large one, which came first.
+  // The memory is now enough for the small call, but not for the large call, which came first.
   arena.release(hog);
   hog = arena.alloc(6 << 20);
   pass(pair, kMemoryWaitNs / 2);
@@ -218,8 +218,8 @@ TEST(MemoryWait, ThatEndsWithItsSessionIsRemovedFromTheQueue) {
 
 // --- sessions beside each other
 
-/// Two clients of one server. Its application keeps all messages of the first client that it can get, so that
-/// client's next messages wait.
+/// Two clients of one server. The server's application keeps all messages of the first client that it can
+/// get, so the next messages of that client wait.
 struct Neighbours {
   static constexpr std::size_t kGreedy = 8;
   Neighbours() : pair(options()), arena(pair.server.context->arena()) {
@@ -271,8 +271,8 @@ TEST(MemoryShares, ASessionBeyondItsShareDelaysNoOtherInTheQueue) {
   const std::uint64_t id = both.pair.client.start(both.second, {.request_bytes = 256 << 10});
   both.pair.run();
   EXPECT_FALSE(both.pair.call(id).ended());
-  // Now there is enough memory for the second session. The first, which came before it, is still beyond its
-  // share.
+  // The memory is now enough for the second session. The first session, whose call waited first, still
+  // exceeds its share.
   for (const memory::BlockId block : rest) both.arena.release(block);
   both.pair.run();
   EXPECT_TRUE(both.pair.call(id).answered());
@@ -292,7 +292,7 @@ TEST(MemoryWait, OfASessionThatHasItsQuotaEndsWithTheNameOfTheOption) {
   const std::uint64_t too_large = pair.start({.request_bytes = 70'000});
   pair.run();
   EXPECT_EQ(pair.call(too_large).status, kResourceExhausted);
-  // Allocates like a handler that keeps messages.
+  // This allocates like a handler that keeps messages.
   memory::Arena& arena = pair.server.context->arena();
   const memory::BlockId kept = arena.alloc(64 << 10, memory::Use::fetch, pair.at_server().owner());
   const std::uint64_t waits = pair.start({.request_bytes = 2000});
@@ -307,7 +307,7 @@ TEST(MemoryWait, OfASessionThatHasItsQuotaEndsWithTheNameOfTheOption) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Parts with large requests or responses that the application of the receiver does not read.
+/// Parts with large requests or responses that the application of the receiver never reads.
 struct Stalled {
   explicit Stalled(bool requests) : pair(options()), receiver(requests ? pair.server : pair.client) {
     receiver.reads = false;
@@ -375,7 +375,7 @@ TEST(StalledStreams, ThatEndReleaseEverything) {
       for (const std::uint64_t id : stalled.ids) open += !pair.call(id).ended();
       EXPECT_EQ(open, 0u) << pair.client.why_down(pair.client_session)
                           << pair.server.why_down(pair.server_session);
-      stalled.receiver.want_parts();  // too late, has no effect
+      stalled.receiver.want_parts();  // too late, so it has no effect
       pair.run();
       if (!closes) {
         EXPECT_TRUE(pair.complete({.request_bytes = 1 << 20, .response_bytes = 1 << 20}).answered());

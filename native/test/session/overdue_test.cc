@@ -1,6 +1,7 @@
 // Clients that are stopped while a server reads their request, waits for memory for the response, or writes
-// it. The server's arena memory of the call is freed at its deadline, and without one after a limited time,
-// too. The session goes on unless READs or WRITEs of it are under way.
+// the response. The server frees the call's arena memory at the call's deadline; a call without a deadline
+// loses the memory after a limited time. The session continues unless READs or WRITEs of the call are in
+// flight.
 #include <gtest/gtest.h>
 
 #include "session/sides/client_group.h"
@@ -27,7 +28,7 @@ struct Overdue : ClientGroup {
   explicit Overdue(const PairOptions& options = large_messages()) : ClientGroup(2, options) {}
 
   std::uint64_t held() const { return server.context->arena().counters().blocks_leased; }
-  /// A call whose client is stopped when the server has begun to read its request.
+  /// Starts a call whose client is stopped when the server has begun to read its request.
   void stop_reading(CallSpec spec) {
     spec.request_bytes = kBytes;
     spec.request_in_arena = true;
@@ -36,7 +37,8 @@ struct Overdue : ClientGroup {
     stop(0);
     ASSERT_EQ(held(), 1u);
   }
-  /// A call whose client is stopped when the server has its request, before the server asks for memory.
+  /// Starts a call whose client is stopped when the server has its request, before the server asks for
+  /// memory.
   void stop_asking(CallSpec spec) {
     spec.response_bytes = kBytes;
     spec.response_in_arena = true;
@@ -48,7 +50,7 @@ struct Overdue : ClientGroup {
     let_pass(kTickNs);
     ASSERT_EQ(held(), 1u);
   }
-  /// A call whose client is stopped when the server has begun to write its response.
+  /// Starts a call whose client is stopped when the server has begun to write its response.
   void stop_writing(CallSpec spec) {
     spec.response_bytes = kBytes;
     spec.response_in_arena = true;
@@ -94,7 +96,8 @@ TEST(OverdueRequest, GivesItsMemoryBackAtItsDeadlineWhereACpuWritesThere) {
   group.expect_ends_with(kDeadlineExceeded);
 }
 
-/// Bytes of abandoned READs that arrive later must be dropped, since the next request uses the same memory.
+/// Bytes of abandoned READs that arrive later must be discarded, because the next request uses the same
+/// memory.
 TEST(OverdueRequest, LeavesTheMemoryToOthersForGood) {
   RDMA_RPC_NEEDS_WINDOWS();
   PairOptions options = by_cpu();
@@ -102,7 +105,7 @@ TEST(OverdueRequest, LeavesTheMemoryToOthersForGood) {
   Overdue group(options);
   group.stop_reading({.timeout_us = kTimeoutUs});
   group.let_pass(kTimeoutNs + kTickNs);
-  group.server.release_answers = false;  // the request stays, and its bytes are checked in the end
+  group.server.release_answers = false;  // the request stays in memory, and its bytes are checked in the end
   EXPECT_TRUE(group.works(1, {.request_bytes = kBytes}));
   group.server.release_answers = true;
   group.resume(0);
@@ -218,8 +221,8 @@ TEST(OverdueAnswer, IsNotSentAfterItsDeadline) {
   group.expect_ends_with(kDeadlineExceeded);
 }
 
-/// Limits are measured while the server's thread runs. After the server itself was stopped, it first reads
-/// what has arrived.
+/// Limits are measured while the server's thread runs. A server that was stopped itself first reads what has
+/// arrived.
 TEST(OverdueAnswer, IsNotJudgedByTimeInWhichTheServerWasStopped) {
   Overdue group;
   group.stop_writing({});

@@ -1,5 +1,5 @@
-// Pace: a peer that moves the required bytes in each period is in time. One that does not is late until it
-// has done so in a period.
+// Pace: a peer that moves the required bytes in each period is in time. A peer that moves fewer bytes is late
+// until it has moved enough in one period.
 #include "session/pace.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint64_t kPeriodNs = 1000;
 
-/// One check: the time, the bytes moved by then, and the bytes that are due from then on.
+/// One check: the time, the number of bytes moved until then, and the number of bytes that are due from then
+/// on.
 struct Look {
   std::uint64_t now_ns, moved, due;
   bool in_time;

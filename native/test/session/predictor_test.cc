@@ -1,4 +1,4 @@
-// Predicts the size of a method's next response from the last ones. Without sessions.
+// Predictions of the size of a method's next response from its last responses. The tests use no sessions.
 #include "session/predictor.h"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-/// A device with at most this number of memories, 0 for no limit.
+/// A device with at most this number of memories; 0 for no limit.
 class ReceivePools : public testing::Test {
  protected:
   static constexpr std::size_t kBytes = 5000, kSlabBytes = 8192;  // whole pages
@@ -53,7 +53,7 @@ TEST_F(ReceivePools, NoTwoSessionsHaveTheSameBytes) {
     EXPECT_GE(begins[i] - begins[i - 1], std::ptrdiff_t{kSlabBytes});
 }
 
-/// Memories have 1, 1, 2, 4 ... 64 slabs, and 64 from then on.
+/// The memories have 1, 1, 2, 4 ... 64 slabs, and 64 from then on.
 TEST_F(ReceivePools, ManySessionsShareFewMemories) {
   take(1);
   EXPECT_EQ(memories(), 1u);

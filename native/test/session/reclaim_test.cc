@@ -1,5 +1,6 @@
-// Peers that are stopped while other calls wait for arena memory. Those calls get memory within seconds,
-// taken from the peer that has been stopped for longest. No session loses memory while there is enough.
+// Peers that are stopped while other calls wait for arena memory. Those calls get memory within seconds, from
+// the peer that has been stopped for longest. Every session keeps its memory while there is enough for all
+// calls.
 #include <gtest/gtest.h>
 
 #include "session/server/unread_streams.h"
@@ -16,7 +17,8 @@ constexpr std::uint32_t kResourceExhausted = 8;
 constexpr std::uint64_t kTickNs = 2 * kHoldCheckNs;
 constexpr std::size_t kBytes = 4 << 20;
 constexpr std::size_t kArenaBytes = std::size_t{64} << 20;
-/// Number of responses of kBytes that sessions can hold at one time; the reserve of the others remains.
+/// Number of responses of kBytes that these sessions can hold at one time. The reserve of the other sessions
+/// remains free.
 constexpr std::size_t kStopped = 13;
 
 PairOptions small_arena() {
@@ -31,7 +33,7 @@ PairOptions by_cpu() {
   return options;
 }
 
-/// Clients that stop one after the other, and a last one that does not stop.
+/// Clients that stop one after the other, and a last client that does not stop.
 struct Reclaim : ClientGroup {
   explicit Reclaim(std::size_t stopped = kStopped, const PairOptions& options = small_arena())
       : ClientGroup(stopped + 1, options), count(stopped) {
@@ -39,7 +41,8 @@ struct Reclaim : ClientGroup {
   }
 
   std::uint64_t held() const { return server.context->arena().counters().blocks_leased; }
-  /// Clients stop when the server has their request, before it asks them for memory for the response.
+  /// Stops the clients when the server has their request, before the server asks them for memory for the
+  /// response.
   void stop_asking(std::uint64_t between_ns = 0) {
     for (std::size_t i = 0; i < count; ++i) {
       ids.push_back(start(i, {.response_bytes = kBytes, .response_in_arena = true, .answer = Answer::later}));
@@ -50,7 +53,7 @@ struct Reclaim : ClientGroup {
     }
     ASSERT_EQ(held(), count);
   }
-  /// Clients stop when the server has begun to write their responses.
+  /// Stops the clients when the server has begun to write their responses.
   void stop_writing() {
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint64_t writes = server.context->stats().bulk_writes;
@@ -61,7 +64,7 @@ struct Reclaim : ClientGroup {
     }
     ASSERT_EQ(held(), count);
   }
-  /// Clients stop while the server reads their request.
+  /// Stops the clients while the server reads their requests.
   void stop_reading() {
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint64_t reads = server.context->flow().read_bytes();
@@ -72,8 +75,8 @@ struct Reclaim : ClientGroup {
     ASSERT_EQ(held(), count);
   }
 
-  /// "JS" tries to allocate a response for the last client, or for the given one. Returns whether there is
-  /// memory for it.
+  /// Tries, as JS would, to allocate a response for the last client, or for the given one. Returns true when
+  /// the response must wait for memory.
   bool waits(std::size_t bytes = 1 << 20) { return waits(bytes, count); }
   bool waits(std::size_t bytes, std::size_t client) {
     const memory::OwnerId owner = server.session(at_server[client]).owner();
@@ -85,7 +88,8 @@ struct Reclaim : ClientGroup {
     server.context->arena().release(block);
     return false;
   }
-  /// Repeats this until there is memory. Returns how long it has taken, at most an hour.
+  /// Repeats this until there is memory. Returns how long that has taken, or an hour when there is no memory
+  /// after a minute.
   std::uint64_t gets_memory_ns() {
     for (std::uint64_t ns = 0; ns < 60'000'000'000; ns += kTickNs) {
       if (server.context->control()[ctl::want_memory] == 0 && !waits()) return ns;
@@ -178,7 +182,7 @@ TEST(Reclaim, NoSessionLosesMemoryForCallsOfItsOwn) {
   ASSERT_TRUE(group.waits(kArenaBytes / 8 * 7, 0));
   group.let_pass(10 * kReclaimNs);
   EXPECT_EQ(group.held(), 1u);
-  // A call of another session: memory is reclaimed for it.
+  // A call of another session waits, and memory is reclaimed for it.
   ASSERT_TRUE(group.waits(kArenaBytes / 8 * 7));
   group.let_pass(kReclaimWaitNs + kTickNs);
   EXPECT_EQ(group.held(), 0u);
@@ -186,8 +190,8 @@ TEST(Reclaim, NoSessionLosesMemoryForCallsOfItsOwn) {
   EXPECT_EQ(group.finish(), Violations{});
 }
 
-/// Limits are measured while the server's thread runs. After the server itself was stopped, it first reads
-/// what has arrived.
+/// Limits are measured while the server's thread runs. A server that was stopped itself first reads what has
+/// arrived.
 TEST(Reclaim, TimeInWhichTheServerWasStoppedDoesNotCount) {
   Reclaim group;
   group.stop_asking();
@@ -245,7 +249,7 @@ TEST(Reclaim, RequestsOfStoppedClientsEndTheirSessionsForOthersWhereADeviceReads
 
 // --- messages of streams, whose readers have no time limit
 
-/// A stream with this number of large messages, whose reader reads none.
+/// A stream with this number of large messages, whose reader reads none of them.
 struct Unread : Reclaim {
   explicit Unread(std::size_t messages = 1) : Reclaim(1) {
     clients[0].reads = false;
@@ -259,7 +263,7 @@ struct Unread : Reclaim {
     EXPECT_EQ(held(), messages);
     EXPECT_EQ(clients[0].held_back.size(), messages);
   }
-  /// More messages than the client's memory for messages ahead of the reader can hold.
+  /// Size of a message. It is more than the client's memory for messages ahead of the reader.
   static constexpr std::size_t kMessage = 9 << 20;
   static_assert(kMessage > kArenaBytes / 8);
   bool others_wait() { return waits(kArenaBytes / 8 * 7 - kMessage / 2); }
@@ -338,7 +342,7 @@ TEST(UnreadStreams, AreJudgedEachByItsOwnLastGrant) {
   EXPECT_EQ(streams.longest(60).ns, 10u);
   streams.ended(1);
   EXPECT_EQ(streams.longest(1'000).ns, 0u);
-  // When a stream waits again, its earlier waiting does not count.
+  // When a stream waits again, its earlier waiting time does not count.
   streams.asked(1, 1'000);
   EXPECT_EQ(streams.longest(1'001).ns, 1u);
 }

@@ -15,7 +15,7 @@ constexpr std::uint32_t kMost = 48, kStride = 128;
 /// The receives that the device has accepted, by slot.
 struct Posted {
   std::set<std::uint32_t> slots;
-  std::size_t takes = SIZE_MAX;  ///< how many receives of one post it accepts
+  std::size_t takes = SIZE_MAX;  ///< limit of the receives that it accepts from one post
 };
 
 class PickyQueue final : public fabric::ReceiveQueue {
@@ -69,7 +69,7 @@ class PickyDevice final : public fabric::Device {
 class RefusedReceives : public testing::Test {
  protected:
   ~RefusedReceives() override { receives.leave_device(); }
-  /// A frame for the session arrives.
+  /// Simulates the arrival of a frame for the session.
   void comes(SharedReceives::Member& member, std::uint32_t session) {
     const std::uint32_t slot = *posted.slots.begin();
     posted.slots.erase(posted.slots.begin());
@@ -99,11 +99,11 @@ TEST_F(RefusedReceives, OfASessionThatLeavesAreNotGrantedToOthersAndComeBack) {
   receives.leave(first, 1);
   EXPECT_EQ(receives.refused(), 17u);
   EXPECT_EQ(receives.posted(), all - 17);
-  // As many credits as there are receives may be granted, and no more.
+  // As many credits as there are receives may be granted, but not more.
   posted.takes = 0;
   while (receives.join(second, kMost)) expect_covered({&second});
   EXPECT_LE(receives.posted(), all - 17);
-  // The device has recovered, so the next post posts them again.
+  // The device accepts receives again, so the next post posts the refused ones, too.
   posted.takes = SIZE_MAX;
   const std::uint32_t slot = *posted.slots.begin();
   posted.slots.erase(slot);

@@ -1,5 +1,5 @@
-// Sealed frames and bulk messages under attack: every change, truncation, repetition or move is detected.
-// Seeded; RDMA_RPC_SEAL_TRIES sets the number of attacks on frames (a million takes seconds).
+// Sealed frames and bulk messages under attack: every change, truncation, repetition or move is detected. The
+// attacks are seeded; RDMA_RPC_SEAL_TRIES sets the number of attacks on frames (a million takes seconds).
 #include "session/link/sealing.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ int tries() {
   return given == nullptr ? 20'000 : std::atoi(given);
 }
 
-/// Fewer attacks on messages, which are some hundred times as long as a frame.
+/// The number of attacks on messages is lower, because messages are some hundred times as long as a frame.
 constexpr int kBulkTries = 200;
 
 struct Ends {
@@ -93,7 +93,7 @@ TEST_P(Sealed, FramesThatAreChangedCutRepeatedOrMovedAreFound) {
         ASSERT_FALSE(opened(*ends.to, frame)) << "a flipped bit, try " << i;
         break;
       case 1: {
-        // Not shorter than a tag: those frames have their own test below.
+        // The frame stays at least as long as a tag. Shorter frames have a test of their own below.
         frame.resize(seal::kTagBytes + random() % (frame.size() - seal::kTagBytes));
         ASSERT_FALSE(opened(*ends.to, frame)) << "cut off, try " << i;
         break;
@@ -118,8 +118,8 @@ TEST_P(Sealed, FramesThatAreChangedCutRepeatedOrMovedAreFound) {
   }
 }
 
-/// Runs in a separate process: code that removes the tag from such a frame would decrypt four gigabytes, and
-/// crash.
+/// This test runs in a separate process: code that removes the tag from such a frame would decrypt four
+/// gigabytes, and crash.
 TEST_P(Sealed, FramesShorterThanATagAreRefusedAndTakeNoNumber) {
   RDMA_RPC_NEEDS_LIBCRYPTO();
   for (std::uint32_t bytes = 0; bytes < seal::kTagBytes; ++bytes) {
@@ -135,9 +135,9 @@ TEST_P(Sealed, FramesShorterThanATagAreRefusedAndTakeNoNumber) {
   }
 }
 
-/// The peer can write to such memory until the message is delivered. It must not see a decrypted byte, nor
-/// change one between the check of its tag and its use. So each chunk is decrypted in a copy, which is
-/// written back when the chunk is authentic.
+/// The peer can write to such memory until the message is delivered. The peer must not see a decrypted byte,
+/// or change a byte between the check of its tag and its use. Each chunk is therefore decrypted in a copy,
+/// which is written back when the chunk is authentic.
 TEST_P(Sealed, BulkThatThePeerCanReachIsNotOpenedWhereItLies) {
   RDMA_RPC_NEEDS_LIBCRYPTO();
   Ends ends = make_ends(GetParam());
@@ -162,8 +162,8 @@ TEST_P(Sealed, BulkThatThePeerCanReachIsNotOpenedWhereItLies) {
   }
 }
 
-/// These bytes were made from docs/wire/connections.md by another program (Python's cryptography), since two
-/// ends built from one source would agree on any mistake.
+/// Another program (Python's cryptography) created these bytes from docs/wire/connections.md, because two
+/// ends that are built from one source would agree on any mistake.
 TEST_P(Sealed, BytesAreThoseOfTheSpecification) {
   RDMA_RPC_NEEDS_LIBCRYPTO();
   const bool aes = GetParam() == seal::Cipher::aes_256_gcm;
@@ -176,7 +176,7 @@ TEST_P(Sealed, BytesAreThoseOfTheSpecification) {
   EXPECT_EQ(hex(sealed_frame(*ends.from, plain)),
             aes ? "57961e3b2c5bf95ddf2ca7b9aa1ef26cad7b340d02157393c91e67b5c5ea4097"
                 : "0252ac63324d2ce251c4295115f4dd38154d6e2eb6cd24a2aec6dd706d84fa7f");
-  // Two chunks, the second of five bytes, then the tags of both.
+  // The message has two chunks, the second of five bytes, followed by the tags of both.
   const std::uint32_t bytes = kSealChunkBytes + 5;
   Bytes message(sealed_bytes(bytes));
   for (std::size_t i = 0; i < bytes; ++i) message[i] = static_cast<std::byte>(i % 251);
@@ -218,7 +218,7 @@ TEST_P(Sealed, BulkMessagesThatAreChangedRepeatedOrMovedAreFound) {
 
 TEST(Sealing, AesIsThatOfTheStandard) {
   RDMA_RPC_NEEDS_LIBCRYPTO();
-  // Case 14 of the GCM specification: all zeros.
+  // This is case 14 of the GCM specification, which consists of zeros only.
   std::string error;
   const auto aead = seal::open_aead(seal::Cipher::aes_256_gcm, {}, true, &error);
   ASSERT_NE(aead, nullptr) << error;

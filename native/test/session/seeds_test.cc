@@ -1,5 +1,5 @@
-// Runs whole sessions from a seed: a random load of every kind of call and one random failure after the
-// other, while the oracle checks all rules. A failure names its seed; the same seed gives the same run.
+// Runs whole sessions from a seed: a random load of every kind of call, and one random failure after the
+// other, while the oracle checks all rules. A failure names its seed, and the same seed gives the same run.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ class Life {
  public:
   explicit Life(std::uint64_t seed) : random_(seed), pair_(options(seed)) {}
 
-  /// Number of calls that got a response.
+  /// Performs this number of actions. Returns the number of calls that got a response.
   std::size_t run(int actions) {
     for (int i = 0; i < actions; ++i) {
       act();
@@ -41,7 +41,7 @@ class Life {
   static PairOptions options(std::uint64_t seed) {
     PairOptions options = seeded(seed, seed % 5 == 0 ? immediate() : PairOptions{});
     options.sim.connects_late = seed % 3 == 0;
-    // Received frames are copied, and short messages to the entries that all sessions share.
+    // Received frames are copied, short ones to the buffers that all sessions share.
     options.sim.capabilities.peers_keep_access = seed % 4 == 2;
     // (Sealed messages are copied first, so they take more memory. Where there is no libcrypto, sealing_test
     // says so.)

@@ -1,6 +1,6 @@
-// Messages in segments (WIRE 2.5): of every length around that of a segment, both ways, with too few credits
-// and too little memory, cancelled at any step, and sealed. The sides of the pair check all bytes and
-// resources.
+// Messages in segments (WIRE 2.5). Their lengths are around multiples of a segment's length. They are sent
+// both ways, with too few credits and too little memory, cancelled at any step, and sealed. The sides of the
+// pair check all bytes and resources.
 #include <gtest/gtest.h>
 
 #include "seal/libcrypto.h"
@@ -27,7 +27,7 @@ std::uint64_t bulk_of(Pair& pair) {
 
 TEST(Segments, CarryMessagesOfEveryLength) {
   for (const bool sealed : {false, true}) {
-    if (sealed && seal::ciphers().empty()) continue;  // sealing_test says so
+    if (sealed && seal::ciphers().empty()) continue;  // sealing_test reports that it does not run
     PairOptions options = pair_options();
     options.sealed = sealed;
     Pair pair(options);
@@ -56,7 +56,7 @@ TEST(Segments, AreNotSentToAPeerThatDoesNotSupportThem) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-// Otherwise two sides could wait for credits that neither of them owes yet.
+// With more segments, two sides could wait for credits that neither of them owes yet.
 TEST(Segments, NeedFewerCreditsThanComeBackForSure) {
   for (std::uint32_t inflight = 1; inflight <= 256; ++inflight) {
     PairOptions options = pair_options();
@@ -65,7 +65,7 @@ TEST(Segments, NeedFewerCreditsThanComeBackForSure) {
     Pair pair(options);
     const std::uint32_t most = pair.at_client().segmented_bytes();
     const std::uint32_t frames = (most + kSlot - 1) / kSlot;
-    // Credits beyond the certain ones may be taken back.
+    // Credits beyond the guaranteed ones may be taken back.
     const std::uint32_t all = inflight + kControlReceives;
     const std::uint32_t credits = options.credit_pool ? std::min(all, kCertainReceives) : all;
     EXPECT_LE(frames + kControlCredits, credits - (credits / 2 - 1)) << inflight;
@@ -101,7 +101,7 @@ TEST(Segments, GoAsLargeMessagesWhileAllLongSlotsAreUnderWay) {
 TEST(Segments, OfCallsCancelledAtEachStep) {
   for (int steps = 0; steps < 40; ++steps) {
     PairOptions options = pair_options();
-    options.inflight_max = 16;  // only two frames of one message may wait for credits
+    options.inflight_max = 16;  // then only two frames of one message may wait for credits
     Pair pair(options);
     std::vector<std::uint64_t> ids;
     for (int i = 0; i < 16; ++i) ids.push_back(pair.start({.request_bytes = 1500, .response_bytes = 1900}));
@@ -120,14 +120,14 @@ TEST(Segments, OfASessionThatEndsAtEachStep) {
     for (int i = 0; i < steps; ++i) pair.step();
     (steps % 2 == 0 ? pair.at_client() : pair.at_server()).close("the test says so");
     pair.run();
-    // A side keeps the receives of an incomplete message as long as its session lives.
+    // A side keeps the receives of an incomplete message as long as its session exists.
     Session* server = pair.server.context->find(pair.server_session);
     if (steps % 2 == 0 && server != nullptr) server->close("the other one has gone");
     EXPECT_EQ(pair.finish(), Violations{});
   }
 }
 
-// A call that has exposed memory must wait until the access is revoked, and so must its response.
+// A call that has exposed memory must wait until the access is revoked, and its response must wait, too.
 TEST(Segments, NeverAnswerACallThatHasExposedMemory) {
   Pair pair(pair_options());
   EXPECT_TRUE(pair.complete({.request_bytes = 60'000, .response_bytes = 3000}).answered());
@@ -137,8 +137,8 @@ TEST(Segments, NeverAnswerACallThatHasExposedMemory) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-// After one large response, reply buffers are offered for a while. Responses that fit into segments do not
-// prolong this.
+// After one large response, reply buffers are offered for some time. Responses that fit into segments do not
+// prolong this time.
 TEST(Segments, ComeAgainSomeTimeAfterALargeAnswer) {
   Pair pair(pair_options());
   EXPECT_TRUE(pair.complete({.response_bytes = 60'000}).answered());

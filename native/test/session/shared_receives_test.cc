@@ -1,6 +1,6 @@
-// Sessions that share their receives: how many they take together, which session gets more and which less,
-// and that none are lost. After each turn, every side checks that grants do not exceed the posted receives
-// (Context::overdrawn()).
+// Sessions that share their receives: how many they use together, which session gets more and which gets
+// fewer, and that no receive is lost. After each turn, every side checks that grants do not exceed the posted
+// receives (Context::overdrawn()).
 #include <gtest/gtest.h>
 
 #include "seal/libcrypto.h"
@@ -19,7 +19,7 @@ PairOptions sharing(std::uint32_t inflight_max) {
   return options;
 }
 
-/// A pair with further sessions between its sides.
+/// A pair with additional sessions between its sides.
 struct SessionGroup {
   explicit SessionGroup(const PairOptions& options, std::uint32_t more) : pair(options) {
     for (std::uint32_t i = 0; i < more; ++i) {
@@ -48,7 +48,7 @@ TEST(SharedReceives, OfManySessionsTakeLessThanAQuarterOfWhatTheirOwnWould) {
   constexpr std::uint32_t kSessions = 41, kInflight = 256;
   SessionGroup group(sharing(kInflight), kSessions - 1);
   EXPECT_LE(4 * group.receives(), std::uint64_t{kSessions} * (kInflight + kControlReceives + kOverflowSlots));
-  // All of them together want more than there is.
+  // All sessions together want more credits than there are.
   for (int round = 0; round < 3; ++round) {
     for (const auto& [client, server] : group.others) {
       for (int i = 0; i < 12; ++i) ASSERT_NE(group.pair.client.start(client, {.answer = Answer::now}), 0u);
@@ -72,7 +72,7 @@ TEST(SharedReceives, AreMoreForASessionThatIsBusyAndLessWhenItIsNot) {
   }
   EXPECT_GE(pair.at_server().granted(), 5 * kCertainReceives);
   EXPECT_EQ(pair.server.session(group.others[0].second).granted(), kCertainReceives);
-  // With only a few calls, the credits that they use are not replaced.
+  // The session now has only a few calls, so the credits that it uses are not replaced.
   for (int i = 0; i < 300; ++i) {
     pair.world.advance(2 * kCreditEpochNs);
     ASSERT_TRUE(pair.complete({}).answered());
@@ -129,7 +129,7 @@ TEST(SharedReceives, HaveOverflowSlotsOfTheirOwnInEachSession) {
   };
   for (auto& member : members) ASSERT_TRUE(receives.join(member, 64));
   EXPECT_TRUE(apart());
-  // The second time, a new session takes the overflow slots of a session that has ended.
+  // In the second round, a new session uses the overflow slots of a session that has ended.
   for (std::size_t round = 0; round < 3 * members.size(); ++round) {
     auto& member = members[round % members.size()];
     receives.leave(member, static_cast<std::uint32_t>(round % members.size()));
@@ -144,7 +144,7 @@ TEST(SharedReceives, OfSessionsThatEndAtAnyTimeAreAllPostedAgain) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     PairOptions options = seeded(seed, sharing(64));
     options.sim.mode = fabric::SimMode::scheduled;
-    options.sealed = seed % 4 == 0 && !seal::ciphers().empty();  // sealing_test says when it does not run
+    options.sealed = seed % 4 == 0 && !seal::ciphers().empty();  // sealing_test reports when it does not run
     SessionGroup group(options, 3);
     for (const auto& [client, server] : group.others) {
       for (int i = 0; i < 40; ++i)
@@ -161,7 +161,7 @@ TEST(SharedReceives, OfSessionsThatEndAtAnyTimeAreAllPostedAgain) {
   }
 }
 
-/// A shared queue of a device costs much for one session.
+/// A shared queue of a device is expensive for a single session.
 TEST(SharedReceives, AreNotForTheFirstSessionsOfAContext) {
   PairOptions options = sharing(64);
   options.context.shared_from = ContextOptions{}.shared_from;
@@ -176,7 +176,7 @@ TEST(SharedReceives, AreNotForTheFirstSessionsOfAContext) {
   EXPECT_EQ(group.pair.finish(), Violations{});
 }
 
-/// Only one side has shared receives: the session works, and has as many credits as its own receives allow.
+/// Only one side has shared receives. The session works, and has as many credits as its own receives allow.
 TEST(SharedReceives, MayBeRefusedOrMissingAndASessionHasItsOwn) {
   for (const bool missing : {false, true}) {
     PairOptions options = sharing(64);

@@ -1,5 +1,5 @@
-// Short messages, which JS reads in a few entries that all sessions of the context share. A session that
-// keeps entries for long, or ends with some, leaves enough to the others.
+// Short messages, which JS reads in a few buffers that all sessions of the context share. A session that
+// keeps buffers for long, or ends while it has some, leaves enough to the others.
 #include "session/short_messages.h"
 
 #include <gtest/gtest.h>
@@ -44,8 +44,8 @@ TEST(ShortMessages, LongerOnesAreInTheSessionsOwnMemory) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Starts large requests until at least this number of the server's entries are in use: each keeps one while
-/// it is fetched.
+/// Starts large requests until at least this number of the server's buffers are in use. Each request keeps a
+/// buffer while it is being fetched.
 void step_until_taken(Pair& pair, std::uint32_t entries) {
   for (int i = 0; i < 10'000 && taken(pair.server) < entries; ++i) pair.step();
   ASSERT_GE(taken(pair.server), entries);
@@ -87,7 +87,7 @@ TEST(ShortMessages, EntriesAreReleasedOnceAndOnlyByTheirSession) {
   EXPECT_EQ(entries->free(), kShortMessages / 2);
   const std::uint32_t again = entries->take(7, 10).value();
   for (const std::uint32_t slot : slots)
-    entries->release(slot, 0);  // they are free, or belong to another session
+    entries->release(slot, 0);  // the buffers are free, or belong to another session
   EXPECT_EQ(entries->free(), kShortMessages / 2 - 1);
   for (const std::uint32_t slot : slots) entries->release(slot, 1);
   entries->release(again, 7);

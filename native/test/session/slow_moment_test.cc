@@ -1,7 +1,7 @@
-// The thread of one side is busy or stopped while calls of the other are cancelled. Whatever those calls have
-// exposed, the session and its other calls go on, and the callers are notified at once. No handler gets bytes
-// that were written after that (the ledger overwrites them, see ledger.h), and the application gets its reply
-// buffer back only when the peer can no longer write to it.
+// The thread of one side is busy or stopped while calls of the other side are cancelled. Whatever those calls
+// have exposed, the session and its other calls continue, and the callers are notified at once. No handler
+// gets bytes that were written after that (the ledger overwrites them, see ledger.h), and the application
+// gets its reply buffer back only when the peer can no longer write to it.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -15,7 +15,7 @@ using Violations = std::vector<std::string>;
 
 constexpr std::uint64_t kLongNs = 200'000'000;
 
-/// Longer than any timeout, with the server's thread blocked while its device continues.
+/// Blocks the server's thread for longer than any timeout, while its device continues.
 void server_is_busy(Pair& pair, std::uint64_t ns = kLongNs) { let_pass(pair.world, {&pair.client}, ns); }
 
 void answer_all(Pair& pair) {
@@ -129,7 +129,7 @@ TEST(Cancel, StopsACallThatIsWriting) {
   const std::uint64_t id =
       pair.start({.response_bytes = 5000, .given_reply_buffer = 8192, .answer = Answer::later});
   pair.run();
-  pair.server.answer();  // outside of a turn: the next turn polls before it moves data
+  pair.server.answer();  // outside of a turn, so the next turn polls before it moves data
   pair.client.cancel(id);
   pair.run();
   EXPECT_TRUE(pair.call(id).answered());
@@ -143,7 +143,7 @@ TEST(Cancel, InTheQueueIsReadBeforeTheResponseOfJsIsMoved) {
   const std::uint64_t id =
       pair.start({.response_bytes = 5000, .given_reply_buffer = 8192, .answer = Answer::later});
   pair.run();
-  pair.server.context->begin_callback();  // JS runs for long, and the CANCEL arrives in this time
+  pair.server.context->begin_callback();  // JS runs for long, and the CANCEL arrives during that time
   pair.client.cancel(id);
   pair.client.turn(pair.world.now_ns());
   pair.server.answer();
@@ -301,7 +301,8 @@ TEST(PendingRelease, ByAPeerThatNeverAnswersEndsTheSessionAndNothingElse) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// The client itself is stopped for longer than any limit. It then first reads what has arrived.
+/// The client itself is stopped for longer than any limit. When it continues, it first reads what has
+/// arrived.
 TEST(PendingRelease, DoesNotCountTimeInWhichTheClientWasStopped) {
   Pair pair;
   std::vector<std::uint64_t> ids;
@@ -330,7 +331,7 @@ TEST(PendingRelease, CallersDoNotWaitForCreditsThatOthersHaveUsedUp) {
   for (int i = 0; i < 8; ++i) large.push_back(pair.start({.request_bytes = 2000, .answer = Answer::later}));
   pair.client.flush();
   server_is_busy(pair, 1'000'000);
-  // Further calls are started and cancelled until nothing can be sent any more.
+  // More calls are started and cancelled until no frame can be sent any more.
   for (int i = 0; i < 100; ++i) {
     const std::uint64_t id = pair.start({.answer = Answer::later, .part = true});
     ASSERT_NE(id, 0u);
@@ -347,8 +348,8 @@ TEST(PendingRelease, CallersDoNotWaitForCreditsThatOthersHaveUsedUp) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Twice as many large calls as credits reserved for CANCELs: the others are copies, for which no caller
-/// waits.
+/// The test starts twice as many large calls as there are credits reserved for CANCELs. The calls without a
+/// reserved credit are sent as copies, for which no caller waits.
 TEST(PendingRelease, CallersDoNotWaitForACreditThatWasNotReservedForThem) {
   PairOptions options = immediate();
   options.inflight_max = 32;

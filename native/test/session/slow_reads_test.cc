@@ -1,5 +1,5 @@
-// Clients that are stopped in the middle of a large request. Its READs delay other sessions only for some
-// seconds, and in the end they end their own session.
+// Clients that are stopped in the middle of a large request. Their READs delay other sessions only for some
+// seconds, and in the end the stopped clients lose their sessions.
 #include <gtest/gtest.h>
 
 #include "session/sides/client_group.h"
@@ -15,7 +15,7 @@ constexpr std::uint64_t kTickNs = 2 * kHoldCheckNs;
 const CallSpec kLarge{.request_bytes = 12 << 20, .request_in_arena = true};
 
 /// Clients that are stopped one after the other when the server has begun to read their requests, and one
-/// that is not stopped. Together the stopped ones have all READs that may be under way.
+/// that is not stopped. Together the stopped clients use up the limit of READs in flight.
 struct Stopped : ClientGroup {
   Stopped() : ClientGroup(kStopped + 1) {
     for (std::size_t i = 0; i < kStopped; ++i) {
@@ -23,7 +23,7 @@ struct Stopped : ClientGroup {
       ids.push_back(start(i, kLarge));
       EXPECT_TRUE(until([&] { return server.context->flow().read_bytes() > before; }));
       stop(i);
-      for (int turns = 0; turns < 20; ++turns) server.turn(world.now_ns());  // posts all READs that it may
+      for (int turns = 0; turns < 20; ++turns) server.turn(world.now_ns());  // posts as many READs as it may
     }
     EXPECT_GT(server.context->flow().read_bytes(), kReadBytesMax - kChunkBytes)
         << "the stopped clients leave room";
@@ -60,7 +60,7 @@ TEST(StoppedClients, StopCountingForOthersAfterSomeSeconds) {
   EXPECT_EQ(group.finish(), Violations{});
 }
 
-/// Slow clients lose nothing, and later are as fast as others again.
+/// Slow clients lose nothing, and are later as fast as others again.
 TEST(StoppedClients, ContinueWhereTheyStopped) {
   Stopped group;
   group.let_pass(kBulkStillNs - kTickNs);

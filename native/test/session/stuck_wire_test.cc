@@ -1,5 +1,5 @@
-// A peer that polls nothing, and a wire that carries nothing. Calls that are cancelled then end soon after
-// their deadline, however much of them was sent, and their memory is not reused until it is safe.
+// A peer that polls nothing, and a network that delivers nothing. Calls that are cancelled then end soon
+// after their deadline, however much of them was sent, and their memory is reused only when it is safe.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -11,7 +11,7 @@ using boundary::Processed;
 using boundary::Reason;
 using Violations = std::vector<std::string>;
 
-/// The server does not poll.
+/// Lets time pass in which the server does not poll.
 void without_server(Pair& pair, std::uint64_t ns) { let_pass(pair.world, {&pair.client}, ns); }
 
 void answer_all(Pair& pair) {
@@ -22,10 +22,10 @@ void answer_all(Pair& pair) {
 }
 
 /// A stopped server, and more large requests than it has receives. Requests that were sent are pending
-/// release, those that wait for a credit were never sent, and no caller waits for the server.
+/// release. Requests that wait for a credit were never sent. No caller waits for the server.
 TEST(StoppedServer, MoreLargeRequestsThanCreditsEndAtOnceThoughTheServerIsStopped) {
   PairOptions options = immediate();
-  options.inflight_max = 32;  // so there are 48 credits
+  options.inflight_max = 32;  // then there are 48 credits
   options.call_slots = 200;
   options.context.send_slots = 512;
   Pair pair(options);
@@ -61,11 +61,11 @@ TEST(StoppedServer, MoreLargeRequestsThanCreditsEndAtOnceThoughTheServerIsStoppe
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Other calls whose memory the server may write use all the credits that they may for their CANCELs, and
-/// more CANCELs of theirs wait: those of calls that have lent a request still have theirs.
+/// Other calls, whose memory the server may write, use all the credits that they may use for their CANCELs,
+/// and more of their CANCELs wait. Calls that have lent a request must still have a credit for their CANCEL.
 TEST(StoppedServer, LentRequestsEndAtTheirDeadlineThoughManyOtherCallsHaveBeenCancelledBefore) {
   PairOptions options = immediate();
-  options.inflight_max = 32;  // and 48 credits
+  options.inflight_max = 32;  // then there are 48 credits
   options.call_slots = 200;
   options.context.send_slots = 512;
   Pair pair(options);
@@ -74,7 +74,7 @@ TEST(StoppedServer, LentRequestsEndAtTheirDeadlineThoughManyOtherCallsHaveBeenCa
     std::vector<std::uint64_t> ids;
     for (int i = 0; i < count; ++i) ids.push_back(pair.start(spec));
     pair.client.flush();
-    without_server(pair, 1'000'000);  // room in the send queue comes back, credits do not
+    without_server(pair, 1'000'000);  // the send queue gets room again, but no credits return
     return ids;
   };
   const auto cancel = [&pair](const std::vector<std::uint64_t>& ids) {
@@ -95,11 +95,11 @@ TEST(StoppedServer, LentRequestsEndAtTheirDeadlineThoughManyOtherCallsHaveBeenCa
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-// --- a wire that carries nothing
+// --- a network that delivers nothing
 
 /// Nothing that was sent is acknowledged. Callers that have not lent memory are notified of their deadline at
-/// once. Callers that have lent a request are notified when its memory is safe, at the latest when the
-/// session ends.
+/// once. Callers that have lent a request are notified when the memory of the request is safe, at the latest
+/// when the session ends.
 TEST(StuckWire, EndsCallsSoonAfterTheirDeadline) {
   RDMA_RPC_NEEDS_WINDOWS();  // in staging mode no memory is lent
   Pair pair;
@@ -126,7 +126,7 @@ TEST(StuckWire, EndsCallsSoonAfterTheirDeadline) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// The peer has no key of calls that were never sent, but their windows stay valid until the wire works
+/// The peer has no key of calls that were never sent, but their windows stay valid until the network works
 /// again.
 TEST(StuckWire, EndsCallsThatWaitForACreditAtOnce) {
   RDMA_RPC_NEEDS_WINDOWS();
@@ -156,8 +156,8 @@ TEST(StuckWire, EndsCallsThatWaitForACreditAtOnce) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Where the client's own CPU serves READs, it stops serving them: the caller does not wait for the wire, and
-/// the session does not end.
+/// Where the client's own CPU serves READs, the CPU stops serving them. The caller does not wait for the
+/// network, and the session does not end.
 TEST(StuckWire, CostsNothingWhereReadsAreServedHere) {
   RDMA_RPC_NEEDS_WINDOWS();
   PairOptions options;

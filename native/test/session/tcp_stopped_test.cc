@@ -1,6 +1,6 @@
-// A tcp server whose process is stopped: it acknowledges nothing, since on tcp its CPU must do that. Calls
-// that are cancelled in this time still end soon after their deadline, whatever memory they have lent, and
-// the session goes on when the server does.
+// A tcp server whose process is stopped. It acknowledges nothing, because on tcp its CPU must do that. Calls
+// that are cancelled in this time still end soon after their deadline, whatever memory they have lent. When
+// the server continues, the session continues, too.
 #include <gtest/gtest.h>
 
 #include "fabric/tcp/tcp.h"
@@ -20,7 +20,7 @@ std::shared_ptr<fabric::Device> open_tcp() {
 
 class TcpStopped : public testing::Test {
  protected:
-  /// Lets this much time pass, in which only the client runs.
+  /// Lets this much time pass, while only the client runs.
   void without_server(std::uint64_t ns) {
     for (std::uint64_t passed = 0; passed < ns; passed += 1'000'000) {
       now_ns += 1'000'000;
@@ -28,7 +28,7 @@ class TcpStopped : public testing::Test {
       }
     }
   }
-  /// Runs both sides until the server is in the middle of fetching requests.
+  /// Runs both sides until the server is fetching requests.
   void until_fetching() {
     pair.until([&] { return pair.server.context->arena().counters().blocks_leased != 0; }, "a READ");
     now_ns = real_now_ns();
@@ -49,7 +49,7 @@ class TcpStopped : public testing::Test {
   std::uint64_t now_ns = 0;
 };
 
-/// A call that lends its request, whose READs have not begun, are under way, or have completed.
+/// The call lends its request. The READs of the request have not begun, are in progress, or have completed.
 TEST_F(TcpStopped, CallersThatHaveLentTheirRequestLearnOfTheirDeadlineAtOnce) {
   const Link link = pair.connect();
   const std::uint64_t other = pair.start(link, {.answer = Answer::later});
@@ -68,9 +68,9 @@ TEST_F(TcpStopped, CallersThatHaveLentTheirRequestLearnOfTheirDeadlineAtOnce) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Memory to which the server may write a response, before it has begun and in the middle of a WRITE. What it
-/// sends when it continues must not be written: the ledger watches the memory that the application has got
-/// back.
+/// The server may write a response to this memory. It is stopped before it has begun, or in the middle of a
+/// WRITE. Bytes that the server sends when it continues must not be written: the ledger watches the memory
+/// that the application has got back.
 TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   const Link link = pair.connect();
   constexpr std::size_t kBytes = 4 << 20;
@@ -78,7 +78,7 @@ TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   const auto blocks = [&] { return pair.client.context->arena().counters().blocks_leased; };
   const std::uint64_t given =
       pair.start(link, {.response_bytes = kBytes, .given_reply_buffer = kBytes, .answer = Answer::later});
-  // This call binds a window first, so it would be sent behind the following ones.
+  // The first call binds a window first, so it would be sent after the following calls.
   pair.until([&] { return pair.server.unanswered() == 1; }, "the first request");
   for (int i = 0; i < 3; ++i)
     asked.push_back(pair.start(link, {.response_bytes = kBytes, .answer = Answer::later}));
@@ -101,8 +101,8 @@ TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Calls that wait for a credit have windows, too, though they were never sent. Their invalidation completes
-/// only behind everything that the server has not acknowledged.
+/// Calls that wait for a credit have windows, too, although they were never sent. The invalidation of these
+/// windows completes only after everything that the server has not acknowledged.
 TEST_F(TcpStopped, MoreLargeRequestsThanCreditsEndAtOnce) {
   const Link link = pair.connect(4, 40);
   std::vector<std::uint64_t> large;

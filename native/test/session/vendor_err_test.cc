@@ -1,5 +1,5 @@
-// The device's own code of a failed completion is part of the session's error, since it is the first thing
-// that the support of a vendor asks for.
+// The device's own code of a failed completion is part of the session's error, because it is the first thing
+// that a vendor's support asks for.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -14,7 +14,7 @@ constexpr std::uint32_t kCode = 0x81;
 
 struct Failed {
   const char* name;
-  fabric::SimFault fault;  ///< at the client
+  fabric::SimFault fault;  ///< a fault at the client
   std::uint32_t vendor_err;
   const char* error;
 };

@@ -1,5 +1,5 @@
-// Parses frames: the golden bytes with which the TypeScript side is tested, too, each of them truncated at
-// every byte and with every bit flipped, and random bytes.
+// Parses frames: the golden bytes, with which the TypeScript side is tested, too. Each frame is also
+// truncated at every byte, and parsed with every single bit flipped. Other tests parse random bytes.
 #include <gtest/gtest.h>
 
 #include <charconv>
@@ -40,7 +40,7 @@ struct Golden {
   }
 };
 
-/// Lines of test/golden/frames.txt; its first comment says what they look like.
+/// The lines of test/golden/frames.txt. The first comment of that file describes their format.
 const std::vector<Golden>& golden() {
   static const std::vector<Golden> all = [] {
     std::vector<Golden> read;
@@ -64,7 +64,7 @@ const std::vector<Golden>& golden() {
   return all;
 }
 
-/// One or more `address:length:key`, separated by commas.
+/// Parses one or more `address:length:key`, separated by commas.
 std::vector<wire::ReplyBuffer> reply_buffers(const std::string& text) {
   std::vector<wire::ReplyBuffer> all;
   std::istringstream list(text);
@@ -159,7 +159,8 @@ TEST(Wire, RefusesEveryMalformedFrameWithItsReason) {
     if (entry.valid) continue;
     ++frames;
     SCOPED_TRACE(entry.name);
-    // On the heap with its exact size, so that a sanitizer detects every byte read beyond it.
+    // The bytes are on the heap with their exact size, so that a sanitizer detects every byte that is read
+    // beyond them.
     const Bytes exact(entry.bytes);
     wire::Frame frame;
     EXPECT_STREQ(wire::parse(exact.data(), static_cast<std::uint32_t>(exact.size()), frame),
@@ -168,7 +169,7 @@ TEST(Wire, RefusesEveryMalformedFrameWithItsReason) {
   EXPECT_GE(frames, 50u);
 }
 
-/// Checks what a valid frame guarantees.
+/// Checks what holds for every valid frame.
 void expect_sound(const Bytes& bytes) {
   wire::Frame frame;
   if (wire::parse(bytes.data(), static_cast<std::uint32_t>(bytes.size()), frame) != nullptr) return;
@@ -218,7 +219,7 @@ TEST(Wire, GarbageIsReadOrRefused) {
   for (int i = 0; i < 100'000; ++i) {
     Bytes bytes(random() % 96);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-    // Half of them have a valid type.
+    // Half of the frames have a valid type.
     if (!bytes.empty() && i % 2 == 0) bytes[0] = static_cast<std::byte>(random() % 7);
     if (bytes.size() > 1 && i % 2 == 0) bytes[1] &= std::byte{0x3f};
     expect_sound(bytes);

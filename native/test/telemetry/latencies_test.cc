@@ -1,5 +1,5 @@
-// Rows of methods in the counters page: which methods get a row, which part of a name is kept, and where a
-// latency is counted.
+// Entries of methods in the counters page: which methods get an entry, which part of a name is kept, and in
+// which bucket a latency is counted.
 #include "telemetry/latencies.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ constexpr std::uint64_t kUnitNs = 1u << kTimeShift;
 
 class LatenciesOfMethods : public testing::Test {
  protected:
-  /// The row with this id and side; null: none.
+  /// Returns the entry with this id and side, or null when there is none.
   const MethodRow* row(std::uint64_t id, bool client) const {
     for (std::uint32_t at = 0; at < kMethodRows; ++at)
       if (rows_[at].id == id && rows_[at].client == (client ? 1 : 0)) return &rows_[at];
@@ -95,14 +95,14 @@ TEST_F(LatenciesOfMethods, ANameIsCutAtACharacter) {
       {std::string(room, 'x'), std::string(room, 'x')},
       {std::string(room + 1, 'x'), std::string(room, 'x')},
       {std::string(1000, 'x'), std::string(room, 'x')},
-      // Characters of two and of four bytes, of which only the first bytes would fit.
+      // These names end with characters of two and of four bytes, of which only the first bytes would fit.
       {std::string(room - 1, 'x') + "\xc3\xa9", std::string(room - 1, 'x')},
       {std::string(room - 3, 'x') + "\xf0\x9f\x98\x80", std::string(room - 3, 'x')},
       {std::string(room - 2, 'x') + "\xc3\xa9y", std::string(room - 2, 'x') + "\xc3\xa9"},
   };
   std::uint32_t method = 1;
   for (const auto& [given, kept] : cases) {
-    // Before its first call, and after it.
+    // The name is set once before the method's first call, and once after it.
     latencies_.name(method, given);
     call(method, false);
     EXPECT_STREQ(row(method, false)->name, kept.c_str());

@@ -1,5 +1,5 @@
-// The flight recorder: the entries that a session has in a ring are in order, also when the ring has wrapped
-// and when sessions share it; and the reason of a session's end is kept.
+// The flight recorder: a session's entries in a ring are in order, even when the ring has wrapped or sessions
+// share it. The reason of a session's end is kept.
 #include "telemetry/recorder.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace rdma_rpc::telemetry {
 namespace {
 
-/// The same bytes as in wire::Header.
+/// A header with the same bytes as wire::Header.
 struct Header {
   std::uint8_t type = 1, flags = 2;
   std::uint16_t credits = 3;

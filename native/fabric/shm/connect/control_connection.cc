@@ -14,10 +14,9 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// Limit of descriptors per read; each note brings one.
+/// Limit of descriptors per read. Each note brings one descriptor.
 constexpr std::size_t kFilesPerRead = 4;
-/// Limit of reads per event-loop iteration, so that a peer that sends without end does not hold up the
-/// others.
+/// Limit of reads per event-loop iteration, so that a peer that sends without end does not delay the others.
 constexpr int kReadsPerIteration = 32;
 
 }  // namespace
@@ -54,7 +53,7 @@ void ControlConnection::welcome(UniqueFd fd, const Token& to, const Token& from)
   // them refused.
   allow_rights(fd_.get());
   const ConnectMessage answer = make_connect_message(ConnectKind::welcome, to, from);
-  // Another part of the process opened this descriptor, so its flags are unknown.
+  // Another part of the process has opened this descriptor, so its flags are unknown.
   const bool ours = ::fcntl(fd_.get(), F_SETFL, O_NONBLOCK) == 0 && reactor_.add(*this, fd_.get(), EPOLLIN);
   if (!ours || !send_now(fd_.get(), &answer, sizeof answer))
     return lose("it was lost before this side could answer the peer");
@@ -95,8 +94,8 @@ bool ControlConnection::send(Note note) {
 
 void ControlConnection::ring() {
   const Note bell = Note::bell;
-  // A failure is ignored: either the peer has more unread bytes than fit, or it has gone. Neither needs a
-  // bell.
+  // A failure is ignored: the peer either has more unread bytes than fit, or is gone. In both cases it needs
+  // no bell.
   if (fd_) [[maybe_unused]]
     const bool sent = send_now(fd_.get(), &bell, sizeof bell);
 }
@@ -124,7 +123,7 @@ bool ControlConnection::hear(void* bytes, std::size_t room, ssize_t* got) {
 }
 
 void ControlConnection::hear_answer() {
-  // Reads no more than the answer, because descriptors come with the bytes behind it.
+  // Reads only the bytes of the answer, because descriptors arrive with the bytes behind it.
   ssize_t got = 0;
   if (!hear(received_.data() + have_, received_.size() - have_, &got)) return;
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -163,7 +162,7 @@ bool ControlConnection::receive_once() {
   if (got < 0 && errno != ECONNRESET) return lose(system_refusal(errno)), false;
   if (got <= 0) return lose("the peer has ended, or closed it", true), false;
   take(bytes, static_cast<std::size_t>(got));
-  // (A note that has arrived in part may already have its descriptor.)
+  // (When a note has arrived only in part, its descriptor may be here already.)
   if (files_.size() > (have_ == 0 ? 0u : 1u)) refuse("the peer has sent a descriptor that it has not named");
   return true;
 }

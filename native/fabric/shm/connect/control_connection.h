@@ -1,11 +1,12 @@
 // The control connection of shm-fd: a unix connection between two queue pairs that cannot open each other
-// through /proc. It carries the descriptors of the memory that one side exposes, and wake-ups; its end means
-// that the peer has gone. The active side dials it at the address of the peer's sideband (docs/wire/fabrics.md §10). Owned by a queue pair, on the device's thread.
+// through /proc. It carries wake-ups, and the descriptors of the memory that each side exposes. When it ends,
+// the peer is gone. The active side connects to the address of the peer's sideband for it
+// (docs/wire/fabrics.md §10). Owned by a queue pair, on the device's thread.
 //
-// Each side has a socket of its own, so whatever the peer does to its descriptor (such as making it blocking)
-// has no effect here. Received data is untrusted: this class checks the form of the notes, and the receiver
-// of a descriptor checks the descriptor. Closing a descriptor, or a control connection with unread
-// descriptors in it, can take as long as the peer likes, so another thread does that.
+// Each side has a socket of its own, so nothing that the peer does to its own descriptor (such as making it
+// blocking) has an effect here. Received data is untrusted: this class checks the form of the notes, and the
+// receiver of a descriptor checks the descriptor. Closing a descriptor, or a control connection with unread
+// descriptors in it, can take as long as the peer likes, so another thread closes it.
 #pragma once
 
 #include <array>
@@ -22,9 +23,9 @@ namespace rdma_rpc::fabric::shm {
 /// First byte of each note after the connect message.
 enum class Note : std::uint8_t {
   bell = 0,     ///< wakes the peer
-  file = 1,     ///< the first byte of a FileNote, which comes with a descriptor
+  file = 1,     ///< the first byte of a FileNote, which arrives with a descriptor
   taken = 2,    ///< everything that the sender needs has arrived and is valid
-  refused = 3,  ///< something that arrived is invalid; the sender closes the connection
+  refused = 3,  ///< something that arrived is invalid; the sender of this note closes the connection
 };
 enum class FileKind : std::uint8_t { device = 1, queue_pair = 2, memory = 3 };
 struct FileNote {
@@ -38,8 +39,8 @@ struct FileNote {
 };
 static_assert(sizeof(FileNote) == 32);
 
-/// The owner of a control connection. It may close the control connection in any of these callbacks, but not
-/// destroy it.
+/// The owner of a control connection. In any of these callbacks it may close the control connection, but it
+/// must not destroy it.
 class ControlConnectionUser {
  public:
   virtual ~ControlConnectionUser() = default;
@@ -47,8 +48,8 @@ class ControlConnectionUser {
   virtual void on_open() = 0;
   virtual void on_file(const FileNote& note, ForeignFd file) = 0;
   virtual void on_taken() = 0;
-  /// Called when the connection has ended; `why` is the reason for an error text. `peer_went` says that the
-  /// peer closed it, and that everything it sent has been read.
+  /// Called when the connection has ended. `why` is the reason, for an error text. `peer_went` says that the
+  /// peer has closed the connection, and that everything that the peer sent has been read.
   virtual void on_lost(const std::string& why, bool peer_went) = 0;
 };
 
@@ -58,26 +59,26 @@ class ControlConnection final : public EventHandler {
   ~ControlConnection() override { close(); }
 
   /// Active side: connects to `path`. Returns "", or why the attempt could not even begin. `answers` is the
-  /// token that the intended peer puts in its answer.
+  /// token that the intended peer sends in its answer.
   std::string dial(const std::string& path, const Token& to, const Token& from, const Token& answers,
                    std::uint32_t timeout_ms);
   /// Passive side: takes over a connection whose peer has sent its connect message, and answers it.
   void welcome(UniqueFd fd, const Token& to, const Token& from);
 
-  /// Returns false, and closes the control connection, when the peer takes no more or has gone.
+  /// These return false, and close the control connection, when the peer accepts no more bytes or is gone.
   bool send(const FileNote& note, int file);
   bool send(Note note);
   /// Wakes the peer. No effect while earlier bells are unread.
   void ring();
   /// Reads and handles what has arrived, without waiting.
   void receive();
-  /// The same with one system call. Returns false when nothing has arrived or the control connection has
-  /// ended.
+  /// Reads and handles what has arrived, with one system call. Returns false when nothing has arrived or the
+  /// control connection has ended.
   bool receive_once();
-  /// Whether the connection has ended.
+  /// Returns whether the connection has ended.
   bool ended() const { return !fd_; }
-  /// Call when the connection attempt is over, successful or not: the connection has no time limit from then
-  /// on.
+  /// Must be called when the connection attempt is over, whether it succeeded or failed. From then on the
+  /// connection has no time limit.
   void cancel_timeout() { reactor_.cancel_timeout(*this); }
   /// Ends the connection because the peer sent something invalid.
   void refuse(const std::string& why);
@@ -88,8 +89,8 @@ class ControlConnection final : public EventHandler {
 
  private:
   void hear_answer();
-  /// As recv(). Returns false when the connection was ended because of the descriptors that came with the
-  /// bytes.
+  /// Works like recv(). Returns false when the connection was ended because of the descriptors that arrived
+  /// with the bytes.
   bool hear(void* bytes, std::size_t room, ssize_t* got);
   void take(const std::byte* bytes, std::size_t count);
   void carry_out();
@@ -100,10 +101,10 @@ class ControlConnection final : public EventHandler {
   ForeignFd fd_;
   bool open_ = false;
   Token from_{}, answers_{};
-  /// Bytes of the peer's answer, later of a note that has arrived in part.
+  /// Bytes of the peer's answer, and later of a note that has arrived only in part.
   std::array<std::byte, kConnectMessageBytes> received_;
   std::size_t have_ = 0;
-  std::vector<ForeignFd> files_;  ///< in order of arrival; each waits for its note
+  std::vector<ForeignFd> files_;  ///< in order of arrival; each descriptor waits for its note
 };
 
 }  // namespace rdma_rpc::fabric::shm

@@ -1,6 +1,6 @@
-// How a queue pair of shm-fd connects. It dials the peer, or the peer dials it. Then each side sends the
-// descriptors of its segments, confirms that those of the peer are valid, and enters RTS when both sides have
-// confirmed. See queue_pair.h, control_connection.h.
+// How a queue pair of shm-fd connects. One side connects to the other by a unix socket. Then each side sends
+// the descriptors of its segments, and confirms that those of the peer are valid. Each side enters RTS when
+// both have confirmed. See queue_pair.h, control_connection.h.
 #include "fabric/shm/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::shm {
@@ -19,7 +19,8 @@ std::string QueuePair::start_handshake(const AddressBlob& address, const std::st
   return {};
 }
 
-/// Before connect() the expected peer is unknown: keep the latest connection until connect() names the peer.
+/// Before connect() the expected peer is unknown, so the latest connection is kept until connect() names the
+/// peer.
 void QueuePair::take(UniqueFd fd, const Token& from) {
   if (state_ == QpState::init && !options_.active) {
     early_connection_ = ForeignFd(std::move(fd));
@@ -29,8 +30,8 @@ void QueuePair::take(UniqueFd fd, const Token& from) {
   }
 }
 
-/// A connection from an unexpected peer is answered with a refusal and nothing else changes, since anybody
-/// may dial.
+/// A connection from an unexpected peer is answered with a refusal. Nothing else changes, because any process
+/// may connect.
 void QueuePair::welcome(UniqueFd fd, const Token& from) {
   if (handshaking_ && !shown_ && !options_.active && same(from, peer_word())) {
     return control_->welcome(std::move(fd), from, own_word());
@@ -57,7 +58,7 @@ void QueuePair::on_file(const FileNote& note, ForeignFd file) {
   if (!why.empty()) control_->refuse(why);
 }
 
-/// Returns "", or what is wrong with the descriptor.
+/// Returns "", or an error text when the descriptor is not valid.
 std::string QueuePair::take_file(const FileNote& note, const UniqueFd& file) {
   std::string error;
   switch (note.kind) {
@@ -112,10 +113,10 @@ void QueuePair::stop_handshake() {
   if (std::exchange(handshaking_, false)) cq_.note_handshake(-1);
 }
 
-/// Once connected, the end of the sideband reports the end of a peer, as for peers opened through /proc, and
-/// the ring may still hold messages that the peer sent before it ended. But when the control connection is
-/// lost while both sides are alive, the queue pair must fail: no side could wake the other any more, or learn
-/// of its new memory.
+/// When queue pairs are connected, the end of the sideband reports the end of a peer, as for peers that are
+/// opened through /proc, and the ring may still hold messages that the peer sent before it ended. When the
+/// control connection is lost while both sides are alive, the queue pair must fail, because both sides could
+/// no longer wake each other, or learn of each other's new memory.
 void QueuePair::on_lost(const std::string& why, bool peer_went) {
   if (state_ != QpState::rtr && (state_ != QpState::rts || peer_went)) return;
   error_ = "shm: the connection for descriptors: " + why;

@@ -18,10 +18,11 @@ struct Stat {
   std::uint64_t start_ticks = 0;
 };
 
-/// Returns nothing, with errno set, when the file cannot be read.
+/// Returns std::nullopt, with errno set, when the file cannot be read.
 std::optional<Stat> read_stat(std::uint32_t pid) {
-  // Reads the entry of the first thread, which has the start time of the process: an emulator (qemu-user)
-  // answers /proc/<own pid>/stat itself, with a start time that no other process sees.
+  // Reads the entry of the first thread, which has the start time of the process. An emulator (qemu-user)
+  // answers /proc/<own pid>/stat itself, with a start time that differs from the one that other processes
+  // see.
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%" PRIu32 "/task/%" PRIu32 "/stat", pid, pid);
   const int fd = ::open(path, O_RDONLY | O_CLOEXEC);

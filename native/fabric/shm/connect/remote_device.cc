@@ -12,8 +12,8 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// Limit of the total memory that one peer sends: mapping it uses address space of this process, which is
-/// limited, too.
+/// Limit of the total memory that one peer sends. Mapping that memory uses address space of this process,
+/// which is limited, too.
 constexpr std::uint64_t kSentBytesMax = std::uint64_t{16} << 30;
 
 }  // namespace
@@ -111,7 +111,8 @@ bool RemoteDevice::resolve(std::uint32_t memory, std::uint64_t addr, std::uint64
 
 bool RemoteDevice::map_memory(std::uint32_t memory, Mapped* mapped, std::string* why) {
   if (sent_) {
-    // The peer sends each memory before it names it, so reading the control connection brings it.
+    // The peer sends each memory before it names it, so the memory arrives when the control connection is
+    // read.
     if (more_) more_();
     return mapped->serial == segment().memories[memory].serial.load(std::memory_order_acquire);
   }
@@ -126,8 +127,8 @@ bool RemoteDevice::map_memory(std::uint32_t memory, Mapped* mapped, std::string*
   errno = 0;
   Mapping map = map_peer_memfd(process_, fd, bytes, PeerMay::write, &error);
   const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-  // The descriptor's number may have been closed and reused for another memory meanwhile; in that case the
-  // serial was changed first.
+  // The descriptor's number may have been closed and reused for another memory meanwhile. In that case the
+  // serial was changed before.
   shared_fence(std::memory_order_acquire);
   if (!map && why != nullptr && exhausted) *why = error;
   if (!map || entry.serial.load(std::memory_order_relaxed) != serial) return false;
@@ -151,8 +152,8 @@ void RemoteDevice::unmap_memories() {
 
 namespace {
 
-// For large copies memcpy uses `rep movsb`, which some CPUs (Zen 3 and 4) execute at 3 GB/s instead of 25
-// when the target lies 1 to 63 bytes further into its page than the source. A tag and length in front of a
+// For large copies memcpy uses `rep movsb`. Some CPUs (Zen 3 and 4) execute it at 3 GB/s instead of 25 when
+// the target lies 1 to 63 bytes further into its page than the source. A tag and length in front of a
 // page-aligned payload produce exactly this offset. Copying in blocks makes memcpy use plain loads and
 // stores.
 void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {

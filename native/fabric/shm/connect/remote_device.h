@@ -1,6 +1,6 @@
-// The peer's device as seen by this process: its tables, its memory (mapped at first use) and, where the
+// The peer's device as this process sees it: its tables, its memory (mapped at first use) and, where the
 // system allows it, all other memory of its process. Shared by the queue pairs that connect to that device.
-// Used on the device's thread, which also runs the copies.
+// Used on the device's thread, which also performs the copies.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ struct RemoteRange {
   std::byte* mapped = nullptr;
   std::uint64_t addr = 0;
 };
-/// Limit of the memory that stays mapped after the last queue pair to a peer has gone: the receives of one or
-/// two sessions.
+/// Limit of the memory that stays mapped after the last queue pair to a peer has ended. It is enough for the
+/// receives of one or two sessions.
 inline constexpr std::uint64_t kReleasedBytesMax = std::uint64_t{12} << 20;
 enum class Direction { read, write };
 /// `gone`: the peer has no memory there. `refused`: the kernel denies access, or the peer has ended.
@@ -43,41 +43,40 @@ struct PeerPipe {
 class RemoteDevice {
  public:
   /// Returns null when the device cannot be reached; `error` says why. `use_process_vm` says whether to try
-  /// if all of its memory can be reached.
+  /// to reach all of its process's memory.
   static std::shared_ptr<RemoteDevice> open(const AddressBlob& address, bool use_process_vm,
                                             std::string* error);
 
-  /// The same for a peer of shm-fd, from its received device segment. `more` reads further memories from the
-  /// control connection.
+  /// Creates the device of a shm-fd peer from the device segment that the peer has sent. `more` reads further
+  /// memories from the control connection.
   static std::shared_ptr<RemoteDevice> of_sent(const AddressBlob& address, Mapping map,
                                                std::function<void()> more, std::string* error);
-  /// For shm-fd: takes a memory that the peer has sent. Returns false when it is not one of the peer's
-  /// memories.
+  /// shm-fd: adds a memory that the peer has sent. Returns false when it is not one of the peer's memories.
   bool take_memory(std::uint32_t slot, std::uint64_t serial, std::uint64_t addr, Mapping map);
 
   const ProcessIdentity& process() const { return process_; }
-  /// Whether the address belongs to this device.
+  /// Returns whether the address belongs to this device.
   bool is(const AddressBlob& address) const {
     return address.device_token == token_ && address.pid == process_.pid &&
            address.start_ticks == process_.start_ticks;
   }
   const Poller& poller(std::uint32_t index) const { return segment().pollers[index]; }
-  /// Opens the pipe unless another queue pair has it open. Returns null when the system refuses; `error` says
-  /// why.
+  /// Returns the pipe. Opens it unless another queue pair has it open. Returns null when the system refuses;
+  /// `error` says why.
   std::shared_ptr<const PeerPipe> pipe(const AddressBlob& address, DeviceCounters& counts,
                                        std::string* error);
-  /// The table entry of this key. Its `key` field says whether the key is valid.
+  /// Returns the table entry of this key. The entry's `key` field says whether the key is valid.
   const TableKey& entry(std::uint32_t key) const { return segment().keys[key >> kKeyGenerationBits]; }
   /// Null for shm-fd.
   Announcements* announcements() const { return reinterpret_cast<Announcements*>(announcements_map_.data()); }
   bool reaches_any_memory() const { return reaches_any_memory_; }
 
-  /// Returns false when the range does not exist or cannot be reached. May map memory (at first use). `why`
-  /// says why that failed when this process lacks descriptors or memory.
+  /// Finds the range. Returns false when the range does not exist or cannot be reached. May map memory (at
+  /// first use). When this failed because the process lacks descriptors or memory, `why` says so.
   bool resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes, RemoteRange* range,
                std::string* why = nullptr);
-  /// Called when no queue pair uses the memories; mapped memory would otherwise outlive a peer that ends.
-  /// Small memories that still exist stay mapped for the next session.
+  /// Called when no queue pair uses the memories, because mapped memory would otherwise outlive a peer that
+  /// ends. Small memories that still exist stay mapped for the next session.
   void unmap_memories();
   /// Copies between the peer's memory and local memory. Always succeeds for mapped memory.
   Copied copy(Direction direction, const RemoteRange& remote, void* local, std::size_t bytes) const;
@@ -98,7 +97,7 @@ class RemoteDevice {
   Mapping map_, announcements_map_;
   bool reaches_any_memory_ = false;
   std::vector<Mapped> memories_;
-  /// Index is the poller.
+  /// The index is that of the poller.
   struct KnownPipe {
     std::uint32_t serial = 0;
     std::weak_ptr<const PeerPipe> pipe;

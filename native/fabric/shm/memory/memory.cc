@@ -13,7 +13,7 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// Gives pages back to the system even while a peer still maps them.
+/// Returns pages to the system even while a peer still maps them.
 void discard(int fd, std::uint64_t offset, std::uint64_t bytes) {
   ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
               static_cast<off_t>(bytes));

@@ -1,7 +1,7 @@
 // Memory that peers may map (alloc_memory). Its pages can be taken away from all peers at any moment: a new
-// memfd with a copy of the pages replaces them here, while peers that have mapped the old memfd go on seeing
-// pages that this process no longer reads. One memory may therefore come to consist of several memfds, each
-// with a slot of its own in the device's table. Used on the device's thread.
+// memfd with a copy of the pages replaces them in this process. Peers that have mapped the old memfd still
+// see the old pages, which this process no longer reads. One memory may therefore come to consist of several
+// memfds, each with a slot of its own in the device's table. Used on the device's thread.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +30,16 @@ class SharedMemory final : public HostMemory {
  public:
   SharedMemory(Device& device, Segment segment);
   ~SharedMemory() override;
-  /// Takes a slot in the device's table. Returns false when all are taken.
+  /// Takes a slot in the device's table. Returns false when all slots are in use.
   bool publish();
 
-  /// The first slot, which names the memory as a whole.
+  /// Returns the first slot, which names the memory as a whole.
   std::uint32_t slot() const { return parts_.front().slot; }
   bool contains(std::uint64_t addr, std::uint64_t bytes) const {
     return parts_.front().range.contains(addr, bytes);
   }
-  /// The slot of the memfd that contains the whole range, or kNoMemory when it is spread over several.
+  /// Returns the slot of the memfd that contains the whole range, or kNoMemory when the range is spread over
+  /// several memfds.
   std::uint32_t slot_of(std::uint64_t addr, std::uint64_t bytes) const;
 
   /// The memfd of a slot of this memory, and its range of pages.
@@ -48,7 +49,7 @@ class SharedMemory final : public HostMemory {
   };
   Shown shown(std::uint32_t slot) const;
 
-  /// The pages that contain this range.
+  /// Returns the pages that contain this range.
   static PageRange pages_of(std::uint64_t addr, std::uint64_t bytes);
   /// Moves these pages to a new memfd. Returns false when the system refuses.
   bool move_to_new_pages(const PageRange& pages);

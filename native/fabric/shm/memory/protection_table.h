@@ -1,7 +1,7 @@
-// The translation and protection table: what each key of this device allows. The private half answers local
-// questions (is this lkey valid for that range); entries with remote rights are copied to the half that peers
-// read. The private half is authoritative: nothing is ever read back from shared memory. Used on the device's
-// thread.
+// The translation and protection table: what each key of this device allows. The table has two halves. The
+// private half answers local questions (whether an lkey is valid for a range). Entries with remote rights are
+// copied to the other half, which peers read. The private half is authoritative: nothing is ever read back
+// from shared memory. Used on the device's thread.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct KeyEntry {
   std::uint32_t memory = kNoMemory;
   std::uint32_t region = 0;  ///< for a window: the key of its region
 
-  /// Written so that no sum can overflow.
+  /// Returns whether the entry covers these bytes. The comparison is written so that no sum can overflow.
   bool covers(std::uint64_t from, std::uint64_t bytes) const {
     return from >= addr && bytes <= length && from - addr <= length - bytes;
   }
@@ -34,24 +34,25 @@ class ProtectionTable {
  public:
   enum class Kind : std::uint8_t { free, region, window };
 
-  /// `generation` is where the keys start. A random start makes keys of an earlier process invalid here.
+  /// `generation` is the first generation of the keys. A random start makes the keys of an earlier process
+  /// invalid here.
   ProtectionTable(TableKey* shared, std::uint32_t generation);
 
-  /// Returns a free index of the table, or 0 when all kKeysMax are taken.
+  /// Returns a free index of the table, or 0 when all kKeysMax indices are in use.
   std::uint32_t add(Kind kind);
   void remove(std::uint32_t index);
 
   /// Returns a key for this entry that has not been used recently and grants nothing yet. Never 0.
   std::uint32_t new_key(std::uint32_t index);
-  /// Gives the entry a new key. Peers see the entry if `key_entry.access` has remote rights.
+  /// Gives the entry a new key. If `key_entry.access` has remote rights, peers see the entry.
   std::uint32_t grant(std::uint32_t index, const KeyEntry& key_entry);
-  /// Makes the key invalid at once. A peer that is copying through it has its in-use marker
-  /// (QpSegment::in_use) set to it.
+  /// Makes the key invalid at once. A peer that is copying through the key shows this by its in-use marker
+  /// (QpSegment::in_use).
   void revoke(std::uint32_t key);
-  /// Makes peers reach this region's memory by address from now on.
+  /// Makes peers reach this region's memory by its address from now on.
   void unshare(std::uint32_t key);
 
-  /// Returns the rights of this key, or null when it is stale or never existed.
+  /// Returns the rights of this key, or null when the key is stale or never existed.
   const KeyEntry* find(std::uint32_t key, Kind kind) const {
     const std::uint32_t index = index_of(key);
     if (key == 0 || index >= entries_.size()) return nullptr;
@@ -60,7 +61,7 @@ class ProtectionTable {
   }
   static std::uint32_t index_of(std::uint32_t key) { return key >> kKeyGenerationBits; }
 
-  /// Calls visit(key, grant) for each entry with a key.
+  /// Calls visit(key, key_entry) for each entry with a key.
   template <typename Visit>
   void for_each(Kind kind, Visit visit) const {
     for (std::uint32_t index = 1; index < entries_.size(); ++index) {

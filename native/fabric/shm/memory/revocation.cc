@@ -1,7 +1,7 @@
-// Revocation: once it is reported, no byte may move through the revoked key any more. A peer may be inside a
-// copy at that moment, which its in-use marker (QpSegment::in_use) shows. The owner waits for it for a short
-// grace period; after that, it replaces the pages under the copy. See queue_pair.h; the rule is the last one
-// at the top of fabric.h.
+// Revocation. After a revocation has been reported, no byte may move through the revoked key. A peer may be
+// inside a copy when the key is revoked, which its in-use marker (QpSegment::in_use) shows. The owner waits
+// for the copy for a short grace period, and then replaces the pages under the copy. See queue_pair.h; the
+// rule about dead keys is at the top of fabric.h.
 #include <sched.h>
 
 #include <utility>
@@ -23,7 +23,7 @@ void QueuePair::await_release(std::uint32_t marker, std::uint64_t addr, std::uin
 }
 
 // Revokes the windows of this queue pair and waits for a copy in progress. Called when the shared state
-// already says that this queue pair has failed, so that the peer begins no further copy.
+// already says that this queue pair has failed, so that the peer begins no other copy.
 void QueuePair::await_any_release() {
   std::vector<std::pair<std::uint32_t, KeyEntry>> windows;
   device_.table().for_each(ProtectionTable::Kind::window, [&](std::uint32_t key, const KeyEntry& key_entry) {
@@ -33,8 +33,8 @@ void QueuePair::await_any_release() {
 
   const std::uint32_t marker = own_->in_use.load(std::memory_order_seq_cst);
   if (marker == 0 || awaited_.marker == marker) return;
-  // A marker that matches nothing names a key that was already invalid when the peer set it. The peer will
-  // see this and copy nothing, so the range is empty.
+  // If the marker matches no key, it names a key that was already invalid when the peer set it. The peer will
+  // notice this and copy nothing, so the range is empty.
   KeyEntry held;
   if (marker == kInUseReceive) {
     const std::uint32_t number = own_->in_use_receive.load(std::memory_order_relaxed);
@@ -45,7 +45,7 @@ void QueuePair::await_any_release() {
     }
   }
   // The peer writes the marker, so it may be a lie. A region without remote rights, such as another session's
-  // receives, cannot be what the peer is copying through.
+  // receives, is never the region through which the peer is copying.
   if (const KeyEntry* region = device_.table().find(marker, ProtectionTable::Kind::region);
       region != nullptr && (region->access & kRemoteAccess) != 0) {
     held = *region;

@@ -25,8 +25,8 @@ std::string fd_path(std::uint32_t pid, std::uint32_t fd) {
   return "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
 }
 
-/// Opens a peer's file in two steps: first as a bare handle, to see what kind of file it is, since opening a
-/// device or a named pipe may block or have side effects; then the same file for use.
+/// Opens a peer's file in two steps. First it opens a bare handle to see what kind of file it is, because
+/// opening a device or a named pipe may block or have side effects. Then it opens the same file for use.
 UniqueFd open_peer_file(const ProcessIdentity& peer, std::uint32_t fd, mode_t kind, int flags,
                         std::string* error) {
   const std::string path = fd_path(peer.pid, fd);
@@ -52,8 +52,8 @@ UniqueFd open_peer_file(const ProcessIdentity& peer, std::uint32_t fd, mode_t ki
 Mapping map_memfd(const UniqueFd& file, const std::string& name, std::size_t bytes, PeerMay access,
                   std::string* error) {
   const bool write = access == PeerMay::write;
-  // Checks the seals first: any other query about a file can be delayed by the process that serves its file
-  // system, and such files have no seals.
+  // Checks the seals first. The process that serves a file's file system can delay any other query about the
+  // file, and files of such file systems have no seals.
   const int seals = ::fcntl(file.get(), F_GET_SEALS);
   const bool sealed = seals >= 0 && (seals & kFixedSize) == kFixedSize;
   struct stat about {};
@@ -62,7 +62,8 @@ Mapping map_memfd(const UniqueFd& file, const std::string& name, std::size_t byt
     *error = system_error("cannot look at " + name);
     return {};
   }
-  // Memory of huge pages is refused, too: touching it raises SIGBUS when the pool is empty.
+  // Memory of huge pages is refused, too, because an access to it raises SIGBUS when the pool of huge pages
+  // is empty.
   if (!sealed || system.f_type != TMPFS_MAGIC || static_cast<std::size_t>(about.st_size) != bytes) {
     *error =
         "shm: " + name + " is not a memfd of " + std::to_string(bytes) + " bytes sealed against resizing";
@@ -104,8 +105,8 @@ Segment create_segment(const char* name, std::size_t bytes, PeerMay peer, std::s
     return {};
   }
   Mapping map(static_cast<std::byte*>(data), bytes);
-  // Sealed after our own mapping exists: F_SEAL_FUTURE_WRITE leaves that one writable and makes every later
-  // one read-only.
+  // The memfd is sealed after our own mapping exists: F_SEAL_FUTURE_WRITE leaves that mapping writable and
+  // makes every later mapping read-only.
   const int seals = kFixedSize | (peer == PeerMay::read ? F_SEAL_FUTURE_WRITE : 0) | F_SEAL_SEAL;
   if (::fcntl(fd.get(), F_ADD_SEALS, seals) != 0) {
     *error = system_error("cannot seal shared memory (needs Linux 5.1)");

@@ -1,6 +1,6 @@
-// Shared memory without names: memfds of our own, and memfds and pipes of a peer, opened through
-// /proc/<pid>/fd or received over its control connection. Used when devices, queue pairs and memories are
-// created and connected, on the device's thread; never on the hot path.
+// Shared memory without names: memfds of our own, and memfds and pipes of a peer. Those of a peer are opened
+// through /proc/<pid>/fd, or received over its control connection. Used when devices, queue pairs and
+// memories are created and connected, on the device's thread; never on the hot path.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ class Mapping {
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
   explicit operator bool() const { return data_ != nullptr; }
-  /// Moves the mapping over another one of this process; the owner of that one owns it from then on. Returns
-  /// false when the system refuses.
+  /// Moves the mapping over another mapping of this process. The owner of that mapping then owns the moved
+  /// pages. Returns false when the system refuses.
   bool move_over(std::byte* address);
 
  private:
@@ -37,8 +37,8 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
-/// A memfd of ours, mapped, zeroed and of fixed size. (A peer that could shrink it could kill this process by
-/// SIGBUS.)
+/// A memfd of this process, mapped, zeroed and of fixed size. (A peer that could shrink it could kill this
+/// process by SIGBUS.)
 struct Segment {
   UniqueFd fd;
   Mapping map;
@@ -52,11 +52,11 @@ Segment create_segment(const char* name, std::size_t bytes, PeerMay peer, std::s
 Mapping map_peer_memfd(const ProcessIdentity& peer, std::uint32_t fd, std::size_t bytes, PeerMay access,
                        std::string* error);
 
-/// The same for a memfd that the peer has sent.
+/// Maps a memfd that the peer has sent, with the same checks.
 Mapping map_sent_memfd(const UniqueFd& file, std::size_t bytes, PeerMay access, std::string* error);
 
-/// Opens the peer's pipe for writing. Also opens a read end, so that writing to a dead peer's pipe raises no
-/// SIGPIPE.
+/// Opens the peer's pipe for writing. It also opens a read end, so that writing to a dead peer's pipe raises
+/// no SIGPIPE.
 UniqueFd open_peer_pipe(const ProcessIdentity& peer, std::uint32_t fd, std::string* error);
 
 }  // namespace rdma_rpc::fabric::shm

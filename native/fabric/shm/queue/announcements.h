@@ -1,11 +1,12 @@
-// Announcements tell a device which of its queue pairs have new messages: one bit for each queue pair in a
-// segment of the device, set by its peer and cleared by the owner. They serve the queue pairs that their
-// completion queue does not watch, so that the cost of a poll depends on the messages that have come and not
-// on the number of queue pairs. Used by queue pairs (to announce) and completion queues (to collect), on the
-// device's thread.
+// Announcements tell a device which of its queue pairs have new messages. A segment of the device has one bit
+// for each queue pair; the peer sets it, and the owner clears it. Announcements serve the queue pairs that
+// their completion queue does not watch, so that the cost of a poll depends on the number of messages that
+// have arrived instead of the number of queue pairs. Used by queue pairs (to announce) and completion queues
+// (to collect), on the device's thread.
 //
-// All peers write to the same segment, so a peer that clears another one's bit delays its message. The peers
-// are processes of one user (SECURITY.md); shm-fd, where they need not be, has no announcements.
+// All peers write to the same segment, so a peer that clears another queue pair's bit delays a message. The
+// peers are processes of one user (SECURITY.md). On shm-fd, where they may belong to different users,
+// announcements are not used.
 #pragma once
 
 #include <bit>
@@ -16,20 +17,20 @@
 
 namespace rdma_rpc::fabric::shm {
 
-/// Call it after the message has been published.
+/// Announces a message. Must be called after the message has been published.
 inline void announce(Announcements& to, std::uint32_t index) {
   const std::uint64_t bit = std::uint64_t{1} << (index % kBitsPerWord);
   const std::uint32_t word = index / kBitsPerWord;
-  // Both words are written each time: a bit that is already set may come from a peer that died before it
+  // Both words are written each time. A bit that is already set may come from a peer that died before it
   // could set its bit in `groups`, and the index may belong to another queue pair now.
   to.queue_pairs[word].fetch_or(bit, std::memory_order_seq_cst);
   to.groups[word / kBitsPerWord].fetch_or(std::uint64_t{1} << (word % kBitsPerWord),
                                           std::memory_order_seq_cst);
 }
 
-/// Calls `f(index)` for each bit that is set, after clearing it: a message published later is announced
-/// again. `indices` is an upper limit of the indices in use. `order` applies to the check whether any bit is
-/// set; before sleeping it must be seq_cst.
+/// Calls `f(index)` for each bit that is set, after clearing the bit, so that a message published later is
+/// announced again. `indices` is an upper limit of the indices in use. `order` applies to the check whether
+/// any bit is set. Before a sleep it must be seq_cst.
 template <class F>
 void collect(Announcements& from, std::size_t indices, std::memory_order order, F&& f) {
   const std::size_t groups = (indices + kBitsPerWord * kBitsPerWord - 1) / (kBitsPerWord * kBitsPerWord);

@@ -79,9 +79,9 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
   if (polls_ % device_.options().polls_per_hand == 0) move_hand();
   const std::size_t watched = watched_.size();
   if (watched == 1 && first_ == nullptr) return poll(*watched_[0], out);
-  // Each queue pair gets an equal share of the batch before any gets more: handling a completion may take
-  // milliseconds, and a queue pair with one completion should wait for a few of each other queue pair, not
-  // for a whole batch of each.
+  // Each queue pair gets an equal share of the batch before any queue pair gets more. Handling a completion
+  // may take milliseconds. A queue pair with one completion should wait for a few completions of each other
+  // queue pair, instead of a whole batch of each.
   const std::size_t share =
       std::max<std::size_t>(1, out.size() / std::max<std::size_t>(1, watched + listed_));
   std::size_t count = 0;
@@ -110,9 +110,10 @@ std::size_t CompletionQueue::poll(QueuePair& qp, std::span<Wc> out) {
   return got;
 }
 
-/// Polls each queue pair that is on the list when the round begins once, for at most `share` completions. A
-/// queue pair that may have more (`more` is then set), or waits for something that no side announces, stays
-/// on the list. If the batch fills up, the next poll() continues the round.
+/// Polls each queue pair that is on the list when the round begins, once, for at most `share` completions. A
+/// queue pair stays on the list in two cases: when it may have more completions (`more` is then set), and
+/// when it waits for something that no side announces. If the batch fills up, the next poll() continues the
+/// round.
 std::size_t CompletionQueue::poll_listed(std::span<Wc> out, std::size_t share, bool* more) {
   std::size_t count = 0;
   if (turn_left_ == 0) turn_left_ = listed_;
@@ -188,7 +189,7 @@ void CompletionQueue::stop_watching(std::size_t index) {
   if (qp.wants_turns() || !qp.idle()) list(qp);
 }
 
-/// Starts to watch an active queue pair, and stops to watch one that was idle for a whole round.
+/// Starts to watch an active queue pair, and stops watching one that was idle for a whole round.
 void CompletionQueue::move_hand() {
   if (device_.announcements() == nullptr) return;
   const ShmOptions& options = device_.options();
@@ -204,8 +205,8 @@ bool CompletionQueue::arm(bool solicited_only) {
   note_cpu();
   sleeps_ += 2;
   if (sleeps_ == 0) sleeps_ += 2;
-  // A peer publishes first and then reads this word; this side writes it first and then looks at the rings.
-  // Whatever the order in time, one of the two sees the other.
+  // A peer first publishes a message and then reads this word. This side first writes the word and then looks
+  // at the rings. In every order of these steps, at least one side sees what the other has written.
   poller_.sleeping.store(sleeps_ | (solicited_only ? kSolicitedOnly : 0u), std::memory_order_seq_cst);
   device_.collect_announced(std::memory_order_seq_cst);
   bool idle = std::all_of(watched_.begin(), watched_.end(), [](const QueuePair* qp) { return qp->idle(); });
@@ -229,8 +230,8 @@ void CompletionQueue::acknowledge() {
   armed_ = armed_solicited_ = false;
   poller_.sleeping.store(0, std::memory_order_relaxed);
   if (reactor_) {
-    // The usual case is a bell on the only control connection, which one system call reads. Other events
-    // remain and are reported again.
+    // The usual case is a bell on the only control connection, which one system call reads. Other events are
+    // not lost: they are reported again.
     if (watched_.size() == 1 && watched_[0]->hears_something()) return;
     reactor_->progress();
     if (!std::exchange(own_pipe_.rung, false)) return;

@@ -1,10 +1,10 @@
-// The completion queue: polls its queue pairs in turn, sleeps and wakes. Completions wait in their queue
-// pairs, so it never overruns, whatever number of entries was requested. Used on the device's thread.
+// The completion queue polls its queue pairs in turn, sleeps and wakes. Completions wait in their queue
+// pairs, so the queue never overruns, whatever number of entries was requested. Used on the device's thread.
 //
-// It watches a few queue pairs, those that were active last: each poll looks into their rings, and their
-// peers only need to write there. The peers of all others announce what they write (announcements.h), and a
-// queue pair with an announcement is on a list until it has been polled empty. The cost of a poll therefore
-// does not depend on the number of queue pairs. On shm-fd all queue pairs are watched.
+// The queue watches a few queue pairs, those that were active last: each poll looks into their rings, and
+// their peers only need to write there. The peers of all other queue pairs announce what they write
+// (announcements.h). A queue pair with an announcement is on a list until it has been polled empty. The cost
+// of a poll therefore does not depend on the number of queue pairs. On shm-fd all queue pairs are watched.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   struct Turns {
     QueuePair *next = nullptr, *before = nullptr;  ///< neighbours on the list
     bool listed = false, watched = false;
-    bool active = false;  ///< has had completions since the hand last passed it
+    bool active = false;  ///< has had completions since move_hand() last passed it
   };
 
   CompletionQueue(Device& device, std::uint32_t poller, UniqueFd pipe_read, UniqueFd pipe_write);
@@ -44,7 +44,8 @@ class CompletionQueue final : public fabric::CompletionQueue {
   int fd() const override { return reactor_ ? reactor_->fd() : pipe_read_.get(); }
   bool peer_shares_cpu() const override;
 
-  /// Returns room for a short message until the next poll(), for Wc::apart, or null when all room is taken.
+  /// Returns room for a short message until the next poll(), for Wc::apart. Returns null when no room is
+  /// left.
   std::byte* apart(std::size_t bytes) {
     if (bytes > apart_.size() - apart_bytes_) return nullptr;
     return apart_.data() + std::exchange(apart_bytes_, apart_bytes_ + bytes);
@@ -52,34 +53,36 @@ class CompletionQueue final : public fabric::CompletionQueue {
 
   std::uint32_t poller() const { return poller_index_; }
   std::uint32_t pipe_serial() const { return pipe_serial_; }
-  /// The end of the pipe that peers open.
+  /// Returns the end of the pipe that peers open.
   int doorbell_fd() const { return pipe_write_.get(); }
-  /// Call when poll() may find something in this queue pair that no side announces: completions made on this
-  /// side (a completed request, a flush), or messages that came before it was connected.
+  /// Must be called when poll() may find something in this queue pair that no side announces: completions
+  /// made on this side (a completed request, a flush), or messages that arrived before the queue pair was
+  /// connected.
   void note(QueuePair& qp);
-  /// As note(), after a failure, which also wakes a user that waits for solicited messages.
+  /// Does the same as note() after a failure, which also wakes a user that waits for solicited messages.
   void note_failed(QueuePair& qp);
-  /// Makes the next poll() look at it.
+  /// Puts the queue pair on the list, so that the next poll() looks at it.
   void list(QueuePair& qp);
 
-  // For shm-fd:
-  /// Returns false when the system refuses.
+  // The following members are for shm-fd.
+  /// Watches the control connections. Returns false when the system refuses.
   bool watch_lines();
   Reactor& reactor() { return *reactor_; }
-  /// Makes this queue the receiver of connections whose token is marked here. Returns "", or why that failed.
+  /// Makes this queue the receiver of connections with a certain token, which is set in `token`. Returns "",
+  /// or why that failed.
   std::string open_acceptor(Token* token);
-  /// Changes the number of queue pairs that are connecting; while there are any, each poll looks at the
-  /// control connections.
+  /// Changes the number of queue pairs that are connecting. While it is not 0, each poll looks at the control
+  /// connections.
   void note_handshake(int more) { handshakes_ += more; }
 
   void add(QueuePair& qp);
   void remove(QueuePair& qp);
-  /// Running total of queue pairs that polls have looked at: those watched and those listed.
+  /// Total number of queue pairs that polls have looked at, both watched and listed.
   std::uint64_t looked_at() const { return looked_at_; }
 
  private:
-  /// Its own pipe, watched together with the control connections: acknowledge() reads it when it has been
-  /// rung.
+  /// The queue's own pipe, which is watched together with the control connections. acknowledge() reads it
+  /// when it has been rung.
   struct OwnPipe final : EventHandler {
     bool rung = false;
     void ready() override { rung = true; }
@@ -101,18 +104,18 @@ class CompletionQueue final : public fabric::CompletionQueue {
   Poller& poller_;
   UniqueFd pipe_read_, pipe_write_;
   std::vector<QueuePair*> watched_;
-  std::size_t next_ = 0;            ///< index in watched_ whose turn it is; the list has its turn after them
-  std::size_t hand_ = 0;            ///< index in watched_ of the next one to be checked for activity
-  QueuePair* candidate_ = nullptr;  ///< active, but not watched
-  QueuePair *first_ = nullptr, *last_ = nullptr;  ///< the list
+  std::size_t next_ = 0;            ///< index in watched_ of the next to poll; the list is polled last
+  std::size_t hand_ = 0;            ///< index in watched_ of the next queue pair to be checked for activity
+  QueuePair* candidate_ = nullptr;  ///< an active queue pair that is not watched
+  QueuePair *first_ = nullptr, *last_ = nullptr;  ///< ends of the list
   std::size_t listed_ = 0;                        ///< length of the list
-  std::size_t turn_left_ = 0;  ///< those on the list when its round began that are still to be looked at
+  std::size_t turn_left_ = 0;  ///< number of listed queue pairs that are left to poll in this round
   std::uint64_t looked_at_ = 0;
-  std::size_t apart_bytes_ = 0;  ///< bytes of apart_ given away since the last poll()
+  std::size_t apart_bytes_ = 0;  ///< bytes of apart_ in use since the last poll()
   std::array<std::byte, 32 * kInlineMax> apart_;
-  bool armed_ = false;            ///< for all completions
-  bool armed_solicited_ = false;  ///< for solicited messages and failures
-  std::uint32_t sleeps_ = 0;      ///< even
+  bool armed_ = false;            ///< armed for all completions
+  bool armed_solicited_ = false;  ///< armed for solicited messages and failures
+  std::uint32_t sleeps_ = 0;      ///< number of the last sleep, even
   std::uint32_t polls_ = 0;
   std::uint32_t cpu_ = ~0u;
   int handshakes_ = 0;

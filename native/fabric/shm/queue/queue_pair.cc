@@ -24,7 +24,7 @@ SegmentView view(std::byte* data, std::uint32_t receive_slots) {
           reinterpret_cast<Cell*>(data + cells_offset(receive_slots))};
 }
 
-/// Orders earlier publishing before a later look at the peer's `sleeping` word.
+/// Orders earlier publishing before a later read of the peer's `sleeping` word.
 void full_fence() { shared_fence(std::memory_order_seq_cst); }
 
 }  // namespace
@@ -145,8 +145,8 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
   Mapping map = map_peer_memfd(remote->process(), address.qp_fd, bytes, PeerMay::write, &error);
   if (!map) return error;
   const SegmentView peer = view(map.data(), address.receive_slots);
-  // The first access to the page is a possible write that changes nothing. On a read, the kernel would also
-  // map the surrounding pages, which cost memory for each peer and are not needed.
+  // The first access to the page is a possible write that changes nothing. On a mere read, the kernel would
+  // also map the surrounding pages, which use memory for each peer and are not needed.
   std::uint32_t never = ~0u;
   peer.header->claimed.compare_exchange_strong(never, never);
   if (std::memcmp(&peer.header->address, &address, sizeof address) != 0) {
@@ -154,7 +154,7 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
   }
   auto pipe = remote->pipe(address, device_.counts(), &error);
   if (!pipe) return error;
-  // Maps now what SENDs will need: later the system might refuse, which would end the connection.
+  // Maps now what SENDs will need. Later the system might refuse, which would end the connection.
   const PostedReceive& first = peer.receives[kFirstNumber & (address.receive_slots - 1)];
   const std::uint32_t memory = first.memory.load(std::memory_order_relaxed);
   RemoteRange range;
@@ -180,7 +180,7 @@ bool QueuePair::close_opened_file() {
   return true;
 }
 
-/// `data` is the peer's segment. Returns "", or why it is not meant for this queue pair.
+/// Claims the peer's segment `data`. Returns "", or the reason why it is not meant for this queue pair.
 std::string QueuePair::claim(std::byte* data, const AddressBlob& address) const {
   QpSegment& peer = *view(data, address.receive_slots).header;
   if (std::memcmp(&peer.address, &address, sizeof address) != 0) {
@@ -208,13 +208,13 @@ void QueuePair::use_peer(const AddressBlob& address, Mapping map, std::shared_pt
   peer_features_ = peer_->features.load(std::memory_order_relaxed);
   peer_map_ = std::move(map);
   remote_ = std::move(remote);
-  // From now on poll() looks at messages that came before the connection.
+  // From now on poll() looks at messages that arrived before the connection.
   cq_.note(*this);
 }
 
 void QueuePair::to_error() {
   enter_error(SharedState::error);
-  // The caller may know that the peer has died, so check at once.
+  // The caller may know that the peer has died, so poll() checks this at once.
   awaited_.next_poll = {};
   cq_.note_failed(*this);
 }
@@ -238,7 +238,7 @@ void QueuePair::enter_error(SharedState shown) {
   cq_.note_failed(*this);
 }
 
-/// `requests` are those that have been published; `failed` says that the queue pair has failed.
+/// `requests` are the requests that have been published. `failed` says that the queue pair has failed.
 void QueuePair::ring_doorbell(std::span<const SendWr> requests, bool failed) {
   full_fence();
   if (peer_announcements_ != nullptr && peer_->announce.load(std::memory_order_relaxed) != 0) {
@@ -255,7 +255,7 @@ void QueuePair::ring_doorbell(std::span<const SendWr> requests, bool failed) {
   if (control_ != nullptr) return control_->ring();
   const char byte = 0;
   stall_point();
-  // A write to a full pipe may fail: the pipe is readable then, which is all that a wake-up needs.
+  // A write to a full pipe may fail. The pipe is then readable, which is all that a wake-up needs.
   [[maybe_unused]] const ssize_t written = ::write(peer_pipe_->fd.get(), &byte, 1);
 }
 

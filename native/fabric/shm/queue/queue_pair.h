@@ -1,7 +1,7 @@
 // The queue pair. Its own segment receives what the peer sends; the peer's segment is mapped to send there.
-// One class in six files: queue_pair.cc (life and state), send_queue.cc (post_send), transfer.cc (READ and
-// WRITE), receive_queue.cc (post_recv, poll), connect/handshake.cc (shm-fd) and memory/revocation.cc (waiting
-// for a peer's last copy). Used on the device's thread.
+// The class is defined in six files: queue_pair.cc (life and state), send_queue.cc (post_send), transfer.cc
+// (READ and WRITE), receive_queue.cc (post_recv, poll), connect/handshake.cc (shm-fd) and
+// memory/revocation.cc (waiting for a peer's last copy). Used on the device's thread.
 #pragma once
 
 #include <array>
@@ -37,30 +37,31 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   void expect_posts() const override;
   void to_error() override;
 
-  /// Prefetches for a coming poll: first the object itself, then the memory that it points to.
+  /// These prefetch for a coming poll: first the object itself, then the memory that it points to.
   void expect_look() const { prefetch(this, kHotBytes); }
   void expect_poll() const;
 
   const Token& token() const { return token_; }
   CompletionQueue& cq() const { return cq_; }
   std::uint32_t index() const { return index_; }
-  /// State of its completion queue.
+  /// State of this queue pair in its completion queue.
   CompletionQueue::Turns turns;
-  /// Says whether the peer must announce what it publishes; otherwise the completion queue looks by itself.
-  /// Messages that are already published are not announced, so look (idle()) after this call.
+  /// Says whether the peer must announce what it publishes; otherwise the completion queue looks at the ring
+  /// by itself. Messages that are already published are not announced, so the caller must call idle()
+  /// afterwards.
   void rely_on_announcements(bool on) {
     own_->announce.store(on ? 1 : 0, on ? std::memory_order_seq_cst : std::memory_order_relaxed);
   }
-  /// Whether a poll() that finds nothing must be followed by others.
+  /// Returns true when a poll() that finds nothing must be followed by others.
   bool wants_turns() const { return awaited_.marker != 0; }
-  /// shm-fd: a peer has dialled this queue pair.
+  /// shm-fd: called when a peer has connected to this queue pair by a unix socket.
   void take(UniqueFd fd, const Token& from);
   /// shm-fd: sends the peer a memory that it may reach from now on.
   void show(const FileNote& note, int fd) {
     if (control_ != nullptr && shown_) control_->send(note, fd);
   }
 
-  /// shm-fd, once connected: reads and handles a note of the peer. Returns false when none has come.
+  /// shm-fd, once connected: reads and handles a note of the peer. Returns false when no note has arrived.
   bool hears_something() { return state_ == QpState::rts && control_ != nullptr && control_->receive_once(); }
 
   void on_open() override;
@@ -73,17 +74,17 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   /// Returns true when poll() would find nothing now. Reads shared memory with seq_cst, for
   /// CompletionQueue::arm().
   bool idle() const;
-  /// Whether the peer's thread is awake, or this side has woken it, and it last ran on that CPU.
+  /// Returns true when the peer's thread last ran on that CPU and is awake, or has been woken by this side.
   bool peer_wants_cpu(std::uint32_t cpu) const;
 
-  /// Whether a posted receive or a bound window overlaps that range.
+  /// Returns whether a posted receive or a bound window overlaps that range.
   bool uses(std::uint64_t addr, std::uint64_t bytes) const;
-  /// Whether the peer is copying through this key at this moment.
+  /// Returns whether the peer is copying through this key at this moment.
   bool peer_holds(std::uint32_t key) const { return own_->in_use.load(std::memory_order_seq_cst) == key; }
   bool peer_is_dead() const;
 
-  /// Closes the descriptor of its segment once the peer has mapped it and no process opens it again. Returns
-  /// false when it is too early.
+  /// Closes the descriptor of the queue pair's segment when the peer has mapped the segment, because no
+  /// process needs the descriptor from then on. Returns false when it is too early.
   bool close_opened_file();
 
  private:
@@ -93,11 +94,12 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
     std::uint64_t wr_id;
     std::uint64_t addr;
     std::uint32_t length;
-    WcStatus status;  ///< its status if it is flushed
+    WcStatus status;  ///< status with which the receive is flushed
   };
   struct SendCompletion {
     std::uint64_t wr_id;
-    /// send_posted_ after this request: polling the completion frees the send queue up to there
+    /// Value of send_posted_ after this request. When the completion is polled, the send queue is free up to
+    /// there.
     std::uint32_t posted;
     std::uint32_t bytes;
     WcStatus status;
@@ -109,7 +111,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
     std::uint32_t bytes = 0;
     bool memory_gone = false;
   };
-  /// A copy by the peer that must end before further completions are delivered.
+  /// A copy by the peer that must end before other completions are delivered.
   struct AwaitedRelease {
     std::uint32_t marker = 0;  ///< 0 when there is no such copy
     std::uint64_t addr = 0, bytes = 0;
@@ -177,21 +179,21 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
 
   // The fields that every poll and post uses, in one cache line.
   QpState state_ = QpState::init;
-  bool ring_closed_ = false;          ///< no further message is taken from the ring
+  bool ring_closed_ = false;          ///< no message is taken from the ring any more
   bool prefetches_receives_ = false;  ///< the last batch had a message for prefetch_receives()
   QpSegment* own_ = nullptr;
   Cell* own_cells_ = nullptr;
   std::uint32_t cell_mask_ = 0;
   std::uint32_t epoch_cells_ = 0;
   std::uint64_t cells_read_ = 0;
-  std::uint64_t epoch_read_ = 0;  ///< cells of the current epoch
+  std::uint64_t epoch_read_ = 0;  ///< number of cells read in the current epoch
   std::uint32_t receive_mask_ = 0;
   std::uint32_t received_ = kFirstNumber;   ///< number of receives completed
   std::uint32_t published_ = kFirstNumber;  ///< number of receives published to the peer
   std::uint32_t posted_ = kFirstNumber;     ///< published_ plus the receives posted since ERR
   std::uint32_t completions_head_ = 0, completions_tail_ = 0;
 
-  // The peer's segment, and private copies of its last values.
+  // The peer's segment, and private copies of the values that were last read from it.
   QpSegment* peer_ = nullptr;
   PostedReceive* peer_receives_ = nullptr;
   Cell* peer_cells_ = nullptr;
@@ -202,20 +204,20 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   std::uint32_t peer_cell_mask_ = 0;
   std::uint32_t peer_epoch_cells_ = 0;
   std::uint64_t cells_sent_ = 0;
-  std::uint64_t epoch_sent_ = 0;  ///< cells of the current epoch
-  std::uint64_t epoch_look_ = 0;  ///< when to check next whether a new epoch may begin
+  std::uint64_t epoch_sent_ = 0;  ///< number of cells written in the current epoch
+  std::uint64_t epoch_look_ = 0;  ///< value of epoch_sent_ at which to check again for a new epoch
   std::uint32_t sent_ = kFirstNumber;
   std::uint32_t peer_posted_ = kFirstNumber;
   std::uint32_t peer_shortest_receive_ = 0;
   std::uint32_t last_rung_ = 0;
   std::uint32_t peer_qp_num_ = 0;
-  std::uint32_t peer_features_ = 0;  ///< of SharedFeature
+  std::uint32_t peer_features_ = 0;  ///< bits of SharedFeature
 
   std::uint32_t send_posted_ = 0, send_done_ = 0;
   std::uint32_t completion_mask_ = 0;
-  /// not touched before use, so that its pages cost no memory
+  /// The memory is not touched before use, so that its pages use no memory.
   std::unique_ptr<SendCompletion[]> completions_;
-  std::unique_ptr<Receive[]> receives_;  ///< likewise
+  std::unique_ptr<Receive[]> receives_;  ///< untouched before use, like completions_
   PostedReceive* own_receives_ = nullptr;
   std::uint32_t shortest_receive_ = ~0u;
   AwaitedRelease awaited_;
@@ -230,13 +232,13 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   Mapping peer_map_;
   std::shared_ptr<const PeerPipe> peer_pipe_;
 
-  // For shm-fd:
+  // The following members are for shm-fd.
   const Token token_;
   std::string error_;
   std::unique_ptr<ControlConnection> control_;
   bool handshaking_ = false, shown_ = false, peer_has_taken_ = false;
-  AddressBlob wanted_{};        ///< of the peer
-  ForeignFd early_connection_;  ///< a connection that came before connect()
+  AddressBlob wanted_{};        ///< address of the peer
+  ForeignFd early_connection_;  ///< a connection that arrived before connect()
   Token early_token_{};
   std::optional<FirstWords> words_;
 };

@@ -54,8 +54,8 @@ void Device::forget(const QueuePair& qp) {
   free_indices_.give(qp.index());
 }
 
-/// Closes the descriptors of segments that their peers have opened. Each new queue pair checks some of the
-/// oldest, so that few stay open however many queue pairs exist.
+/// Closes the descriptors of segments that their peers have opened. Each new queue pair checks a few of the
+/// oldest descriptors, so that few stay open however many queue pairs exist.
 void Device::close_opened_files() {
   constexpr int kLooks = 8;
   for (int i = 0; i < kLooks && !with_file_.empty(); ++i) {
@@ -67,7 +67,7 @@ void Device::close_opened_files() {
 
 void Device::collect_announced(std::memory_order order) {
   if (announcements() == nullptr) return;
-  // Prefetches the queue pairs of a batch before they are looked at, see prefetch.h.
+  // Prefetches the queue pairs of a batch before they are polled, see prefetch.h.
   std::array<QueuePair*, 16> found;
   std::size_t count = 0;
   const auto list = [&] {
@@ -76,7 +76,7 @@ void Device::collect_announced(std::memory_order order) {
     count = 0;
   };
   collect(*announcements(), by_index_.size(), order, [&](std::uint32_t index) {
-    // (Any peer can set any bit, so the index may be free.)
+    // (Any peer can set any bit, so the index may be unused.)
     QueuePair* qp = index < by_index_.size() ? by_index_[index] : nullptr;
     if (qp == nullptr) return;
     qp->expect_look();

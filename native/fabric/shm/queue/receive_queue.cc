@@ -1,5 +1,5 @@
-// post_recv and poll: turns the messages that the peer wrote into our ring into completions. Every cell is
-// untrusted: its header is read once, as one word, and checked before it is used. See queue_pair.h.
+// post_recv and poll, which turn the messages that the peer wrote into our ring into completions. Every cell
+// is untrusted: its header is read once, as one word, and checked before it is used. See queue_pair.h.
 #include <algorithm>
 #include <utility>
 
@@ -8,8 +8,8 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// Bytes to prefetch of a message in a receive, so that the messages of a batch come from the peer's cache
-/// together.
+/// Number of bytes of a message in a receive that are prefetched, so that the messages of a batch arrive from
+/// the peer's cache together.
 constexpr std::uint32_t kReadAheadMax = 4096;
 
 }  // namespace
@@ -90,7 +90,8 @@ std::size_t QueuePair::poll_sends(std::span<Wc> out) {
 std::size_t QueuePair::poll_receives(std::span<Wc> out) {
   std::size_t count = 0;
   if (peer_ != nullptr && !ring_closed_) {
-    // Read before the ring, so that the messages that the peer sent before it failed are delivered first.
+    // The state is read before the ring, so that the messages that the peer sent before it failed are
+    // delivered first.
     const bool fault =
         peer_->state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(SharedState::fault);
     while (count < out.size()) {
@@ -116,8 +117,8 @@ bool QueuePair::may_hold_messages(std::uint64_t) const {
   return peer_ != nullptr && !ring_closed_ && find_message(std::memory_order_acquire, &epoch, &header);
 }
 
-/// Finds where the next message begins, if it has come: behind the previous one, or at the first cell (a new
-/// epoch).
+/// Finds where the next message begins, if it has arrived: behind the previous message, or at the first cell
+/// (a new epoch).
 inline bool QueuePair::find_message(std::memory_order order, std::uint64_t* epoch, CellHeader* header) const {
   *header = unpack(own_cells_[epoch_read_ & cell_mask_].header.load(order));
   if (header->has(cells_read_ + 1)) return true;
@@ -191,8 +192,8 @@ bool QueuePair::invalidate_for_peer(std::uint32_t key) {
   const KeyEntry* key_entry = device_.table().find(key, ProtectionTable::Kind::window);
   if (key_entry == nullptr || key_entry->qp_num != qp_num_) return false;
   device_.table().revoke(key);
-  // The peer's thread sent this message, so it cannot be copying at the same time; a marker that says so is a
-  // lie, or the peer has bypassed its own library.
+  // The peer's thread sent this message, so it cannot be copying at the same time. If the marker says so, it
+  // is a lie, or the peer has bypassed its own library.
   return !peer_holds(key);
 }
 
@@ -212,7 +213,8 @@ std::size_t QueuePair::flush_receives(std::span<Wc> out) {
     const Receive& receive = receives_[received_++ & receive_mask_];
     Wc& wc = out[count++];
     wc = {.wr_id = receive.wr_id, .status = receive.status, .opcode = Opcode::recv, .qp_num = qp_num_};
-    // A receive with another status is the oldest one, so all receives behind a flushed one are flushed.
+    // A receive with another status can only be the oldest one, so all receives behind a flushed one are
+    // flushed, too.
     if (!options_.flush_together || receive.status != WcStatus::wr_flush_err) continue;
     wc.receives += static_cast<std::uint32_t>(posted_ - std::exchange(received_, posted_));
   }
@@ -220,8 +222,8 @@ std::size_t QueuePair::flush_receives(std::span<Wc> out) {
 }
 
 bool QueuePair::idle() const {
-  // A peer that finishes a copy rings, so sleeping is right once the grace period is over. During the grace
-  // period this side must keep looking.
+  // A peer that finishes a copy rings, so this side may sleep when the grace period is over. During the grace
+  // period it must keep looking.
   if (awaited_.marker != 0) return in_grace() ? false : peer_holds(awaited_.marker);
   if (completions_head_ != completions_tail_) return false;
   if (state_ == QpState::err) return received_ == posted_;

@@ -1,5 +1,5 @@
-// post_send: each request is executed before the next is looked at. The hot path is send() → publish(): it
-// writes one cell, and reads no shared line unless the known receives of the peer are used up. See
+// post_send. Each request is executed before the next one is looked at. The hot path is send() → publish().
+// It writes one cell, and reads shared lines only when the known receives of the peer are used up. See
 // queue_pair.h.
 #include <cstring>
 
@@ -10,8 +10,9 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// Longer messages need no prefetch: memcpy() writes them with `rep movsb`, which fetches its lines faster by
-/// itself (glibc from 2,112 bytes on; with a prefetch, 8,000 bytes took 1.17 times as long).
+/// Limit of bytes of a message that are prefetched for writing. memcpy() writes longer messages with `rep
+/// movsb`, which fetches its lines faster by itself (glibc from 2,112 bytes on; with a prefetch, 8,000 bytes
+/// took 1.17 times as long).
 constexpr std::uint32_t kWrittenAheadMax = 2048;
 
 /// After an unsuccessful look for a new epoch, the next look follows after this number of epoch lengths.
@@ -44,10 +45,10 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   return taken;
 }
 
-/// Prefetches the receives into which the messages of this batch will be copied: the peer has read their
-/// earlier content, so their lines are in its CPU's cache. All of the batch at once instead of one after the
-/// other. Not inlined, and called only while such messages are sent, so that messages that fit the cells do
-/// not pay for it.
+/// Prefetches the receives into which the messages of this batch will be copied. The peer has read their
+/// earlier content, so their lines are in its CPU's cache. The lines of the whole batch are fetched at once
+/// instead of one after the other. The function is not inlined, and is called only while such messages are
+/// sent, so that messages that fit the cells do not pay for it.
 [[gnu::noinline]] void QueuePair::prefetch_receives(std::span<const SendWr> requests) {
   prefetches_receives_ = false;
   std::uint32_t number = sent_;
@@ -109,7 +110,7 @@ void QueuePair::complete_send(const SendWr& wr, Outcome outcome) {
     case WcStatus::rem_access_err:
       return enter_error(SharedState::fault);
     default:
-      // After rem_inv_req_err too, the peer sees the message, and its receive completes with that error.
+      // After rem_inv_req_err, too, the peer sees the message, and its receive completes with that error.
       return enter_error(SharedState::error);
   }
 }
@@ -150,13 +151,14 @@ bool QueuePair::peer_has_receive() {
   if (sent_ != peer_posted_) return true;
   peer_posted_ = peer_->posted.load(std::memory_order_acquire);
   peer_shortest_receive_ = peer_->shortest_receive.load(std::memory_order_relaxed);
-  // A number beyond the size of the peer's ring is a lie. Believing it would overrun the ring, at the cost of
-  // the liar only.
+  // A number beyond the size of the peer's ring is a lie. If this side believed it, messages would overrun
+  // the ring, which harms only the peer that lied.
   return sent_ != peer_posted_ && peer_posted_ - sent_ <= peer_receive_mask_ + 1;
 }
 
-/// Finds the kind of a SEND that carries a word, and that word. Returns loc_qp_op_err when the peer's build
-/// does not know the kind, and rem_inv_req_err when the peer will not accept the message.
+/// Finds the kind of a SEND that contains a word (an immediate or a key), and that word. Returns
+/// loc_qp_op_err when the peer's build does not know the kind, and rem_inv_req_err when the peer will not
+/// accept the message.
 WcStatus QueuePair::find_word(const SendWr& wr, CellKind* kind, std::uint32_t* word) const {
   if (wr.opcode == Opcode::send_with_imm) {
     *kind = CellKind::send_with_imm;
@@ -242,9 +244,9 @@ Cell& QueuePair::next_cell() {
   return peer_cells_[epoch_sent_++ & peer_cell_mask_];
 }
 
-/// Called before a message: begins a new epoch if possible. If other messages are unread now, some will
-/// probably be unread after the next one as well, so the next look is deferred: each look costs a cache line
-/// that the peer writes.
+/// Called before a message is sent: begins a new epoch if possible. If earlier messages are unread now, some
+/// will probably also be unread after the next message. The next look is therefore deferred, because each
+/// look fetches a cache line that the peer writes.
 [[gnu::noinline]] void QueuePair::look_for_epoch() {
   const bool all_read = peer_->consumed.load(std::memory_order_acquire) == sent_;
   if (all_read) epoch_sent_ = 0;

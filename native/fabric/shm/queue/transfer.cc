@@ -1,5 +1,5 @@
-// READ and WRITE: this process's CPU copies from or to the peer's memory, after the checks that the NIC of
-// the peer would make. See queue_pair.h.
+// READ and WRITE: this process's CPU copies from or to the peer's memory, after the checks that the peer's
+// NIC would make. See queue_pair.h.
 #include <algorithm>
 #include <cstring>
 
@@ -26,7 +26,7 @@ QueuePair::Outcome QueuePair::transfer(const SendWr& wr, Direction direction) {
 
   const auto bytes = static_cast<std::uint32_t>(total);
   Outcome copied{status, bytes, false};
-  // As on InfiniBand, a request of 0 bytes is not checked, since it touches nothing.
+  // As on InfiniBand, a request of 0 bytes is not checked, because it accesses nothing.
   if (bytes > 0) {
     peer_->in_use.store(wr.rkey, std::memory_order_seq_cst);
     copied = copy_checked(wr, direction, total);
@@ -49,7 +49,8 @@ std::string QueuePair::reach(std::uint32_t rkey, std::uint64_t addr, std::uint64
   return why;
 }
 
-/// Finds the range of the peer's memory that the key gives this right to, as far as the key is valid.
+/// Finds the range of the peer's memory on which the key grants this right. The key may become invalid
+/// meanwhile.
 WcStatus QueuePair::find_range(const SendWr& wr, std::uint32_t right, std::uint64_t bytes,
                                RemoteRange* range) {
   if (!is_granted(wr.rkey)) return WcStatus::rem_access_err;
@@ -58,8 +59,8 @@ WcStatus QueuePair::find_range(const SendWr& wr, std::uint32_t right, std::uint6
       entry.addr.load(std::memory_order_relaxed),   entry.length.load(std::memory_order_relaxed),
       entry.access.load(std::memory_order_relaxed), entry.qp_num.load(std::memory_order_relaxed),
       entry.memory.load(std::memory_order_relaxed), 0};
-  // The check of the key before each segment comes after these reads: while it finds the key, the values
-  // belong to that key.
+  // The check of the key before each segment comes after these reads. As long as the check finds the key, the
+  // values belong to that key.
   shared_fence(std::memory_order_acquire);
   const bool allowed = (key_entry.access & right) != 0 &&
                        (key_entry.qp_num == 0 || key_entry.qp_num == peer_qp_num_) &&
@@ -79,14 +80,15 @@ QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction
   for (const Sge& sge : wr.sges) {
     for (std::uint32_t offset = 0; offset < sge.length;) {
       // The copy is done in segments, so that a revocation need not wait for all of it. The first check of
-      // the key may have passed just before a revocation that did not see the marker; this one cannot.
+      // the key may have passed just before a revocation that did not see the marker. The check here fails
+      // after such a revocation.
       if (!is_granted(wr.rkey)) return {WcStatus::rem_access_err};
       if (const WcStatus fault = peer_fault(); fault != WcStatus::success) return {fault};
       if (options.before_chunk) options.before_chunk(done);
       const std::size_t part = std::min<std::size_t>(sge.length - offset, options.copy_chunk_bytes);
       const Copied copied = remote_->copy(direction, range, reinterpret_cast<void*>(sge.addr + offset), part);
-      // The right is valid and the pages are gone: the peer's application has freed memory that it lent to a
-      // call. That fails this call and nothing else.
+      // The key is valid and the pages are gone: the peer's application has freed memory that it lent to a
+      // call. Only this call fails then.
       if (copied == Copied::gone && direction == Direction::read) return {WcStatus::success, 0, true};
       if (copied != Copied::all) return {WcStatus::rem_access_err};
       if (range.mapped != nullptr) range.mapped += part;
@@ -114,8 +116,9 @@ QueuePair::Outcome QueuePair::atomic(const SendWr& wr) {
   return {status, software::kAtomicBytes};
 }
 
-/// The CPU makes it atomic, for every process that has the memory mapped, and against its stores, too. Memory
-/// that is reached by address has no atomics: its owner gives out no right to them (Device::reg_mr()).
+/// The CPU makes the update atomic, for every process that has the memory mapped, and even against plain
+/// stores of the owner. Memory that is reached by address has no atomics: its owner grants no right to them
+/// (Device::reg_mr()).
 WcStatus QueuePair::update(const SendWr& wr, std::uint64_t* before) {
   RemoteRange range;
   WcStatus status = find_range(wr, access_remote_atomic, software::kAtomicBytes, &range);
@@ -123,7 +126,7 @@ WcStatus QueuePair::update(const SendWr& wr, std::uint64_t* before) {
   if (!is_granted(wr.rkey)) return WcStatus::rem_access_err;
   status = peer_fault();
   if (status != WcStatus::success) return status;
-  // The word is aligned, since the request is (why_malformed()) and mappings are.
+  // The word is aligned, because the request is aligned (why_malformed()) and mappings are, too.
   *before = software::update(reinterpret_cast<std::uint64_t*>(range.mapped), wr.opcode, wr.atomic);
   return WcStatus::success;
 }

@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little,
               "blobs and frames are copied as they lie in memory");
 
 constexpr std::uint32_t kMagic = 0x70637452;  // "Rtcp"
-/// Magic and version.
+/// Size of magic and version.
 constexpr std::size_t kVersionedBytes = 5;
 constexpr std::size_t kCheckOffset = kAddressBytes - 4;
 constexpr std::uint8_t kIpv4Prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -34,7 +34,7 @@ std::uint32_t checksum(std::span<const std::byte> bytes) {
 
 constexpr std::size_t kZoneOffset = 4;
 
-/// fe80::/10. Such an address is meaningful only together with an interface of its host.
+/// fe80::/10. Such an address has a meaning only together with an interface of its host.
 bool is_link_local(const Endpoint& endpoint) {
   return endpoint.ip[0] == 0xfe && (endpoint.ip[1] & 0xc0) == 0x80;
 }
@@ -144,7 +144,7 @@ std::vector<std::byte> encode(const Address& address) {
 }
 
 std::string decode(std::span<const std::byte> bytes, Address* address) {
-  // Magic and version come first in every version; size and checksum may differ in others.
+  // Magic and version come first in every version. Size and checksum may differ in other versions.
   std::uint32_t magic = 0, check = 0;
   if (bytes.size() >= kVersionedBytes) std::memcpy(&magic, bytes.data(), 4);
   if (magic == kMagic && bytes[4] != std::byte{kTcpVersion}) {

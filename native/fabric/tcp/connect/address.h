@@ -1,5 +1,6 @@
-// The address of a queue pair as the sideband carries it: of fixed size, little endian, with a checksum, so
-// that a damaged blob is refused instead of leading to another peer. Made and read when queue pairs connect.
+// The address of a queue pair, as the sideband sends it. It has a fixed size, little-endian byte order and a
+// checksum, so that a damaged blob is refused instead of leading to another peer. Created and read when queue
+// pairs connect.
 #pragma once
 
 #include <netinet/in.h>
@@ -15,8 +16,9 @@
 
 namespace rdma_rpc::fabric::tcp {
 
-/// An endpoint: IPv6 address and port; IPv4 is written as ::ffff:a.b.c.d. A link-local address holds the
-/// number of its interface on this host in bytes 4 to 7, which are 0 in the form that other hosts use.
+/// An endpoint: an IPv6 address and a port. IPv4 addresses are written as ::ffff:a.b.c.d. A link-local
+/// address has the number of its interface on this host in bytes 4 to 7, which are 0 in the form that other
+/// hosts use.
 struct Endpoint {
   std::array<std::uint8_t, 16> ip{};
   std::uint16_t port = 0;
@@ -26,22 +28,23 @@ struct Endpoint {
 /// address or names an unknown interface.
 bool parse_host(const std::string& host, Endpoint* endpoint);
 std::string to_text(const Endpoint& endpoint);
-/// Converts to the form that connect() and bind() take. Returns its length.
+/// Converts to the form that connect() and bind() use. Returns its length.
 socklen_t to_sockaddr(const Endpoint& endpoint, sockaddr_storage* to);
-/// The local address of a listening or connected socket. Returns false when the system does not report it.
+/// Reads the local address of a listening or connected socket. Returns false when the system does not report
+/// it.
 bool local_endpoint(int fd, Endpoint* endpoint);
-/// The remote address of a connection. Returns false when the system does not report it.
+/// Reads the remote address of a connection. Returns false when the system does not report it.
 bool remote_endpoint(int fd, Endpoint* endpoint);
 
 struct Address {
-  bool active = false;  ///< true on the side that dials
-  Endpoint endpoint;    ///< passive side: where it listens
+  bool active = false;  ///< true on the side that opens the connection
+  Endpoint endpoint;    ///< passive side: the endpoint at which it listens
   Token token{};
 };
 inline constexpr std::size_t kAddressBytes = 4 + 1 + 1 + 2 + 16 + 16 + 4;
 
 std::vector<std::byte> encode(const Address& address);
-/// Parses and checks a peer's bytes. Returns "" on success, else why they are not an address.
+/// Parses and checks a peer's bytes. Returns "" on success, otherwise the reason why they are not an address.
 std::string decode(std::span<const std::byte> bytes, Address* address);
 
 }  // namespace rdma_rpc::fabric::tcp

@@ -1,7 +1,7 @@
-// Connects the active side: dials the peer, sends the connect message with the wanted queue pair, and waits
-// for the answer. Behind a proxy or a balancer the connection may reach another server, which does not know
-// that queue pair; the dialer then tries again, since the next connection may reach the right one. Owned by
-// the queue pair; on the device's thread.
+// Connects the active side: opens a connection to the peer, sends the connect message, which names the wanted
+// queue pair, and waits for the answer. Behind a proxy or a balancer the connection may reach another server,
+// which does not know that queue pair. The dialer then tries again, because the next connection may reach the
+// right server. Owned by the queue pair, on the device's thread.
 #pragma once
 
 #include <string>
@@ -16,14 +16,14 @@ class QueuePair;
 
 class Dialer final : public EventHandler {
  public:
-  /// `answers` is the token that the intended peer puts in its answer.
+  /// `answers` is the token that the intended peer sends in its answer.
   Dialer(Device& device, QueuePair& qp, const Endpoint& endpoint, const Token& to, const Token& from,
          const Token& answers)
       : device_(device), qp_(qp), endpoint_(endpoint), to_(to), from_(from), answers_(answers) {}
   ~Dialer() override;
 
-  /// Returns "", or why the connection attempt cannot even begin. After that it proceeds by itself, to
-  /// QueuePair::connected() or fail().
+  /// Returns "", or why the connection attempt cannot even begin. After "" it proceeds by itself, and ends
+  /// with QueuePair::connected() or fail().
   std::string start();
 
   void ready() override;

@@ -12,14 +12,14 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Milliseconds: enough to send the content of a send buffer, and not so long that a silent peer keeps a
-/// descriptor.
+/// How long to try to send, in milliseconds. The time is enough to send the content of a send buffer, but a
+/// silent peer does not keep a descriptor for long.
 constexpr std::uint32_t kLimitMs = 5'000;
-/// Milliseconds: enough for the reason to arrive, and too short for another retransmission of bytes that do
-/// not.
+/// How long to wait before a reset, in milliseconds. The time is enough for the reason of the end to arrive,
+/// and too short for another retransmission of lost bytes.
 constexpr std::uint32_t kSilentMs = 1'000;
 constexpr std::size_t kDrainBytes = 64 << 10;
-/// Limit of reads on one connection before the others have their turn.
+/// Limit of reads on one connection before the other connections have their turn.
 constexpr int kDrainsPerIteration = 16;
 
 }  // namespace
@@ -36,7 +36,8 @@ void LingeringSockets::add(UniqueFd fd, std::vector<std::byte> bytes) {
 }
 
 void LingeringSockets::add_silent(UniqueFd fd) {
-  // Set now, so that the socket is reset however it is closed, including by the end of the device.
+  // The option is set now, so that the socket is reset however it is closed, including by the end of the
+  // device.
   reset_on_close(fd.get());
   keep(std::move(fd), {}).wait();
 }

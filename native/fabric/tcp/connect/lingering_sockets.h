@@ -1,7 +1,7 @@
 // Connections whose queue pair is in ERR or destroyed, and which still have a few bytes to send: the rest of
-// a started frame, why a request was refused, a good-bye. Closing at once would lose them, since a socket
-// that is closed with unread input is reset. Each connection is therefore drained until the peer closes it or
-// its time is up. On the device's thread.
+// a started frame, the reason why a request was refused, or a BYE frame. If they were closed at once, these
+// bytes would be lost, because a socket that is closed with unread input is reset. Each connection is
+// therefore drained until the peer closes it or its time is over. On the device's thread.
 #pragma once
 
 #include <list>
@@ -18,8 +18,9 @@ class LingeringSockets {
 
   /// Beyond kMax connections the oldest is closed.
   void add(UniqueFd fd, std::vector<std::byte> bytes);
-  /// For a connection whose packets are lost on the way: nothing more is sent, and it is reset. The reset is
-  /// delayed: if it does arrive, it must not come before the reason, which travels on the control connection.
+  /// Adds a connection whose packets are lost on the way. Nothing more is sent on it, and it is reset after a
+  /// delay. The delay makes sure that the reset, if it arrives at all, does not arrive before the reason,
+  /// which is sent on the control connection.
   void add_silent(UniqueFd fd);
 
  private:
@@ -31,13 +32,13 @@ class LingeringSockets {
         : all_(all), fd_(std::move(fd)), bytes_(std::move(bytes)) {}
     ~Socket() override;
     bool begin();
-    /// Waits until it is reset.
+    /// Waits until the connection is reset.
     void wait();
     void ready() override;
     void expired() override;
 
    private:
-    /// Return false when the connection is over.
+    /// These return false when the connection is over.
     bool send_rest();
     bool drain();
 

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int kBacklog = 512;
 constexpr int kAcceptsPerIteration = 16;
-/// Milliseconds to pause accepting when no descriptor is free; the listener would otherwise be ready all the
-/// time.
+/// How long to pause accepting when no descriptor is free, in milliseconds. Without a pause the listener
+/// would be ready all the time.
 constexpr std::uint32_t kPauseMs = 50;
 
 }  // namespace

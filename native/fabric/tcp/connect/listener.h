@@ -1,6 +1,6 @@
-// The passive side's listener: accepts connections, reads which queue pair each wants, and hands it off. A
-// connection is unauthenticated until then, so the number of such connections and the time of each are
-// limited. On the device's thread.
+// The passive side's listener: it accepts connections, reads which queue pair each one wants, and hands each
+// one off. A connection is unauthenticated until then, so the number of such connections and the time of each
+// are limited. On the device's thread.
 #pragma once
 
 #include <list>
@@ -12,7 +12,7 @@
 
 namespace rdma_rpc::fabric::tcp {
 
-/// A connection that has named the queue pair it wants.
+/// A connection that has named the queue pair that it wants.
 struct IncomingConnection {
   UniqueFd fd;
   Token from{};

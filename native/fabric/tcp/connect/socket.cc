@@ -12,7 +12,7 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Number of keepalive probes within the peer timeout: the first comes after a quarter of it.
+/// Number of keepalive probes within the peer timeout. The first probe is sent after a quarter of it.
 constexpr std::uint32_t kProbesOfTimeout = 4;
 
 }  // namespace

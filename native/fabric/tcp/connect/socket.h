@@ -1,5 +1,4 @@
-// TCP sockets and their options. Used wherever a connection is made, accepted or lost, on the device's
-// thread.
+// TCP sockets and their options. Used where a connection is opened, accepted or lost, on the device's thread.
 #pragma once
 
 #include <string>
@@ -14,9 +13,9 @@ namespace rdma_rpc::fabric::tcp {
 std::string prepare(int fd, const TcpOptions& options);
 /// Makes a later close send a reset and drop unsent bytes.
 void reset_on_close(int fd);
-/// Closes with a reset: the peer is notified at once, and bytes still on their way are dropped.
+/// Closes with a reset. The peer is notified at once, and bytes that are still in transit are dropped.
 void reset_connection(UniqueFd& fd);
-/// strerror, with an explanation where that text is not clear.
+/// Returns the text of strerror, with an explanation where that text is not clear.
 std::string why_lost(int error);
 
 }  // namespace rdma_rpc::fabric::tcp

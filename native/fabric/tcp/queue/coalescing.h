@@ -1,11 +1,11 @@
-// Coalesces small messages: decides whether they may wait for more to be sent with them. A sending system
-// call costs much compared with a call, and the user works in batches of 16. So while the user still has
-// completions to poll, whose responses come at once, its posted messages wait for those responses. A message
-// never waits for something that may not come: one that is posted when all completions are polled is sent at
-// once, and so are all messages of a user that takes its time. At most as many messages wait as completions
-// are left to be polled, so that the peer can work on the first half of a long batch while the second half is
-// made. Only for users that promise to keep polling (QpOptions::polls_on). Consulted by the completion queue,
-// for its queue pairs, on the device's thread.
+// Coalesces small messages: decides whether they may wait so that more messages are sent with them. A system
+// call that sends takes long compared with a call, and the user works in batches of 16. While the user still
+// has completions to poll, it will respond to them at once, so its posted messages wait for those responses.
+// A message never waits for something that may not come: a message that is posted when all completions have
+// been polled is sent at once, and so are all messages of a user that works slowly. At most as many messages
+// wait as completions are left to be polled, so that the peer can work on the first half of a long batch
+// while the second half is being created. Only for users that promise to keep polling (QpOptions::polls_on).
+// Consulted by the completion queue, for its queue pairs, on the device's thread.
 #pragma once
 
 #include <chrono>
@@ -19,11 +19,12 @@ namespace rdma_rpc::fabric::tcp {
 template <typename Clock>
 class Coalescing {
  public:
-  /// Call when completions have been returned to the user; `left` is the number that remain.
+  /// Must be called when completions have been returned to the user. `left` is the number of completions that
+  /// remain.
   void gave_out(std::uint64_t left) {
     if (left != 0) gave_out_ = Clock::now();
   }
-  /// Whether `messages` messages of a queue pair may wait while `left` completions remain.
+  /// Returns whether `messages` messages of a queue pair may wait while `left` completions remain.
   bool may_wait(std::uint32_t messages, std::uint64_t left) {
     if (messages >= left || messages > FrameBatch::kFrames) return false;
     const auto now = Clock::now();
@@ -31,14 +32,14 @@ class Coalescing {
     if (!waits_) since_ = now;
     return waits_ = true;
   }
-  /// Whether a message has waited long enough.
+  /// Returns whether a message has waited long enough.
   bool is_over() const { return waits_ && Clock::now() - since_ > kMost; }
-  /// Call when no message waits any more.
+  /// Must be called when no message waits any more.
   void end() { waits_ = false; }
 
  private:
-  /// If the user polls again within this time, it is still handling a batch. A batch of small calls takes a
-  /// third of this time.
+  /// A user that polls again within this time is still handling a batch. A batch of small calls takes a third
+  /// of this time.
   static constexpr auto kQuick = std::chrono::microseconds(30);
   /// Longest wait: as long as a batch of small calls takes. A small call of another session may have to wait
   /// that long.

@@ -15,11 +15,11 @@ namespace rdma_rpc::fabric::tcp {
 namespace {
 
 constexpr int kBatch = 64;
-/// With one connection, the kernel is asked for other events only every this number of polls.
+/// With one connection, the kernel is asked for other events only once in this number of polls.
 constexpr std::uint32_t kPollsPerSocketPoll = 16;
 /// Number of polls without a sleep before fd() stops watching the sockets.
 constexpr std::uint32_t kPollsUnwatched = 16;
-/// Number of rounds in which arm() gives queue pairs their turn before it reports that more is to be done.
+/// Number of rounds in which arm() gives queue pairs their turn before it reports that more work is left.
 constexpr int kTurnsOfArm = 4;
 
 bool watch(int epoll, int fd, std::uint32_t events, void* data) {
@@ -60,7 +60,7 @@ void CompletionQueue::remove(QueuePair& qp, int fd) {
 
 void CompletionQueue::enqueue(QueuePair& qp) { waiting_.push_back(&qp); }
 
-/// Handles what the kernel has to report.
+/// Handles the events that the kernel reports.
 void CompletionQueue::poll_sockets() {
   epoll_event events[kBatch];
   const int count = ::epoll_wait(inner_.get(), events, kBatch, 0);
@@ -86,8 +86,8 @@ void CompletionQueue::give_turns() {
   turns_.clear();
 }
 
-/// With a single connection its socket is read directly, which saves a system call; the kernel is asked for
-/// other events only now and then.
+/// With a single connection, its socket is read directly, which saves a system call. The kernel is asked for
+/// other events only from time to time.
 bool CompletionQueue::asks_socket() const { return connected_.size() == 1 && !connected_[0]->is_blocked(); }
 
 void CompletionQueue::progress() {
@@ -96,17 +96,17 @@ void CompletionQueue::progress() {
     device_.path_timer().start();
     poll_sockets();
   } else if (asks_socket()) {
-    // The second poll after a sleep is skipped, because it would find nothing: the first one has emptied the
-    // socket. If the thread sleeps again, fd() or arm() reports new data.
+    // The second poll after a sleep is skipped, because the first poll has emptied the socket. If the thread
+    // sleeps again, fd() or arm() reports new data.
     if (polls_ - awake_since_ != 2) connected_[0]->note_ready(true, false, false);
   } else if (waiting_.empty()) {
-    // Otherwise queue pairs that are already known to have work go first.
+    // When some queue pairs are already known to have work, they go first.
     poll_sockets();
   }
   give_turns();
 }
 
-/// A refusal by the system loses nothing: fd() is readable once too often, or a sleeper polls.
+/// A refusal by the system does no harm: fd() is readable once too often, or a sleeping thread polls.
 void CompletionQueue::watch_sockets(bool on) {
   epoll_event event{};
   if (on) event.events = EPOLLIN;
@@ -130,7 +130,7 @@ bool CompletionQueue::arm() {
   ++polls_;
   device_.path_timer().start();
   for (int i = 0; i < kTurnsOfArm && ring_.size() == 0; ++i) {
-    // Otherwise fd() becomes readable when the kernel has events.
+    // When fd() watches the sockets, it becomes readable as soon as the kernel has events.
     if (!watched_) poll_sockets();
     give_turns();
     if (waiting_.empty()) break;
@@ -147,7 +147,7 @@ void CompletionQueue::acknowledge() {
   awake_since_ = polls_;
   if (!rung_) return;
   std::uint64_t value = 0;
-  // Cannot fail: the counter is not zero and only this object reads it.
+  // The read cannot fail, because the counter is not zero and only this object reads it.
   [[maybe_unused]] const ssize_t got = ::read(bell_.get(), &value, sizeof value);
   rung_ = false;
 }

@@ -1,11 +1,11 @@
-// The completion queue: gives its queue pairs their turns, sleeps and wakes. Readiness is reported by the
-// kernel as an edge and remembered here, so that idle queue pairs cost nothing, whatever their number. On
-// the device's thread.
+// The completion queue gives its queue pairs their turns, sleeps and wakes. The kernel reports readiness as
+// an edge, which is remembered here, so that idle queue pairs cost nothing, whatever their number. On the
+// device's thread.
 //
-// fd() is an epoll descriptor that watches an inner one, which holds the sockets. acknowledge() takes the
-// events out of the inner one. Only after some polls without a sleep does fd() stop watching it, so that fd()
-// is quiet while no thread sleeps, whatever the sockets do. A thread that sleeps between two responses
-// therefore pays for no change of the epoll set.
+// fd() is an epoll descriptor that watches an inner epoll descriptor, which contains the sockets.
+// acknowledge() reads the events of the inner one. fd() stops watching it only after some polls without a
+// sleep, so that fd() is not readable while no thread sleeps, even when sockets are. A thread that sleeps
+// between two responses therefore does not pay for changes of the epoll set.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
  public:
   explicit CompletionQueue(Device& device);
   ~CompletionQueue() override;
-  /// Returns false when the system refuses.
+  /// Creates the descriptors. Returns false when the system refuses.
   bool open();
 
   std::size_t poll(std::span<Wc> out) override;
@@ -41,11 +41,11 @@ class CompletionQueue final : public fabric::CompletionQueue {
   void push(const Cqe& cqe);
   /// Starts to watch the connection of a queue pair. Returns false when the system refuses.
   bool add(QueuePair& qp, int fd);
-  /// Call before the descriptor is closed or given away.
+  /// Must be called before the descriptor is closed or given away.
   void remove(QueuePair& qp, int fd);
   /// Gives this queue pair a turn in the next poll().
   void enqueue(QueuePair& qp);
-  /// Returns whether `messages` messages of a queue pair may wait for further ones. If so, the queue pair
+  /// Returns whether `messages` messages of a queue pair may wait for more. In this case the queue pair
   /// enqueues itself.
   bool may_coalesce(std::uint32_t messages) { return coalescing_.may_wait(messages, ring_.size()); }
   /// Wakes the user because a state has changed, although poll() returns no completion for it.

@@ -7,7 +7,7 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// A longer payload is sent from where it lies.
+/// Limit of the size of a payload that is copied into the batch. A longer payload is sent from where it lies.
 constexpr std::size_t kCopiedMax = 512;
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Frames that are sent together by one sendmsg(): their headers, and references to the payload in registered
-// memory. Bulk payload is not copied; a few bytes are, behind their header, since a separate segment costs
-// the kernel more. Frames stay here until the socket takes them. Filled and sent by the queue pair, on the
-// device's thread.
+// memory. Bulk payload is not copied. A payload of a few bytes is copied behind its header, because a
+// separate segment costs the kernel more. Frames stay here until the socket accepts them. Filled and sent by
+// the queue pair, on the device's thread.
 #pragma once
 
 #include <sys/uio.h>
@@ -18,11 +18,12 @@ namespace rdma_rpc::fabric::tcp {
 class FrameBatch {
  public:
   static constexpr std::size_t kFrames = 64, kSegments = 64;
-  /// Limit of payload bytes. A small frame that comes now waits for them, in addition to TCP_NOTSENT_LOWAT.
+  /// Limit of payload bytes. A small frame that is created now waits for them, in addition to
+  /// TCP_NOTSENT_LOWAT.
   static constexpr std::size_t kBytes = kFrameBytesMax;
 
   bool empty() const { return frames_ == sent_frames_; }
-  /// Whether one more frame with this number of segments fits.
+  /// Returns whether one more frame with this number of segments fits.
   bool has_room(std::size_t segments) const {
     return frames_ < kFrames && segments_ + segments + 1 <= kSegments &&
            copied_ + sizeof(Header) + kAlwaysCopied <= kCopies;
@@ -32,36 +33,36 @@ class FrameBatch {
   std::size_t bytes() const { return bytes_; }
   void clear();
 
-  /// Adds a frame; its payload follows by add_segment(). `key` is the key through which the peer reads this
-  /// payload, or 0.
+  /// Adds a frame; add_segment() adds its payload afterwards. `key` is the key through which the peer reads
+  /// this payload, or 0.
   void add_frame(const Header& header, std::uint32_t key = 0);
   void add_segment(const void* data, std::size_t bytes);
 
-  /// The segments that are left to send.
+  /// Returns the segments that are left to send.
   std::span<iovec> rest() { return {&iov_[next_segment_], segments_ - next_segment_}; }
   void sent(std::size_t bytes);
-  /// Whether the memory of every unsent READ response may still be read.
+  /// Returns whether the memory of every unsent READ response may still be read.
   bool may_be_read(software::KeyTable& keys, std::uint32_t qp_num) const;
-  /// Copies the unsent payload that formed frames would read through this key, because nothing may be read
-  /// through it from now on.
+  /// Copies the unsent payload that the frames in the batch would read through this key, because from now on
+  /// nothing may be read through it.
   void keep(std::uint32_t key);
-  /// Returns a copy of the unsent part of a frame in progress, and drops the other frames. Empty between two
-  /// frames.
+  /// Returns a copy of the unsent part of a frame in progress, and drops the other frames. The result is
+  /// empty when no frame is in progress.
   std::vector<std::byte> rest_of_frame() const;
 
  private:
   static constexpr std::size_t kCopies = 8 << 10;
 
   struct Frame {
-    std::size_t end = 0;  ///< offset of its end in the batch
+    std::size_t end = 0;  ///< offset of the frame's end in the batch
     std::uint32_t key = 0;
     std::uint64_t addr = 0;
     std::uint64_t bytes = 0;
-    std::size_t segment = 0;  ///< with a key: index of its payload in `iov_`
+    std::size_t segment = 0;  ///< for a frame with a key: index of its payload in `iov_`
   };
   void add_copy(const void* data, std::size_t bytes);
   void add_bytes(void* data, std::size_t bytes);
-  /// Bytes sent of the next frame.
+  /// Returns how many bytes of the next frame have been sent.
   std::size_t begun() const { return sent_ - (sent_frames_ == 0 ? 0 : about_[sent_frames_ - 1].end); }
 
   std::array<std::byte, kCopies> copies_;  ///< headers, and small payloads behind them

@@ -1,6 +1,6 @@
-// Handles each frame of the peer: the checks that a NIC makes, then the effect. Every field comes from the
-// peer and is checked before anything depends on it. An impossible frame ends the connection; a request that
-// is not allowed is refused. See queue_pair.h.
+// Handles each frame of the peer: first the checks that a NIC makes, then the effect. Every field comes from
+// the peer and is checked before it is used. An impossible frame ends the connection; a request that is not
+// allowed is refused. See queue_pair.h.
 #include "fabric/tcp/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::tcp {
@@ -97,8 +97,8 @@ void QueuePair::write_begins() {
   if (!is_in_place()) return;
   const bool immediate = (header.flags & flag_immediate) != 0;
   if (immediate && receives_.is_empty()) return refuse(incoming_.handled(), WcStatus::rnr_retry_exc_err);
-  // Checks the whole remaining range, so that a range that is too long touches no byte. As on InfiniBand, a
-  // request of 0 bytes is not checked, since it touches nothing.
+  // Checks the whole remaining range, so that a range that is too long accesses no byte. As on InfiniBand, a
+  // request of 0 bytes is not checked, because it accesses nothing.
   if (header.total > 0) {
     if (!may_be_written(header.total)) refuse(incoming_.handled(), WcStatus::rem_access_err);
   } else if (header.key == kFeaturesKey && header.addr == kFeaturesAddr) {
@@ -177,7 +177,7 @@ void QueuePair::refuse(std::uint32_t number, WcStatus status, WcStatus receive) 
   in_ = In::refuses;
 }
 
-/// Call when all READ responses before the refusal are sent.
+/// Must be called when all READ responses before the refusal have been sent.
 void QueuePair::conclude_refusal() {
   in_ = In::deaf;
   const Header frame{.op = Op::refusal, .number = refusal_.number, .extra = refusal_code(refusal_.status)};

@@ -15,7 +15,7 @@ namespace rdma_rpc::fabric::tcp {
 
 class Incoming {
  public:
-  /// Copies the missing bytes of the header. Returns how many it took; the frame begins when
+  /// Copies the missing bytes of the header. Returns how many bytes it used. The frame begins when
   /// header_is_whole().
   std::size_t take_header(const std::byte* from, std::size_t bytes) {
     const std::size_t part = std::min(sizeof header_ - have_, bytes);
@@ -27,20 +27,21 @@ class Incoming {
   bool header_is_whole() const { return have_ == 0; }
   const Header& header() const { return header_; }
 
-  // --- its payload
+  // --- the payload of the frame
   void payload_begins() { left_ = header_.bytes; }
-  /// Bytes of the payload that have not arrived.
+  /// Number of bytes of the payload that have not arrived.
   std::size_t left() const { return left_; }
-  /// Bytes of the payload that have arrived.
+  /// Number of bytes of the payload that have arrived.
   std::uint64_t done() const { return header_.bytes - left_; }
   void landed(std::size_t bytes) { left_ -= bytes; }
 
   // --- the request that the frame belongs to
-  /// Number of the peer's requests that were carried out, which is also the number of the next one.
+  /// Number of the peer's requests that were executed, which is also the number of the next request.
   std::uint32_t handled() const { return handled_; }
-  /// A request of several frames is under way.
+  /// True when a request of several frames is in progress.
   bool is_under_way() const { return next_.has_value(); }
-  /// Returns why the frame is out of order, as the first of a request or as a later one; null when it is not.
+  /// Returns why the frame is out of order, as the first frame of a request or as a later one; null when it
+  /// is in order.
   const char* why_misplaced() const {
     if (!next_) return header_.number == handled_ ? nullptr : "a request does not have the next number";
     const bool goes_on = header_.op == next_->op && header_.number == next_->number &&
@@ -49,14 +50,14 @@ class Incoming {
                          (header_.flags & ~flag_ack) == next_->flags;
     return goes_on ? nullptr : "a frame does not continue where the one before it ended";
   }
-  /// Call when the frame has ended and the request continues with another one.
+  /// Must be called when the frame has ended and the request continues with another frame.
   void expect_next() {
     written_ += header_.bytes;
     next_ = header_;
     next_->addr += header_.bytes;
     next_->total -= header_.bytes;
   }
-  /// Bytes of the whole request, when this frame is its last.
+  /// Returns the number of bytes of the whole request. This frame must be its last.
   std::uint32_t request_bytes() const { return written_ + header_.bytes; }
   void request_is_done() {
     ++handled_;
@@ -66,11 +67,11 @@ class Incoming {
 
  private:
   std::uint32_t handled_ = 0;
-  std::size_t have_ = 0;  ///< bytes of header_
+  std::size_t have_ = 0;  ///< number of bytes in header_
   std::size_t left_ = 0;
   Header header_;
-  std::optional<Header> next_;  ///< how the request that is under way goes on
-  std::uint32_t written_ = 0;   ///< bytes of it in frames before this one
+  std::optional<Header> next_;  ///< the header that must follow in the request in progress
+  std::uint32_t written_ = 0;   ///< bytes of that request in frames before this one
 };
 
 }  // namespace rdma_rpc::fabric::tcp

@@ -18,26 +18,26 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Retransmissions without an answer before the path counts as silent. The kernel doubles the time between
-/// them: on a local network this number takes 6 s.
+/// Limit of retransmissions without an answer. Above it the path counts as silent. The kernel doubles the
+/// time between them; on a local network this number takes 6 s.
 constexpr std::uint32_t kUnansweredMax = 5;
-/// The same limit when something has come from the peer meanwhile that acknowledges none of these bytes:
+/// The same limit when the peer has sent something meanwhile that acknowledges none of these bytes. Then
 /// perhaps only one direction is silent, or the network loses many packets. If every fifth packet is lost in
 /// either direction, seven attempts in a row fail once in 1,300 times. They take 13 s.
 constexpr std::uint32_t kUnansweredOfHeardMax = 6;
-/// Milliseconds without anything from the peer, after which the lower limit applies.
+/// When nothing has come from the peer for this number of milliseconds, the lower limit applies.
 constexpr std::uint32_t kSilentMs = 5000;
-/// A gap this long between two checks means that this process was stopped or busy. Retransmissions during the
-/// gap say nothing about the path as it is now.
+/// A gap of this length between two checks means that this process was stopped or busy. Retransmissions
+/// during the gap say nothing about the current path.
 constexpr std::chrono::seconds kStoodStill{3};
-/// Minimum number of checks without an answer: packets dropped by this host's own queue are resent twice a
-/// second.
+/// Minimum number of checks without an answer, because packets that were dropped by this host's own queue are
+/// resent twice a second.
 constexpr std::uint32_t kLooksLeast = 5;
 /// Number of checks that may ask the kernel (1 to 6 us each) before the rest of the thread has its turn, and
-/// the pause then. Ten thousand busy sessions take 1.6 s.
+/// the length of the pause that follows. The checks of ten thousand busy sessions take 1.6 s.
 constexpr std::size_t kLooksAtOnce = 64;
 constexpr std::uint32_t kPauseMs = 10;
-/// Number of idle queue pairs per check; each costs a cache line.
+/// Number of idle queue pairs that are visited per check; each visit costs a cache line.
 constexpr std::size_t kRestsPerLook = 16;
 
 }  // namespace
@@ -46,18 +46,18 @@ PathState kernel_path_state(int fd) {
   tcp_info info{};
   socklen_t length = sizeof info;
   int bytes = 0;
-  // Usually everything has arrived, and this is the cheaper call.
+  // Usually all bytes have arrived, and this call is the cheaper one.
   if (::ioctl(fd, SIOCOUTQ, &bytes) != 0 || bytes == 0) return {};
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
-  // Retransmissions since the last acknowledgement of new data, and probes of a closed window, which the
-  // kernel of a stopped peer answers.
+  // The number of retransmissions since the last acknowledgement of new data, or of probes of a closed
+  // window, which the kernel of a stopped peer answers.
   return {std::max<std::uint32_t>(info.tcpi_retransmits, info.tcpi_probes),
           static_cast<std::uint64_t>(std::max(bytes, 0)), info.tcpi_last_ack_recv};
 }
 
 PathWatch::Found PathWatch::look(const TcpOptions& options, int fd, Clock::time_point now) {
   if (!watched_) {
-    // The bytes have not had a full second to arrive.
+    // The last bytes have not had a full second to arrive.
     watched_ = std::exchange(sent_, false);
     suspect_ = false;
     slept_through_ = 0;
@@ -72,7 +72,7 @@ PathWatch::Found PathWatch::look(const TcpOptions& options, int fd, Clock::time_
     watched_ = sent_ = false;
     return Found::nothing;
   }
-  // The answer to the last retransmission may be on its way, so it has until the next check.
+  // The answer to the last retransmission may be in transit, so it has time until the next check.
   const std::uint32_t most = state_.silent_ms >= kSilentMs ? kUnansweredMax : kUnansweredOfHeardMax;
   const bool many = state_.unanswered >= most && (slept_through_ == 0 || state_.unanswered > slept_through_);
   const bool seemed = std::exchange(suspect_, many);

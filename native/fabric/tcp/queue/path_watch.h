@@ -1,10 +1,11 @@
 // Checks whether a queue pair's bytes still reach the peer. A firewall that has forgotten the connection, or
 // an MTU that is smaller on the way than at the ends, silently drops packets of one connection while the
-// connection of the handshake stays alive. The kernel shows it: it resends the same bytes again and again
-// without an answer. A stopped or slow peer is different: its kernel answers.
+// connection of the handshake stays alive. The kernel's counters show this: it resends the same bytes again
+// and again without an answer. A stopped or slow peer is different, because its kernel answers.
 //
-// The check runs once a second, and only for queue pairs that have sent something. With thousands of them it
-// checks some at a time, since each check costs system calls. On the device's thread.
+// The check runs once a second, and only for queue pairs that have sent something. When there are thousands
+// of such queue pairs, only some are checked at a time, because each check costs system calls. On the
+// device's thread.
 #pragma once
 
 #include <chrono>
@@ -18,7 +19,7 @@ namespace rdma_rpc::fabric::tcp {
 
 class Device;
 
-/// The kernel's information about the socket. If the system does not answer, returns the state in which
+/// Returns the kernel's information about the socket. If the system does not answer, returns a state in which
 /// everything has arrived.
 PathState kernel_path_state(int fd);
 
@@ -28,17 +29,17 @@ class PathWatch {
   using Clock = Reactor::Clock;
   enum class Found : std::uint8_t {
     nothing,    ///< everything has arrived
-    under_way,  ///< bytes are in flight; check again
+    under_way,  ///< bytes are in transit; check again
     silent,     ///< packets no longer arrive
   };
 
-  /// Notes that bytes have been given to the kernel. On the hot path.
+  /// Records that bytes have been given to the kernel. On the hot path.
   void sent() { sent_ = true; }
   Found look(const TcpOptions& options, int fd, Clock::time_point now);
   bool is_silent() const { return silent_; }
-  /// Whether the next check asks the kernel.
+  /// Returns whether the next check asks the kernel.
   bool asks() const { return watched_; }
-  /// The error text for a silent path.
+  /// Returns the error text for a silent path.
   std::string why(int fd, Clock::time_point now) const;
 
  private:
@@ -58,14 +59,14 @@ class PathTimer final : public EventHandler {
   explicit PathTimer(Device& device) : device_(device) {}
   ~PathTimer() override;
 
-  /// Notes that a queue pair has sent something. On the hot path.
+  /// Records that a queue pair has sent something. On the hot path.
   void sent() { sent_ = true; }
-  /// Starts the timer if needed. Called before a sleep, and now and then while polling.
+  /// Starts the timer if needed. Called before a sleep, and from time to time while polling.
   void start() {
     if (sent_ && !running_) run();
   }
-  /// Call when a queue pair has been removed from the list: those behind it have moved up, so one of them may
-  /// have been skipped.
+  /// Must be called when a queue pair has been removed from the list. The queue pairs behind it have moved
+  /// up, so one of them may have been skipped.
   void forgot() { again_ = again_ || next_ != 0; }
   void ready() override {}
   void expired() override;
@@ -75,8 +76,8 @@ class PathTimer final : public EventHandler {
 
   Device& device_;
   bool sent_ = false, running_ = false;
-  bool again_ = false;    ///< a queue pair checked in this round needs another check
-  std::size_t next_ = 0;  ///< index of the next queue pair to be checked in this round
+  bool again_ = false;    ///< a queue pair that was checked in this round needs another check
+  std::size_t next_ = 0;  ///< index of the next queue pair to check in this round
 };
 
 }  // namespace rdma_rpc::fabric::tcp

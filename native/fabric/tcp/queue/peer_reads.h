@@ -1,5 +1,5 @@
-// READs and atomics of the peer that are being answered, in order. An atomic is carried out when its turn
-// comes, so that it stands between the READs before and behind it. Owned by a QueuePair, on the device's
+// READs and atomics of the peer that are being answered, in order. An atomic is executed when its turn comes,
+// so that its effect lies between the READs before and behind it. Owned by a QueuePair, on the device's
 // thread.
 #pragma once
 
@@ -16,7 +16,7 @@ class PeerReads {
     std::uint64_t addr;
     std::uint32_t key, left, moved, number;
     Op op = Op::read;
-    Opcode atomic = Opcode::atomic_cmp_and_swp;  ///< of an atomic, with its operands
+    Opcode atomic = Opcode::atomic_cmp_and_swp;  ///< for an atomic, with its operands
     AtomicOperands operands = {};
   };
 

@@ -1,4 +1,4 @@
-// Posting, execution of local requests, and completions; see queue_pair.h.
+// Posting, execution of local requests, and completions. See queue_pair.h.
 #include <algorithm>
 
 #include "fabric/tcp/queue/queue_pair.h"
@@ -18,7 +18,8 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
     flush_queues();
     return taken;
   }
-  // Not delayed by requests that wait for the socket: a window must end as soon as its user says so.
+  // Local requests are not delayed by requests that wait for the socket: a window must end as soon as its
+  // user asks for it.
   carry_out_local();
   if (in_ == In::gone && state_ == QpState::rts) sends_.fail_oldest(WcStatus::retry_exc_err);
   retire();
@@ -26,7 +27,7 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   return taken;
 }
 
-/// Whether the requests posted last wait for more (Coalescing). Only messages do.
+/// Returns whether the requests that were posted last wait for more (Coalescing). Only messages wait.
 bool QueuePair::coalesces(std::span<const SendWr> posted) {
   const auto is_message = [](const SendWr& wr) { return is_send(wr.opcode); };
   if (!options_.polls_on || out_ != Out::free || !std::all_of(posted.begin(), posted.end(), is_message))
@@ -44,8 +45,9 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
   return taken;
 }
 
-/// Executes the local requests that come next. Completions keep their order, also behind unsignaled requests,
-/// whose end is not reported by itself: an ack is requested for them if a completion waits for it.
+/// Executes the local requests that come next. Completions keep their order, even behind unsignaled requests.
+/// The end of an unsignaled request is not reported by itself, so an ack is requested for it if a completion
+/// waits for it.
 void QueuePair::carry_out_local() {
   while (!sends_.all_started()) {
     SendSlot& slot = sends_.next();
@@ -89,7 +91,7 @@ void QueuePair::complete_send(const SendSlot& slot, WcStatus status) {
   cq_.push({wc, this, false, sends_.retired()});
 }
 
-/// Completes the oldest receive with this.
+/// Completes the oldest receive with `wc`.
 void QueuePair::complete_receive(Wc wc) {
   wc.wr_id = receives_.oldest().wr_id;
   wc.qp_num = qp_num_;

@@ -1,4 +1,4 @@
-// Creation, connecting and the end; see queue_pair.h.
+// Creation, connecting and the end of a queue pair. See queue_pair.h.
 #include "fabric/tcp/queue/queue_pair.h"
 
 #include <cstring>
@@ -91,7 +91,7 @@ void QueuePair::take(IncomingConnection incoming) {
 
 void QueuePair::welcome(IncomingConnection incoming) {
   const ConnectMessage answer = make_connect_message(ConnectKind::welcome, incoming.from, own_word());
-  // The peer may have closed while its connection waited; another connection may come.
+  // The peer may have closed the connection while it waited here. Another connection may arrive later.
   if (send_now(incoming.fd.get(), &answer, sizeof answer)) connected(std::move(incoming.fd));
 }
 
@@ -127,12 +127,12 @@ void QueuePair::wants_turn() {
 
 void QueuePair::turn() {
   enqueued_ = false;
-  // First send messages that waited to be coalesced, so that the peer works on them while this side reads,
-  // and an ack that was not sent with another frame.
+  // First this sends messages that waited to be coalesced, so that the peer works on them while this side
+  // reads. It also sends an ack that was not sent with another frame.
   if (acks_.owed || coalesced_ != 0) flush();
   if (may_read()) read();
   if (socket_ && (!batch_.empty() || has_more(LoneAck::later))) flush();
-  // It has failed without a frame, so that no flush() has reported it.
+  // The request has failed without a frame, so no flush() has reported it.
   if (std::exchange(lacks_feature_, false)) retire();
   if (may_read() || (acks_.owed && out_ == Out::free)) wants_turn();
 }
@@ -157,7 +157,8 @@ bool QueuePair::check_path(PathWatch::Clock::time_point now) {
   return found == PathWatch::Found::under_way;
 }
 
-/// A request of the peer has failed. Our side learns of it from its own next request, as with a NIC.
+/// Called when a request of the peer has failed. This side learns of the failure from its own next request,
+/// as with a NIC.
 void QueuePair::peer_is_gone() {
   in_ = In::gone;
   close_socket();
@@ -175,7 +176,7 @@ void QueuePair::to_error() {
   enter_error(Op::bye);
 }
 
-/// Sends what was posted before the end, as far as the socket takes it.
+/// Sends what was posted before the end, as far as the socket accepts it.
 void QueuePair::say_what_waits() {
   if (coalesced_ != 0 && socket_) flush();
 }
@@ -191,18 +192,19 @@ void QueuePair::enter_error(Op last_word, const Header* refusal) {
   cq_.announce();
 }
 
-/// Gives the connection away together with the bytes still to be sent. From here on no memory of the user is
-/// accessed.
+/// Gives up the connection together with the bytes that are still to be sent. From here on no memory of the
+/// user is accessed.
 void QueuePair::part(Op last_word, const Header* refusal) {
   if (path_.is_silent()) {
-    // Nothing would arrive, and the kernel would retransmit it for a minute.
+    // No frame would arrive, and the kernel would retransmit it for a minute.
     cq_.remove(*this, socket_.get());
     --device_.counts().open_fds;
     device_.lingering_sockets().add_silent(std::move(socket_));
     return batch_.clear();
   }
   if (!batch_.may_be_read(device_.keys(), qp_num_)) {
-    // The rest of the frame in progress may be neither sent nor omitted.
+    // The rest of the frame in progress must not be sent, because its memory may no longer be read, and it
+    // must not be omitted. The connection is therefore reset.
     UniqueFd fd = std::move(socket_);
     socket_ = UniqueFd();
     cq_.remove(*this, fd.get());

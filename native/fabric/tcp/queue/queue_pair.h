@@ -1,14 +1,14 @@
 // A queue pair: one connection, from the address blobs to its end. Each part with a state of its own is a
 // class: the queues of the user, the batch of frames that is being sent, READs of the peer, the incoming
-// frame, the path. The two states below and what they allow are one class in five files: queue_pair.cc
-// (creation, connecting, end), posting.cc (requests of the user), sending.cc (frames out), receiving.cc
-// (bytes in) and frames.cc (the effect of each frame). They are one class because an incoming frame causes an
-// ack, answers or a refusal, and a send may end the connection for both directions, so two classes would call
-// each other at every step. On the device's thread.
+// frame, the path. The two states below, and what they allow, belong to this class. It is defined in five
+// files: queue_pair.cc (creation, connecting, end), posting.cc (requests of the user), sending.cc (frames
+// out), receiving.cc (bytes in) and frames.cc (the effect of each frame). Receiving and sending belong to one
+// class, because an incoming frame causes an ack, answers or a refusal, and a send may end the connection for
+// both directions. Two classes would call each other at every step. On the device's thread.
 //
-// Reading never waits for writing: whatever arrives is executed or refused at once, and leaves at most a few
-// frames to send (an ack, kReadsMax READ responses, one refusal). So two sides that only write do not block
-// each other.
+// Reading never waits for writing. Each incoming frame is executed or refused at once. At most a few frames
+// then wait to be sent (an ack, kReadsMax READ responses, one refusal). Two sides that only write therefore
+// do not block each other.
 //
 // Two state variables describe the two directions of a connection in RTS. In ERR the queue pair has no
 // socket.
@@ -28,7 +28,7 @@
 //   blocked  |                        | -> free           | (only a send shows it)
 //   broken   | In goes on until nothing is left to read; `refuses` ends at once, as if it were sent
 //
-// A refusal of a message that found no receive leads to `deaf`, every other one to ERR.
+// A refusal of a message that found no receive leads to `deaf`. Every other refusal leads to ERR.
 #pragma once
 
 #include <memory>
@@ -75,36 +75,37 @@ class QueuePair final : public fabric::QueuePair {
 
   const Token& token() const { return address_.token; }
 
-  // For the listener, the acceptor and the dialer:
-  /// A connection for this queue pair has come in.
+  // The following members are for the listener, the acceptor and the dialer.
+  /// Called when a connection for this queue pair has arrived.
   void take(IncomingConnection incoming);
   void connected(UniqueFd fd);
   /// Goes to ERR for a reason that no completion reports.
   void fail(std::string why);
 
-  // For the device:
-  /// Checks whether sent bytes arrive, and ends the queue pair when they do not. Returns whether to check
-  /// again.
+  // The following members are for the device.
+  /// Checks whether sent bytes arrive, and ends the queue pair when they do not arrive. Returns whether to
+  /// check again.
   bool check_path(PathWatch::Clock::time_point now);
   bool asks_for_path() const { return path_.asks(); }
 
-  // For the completion queue:
-  /// `ends` says that the readable bytes are followed by the end of the connection.
+  // The following members are for the completion queue.
+  /// Called when the socket is ready. `ends` says that the readable bytes are followed by the end of the
+  /// connection.
   void note_ready(bool readable, bool writable, bool ends);
   void turn();
   bool is_blocked() const { return out_ != Out::free; }
   void polled(bool receive, std::uint64_t send_end, std::uint32_t count);
 
  private:
-  /// How incoming frames are treated; see the table above.
+  /// How incoming frames are treated. See the table above.
   enum class In : std::uint8_t { hears, refuses, deaf, gone };
-  /// Whether the socket takes bytes.
+  /// Whether the socket accepts bytes.
   enum class Out : std::uint8_t { free, blocked, broken };
   /// A request of the peer that is refused. The refusal is sent behind the responses to earlier requests.
   struct Refusal {
     std::uint32_t number = 0;
     WcStatus status = WcStatus::success;   ///< reported to the peer
-    WcStatus receive = WcStatus::success;  ///< status of the oldest receive, when the refusal fails it
+    WcStatus receive = WcStatus::success;  ///< status of the oldest receive, when the refusal makes it fail
   };
 
   /// Kinds of frames by priority: the first kind that can be sent is the next one (next_frame()).
@@ -120,20 +121,20 @@ class QueuePair final : public fabric::QueuePair {
   enum class NextRequest : std::uint8_t {
     waits,      ///< the queue is empty, or its next request may not be sent yet
     small,      ///< fits in one frame
-    bulk,       ///< needs several frames, or a long one, and none has been sent
-    under_way,  ///< some of its frames have been sent: no other request may come between them
+    bulk,       ///< needs several frames, or a long one, and no frame has been sent
+    under_way,  ///< some of its frames have been sent, and no other request may come between them
   };
-  /// Whether an ack justifies a frame of its own now, or waits for a frame that carries it.
+  /// Whether an ack is worth a frame of its own now, or waits for a frame that includes it.
   enum class LoneAck : std::uint8_t { now, later };
   /// Acknowledgements that are still to be sent or requested.
   struct Acks {
-    bool owed = false;  ///< to be sent to the peer
-    /// a completion on this side will have to wait for earlier requests: the next request asks for an ack
+    bool owed = false;  ///< an ack must be sent to the peer
+    /// A completion on this side will have to wait for earlier requests, so the next request asks for an ack.
     bool wanted = false;
     bool question = false;  ///< a completion waits already, and no request in flight asks for an ack
-    bool features = false;  ///< the peer has asked what this side understands; the answer goes before the ack
+    bool features = false;  ///< the peer has asked what this side supports; the answer is sent before the ack
     bool asks() const { return wanted || question; }
-    /// A request has asked for an ack.
+    /// Called when a request has asked for an ack.
     void asked() { wanted = question = false; }
   };
 
@@ -143,7 +144,7 @@ class QueuePair final : public fabric::QueuePair {
   void reject(IncomingConnection incoming);
   void lost(const std::string& why);
   void peer_is_gone();
-  /// `last_word` is gone or bye; `refusal` is sent before it.
+  /// `last_word` is Op::gone or Op::bye; `refusal` is sent before it.
   void enter_error(Op last_word, const Header* refusal = nullptr);
   void part(Op last_word, const Header* refusal = nullptr);
   void say_what_waits();
@@ -173,7 +174,7 @@ class QueuePair final : public fabric::QueuePair {
   void add_atomic_answer();
 
   // receiving.cc
-  /// While a refusal is to be sent, reading waits.
+  /// Returns false while a refusal waits to be sent, because reading then waits, too.
   bool may_read() const { return readable_ && (in_ != In::refuses || out_ == Out::broken); }
   void read();
   std::size_t landing(iovec* to);
@@ -183,7 +184,7 @@ class QueuePair final : public fabric::QueuePair {
   // frames.cc
   void frame_begins();
   void frame_ends();
-  /// Whether the frame may stand where it stands. Ends the connection when it may not.
+  /// Returns whether the frame is allowed at its position. Ends the connection when it is not allowed.
   bool is_in_place();
   void send_begins();
   void send_ends();
@@ -195,7 +196,7 @@ class QueuePair final : public fabric::QueuePair {
   void data_begins();
   void data_ends();
   void carried_out();
-  /// Whether the rest of the frame's payload may be written to its destination.
+  /// Returns whether the rest of the frame's payload may be written to its destination.
   bool may_be_written(std::uint64_t bytes) const;
   void refuse(std::uint32_t number, WcStatus status, WcStatus receive = WcStatus::success);
   void conclude_refusal();
@@ -208,11 +209,11 @@ class QueuePair final : public fabric::QueuePair {
   QpState state_ = QpState::init;
   std::string error_;
 
-  // Connecting:
+  // Members for connecting:
   std::unique_ptr<Dialer> dialer_;
   class AcceptTimeout;
   std::unique_ptr<AcceptTimeout> accept_timeout_;  ///< passive side: limits the wait for the peer
-  IncomingConnection early_connection_;            ///< a connection that came before connect() was called
+  IncomingConnection early_connection_;            ///< a connection that arrived before connect() was called
   Token peer_{};                                   ///< token in the peer's connect message
   std::optional<FirstWords> words_;
   UniqueFd socket_;
@@ -221,26 +222,26 @@ class QueuePair final : public fabric::QueuePair {
   SendQueue sends_;
   software::ReceiveRing receives_;
 
-  // Sending:
+  // Members for sending:
   FrameBatch batch_;
   PathWatch path_;
   Out out_ = Out::free;
-  bool answer_next_ = false;  ///< when a bulk request and a READ response both wait: the response is next
+  bool answer_next_ = false;  ///< when a bulk request and a READ response both wait, the response is next
   Acks acks_;
-  bool asks_for_features_ = false;  ///< the next question is that for the peer's features
-  bool lacks_feature_ = false;      ///< a request has failed because the peer does not understand it
-  std::uint32_t coalesced_ = 0;     ///< messages posted since the last flush() that wait for more
-  int send_error_ = 0;              ///< why the socket takes nothing any more
+  bool asks_for_features_ = false;  ///< the next question asks for the peer's features
+  bool lacks_feature_ = false;      ///< a request has failed because the peer does not support it
+  std::uint32_t coalesced_ = 0;     ///< number of messages posted since the last flush() that wait for more
+  int send_error_ = 0;              ///< why the socket accepts nothing any more
   PeerReads peer_reads_;
   Refusal refusal_;
 
-  // Receiving:
+  // Members for receiving:
   In in_ = In::hears;
   bool readable_ = false;
-  /// the end of the connection has been announced, so that reading goes on after a short read
+  /// The end of the connection has been announced, so reading continues after a short read.
   bool reads_to_end_ = false;
   Incoming incoming_;
-  AtomicOperands operands_{};  ///< of the atomic that is coming in
+  AtomicOperands operands_{};  ///< operands of the atomic that is being received
   std::uint64_t read_bytes_arrived_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Receives bytes. Bulk payload goes from the socket directly into its destination; only headers and small
-// payloads go through the device's prefetch buffer, so that many small frames cost one system call. Before
+// Receives bytes. Bulk payload is read from the socket directly into its destination. Only headers and small
+// payloads are read into the device's prefetch buffer, so that many small frames cost one system call. Before
 // each call the destination is checked again for write permission. See queue_pair.h.
 #include <sys/socket.h>
 
@@ -12,16 +12,17 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Limit of bytes read for one queue pair before others have their turn and finished work is reported: one
-/// bulk frame.
+/// Limit of bytes read for one queue pair before other queue pairs have their turn and finished work is
+/// reported: one bulk frame.
 constexpr std::size_t kBytesPerTurn = kFrameBytesMax;
-/// Behind the rest of a longer payload only the next header is read, since more bulk may follow it.
+/// Behind the rest of a payload longer than this, only the next header is read, because more bulk payload may
+/// follow it.
 constexpr std::size_t kSmall = 4096;
 constexpr const char* kNoGoodBye =
     "the peer has closed the connection without a good-bye: its process has ended, or a device on the "
     "path has cut the connection";
 
-/// A call for a single segment costs the kernel less than one for a list of one.
+/// For a single segment, recv() costs the kernel less than recvmsg() with a list of one.
 ssize_t receive_segments(int fd, std::span<iovec> segments) {
   if (segments.size() == 1) return ::recv(fd, segments[0].iov_base, segments[0].iov_len, MSG_DONTWAIT);
   msghdr message{};
@@ -37,7 +38,7 @@ void QueuePair::read() {
     if (bytes >= kBytesPerTurn) return wants_turn();
     if (!may_read()) return;
     if (in_ == In::refuses) {
-      // The socket takes neither the refusal nor the responses before it.
+      // The socket does not accept the refusal or the responses before it.
       peer_reads_.clear();
       batch_.clear();
       conclude_refusal();
@@ -65,7 +66,8 @@ void QueuePair::read() {
     }
     const auto got = static_cast<std::size_t>(result);
     bytes += got;
-    // A short read has emptied the socket. If its end has been announced, the next read returns it.
+    // A short read has emptied the socket. If the end of the connection has been announced, the next read
+    // returns it.
     readable_ = got == wanted || reads_to_end_;
     if (in_ == In::deaf) continue;
     const std::size_t direct = std::min(got, incoming_.left());
@@ -96,8 +98,8 @@ void QueuePair::take_bytes(const std::byte* from, std::size_t bytes) {
   }
 }
 
-/// Returns where the rest of the frame's payload goes, in at most kMaxSge segments. Refuses the request when
-/// that memory may not be written any more.
+/// Returns the destination of the rest of the frame's payload, in at most kMaxSge segments. Refuses the
+/// request when that memory may not be written any more.
 std::size_t QueuePair::landing(iovec* to) {
   const Header& header = incoming_.header();
   const std::uint64_t done = incoming_.done();

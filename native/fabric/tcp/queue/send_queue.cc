@@ -43,8 +43,8 @@ void SendSlot::set_operands(const AtomicOperands& operands) {
 SendQueue::SendQueue(Device& device, std::uint32_t limit, std::uint32_t first_number)
     : device_(device),
       at_(limit),
-      // Not make_unique_for_overwrite, which is missing in the libstdc++ that the package's binaries are
-      // built with.
+      // This does not use make_unique_for_overwrite, which is missing in the libstdc++ that the package's
+      // binaries are built with.
       slots_(new SendSlot[at_.slots()]),
       next_number_(first_number),
       acked_(first_number) {}
@@ -134,7 +134,7 @@ void SendQueue::started() {
 }
 
 bool SendQueue::acked(std::uint32_t number) {
-  // Accepts only numbers of requests that were begun; a request with an unsent part cannot have been
+  // Accepts only numbers of requests that were begun. A request with an unsent part cannot have been
   // executed.
   const std::uint32_t out = next_number_ - (!all_started() && next().begun ? 1u : 0u);
   if (static_cast<std::int32_t>(number - acked_) <= 0 || static_cast<std::int32_t>(out - number) < 0)
@@ -148,7 +148,7 @@ SendSlot* SendQueue::reading() {
 }
 
 void SendQueue::read_done() {
-  // Requests are executed in order, so those before it have been, and need no ack.
+  // Requests are executed in order, so those before this one have been executed, and need no ack.
   const std::uint32_t number = reading()->number;
   if (static_cast<std::int32_t>(number - acked_) > 0) acked_ = number;
   ++reads_head_;
@@ -177,7 +177,7 @@ bool SendQueue::refused(std::uint32_t number, WcStatus status) {
     SendSlot& slot = this->slot(i);
     if (is_local(slot.opcode)) continue;
     if (slot.number != number) {
-      // Earlier requests have been executed; an earlier READ has been answered.
+      // Earlier requests have been executed, and an earlier READ has been answered.
       if (brings_bytes(slot.opcode) && !is_over(slot)) return false;
       continue;
     }
@@ -215,7 +215,7 @@ SendSlot* SendQueue::flush() {
   if (at_.retired == at_.posted) return nullptr;
   SendSlot& slot = this->slot(at_.retired++);
   if (at_.retired > at_.started && slot.opcode == Opcode::bind_mw && slot.status == WcStatus::success) {
-    // A key was given out for a bind that will not be executed.
+    // A key was assigned to a bind that will not be executed.
     if (device_.keys().find(slot.bind.key) != nullptr) device_.keys().remove(slot.bind.key);
   }
   return &slot;

@@ -1,8 +1,8 @@
 // The send queue of a queue pair: posted requests, the progress of each, and which completion is due next. It
-// knows no socket. Used by the queue pair, on the device's thread.
+// does not use the socket. Used by the queue pair, on the device's thread.
 //
-// Meaning of its indices (software/send_indices.h): requests from `retired` to `started` are completely in
-// frames, or are executed local requests, and wait for the peer or for earlier requests.
+// Meaning of the queue's indices (software/send_indices.h). Requests from `retired` to `started` are
+// completely in frames, or are executed local requests, and wait for the peer or for earlier requests.
 #pragma once
 
 #include <sys/uio.h>
@@ -37,14 +37,15 @@ struct SendSlot {
   std::uint32_t key;    ///< rdma_*: key of the peer; local_inv: own key
   std::uint32_t extra;  ///< the immediate, or the key that the peer must invalidate
   std::uint32_t bytes;
-  std::uint32_t moved;   ///< send, write: bytes put into frames; read: bytes received
-  std::uint32_t number;  ///< number on the wire, once begun
+  std::uint32_t moved;   ///< send, write: number of bytes in frames; read: number of bytes received
+  std::uint32_t number;  ///< number on the wire, after begin()
   Opcode opcode;
-  WcStatus status;  ///< how it will fail, when that is known in advance
+  WcStatus status;  ///< how the request will fail, when that is known in advance
   bool signaled, fence, inlined, begun;
-  /// it may have to wait for earlier READs, or until it is known what the peer understands: must_wait()
+  /// The request may have to wait for earlier READs, or until this side knows what the peer supports:
+  /// must_wait().
   bool may_wait;
-  bool asked;  ///< an ack for earlier requests has been requested, because this one must fail behind them
+  bool asked;  ///< an ack for earlier requests has been requested, because this request must fail behind them
   bool memory_gone;  ///< READ: the memory no longer exists
   bool abandoned;    ///< READ: its bytes are discarded when they arrive
   std::uint8_t sge_count;
@@ -54,76 +55,79 @@ struct SendSlot {
     software::BindRequest bind;
   };
 
-  /// The operands of an atomic. It has a single gather entry, so they are stored in place of a second one.
+  /// The operands of an atomic. An atomic has a single gather entry, so its operands are stored in place of a
+  /// second entry.
   AtomicOperands operands() const;
   void set_operands(const AtomicOperands& operands);
-  /// Writes the segments of [offset, offset + bytes) of its local memory to `to`, which has room for kMaxSge.
-  /// Returns their number.
+  /// Writes the segments of the bytes [offset, offset + bytes) of its local memory to `to`, which has room
+  /// for kMaxSge segments. Returns their number.
   std::size_t segments(std::uint32_t offset, std::uint32_t bytes, iovec* to);
 };
 
-/// The two queues are the memory cost of an idle queue pair.
+/// The two queues determine the memory cost of an idle queue pair.
 static_assert(sizeof(SendSlot) <= 192);
 
 class SendQueue {
  public:
-  /// `first_number` is the number of the first request on the wire. A test begins shortly before 2^32.
+  /// `first_number` is the number of the first request on the wire. Tests begin shortly before 2^32.
   SendQueue(Device& device, std::uint32_t limit, std::uint32_t first_number = 0);
 
   bool is_full() const { return at_.is_full(); }
-  /// Copies the request; a malformed one gets the status with which it will fail.
+  /// Copies the request. A malformed request gets the status with which it will fail.
   void post(const SendWr& wr);
   void freed(std::uint64_t end) { at_.freed = end; }
 
   bool all_started() const { return at_.all_started(); }
   SendSlot& next() { return slot(at_.started); }
-  /// Whether next() has to wait for earlier READs, or for the peer's answer about its features.
+  /// Returns whether next() has to wait for earlier READs, or for the peer's answer about its features.
   bool must_wait();
-  /// Whether next() needs a feature that some peers lack, and this peer has not been asked for it.
+  /// Returns whether next() needs a feature that some peers lack, and this peer has not been asked for its
+  /// features.
   bool needs_features() { return needed_features(next().opcode) != 0 && !features_asked_; }
-  /// Whether the peer has answered that it lacks a feature that next() needs.
+  /// Returns whether the peer has answered that it lacks a feature that next() needs.
   bool lacks_features();
-  /// Records that the peer is being asked for its features. Returns the number that the question is sent
-  /// with.
+  /// Records that the peer is being asked for its features. Returns the number with which the question is
+  /// sent.
   std::uint32_t begin_features_question();
-  /// Returns false when the peer has not been asked, or has answered already.
+  /// Records the peer's answer. Returns false when the peer has not been asked, or has answered already.
   bool know_features(std::uint32_t bits) {
     features_ = bits;
     return features_asked_ && !features_known();
   }
   /// Gives next() its number on the wire.
   void begin();
-  /// Notes that this number of further bytes of next() has been put into frames.
+  /// Records that this number of further bytes of next() has been put into frames.
   void moved(std::uint32_t bytes);
-  /// Bytes of WRITEs that are not in frames yet.
+  /// Returns the number of bytes of WRITEs that are not in frames yet.
   std::uint64_t unsent_write_bytes() const { return unsent_write_bytes_; }
-  /// All of next() is in frames now, or has been executed.
+  /// Called when all of next() is in frames, or when it has been executed.
   void started();
 
   /// Returns a number for a request without a slot.
   std::uint32_t begin_own() { return next_number_++; }
-  /// Whether sent requests exist that the peer has not acknowledged.
+  /// Returns whether sent requests exist that the peer has not acknowledged.
   bool is_unacked() const { return acked_ != next_number_; }
 
-  /// The peer has executed all requests before this number. Returns false when that is impossible.
+  /// Called when the peer has executed all requests before this number. Returns false when that is
+  /// impossible.
   bool acked(std::uint32_t number);
-  /// The oldest READ that waits for bytes, or null.
+  /// Returns the oldest READ that waits for bytes, or null.
   SendSlot* reading();
-  /// All of its bytes have arrived.
+  /// Called when all bytes of the oldest READ have arrived.
   void read_done();
-  /// Outstanding READs into that memory will no longer write there.
+  /// Makes outstanding READs into that memory discard their bytes.
   void abandon_reads(std::uint64_t addr, std::uint64_t bytes);
-  /// The peer refuses this request. Returns false when that is impossible.
+  /// Called when the peer refuses this request. Returns false when that is impossible.
   bool refused(std::uint32_t number, WcStatus status);
   /// Fails the oldest request that the peer has not executed. Returns false when no such request exists.
   bool fail_oldest(WcStatus status);
 
-  /// Advances to the next finished request and returns it, or null when none is finished. A request that
-  /// failed is the last one returned.
+  /// Advances to the next finished request and returns it, or null when none is finished. A failed request is
+  /// the last one that this returns.
   SendSlot* retire();
-  /// Index behind the request that retire() returned last.
+  /// Returns the index behind the request that retire() returned last.
   std::uint64_t retired() const { return at_.retired; }
-  /// In ERR: returns the next of the remaining requests, or null.
+  /// Used in ERR: returns the next of the remaining requests, or null.
   SendSlot* flush();
 
  private:
@@ -138,11 +142,11 @@ class SendQueue {
   software::SendIndices at_;
   std::unique_ptr<SendSlot[]> slots_;
   std::uint64_t unsent_write_bytes_ = 0;
-  std::uint32_t next_number_, acked_;             ///< 0 follows 2^32 - 1
+  std::uint32_t next_number_, acked_;             ///< these wrap: 0 follows 2^32 - 1
   std::array<std::uint64_t, kReadsMax> reads_{};  ///< slots of READs that wait for bytes, oldest first
   std::uint32_t reads_head_ = 0, reads_tail_ = 0;
-  std::uint32_t features_ = 0;         ///< of the peer, once it has answered
-  std::uint32_t features_number_ = 0;  ///< number of the question for them
+  std::uint32_t features_ = 0;         ///< features of the peer, after it has answered
+  std::uint32_t features_number_ = 0;  ///< number of the question for the features
   bool features_asked_ = false;
 };
 

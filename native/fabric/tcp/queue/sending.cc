@@ -1,8 +1,8 @@
 // Sends frames. next_frame() is the only place that decides which frame is next: control frames and small
 // requests first, then one part of a transfer, alternating between a request and a READ response. A small
 // frame therefore waits for at most one part, in addition to the bytes in the kernel. Requests keep their
-// order, so a small request waits for a WRITE posted before it, and no other numbered frame comes between the
-// frames of one request. See queue_pair.h.
+// order: a small request waits for a WRITE that was posted before it, and no other numbered frame comes
+// between the frames of one request. See queue_pair.h.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Limit of bytes sent for one queue pair before others have their turn and incoming data is looked at: one
-/// bulk frame. With this limit a small call beside transfers waits half as long as with eight frames (one
-/// run), and the transfers are not slower.
+/// Limit of bytes sent for one queue pair before other queue pairs have their turn and incoming data is
+/// handled: one bulk frame. With this limit a small call beside transfers waits half as long as with eight
+/// frames (one run), and the transfers are not slower.
 constexpr std::size_t kBytesPerTurn = kFrameBytesMax;
 constexpr std::uint32_t kSmall = 4096;
 
-/// A call for a single segment costs the kernel less than one for a list of one.
+/// For a single segment, send() costs the kernel less than sendmsg() with a list of one.
 ssize_t send_segments(int fd, std::span<iovec> segments, int flags) {
   if (segments.size() == 1) return ::send(fd, segments[0].iov_base, segments[0].iov_len, flags);
   msghdr message{};
@@ -51,7 +51,7 @@ void QueuePair::flush() {
     } else if (errno == EAGAIN) {
       out_ = Out::blocked;
     } else if (errno != EINTR) {
-      // Bytes that the peer sent before it went can still be read.
+      // Bytes that the peer sent before it closed can still be read.
       out_ = Out::broken;
       send_error_ = errno;
       readable_ = reads_to_end_ = true;
@@ -60,8 +60,8 @@ void QueuePair::flush() {
   }
 }
 
-/// Fills the batch with frames, at most one of them a part of a transfer. Returns false when nothing is to be
-/// sent.
+/// Fills the batch with frames, at most one of them a part of a transfer. Returns false when nothing has to
+/// be sent.
 bool QueuePair::form() {
   batch_.clear();
   while (batch_.has_room(kMaxSge) && batch_.bytes() < FrameBatch::kBytes && add(next_frame(LoneAck::now))) {
@@ -70,7 +70,7 @@ bool QueuePair::form() {
   return socket_ && !batch_.empty();
 }
 
-/// First executes the local requests that come next.
+/// Returns the state of the next request, after executing the local requests before it.
 QueuePair::NextRequest QueuePair::next_request() {
   carry_out_local();
   if (sends_.all_started() || sends_.next().status != WcStatus::success) return NextRequest::waits;
@@ -83,8 +83,8 @@ QueuePair::NextRequest QueuePair::next_request() {
   return is_small(slot) ? NextRequest::small : NextRequest::bulk;
 }
 
-/// Called when the next request waits. If it waits because the peer may not support it, this asks the peer
-/// for its features; a request that the peer does not support is never sent.
+/// Called when the next request waits. If it waits because the peer may not support it, asks the peer for its
+/// features. A request that the peer does not support is never sent.
 void QueuePair::look_at_features() {
   if (sends_.needs_features()) acks_.question = asks_for_features_ = true;
   if (!sends_.lacks_features()) return;
@@ -93,15 +93,16 @@ void QueuePair::look_at_features() {
   carry_out_local();
 }
 
-/// Decides which frame is next, one frame at a time, since the choice depends on the frame before it: a local
-/// request reached meanwhile may need a question, and the request behind it may have begun.
+/// Decides which frame is next, one frame at a time, because the choice depends on the frame before it: a
+/// local request that has been reached meanwhile may need a question, and the request behind it may have
+/// begun.
 QueuePair::FrameKind QueuePair::next_frame(LoneAck ack) {
   if (!socket_) return FrameKind::none;
   if (in_ == In::refuses && peer_reads_.is_empty()) return FrameKind::refusal;
   if (acks_.owed && ack == LoneAck::now) return FrameKind::ack;
   if (in_ == In::refuses) return FrameKind::answer;
   const NextRequest next = next_request();
-  // The last frame of a request in progress asks for an ack, too (add_request()).
+  // The last frame of a request in progress also asks for an ack (add_request()).
   if (acks_.question && next != NextRequest::under_way) return FrameKind::question;
   if (next == NextRequest::small) return FrameKind::request;
   if (next == NextRequest::waits || (!peer_reads_.is_empty() && answer_next_))
@@ -109,7 +110,7 @@ QueuePair::FrameKind QueuePair::next_frame(LoneAck ack) {
   return FrameKind::request;
 }
 
-/// Adds a frame of that kind to the batch. Returns whether another one may follow.
+/// Adds a frame of that kind to the batch. Returns whether another frame may follow.
 bool QueuePair::add(FrameKind kind) {
   switch (kind) {
     case FrameKind::none:
@@ -139,7 +140,7 @@ bool QueuePair::add(FrameKind kind) {
   return false;
 }
 
-/// Adds a WRITE of 0 bytes, sent for its ack.
+/// Adds a WRITE of 0 bytes, which is sent only to get its ack.
 void QueuePair::add_question() {
   acks_.question = false;
   if (std::exchange(asks_for_features_, false)) {
@@ -204,7 +205,7 @@ void QueuePair::add_atomic(const SendSlot& slot) {
   sends_.started();
 }
 
-/// Carries out the atomic that is next, and adds its answer.
+/// Executes the atomic that is next, and adds its answer.
 void QueuePair::add_atomic_answer() {
   const PeerReads::Answer answer = peer_reads_.oldest();
   peer_reads_.oldest_is_done();

@@ -1,5 +1,5 @@
-// Many queue pairs on one completion queue: a poll looks only at the active ones, however many exist.
-// Counted, not timed.
+// Many queue pairs on one completion queue: a poll looks only at the active ones, however many exist. The
+// tests count and do not measure time.
 #include "fabric/shm/queue/announcements.h"
 
 #include <poll.h>
@@ -67,8 +67,9 @@ class ShmMany : public testing::Test {
     to.receive();
   }
 
-  /// One queue pair has a single message, all others have as many as possible, and four are polled at a time.
-  /// Returns the maximum number of completions before that message, over all choices of the queue pair.
+  /// One queue pair has a single message, all others have as many as possible, and each poll returns at most
+  /// four. Returns the largest number of completions before that single message, over all choices of the
+  /// queue pair.
   std::size_t longest_wait_of_one_among(std::size_t pairs) {
     connect(pairs);
     for (int i = 0; i < 2'000; ++i) to.receive();
@@ -102,7 +103,7 @@ TEST_F(ShmMany, APollChecksTheActiveQueuePairs) {
     ASSERT_TRUE(from.send(321));
     ASSERT_EQ(to.receive(), std::vector<std::size_t>{321});
   }
-  // Itself and a few that were already watched.
+  // These are the queue pair itself and a few that were already watched.
   EXPECT_LE(to.looked_at() - before, kPolls * 4);
 }
 
@@ -119,7 +120,7 @@ TEST_F(ShmMany, EveryOneOfManyQueuePairsIsServed) {
   for (int round = 0; round < 20; ++round) {
     std::vector<bool> heard(200);
     for (std::size_t i = 0; i < 200; ++i) ASSERT_TRUE(from.send(i));
-    // Ten at a time; the rest wait for their turn.
+    // Each poll returns ten messages; the rest wait for their turn.
     for (std::size_t count = 0; count < 200;) {
       const std::vector<std::size_t> got = to.receive(10);
       ASSERT_FALSE(got.empty());
@@ -130,8 +131,8 @@ TEST_F(ShmMany, EveryOneOfManyQueuePairsIsServed) {
   }
 }
 
-/// Handling a completion may take milliseconds: a peer with a single message waits for no more than an equal
-/// share of each batch of a peer with many.
+/// Handling a completion may take milliseconds. A peer with a single message waits for at most an equal share
+/// of each batch of a peer with many.
 TEST_F(ShmMany, OneMessageWaitsForAPartOfABatchOfTheOtherOfTwo) {
   EXPECT_LE(longest_wait_of_one_among(2), 2u);
 }
@@ -190,7 +191,7 @@ TEST_F(ShmMany, AQueuePairDestroyedWhileListedIsRemoved) {
   connect(100);
   for (int i = 0; i < 2'000; ++i) to.receive();
   for (std::size_t i = 50; i < 60; ++i) ASSERT_TRUE(from.send(i));
-  EXPECT_FALSE(to.cq->arm());  // all are listed now
+  EXPECT_FALSE(to.cq->arm());  // all queue pairs are listed now
   to.pairs[50].reset();
   to.pairs[55].reset();
   to.pairs[59].reset();

@@ -1,5 +1,5 @@
-// What connect() of shm refuses: false addresses, memory that could be resized under us, and peers that are
-// out of reach.
+// What connect() of shm refuses: false addresses, memory whose size could change while we use it, and peers
+// that cannot be reached.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -96,7 +96,7 @@ TEST(ShmConnect, AnAddressOfAnotherVersionMayHaveAnySize) {
   }
 }
 
-/// The address says this side's version, so that only the header can tell.
+/// The address has this side's version, so only the header shows the difference.
 TEST(ShmConnect, RefusesTablesWithAnotherLayout) {
   ShmEnd peer;
   const shm::AddressBlob good = blob_of(*peer.qp);
@@ -131,7 +131,7 @@ TEST(ShmConnect, RefusesTablesWithAnotherLayout) {
       (announcements ? blob.announcements_fd : blob.device_fd) = static_cast<std::uint32_t>(forged.get());
       const std::string reason = connect_with(blob);
       if (row.reason == nullptr) {
-        // It gets as far as the segment of the queue pair, which has the address as it was.
+        // The attempt gets as far as the segment of the queue pair, which contains the address as it was.
         EXPECT_NE(reason.find("the peer's queue pair is not"), std::string::npos)
             << row.what << ": " << reason;
       } else if (!announcements || std::string(row.what) != "another magic") {
@@ -201,7 +201,7 @@ TEST(ShmConnect, QueuePairsToOneDeviceShareItsMappings) {
   EXPECT_EQ(here.device->counters().open_fds, before + 1) << "they share the peer's pipe";
 }
 
-/// Mappings of memfds with that name in this process.
+/// Returns the number of mappings of memfds with that name in this process.
 int mappings_of(const std::string& name) {
   std::ifstream maps("/proc/self/maps");
   int count = 0;
@@ -279,7 +279,7 @@ TEST(ShmConnect, AQueuePairHoldsNoDescriptorOnceItsPeerHasMappedIt) {
     ASSERT_EQ(mine.back()->connect(theirs.back()->local_address()), "");
     ASSERT_EQ(theirs.back()->connect(mine.back()->local_address()), "");
   }
-  // The peer's pipe, and the last mappings.
+  // The peer's pipe and the last mappings may still be open.
   EXPECT_LE(here.device->counters().open_fds, before + 1 + 2);
   mine.clear();
   EXPECT_EQ(here.device->counters().open_fds, before);

@@ -1,5 +1,5 @@
-// shm-fd: messages of a peer that bypasses this code. Whatever it sends, the queue pair refuses it with a
-// reason, nothing else is affected, no wait is endless, and no SIGBUS is raised.
+// shm-fd: messages of a peer that bypasses this code. For every such message, the queue pair refuses it with
+// a reason, nothing else is affected, every wait ends, and no SIGBUS is raised.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ namespace {
 struct Lie {
   const char* name;
   std::function<void(const Victim&, Liar&)> tell;
-  const char* why;  ///< part of the reason
+  const char* why;  ///< a part of the reason
 };
 void PrintTo(const Lie& lie, std::ostream* out) { *out << lie.name; }
 
@@ -236,7 +236,8 @@ TEST(ShmFdHostile, UnreadFilesAreClosedOnASeparateThread) {
   EXPECT_LT(time_of([&] { victim.end(); }), kAtOnce);
 }
 
-/// One byte at a time, with the descriptor on the first: a stream has no message boundaries.
+/// The notes are sent one byte at a time, with the descriptor on the first byte: a stream has no message
+/// boundaries.
 TEST(ShmFdHostile, NotesMayArriveInAnyPortions) {
   Victim victim;
   Liar liar(victim);

@@ -4,12 +4,12 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// Once connected, wake-ups go over the control connection: without it the queue pair would stay up, and no
-/// side would be woken.
+/// A connected queue pair is woken over the control connection. If only that connection ended, the queue pair
+/// would stay up and no side would be woken.
 struct LateLie {
   const char* name;
   void (*tell)(const Victim&, Liar&);
-  bool is_end;  ///< whether it ends the queue pair
+  bool is_end;  ///< whether the lie ends the queue pair
 };
 void PrintTo(const LateLie& lie, std::ostream* out) { *out << lie.name; }
 
@@ -28,7 +28,7 @@ const LateLie kLateLies[] = {
        liar.send(note_of(FileKind::memory, 4096), std::vector<int>(32, file.get()));
      },
      true},
-    // The peer may have ended normally: messages sent before that are still in the ring.
+    // The peer may have ended normally. Messages that it sent before are still in the ring.
     {"HangsUp", [](const Victim&, Liar& liar) { liar.hang_up(); }, false},
 };
 
@@ -42,7 +42,7 @@ TEST_P(ShmFdLateLies, EndTheQueuePairWithItsLine) {
   liar.send(Note::taken);
   ASSERT_EQ(victim.settled(), QpState::rts) << victim.qp().error();
   GetParam().tell(victim, liar);
-  victim.cq().acknowledge();  // the received bytes have woken it
+  victim.cq().acknowledge();  // the received bytes have woken the queue
   EXPECT_EQ(victim.qp().state(), GetParam().is_end ? QpState::err : QpState::rts);
   EXPECT_EQ(victim.qp().error() != "", GetParam().is_end);
 }

@@ -43,7 +43,7 @@ class Victim {
   const shm::AddressBlob& liar() const { return liar_; }
   const shm::AddressBlob& own() const { return own_; }
   DeviceCounters counters() const { return device_->counters(); }
-  /// Polls until the queue pair has left RTR.
+  /// Polls until the queue pair has left RTR. Returns its state.
   QpState settled() {
     const auto end = std::chrono::steady_clock::now() + kTimeout;
     Wc wc;
@@ -72,7 +72,7 @@ class Liar {
         make_connect_message(ConnectKind::hello, victim.own().qp_token, victim.liar().qp_token);
     EXPECT_EQ(hand_off(theirs.get(), std::as_bytes(std::span(&hello, 1))), "");
     Wc wc;
-    victim.cq().poll({&wc, 1});  // accepts the connection, and sends its memories
+    victim.cq().poll({&wc, 1});  // accepts the connection, and sends the victim's memories
   }
   /// Sends `files` with the bytes of `what`.
   void send(const void* what, std::size_t bytes, std::vector<int> files) const {
@@ -97,7 +97,7 @@ class Liar {
   }
   void send(Note note) const { send(&note, sizeof note, {}); }
   void hang_up() { fd_.reset(); }
-  /// The last byte received is the refusal.
+  /// Returns whether the last byte received is the refusal.
   bool was_refused() const {
     char bytes[4096];
     char last = 0;
@@ -130,7 +130,7 @@ inline FileNote note_of(FileKind kind, std::uint64_t bytes = 0) {
   note.bytes = bytes;
   return note;
 }
-/// As an honest peer's.
+/// Creates the same descriptor as an honest peer.
 inline UniqueFd device_file(const Victim& victim, int seals = kSealed) {
   UniqueFd fd = memory_file(sizeof(shm::DeviceSegment), 0);
   put(fd, shm::Header{shm::kMagic, kShmVersion, victim.liar().device_token, shm::kShape});

@@ -1,4 +1,5 @@
-// Shared by the tests of hostile shm peers: a queue pair's segment written from outside, and seeded numbers.
+// Code that the tests of hostile shm peers share: a queue pair's segment that is written from outside, and
+// seeded numbers.
 #pragma once
 
 #include <random>
@@ -10,7 +11,7 @@
 
 namespace rdma_rpc::fabric::test {
 
-/// A queue pair's segment, written from outside.
+/// A queue pair's segment, which the test writes from outside.
 class RawSegment {
  public:
   explicit RawSegment(const QueuePair& qp) {
@@ -47,7 +48,7 @@ class Chance {
   std::uint64_t any() { return engine_(); }
   std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(engine_() % limit); }
   bool one_in(std::uint32_t count) { return below(count) == 0; }
-  /// Mostly numbers at the limits of checks.
+  /// Returns numbers, mostly at the limits of checks.
   std::uint64_t figure() {
     constexpr std::uint64_t kEdges[] = {0,
                                         1,

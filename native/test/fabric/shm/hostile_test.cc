@@ -1,5 +1,6 @@
-// Garbage in every word that a peer can write, and in every table that it exposes: only its own queue pair
-// may suffer. Seeded; a failure prints the seed. Run it under ASan and UBSan, too.
+// Tests with garbage in every word that a peer can write, and in every table that it exposes: only the peer's
+// own queue pair may suffer. The garbage is seeded, and a failure prints the seed. These tests should also
+// run under ASan and UBSan.
 #include <algorithm>
 #include <bit>
 
@@ -11,8 +12,8 @@ namespace {
 constexpr std::uint32_t kRounds = 400;
 constexpr int kSteps = 120;
 
-/// Cells as a peer might write them, most of them wrong in some part. `next` is the one that the owner reads
-/// next.
+/// Writes cells as a peer might write them, most of them wrong in some part. `next` is the cell that the
+/// owner reads next.
 void scribble_ring(const RawSegment& ring, std::uint32_t next, Chance& chance) {
   const auto kind = static_cast<shm::CellKind>(chance.one_in(4) ? chance.below(128) : 1 + chance.below(3));
   const shm::CellHeader header(chance.one_in(4) ? chance.figure() : next + 1,
@@ -29,7 +30,7 @@ void scribble_words(const RawSegment& segment, Chance& chance) {
   }
 }
 
-/// The state and the posted receives that the hostile side exposes.
+/// Overwrites the state and the posted receives that the hostile side exposes.
 void scribble_own_queue_pair(const RawSegment& own, Chance& chance) {
   if (chance.one_in(8)) own.header().state.store(static_cast<std::uint32_t>(chance.figure()));
   if (chance.one_in(4)) own.header().posted.fetch_add(chance.below(40));
@@ -44,7 +45,7 @@ void scribble_own_queue_pair(const RawSegment& own, Chance& chance) {
   if (chance.one_in(2)) receive.memory.store(static_cast<std::uint32_t>(chance.figure()));
 }
 
-/// The tables of the hostile side. Descriptors never refer to this test's own memory.
+/// Overwrites the tables of the hostile side. Descriptors never refer to this test's own memory.
 void scribble_own_tables(shm::DeviceSegment& tables, std::uint32_t key, Chance& chance) {
   shm::TableKey& entry = tables.keys[key >> shm::kKeyGenerationBits];
   entry.key.store(key);
@@ -109,7 +110,7 @@ bool exchange_one(ShmEnd& from, ShmEnd& to) {
 }
 
 TEST(ShmHostile, GarbageCostsOnlyItsOwnQueuePair) {
-  // Both sides are this process, so with access by address the garbage could hit the test itself.
+  // Both sides are this process, so with access by address the garbage could damage the test itself.
   const ShmOptions options{.revoke_grace_us = 0, .any_memory = false, .epoch_cells = 4};
   ShmEnd victim(options), hostile(options), friendly(options);
   // Another queue pair of the same device must keep working.
@@ -174,7 +175,7 @@ TEST(ShmHostile, GarbageCostsOnlyItsOwnQueuePair) {
   EXPECT_GT(ended, kRounds / 2) << "most garbage should have been noticed";
 }
 
-// The same bytes change while they are read.
+// The bytes change while they are being read.
 TEST(ShmHostile, AConstantlyWritingProcessCannotBreakTheReader) {
   ShmEnd victim;
   ChildProcess child([](int socket) {
@@ -196,7 +197,7 @@ TEST(ShmHostile, AConstantlyWritingProcessCannotBreakTheReader) {
       Chance chance(seed);
       bool done;
       for (std::uint32_t i = 0; ::recv(socket, &done, sizeof done, MSG_DONTWAIT) < 0; ++i) {
-        // Valid headers over invalid data, and sometimes the other way round.
+        // The headers are valid and the data is invalid, and sometimes the other way round.
         const std::uint32_t number = chance.below(ShmEnd::kReceives);
         const auto kind = static_cast<shm::CellKind>(1 + 2 * chance.below(2));
         const shm::CellHeader header(number + 1, chance.below(240), kind, chance.one_in(2));

@@ -1,12 +1,12 @@
-// A peer's in-use marker is written by the peer: whatever it names, no other queue pair of the device may
+// The peer writes its in-use marker itself. Whatever the marker names, no other queue pair of the device may
 // suffer.
 #include "fabric/shm/hostile.h"
 
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// A device with two queue pairs: one connected to an honest peer, one to a hostile one, each with memory of
-/// its own.
+/// A device with two queue pairs, each with memory of its own: one is connected to an honest peer, and one to
+/// a hostile peer.
 struct InUse : ::testing::Test {
   const ShmOptions options{.revoke_grace_us = 100, .any_memory = false};
   ShmEnd victim{options}, honest{options}, hostile{options};
@@ -26,8 +26,8 @@ struct InUse : ::testing::Test {
     ASSERT_EQ(hostile.qp->connect(other->local_address()), "");
   }
 
-  /// Polls until the hostile peer's queue pair has flushed its receive. Returns whether the honest one's
-  /// still works.
+  /// Polls until the hostile peer's queue pair has flushed its receive. Returns whether the honest peer's
+  /// queue pair still works.
   bool honest_one_works() const {
     const auto end = std::chrono::steady_clock::now() + kTimeout;
     bool flushed = other->state() != QpState::err;
@@ -49,7 +49,8 @@ TEST_F(InUse, OfAnotherSessionsReceivesIsIgnored) {
 }
 
 TEST_F(InUse, OfAnotherSessionsWindowIsIgnored) {
-  // The window is where receives of its own session are, so that taking its pages away would break them.
+  // The window lies where receives of its own session are, so those receives would fail if its pages were
+  // taken away.
   std::string error;
   const auto slab_too = victim.device->reg_mr(victim.slab->data(), victim.slab->size(),
                                               access_local_write | access_mw_bind, &error);

@@ -1,4 +1,5 @@
-// Every single lie that a peer can tell in the words it shares with us, one at a time, and its consequence.
+// Every single lie that a peer can tell in the words that it shares with us, one at a time, and its
+// consequence.
 #include <algorithm>
 #include <bit>
 
@@ -7,7 +8,7 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// Two connected ends of this process, with the raw bytes of the first one's queue pair.
+/// Two connected ends in this process, and the raw bytes of the first one's queue pair.
 struct Raided {
   Raided() {
     EXPECT_EQ(victim.qp->connect(hostile.qp->local_address()), "");

@@ -1,5 +1,5 @@
 // shm in a process without free descriptors, or without free addresses: existing connections keep working,
-// errors name the limit, and no peer is considered dead.
+// errors name the limit, and no peer is declared dead.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// While it lives, no descriptor can be opened.
+/// While this object exists, no descriptor can be opened.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -41,7 +41,8 @@ TEST(ShmLimits, WithoutDescriptorsTheErrorNamesTheLimit) {
   ShmEnd peer;
   ShmEnd end;
   const auto address = peer.qp->local_address();
-  // Called here, because a sanitizer opens descriptors when it first inspects an object of a type.
+  // The function is called here first, because a sanitizer opens descriptors when it first inspects an object
+  // of a type.
   EXPECT_EQ(device->refusal(), "");
   const NoDescriptors none;
   EXPECT_EQ(device->alloc_memory(4096, "test"), nullptr);
@@ -52,7 +53,7 @@ TEST(ShmLimits, WithoutDescriptorsTheErrorNamesTheLimit) {
 }
 
 #ifndef __SANITIZE_ADDRESS__  // the sanitizer has reserved all addresses
-/// Whether the system still has `bytes` of addresses for this process.
+/// Returns whether the system still has `bytes` bytes of addresses for this process.
 bool addresses_for(std::size_t bytes) {
   void* const start = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return start != MAP_FAILED && ::munmap(start, bytes) == 0;

@@ -1,5 +1,5 @@
-// A peer of an older build: it is never sent a kind of message that it does not know, and no bit of what it
-// writes is taken for one that newer builds have there.
+// A peer of an older build. It is never sent a kind of message that it does not know, and no bit that it
+// writes is mistaken for a bit of newer builds.
 #include <poll.h>
 
 #include "fabric/shm/hostile.h"
@@ -11,7 +11,7 @@ namespace {
 TEST(ShmOlderPeer, IsNotSentAnImmediateWithAMessage) {
   const ShmOptions options{.any_memory = false};
   ShmEnd newer{options}, older{options};
-  // As an owner leaves it that knows nothing of the word.
+  // An owner that does not know this word leaves it 0.
   RawSegment(*older.qp).header().features.store(0);
   ASSERT_EQ(newer.qp->connect(older.qp->local_address()), "");
   ASSERT_EQ(older.qp->connect(newer.qp->local_address()), "");
@@ -23,7 +23,7 @@ TEST(ShmOlderPeer, IsNotSentAnImmediateWithAMessage) {
   EXPECT_EQ(RawSegment(*older.qp).cell(0).header.load(), 0u) << "nothing was published";
 }
 
-/// Older builds number their sleeps one by one, so that every other number has the bit.
+/// Older builds number their sleeps one by one, so every other number has the bit set.
 TEST(ShmOlderPeer, IsRungWhateverTheNumberOfItsSleep) {
   for (const bool is_older : {false, true}) {
     SCOPED_TRACE(is_older ? "older" : "newer");

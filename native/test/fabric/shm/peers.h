@@ -19,7 +19,7 @@
 
 namespace rdma_rpc::fabric::test {
 
-// Only a hang reaches this limit; no result depends on how long something took.
+// Only a test that hangs reaches this limit; no result depends on how long something took.
 inline constexpr auto kTimeout = std::chrono::seconds(30);
 
 /// A device with one queue pair and memory, in this process. All receives have `slot_bytes` bytes and are
@@ -88,7 +88,7 @@ struct ShmEnd {
   }
   bool bind_all(std::uint32_t access) { return bind(*region, region->addr(), region->length(), access); }
 
-  /// Returns the next completion; general_err with wr_id 2^64 - 1 when none comes.
+  /// Returns the next completion. When none arrives, returns general_err with wr_id 2^64 - 1.
   Wc next() const {
     const auto end = std::chrono::steady_clock::now() + kTimeout;
     Wc wc;
@@ -113,7 +113,7 @@ struct ShmEnd {
   }
 };
 
-/// What the two ends exchange before they connect.
+/// The data that the two ends exchange before they connect.
 struct ShmHello {
   std::byte address[512];
   std::uint64_t address_bytes;
@@ -132,7 +132,7 @@ inline ShmHello hello_of(const ShmEnd& end) {
   return hello;
 }
 
-/// The far end, in a process of its own. The result of its function is the exit code; 0 is success.
+/// The far end, in a process of its own. The result of its function is the exit code; 0 means success.
 class ChildProcess {
  public:
   explicit ChildProcess(const std::function<int(int socket)>& run) {
@@ -160,12 +160,13 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   int socket() const { return socket_; }
   void signal(int number) const { ::kill(pid_, number); }
-  /// Waits until a signal has stopped it.
+  /// Waits until a signal has stopped the process. Returns false when it has ended.
   bool wait_stopped() const {
     int status = 0;
     return ::waitpid(pid_, &status, WUNTRACED) == pid_ && WIFSTOPPED(status);
   }
-  /// Waits for its end. Returns the exit code, or minus the signal that killed it.
+  /// Waits until the process has ended. Returns the exit code, or minus the number of the signal that killed
+  /// it.
   int wait() {
     int status = 0;
     ::waitpid(pid_, &status, 0);
@@ -191,7 +192,7 @@ std::optional<T> hear(int socket) {
   return what;
 }
 
-/// Exchanges hellos and connects. Returns the reason of a failure.
+/// Exchanges hellos and connects. Returns "", or the reason of a failure.
 inline std::string meet(ShmEnd& end, int socket, const ShmHello& mine, ShmHello* theirs) {
   if (!tell(socket, mine)) return "the peer does not listen";
   const auto heard = hear<ShmHello>(socket);

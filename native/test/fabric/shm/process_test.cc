@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kChunk = 64 << 10;
 constexpr std::size_t kChunks = ShmEnd::kMemoryBytes / kChunk;
 
-/// Our resources in a process: descriptors, and mappings with our name. Both numbers must be restored when
-/// everything is closed.
+/// The resources of this code in a process: descriptors, and mappings with our name. Both numbers must have
+/// their old values when everything is closed.
 struct Holdings {
   std::size_t descriptors = 0, mappings = 0;
   bool operator==(const Holdings&) const = default;
@@ -51,8 +51,9 @@ std::vector<std::string> named_objects() {
   return names;
 }
 
-/// The child of most tests: connects, then does one operation on the window that the parent granted, and
-/// raises `signal` before its third segment. Reports the status of that operation.
+/// The child process of most tests. It connects, performs one operation on the window that the parent
+/// granted, and raises `signal` before the third segment of that operation. Reports the status of the
+/// operation.
 struct Attack {
   Opcode opcode;
   int signal;
@@ -70,7 +71,7 @@ int run_attack(int socket, const Attack& attack) {
   ShmHello peer;
   if (!meet(end, socket, hello_of(end), &peer).empty()) return 1;
   std::memset(end.memory->data(), 0xaa, ShmEnd::kMemoryBytes);
-  const auto go = hear<ShmHello>(socket);  // the window's key, after the bind
+  const auto go = hear<ShmHello>(socket);  // with the window's key, after the bind
   if (!go) return 2;
   const Sge sge = end.sge(0, attack.opcode == Opcode::send ? ShmEnd::kSlotBytes : ShmEnd::kMemoryBytes);
   if (!end.post(attack.opcode, 1, {&sge, 1}, go->remote_addr, go->rkey)) return 3;
@@ -88,7 +89,7 @@ int run_attack(int socket, const Attack& attack) {
   return leaked ? 5 : 0;
 }
 
-/// The near end of an attack: everything that the child may use is granted.
+/// The near end of an attack. It grants everything that the child may use.
 struct Victim {
   explicit Victim(const Attack& attack, const ShmOptions& options = {})
       : child([attack](int socket) { return run_attack(socket, attack); }), end(options) {
@@ -175,12 +176,12 @@ TEST(ShmProcess, KilledWhileIdleOrInTheMiddleOfTheRing) {
     ASSERT_TRUE(hear<bool>(child.socket()));
     child.signal(SIGKILL);
     EXPECT_EQ(child.wait(), -SIGKILL);
-    // Messages sent before the end still arrive.
+    // Messages that were sent before the end still arrive.
     for (std::uint32_t i = 0; sending && i < ShmEnd::kReceives / 2; ++i) {
       EXPECT_EQ(end.next().status, WcStatus::success);
     }
     const Sge sge = end.sge(0, ShmEnd::kSlotBytes);
-    EXPECT_TRUE(end.post(Opcode::send, 1, {&sge, 1}));  // never received; must not raise SIGPIPE or hang
+    EXPECT_TRUE(end.post(Opcode::send, 1, {&sge, 1}));  // must not raise SIGPIPE or hang
     EXPECT_EQ(end.next().wr_id, 1u);
     end.qp->to_error();
     for (std::uint32_t i = sending ? ShmEnd::kReceives / 2 : 0; i < ShmEnd::kReceives; ++i) {
@@ -285,7 +286,7 @@ TEST(ShmProcess, ALateSendDoesNotChangeAFlushedReceive) {
 }
 
 TEST(ShmProcess, ARevocationThatCannotTakePagesBackWaitsForThePeer) {
-  std::vector<std::byte> own(ShmEnd::kMemoryBytes);  // not from alloc_memory
+  std::vector<std::byte> own(ShmEnd::kMemoryBytes);  // memory from outside of alloc_memory()
   Victim victim({Opcode::rdma_write, SIGSTOP}, {.revoke_grace_us = 0});
   ASSERT_EQ(victim.reason, "");
   if (!victim.end.device->capabilities().exposes_any_memory) {
@@ -312,7 +313,7 @@ TEST(ShmProcess, ARevocationThatCannotTakePagesBackWaitsForThePeer) {
 }
 
 TEST(ShmProcess, ADeadPeerIsNotWaitedFor) {
-  std::vector<std::byte> own(ShmEnd::kMemoryBytes);  // not from alloc_memory
+  std::vector<std::byte> own(ShmEnd::kMemoryBytes);  // memory from outside of alloc_memory()
   Victim victim({Opcode::rdma_write, SIGKILL}, {.revoke_grace_us = 0});
   ASSERT_EQ(victim.reason, "");
   if (!victim.end.device->capabilities().exposes_any_memory) {

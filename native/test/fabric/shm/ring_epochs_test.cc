@@ -1,5 +1,5 @@
-// Ring epochs that end before the end of the ring: a queue pair with little traffic uses only its first
-// cells, and with any amount of traffic, no unread message is overwritten.
+// Ring epochs that end before the end of the ring. A queue pair with little traffic uses only its first
+// cells. With any amount of traffic, no unread message is overwritten.
 #include <cstring>
 #include <deque>
 
@@ -27,7 +27,7 @@ class RingEpochs : public testing::TestWithParam<std::uint32_t> {
     lengths_.push_back(bytes);
     ++sent_;
   }
-  /// Checks that the next message has arrived completely. Returns its receive.
+  /// Checks that the next message has arrived complete. Returns its receive.
   std::uint64_t take() {
     const Wc wc = to.next();
     EXPECT_EQ(wc.status, WcStatus::success);
@@ -42,7 +42,7 @@ class RingEpochs : public testing::TestWithParam<std::uint32_t> {
     ++taken_;
     return wc.wr_id - 1000;
   }
-  /// Number of cells in the ring of `to` that were ever written.
+  /// Returns the number of cells in the ring of `to` that were ever written.
   std::uint32_t cells_used() const {
     const RawSegment ring(*to.qp);
     std::uint32_t used = 0;
@@ -78,7 +78,7 @@ TEST_F(ShmRingEpochs, CellsReadWithoutARepostCountWithTheNextPost) {
   std::uint64_t read = 0;
   for (std::uint32_t i = 0; i < 1000; ++i) {
     send(8);
-    // One receive is always kept, as a slow handler would.
+    // One receive is always in use, as with a slow handler.
     if (i > 0) to.post_recv(read);
     read = take();
   }

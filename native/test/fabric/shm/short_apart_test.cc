@@ -1,5 +1,5 @@
-// Short messages for a user that copies them: they are delivered outside the buffers of their receives, which
-// stay untouched, so that a message of a few bytes allocates no page.
+// Short messages for a user that copies them. They are delivered outside of the buffers of their receives,
+// which stay untouched, so that a message of a few bytes allocates no page.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -88,7 +88,8 @@ TEST_P(ShortApart, LongerMessagesAreInTheBuffer) {
   EXPECT_TRUE(same(buffer(wc), message(shm::kInlineMax + 1, 5)));
 }
 
-/// One poll may bring more than the room for them: the rest are in their buffers, and none overlap.
+/// One poll may return more messages than fit the room for short messages. The rest are in their own buffers,
+/// and none overlap.
 TEST_P(ShortApart, ManyMessagesOfOnePollAreComplete) {
   for (std::uint32_t i = 0; i < kReceives; ++i) send(shm::kInlineMax, static_cast<int>(i));
   std::vector<Wc> done(kReceives);

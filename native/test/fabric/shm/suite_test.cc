@@ -20,7 +20,7 @@ class ShmFabric final : public FabricUnderTest {
   std::unique_ptr<Device> client_, server_;
 };
 
-/// shm-fd, through a listener as in a server.
+/// shm-fd, connected through a listener as in a server.
 class ShmFdFabric final : public FabricUnderTest {
  public:
   ShmFdFabric()
@@ -41,8 +41,8 @@ FabricFactory factory(std::string name, const ShmOptions& options) {
   return {std::move(name), [options] { return std::make_unique<ShmFabric>(options); }};
 }
 
-// `mapped` is the behaviour on systems that forbid process_vm_readv; small segments show that splitting a
-// copy loses nothing.
+// `mapped` behaves as on systems that forbid process_vm_readv. Small segments show that splitting a copy
+// loses nothing.
 INSTANTIATE_TEST_SUITE_P(Shm, FabricSuite,
                          ::testing::Values(factory("shm", {}), factory("shm_mapped", {.any_memory = false}),
                                            factory("shm_small_chunks", {.copy_chunk_bytes = 7}),

@@ -1,4 +1,4 @@
-// Whether a queue pair has messages that no poll has returned: sessions ask this about one queue pair when
+// Whether a queue pair has messages that no poll has returned. Sessions ask this about one queue pair when
 // polls are full of messages of others.
 #include <gtest/gtest.h>
 

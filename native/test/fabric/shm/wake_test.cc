@@ -1,5 +1,5 @@
-// Two processes that sleep, wake each other and count past the maximum of their counters: shm's wake-ups and
-// wrap-around.
+// Two processes that sleep, wake each other and count past the maximum of their counters. The tests check
+// shm's wake-ups and wrap-around.
 #include <poll.h>
 #include <sched.h>
 
@@ -17,7 +17,7 @@ TEST(ShmProcess, CountersWrapUnnoticed) {
   ShmEnd from, to;
   ASSERT_EQ(from.qp->connect(to.qp->local_address()), "");
   ASSERT_EQ(to.qp->connect(from.qp->local_address()), "");
-  // One message more than numbers are left before the wrap, in messages of every number of cells.
+  // Sends more messages than numbers are left before the wrap, with every number of cells.
   const std::uint32_t messages = 0u - shm::kFirstNumber + 64;
   for (std::uint32_t i = 0; i < messages; ++i) {
     const std::uint32_t bytes = 4 + i * 7 % (shm::kInlineMax - 3);
@@ -108,10 +108,10 @@ TEST(ShmProcess, TellsWhetherAnAwakePeerRanOnThisCpu) {
     ShmEnd end;
     ShmHello peer;
     if (!meet(end, socket, hello_of(end), &peer).empty()) return 1;
-    tell(socket, true);  // awake, on our CPU
+    tell(socket, true);  // this side is awake, on the shared CPU
     hear<bool>(socket);
     if (!end.cq->arm()) return 2;
-    tell(socket, true);  // asleep
+    tell(socket, true);  // this side is asleep
     hear<bool>(socket);
     return 0;
   });

@@ -1,5 +1,4 @@
-// What the simulated device refuses, as a NIC with its limits would, beyond the requirements of the fabric
-// suite.
+// What the simulated device refuses, like a NIC with its limits, beyond the requirements of the fabric suite.
 #include <poll.h>
 
 #include <set>

@@ -17,7 +17,7 @@ class SimHooks : public ::testing::TestWithParam<SimMode> {
   SimOptions options() const { return {.mode = GetParam()}; }
 };
 
-// Five requests of all common kinds; wr_ids 0 to 4.
+// Posts five requests, of all common kinds, with wr_ids 0 to 4.
 constexpr std::uint64_t kScript = 5;
 void post_script(SimPair& pair) {
   const Opcode opcodes[kScript] = {Opcode::send, Opcode::rdma_write, Opcode::rdma_read, Opcode::send,

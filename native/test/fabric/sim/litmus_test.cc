@@ -1,6 +1,7 @@
-// Litmus tests of the published model of RDMA on TSO hosts, on the simulated fabric. Each is a few requests
-// and stores, tried with many seeds while the other side looks at its memory after every step. What the model
-// forbids is never seen; what it allows, and what programs therefore have to expect, is seen for some seed.
+// Litmus tests of the published model of RDMA on TSO hosts, on the simulated fabric. Each test consists of a
+// few requests and stores, and is tried with many seeds, while the other side looks at its memory after every
+// step. Outcomes that the model forbids are never seen. Outcomes that it allows, which programs therefore
+// have to expect, are seen for some seed.
 #include <array>
 #include <functional>
 #include <set>
@@ -18,7 +19,7 @@ class Litmus {
     region_ = pair_.server.device->reg_mr(pair_.server.host->data(), SimPair::kBytes,
                                           kAllRights | access_remote_atomic, nullptr);
   }
-  /// The word of that name in the client's, or the server's memory.
+  /// Returns the word of that name in the client's memory; `there` returns it in the server's memory.
   volatile std::uint64_t& here(int word) { return at(pair_.client, word); }
   volatile std::uint64_t& there(int word) { return at(pair_.server, word); }
 
@@ -28,12 +29,12 @@ class Litmus {
     post(Opcode::atomic_fetch_and_add, to, result, false, value);
   }
   void fenced_write(int to, int from) { post(Opcode::rdma_write, to, from, true); }
-  /// Runs to the end. Calls `look` after each step.
+  /// Runs until no event is left. Calls `look` after each step.
   void run(const std::function<void()>& look = [] {}) {
     while (pair_.world.step()) look();
     for (const Wc& wc : SimPair::poll(pair_.client)) EXPECT_EQ(wc.status, WcStatus::success);
   }
-  /// Runs to the end, and stores after a number of steps that the seed decides.
+  /// Runs until no event is left, and stores after a number of steps that the seed decides.
   void run_and_store(volatile std::uint64_t& word, std::uint64_t value) {
     std::uint64_t steps = seed_ % 10;
     bool stored = false;
@@ -71,7 +72,7 @@ class Litmus {
 
 enum Words { x, y, a, b };
 
-/// The outcomes of one test over all seeds.
+/// Returns the outcomes of one test over all seeds.
 std::set<std::uint64_t> outcomes(const std::function<std::uint64_t(Litmus&)>& test) {
   std::set<std::uint64_t> all;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -154,7 +155,7 @@ TEST(RdmaTso, RemoteAtomicsLoseNoUpdateOfAnotherOne) {
   EXPECT_EQ(seen, std::set<std::uint64_t>{8});
 }
 
-/// A handler that writes the same word with its CPU: its store may be lost, or it may come between.
+/// A handler writes the same word with its CPU. Its store may be lost, or it may come between two atomics.
 TEST(RdmaTso, AStoreOfTheOwnersCpuMayBeLostToARemoteAtomic) {
   const auto seen = outcomes([](Litmus& t) -> std::uint64_t {
     t.add(x, a, 1);

@@ -43,7 +43,7 @@ class SimPair {
     const RecvWr wr{wr_id, end.sge(2048)};
     end.qp->post_recv({&wr, 1});
   }
-  /// A request of 64 bytes between the beginnings of both blocks.
+  /// Posts a request of 64 bytes between the beginnings of both blocks.
   void post(End& from, Opcode opcode, std::uint64_t wr_id, bool fence = false) {
     const End& to = &from == &client ? server : client;
     const Sge sge = from.sge();

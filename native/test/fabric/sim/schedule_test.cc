@@ -1,5 +1,5 @@
-// Scheduled mode: the clock, equal traces for equal seeds; everything that RC leaves open happens for some
-// seed, and nothing that it forbids ever does.
+// Scheduled mode: the clock, and equal traces for equal seeds. Every outcome that RC leaves open happens for
+// some seed, and outcomes that RC forbids never happen.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -15,7 +15,7 @@ constexpr std::uint64_t kSeeds = 200;
 
 SimOptions seeded(std::uint64_t seed) { return {.seed = seed, .mode = SimMode::scheduled}; }
 
-// Executes a few hundred requests on both sides, chosen by `script`, under `seed`; returns every completion
+// Executes a few hundred requests on both sides, chosen by `script`, under `seed`. Returns every completion
 // as text.
 std::vector<std::string> trace(std::uint64_t seed, std::uint32_t script) {
   SimPair pair(seeded(seed));

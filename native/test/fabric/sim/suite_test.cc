@@ -1,5 +1,5 @@
-// Runs the fabric suite on the simulated fabric: immediate, scheduled, with the reduced capabilities of a
-// soft-iWARP device, and as a device whose owner's CPU serves READs.
+// Runs the fabric suite on the simulated fabric in four variants: immediate, scheduled, with the reduced
+// capabilities of a soft-iWARP device, and as a device whose owner's CPU serves READs.
 #include "fabric/sim/devices.h"
 
 namespace rdma_rpc::fabric::test {

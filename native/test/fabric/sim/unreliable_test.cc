@@ -1,5 +1,5 @@
-// UC and UD on a network that loses, doubles and delays packets, by seed: nothing else than what each
-// transport allows, and each of it for some seed.
+// UC and UD on a network that loses, duplicates and delays packets, by seed. Only outcomes that the transport
+// allows happen, and each of them happens for some seed.
 #include <algorithm>
 #include <map>
 
@@ -22,7 +22,7 @@ SimOptions network(std::uint64_t seed, std::uint32_t loss, std::uint32_t twice, 
   return options;
 }
 
-/// Two devices with a queue pair each, of any type, and memory for messages that carry their number in each
+/// Two devices with a queue pair each, of any type, and memory for messages that contain their number in each
 /// word.
 struct Ends {
   explicit Ends(const SimOptions& options, QpType type, std::size_t bytes) : world(options), each(bytes) {
@@ -55,7 +55,7 @@ struct Ends {
     if (ah != nullptr) wr.ud = {ah.get(), server.qp->qp_num(), kQkey};
     ASSERT_EQ(client.qp->post_send({&wr, 1}), 1u);
   }
-  /// The number that every word of the message has; fails when they differ.
+  /// Returns the number that every word of the message contains. Fails when the words differ.
   std::uint64_t number_in(const Wc& wc) const {
     const auto* at = reinterpret_cast<const std::uint64_t*>(sge(server, wc.wr_id % kSlots, 0).addr +
                                                             (wc.has_grh ? kGrhBytes : 0));
@@ -63,7 +63,8 @@ struct Ends {
         << "parts of two messages";
     return *at;
   }
-  /// Sends `count` messages, with a receive for each that may come. Returns their numbers as they came.
+  /// Sends `count` messages, with a receive for each that may arrive. Returns the numbers of the messages in
+  /// the order of their arrival.
   std::vector<std::uint64_t> run(std::uint64_t count) {
     std::vector<std::uint64_t> came;
     std::uint64_t posted = 0, sent = 0;
@@ -168,7 +169,7 @@ TEST(SimUnreliable, AUcWriteMayLeaveAPartAndNoImmediate) {
   EXPECT_EQ(words[2 * kMtu / 8], 0u) << "what follows a gap is not";
 }
 
-/// number_in() checks that no message is made of two.
+/// number_in() checks that no message consists of parts of two messages.
 TEST(SimUnreliable, UcMessagesAreWholeWhateverTheNetworkDoes) {
   std::size_t came = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {

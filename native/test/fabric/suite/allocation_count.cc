@@ -1,4 +1,4 @@
-// Replaces the global allocation functions of this test program by counting ones.
+// Replaces the global allocation functions of this test program by functions that count.
 #include "fabric/suite/allocation_count.h"
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ void* operator new(std::size_t bytes) {
   if (void* data = std::malloc(bytes > 0 ? bytes : 1)) return data;
   std::abort();
 }
-// The library's own one would be paired with the operator delete below.
+// Without this operator the library's own one would be paired with the operator delete below.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   ++allocations;
   return std::malloc(bytes > 0 ? bytes : 1);

@@ -1,4 +1,5 @@
-// Counts allocations (operator new) of the calling thread, to test the rule that the hot path makes none.
+// Counts allocations (operator new) of the calling thread, to test the rule that the hot path allocates
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +7,8 @@
 namespace rdma_rpc::fabric::test {
 
 std::uint64_t allocations_so_far();
-/// For a device that is part of the test: what it allocates is not counted, when this is called with the
-/// number from before.
+/// Called by a device that is part of the test, with the number from before its own allocations, which then
+/// do not count.
 void forget_allocations_since(std::uint64_t before);
 
 template <typename Body>

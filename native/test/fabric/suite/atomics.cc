@@ -1,5 +1,5 @@
-// Compare-and-swap and fetch-and-add: the value before and after, refusals, windows, order, and that remote
-// ones are atomic against remote ones.
+// Compare-and-swap and fetch-and-add: the values before and after, refusals, windows, order, and atomicity of
+// remote atomics among each other.
 #include <cstdint>
 
 #include "fabric/suite/fabric_suite.h"
@@ -161,7 +161,7 @@ TEST_P(FabricSuite, AWindowGivesTheRightToAtomicsAndTakesItBack) {
   EXPECT_EQ(word_at(target, 8), 5u);
 }
 
-/// More of them than may be outstanding, in one post.
+/// One post contains more atomics than may be outstanding.
 TEST_P(FabricSuite, ManyAtomicsOfTwoQueuePairsLoseNoUpdate) {
   RDMA_RPC_NEEDS(atomics);
   constexpr std::uint64_t kCount = 48;

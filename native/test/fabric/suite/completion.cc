@@ -1,4 +1,4 @@
-// Completion queues: signalling, full queues, batches, waiting on the descriptor.
+// Completion queues: signaling, full queues, batches, waiting for the descriptor.
 #include <array>
 #include <map>
 #include <set>
@@ -14,7 +14,7 @@ TEST_P(FabricSuite, OnlySignaledRequestsCompleteAndTheyFreeThoseBefore) {
   Memory& out = memory(client_, 64, kLocal);
   Memory& in = memory(server_, 64, kAllRights);
   const Sge sge = out.sge(0, 8);
-  // Many times around the ring: slots of unsignaled requests must become free again.
+  // The requests go around the ring many times, so the slots of unsignaled requests must become free again.
   for (std::uint64_t round = 0; round < 50; ++round) {
     for (std::uint64_t i = 0; i < 15; ++i) {
       SendWr wr = request(Opcode::rdma_write, round * 100 + i, {&sge, 1}, in.addr(), in.rkey());
@@ -88,7 +88,7 @@ TEST_P(FabricSuite, MoreQueuePairsThanItsEntriesDoNotOverrunAQueue) {
   constexpr std::uint32_t kPairs = 24, kReceives = 32;
   const auto cq = client_.device->create_cq(64);
   ASSERT_NE(cq, nullptr);
-  // Twice: the room of destroyed queue pairs is free again.
+  // The second round checks that the room of destroyed queue pairs is free again.
   for (int round = 0; round < 2; ++round) {
     std::vector<std::unique_ptr<QueuePair>> all;
     std::map<std::uint32_t, std::uint64_t> next;

@@ -9,10 +9,11 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-// Only a hang reaches this limit; no test's result depends on how long something took.
+// Only a test that hangs reaches this limit; no test's result depends on how long something took.
 constexpr auto kTimeout = std::chrono::seconds(20);
 
-// Writes eight pattern bytes at a time: some tests move 8 MiB, and sanitizers make byte loops slow.
+// Writes eight bytes of the pattern at a time, because some tests move 8 MiB and sanitizers make byte loops
+// slow.
 template <typename Word>
 void each_word(std::uint64_t length, std::uint32_t seed, Word&& word) {
   for (std::uint64_t i = 0; i < length; i += 8) {
@@ -235,7 +236,7 @@ Wc FabricSuite::expect_error(Side& side, std::uint64_t wr_id) {
 }
 
 bool FabricSuite::refused_with(const Wc& wc, WcStatus status) const {
-  // Since Linux 6.4, soft-RoCE replaces the status of a request that it refuses by that of a flushed one.
+  // Since Linux 6.4, soft-RoCE reports a request that it refuses as flushed.
   const bool forgets = !caps().exact_windows && wc.status == WcStatus::wr_flush_err;
   return wc.status == status || forgets || (!caps().names_refusals && wc.status != WcStatus::success);
 }
@@ -280,7 +281,7 @@ void FabricSuite::expect_quiet() {
   settle();
   for (Side* side : {&client_, &server_}) {
     for (const Wc& wc : side->completions) {
-      // The end of the connection, which the other side may report.
+      // This is the end of the connection, which the other side may report.
       if (wc.status == WcStatus::wr_flush_err && !caps().names_refusals) continue;
       ADD_FAILURE() << "unexpected completion on the " << (side == &client_ ? "client" : "server")
                     << " side: wr_id " << wc.wr_id << " " << to_string(wc.status);

@@ -1,5 +1,5 @@
 // The fixture of the fabric suite: two devices, "client" and "server", with one queue pair each. Every other
-// file of this folder holds TEST_P(FabricSuite, ...); a fabric runs them all by adding one file with a
+// file of this folder contains TEST_P(FabricSuite, ...). A fabric runs them all by adding one file with a
 // FabricUnderTest of its own and
 //   INSTANTIATE_TEST_SUITE_P(Shm, FabricSuite, ::testing::Values(FabricFactory{"shm", make_shm}),
 //   factory_name);
@@ -34,14 +34,14 @@ class FabricUnderTest {
   virtual ~FabricUnderTest() = default;
   virtual Device& client() = 0;
   virtual Device& server() = 0;
-  /// The address of a queue pair of the server, in the form for the client.
+  /// Returns the address of a queue pair of the server, in the form in which the client uses it.
   virtual std::vector<std::byte> dialled(std::vector<std::byte> address) { return address; }
   /// Lets a little time pass. The suite calls it between polls of both completion queues, until the expected
-  /// completion has come.
+  /// completion has arrived.
   virtual void pump() = 0;
-  /// Number of rounds of pump and poll without a completion after which nothing more will come.
+  /// Number of rounds of pump and poll without a completion after which the suite expects no more.
   virtual int idle_rounds() const { return 1; }
-  /// Tests with very many cases run every nth one: for a fabric on which a case can cost a second.
+  /// Tests with very many cases run every nth case, for a fabric on which a case can take a second.
   virtual std::size_t case_stride() const { return 1; }
 };
 
@@ -61,7 +61,7 @@ struct Memory {
   std::unique_ptr<MemoryRegion> region;
 
   std::byte* data() const { return host->data() + kGuard; }
-  /// Sets every byte, including the guards; untouched() tells whether they all still have the value.
+  /// Sets every byte, including the guards. untouched() tells whether all of them still have the value.
   void paint(std::uint8_t value) const { std::memset(host->data(), value, host->size()); }
   bool untouched(std::uint8_t value) const;
   std::uint64_t addr(std::uint64_t offset = 0) const { return region->addr() + offset; }
@@ -70,9 +70,9 @@ struct Memory {
     return {addr(offset), static_cast<std::uint32_t>(length), region->lkey()};
   }
   void fill(std::uint64_t offset, std::uint64_t length, std::uint32_t seed) const;
-  /// Whether the range contains what fill() with that seed wrote there.
+  /// Returns whether the range contains what fill() with that seed wrote there.
   bool holds(std::uint64_t offset, std::uint64_t length, std::uint32_t seed) const;
-  /// Whether every byte of the range has this value.
+  /// Returns whether every byte of the range has this value.
   bool all(std::uint64_t offset, std::uint64_t length, std::uint8_t value) const;
 };
 
@@ -90,38 +90,38 @@ inline constexpr std::uint32_t kBindable = access_local_write | access_mw_bind;
 class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
  protected:
   void SetUp() override;
-  /// Closes everything and checks that both devices' counters are back at their initial values.
+  /// Closes everything, and checks that the counters of both devices have their initial values again.
   void TearDown() override;
 
   const Capabilities& caps() const { return client_.device->capabilities(); }
   Side& peer_of(Side& side) { return &side == &client_ ? server_ : client_; }
 
-  /// INIT → RTS on both sides.
+  /// Connects both sides, from INIT to RTS.
   void connect();
-  /// In the form for the client.
+  /// Returns the address in the form in which the client uses it.
   std::vector<std::byte> address_of(const QueuePair& server) {
     return fabric_->dialled(server.local_address());
   }
-  /// Calls connect() of the client only. Returns false when that does not suffice for RTS, because it waits
+  /// Calls connect() of the client only. Returns false when the client does not reach RTS, because it waits
   /// for the server.
   bool connect_client_alone();
   /// Polls both sides until this queue pair is in RTS or ERR. Returns whether it is in RTS.
   bool comes_up(QueuePair& qp);
   /// Makes a further connected pair of queue pairs on the completion queues of the two sides. It lives until
-  /// TearDown. After share_receives() the server's uses the shared receives, with this tag.
+  /// TearDown. After share_receives() the server's queue pair uses the shared receives, with this tag.
   struct Pair {
     QueuePair* client;
     QueuePair* server;
   };
   Pair another_pair(std::uint32_t tag = 0);
-  /// Of the server; lives until TearDown.
+  /// Creates a shared receive queue for the server, which lives until TearDown.
   ReceiveQueue& share_receives(std::uint32_t receives);
-  /// A pair made by another_pair().
+  /// Destroys a pair that another_pair() has created.
   void destroy(const QueuePair& qp);
-  /// Replaces the pair of the fixture by an unconnected one of this depth.
+  /// Replaces the pair of the fixture by an unconnected pair of this depth.
   void recreate(const QpOptions& options);
 
-  /// Zeroed memory of a device; lives until TearDown, longer than the queue pairs.
+  /// Allocates zeroed memory of a device. It lives until TearDown, longer than the queue pairs.
   Memory& memory(Side& side, std::size_t bytes, std::uint32_t access);
   MemoryWindow& window(Side& side);
   /// Executes a bind and checks that it succeeded.
@@ -130,19 +130,19 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   static SendWr bind_wr(MemoryWindow& window, const MemoryRegion& region, std::uint64_t addr,
                         std::uint64_t length, std::uint32_t access);
 
-  /// Posts one request and checks that it was taken.
+  /// Posts one request and checks that the queue pair accepted it.
   static void post(QueuePair& qp, const SendWr& wr);
   static void post(Side& side, const SendWr& wr) { post(*side.qp, wr); }
   static void post_recv(Side& side, std::uint64_t wr_id, const Sge& sge);
 
-  /// Returns the next completion of this side. Fails the test when none comes within the timeout of the
+  /// Returns the next completion of this side. Fails the test when none arrives within the timeout of the
   /// suite.
   Wc next(Side& side);
-  /// next(), checked for its id and status.
+  /// Like next(), and also checks the completion's id and status.
   Wc expect(Side& side, std::uint64_t wr_id, WcStatus status = WcStatus::success);
-  /// next(), checked for an error of any kind.
+  /// Like next(), and also checks that the completion has an error of any kind.
   Wc expect_error(Side& side, std::uint64_t wr_id);
-  /// Whether `wc` gives `status` as the reason of the refusal, as far as the device can know it.
+  /// Returns whether `wc` gives `status` as the reason of the refusal, as far as the device can know it.
   bool refused_with(const Wc& wc, WcStatus status) const;
   /// Checks that both queue pairs have gone to ERR, and removes their flushed receives.
   void expect_both_dead();
@@ -153,12 +153,12 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
 
   std::size_t case_stride() const { return fabric_->case_stride(); }
   void settle_without_polling() { fabric_->pump(); }
-  /// Executes everything that can be executed; completions stay in `completions`.
+  /// Executes everything that can be executed. Completions stay in `completions`.
   void settle();
-  /// Whether fd() of this side becomes readable; waits for it up to the timeout of the suite.
+  /// Returns whether fd() of this side becomes readable. Waits for it up to the timeout of the suite.
   bool becomes_readable(Side& side);
   bool is_readable(Side& side) const;
-  /// settle(), then checks that neither side has an unchecked completion.
+  /// Calls settle(), then checks that neither side has an unchecked completion.
   void expect_quiet();
 
   Side client_, server_;
@@ -177,7 +177,7 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   std::unique_ptr<ReceiveQueue> shared_receives_;
 };
 
-/// A request with the parts that most tests set.
+/// Returns a request with the parts that most tests set.
 inline SendWr request(Opcode opcode, std::uint64_t wr_id, std::span<const Sge> sges,
                       std::uint64_t remote_addr = 0, std::uint32_t rkey = 0) {
   SendWr wr;

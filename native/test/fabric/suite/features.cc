@@ -1,5 +1,5 @@
-// The table of features: each is carried out on a fabric that has it, and refused with its reason on one that
-// has not. Prints a line for each, which is the table of this fabric.
+// The table of features. Each feature is executed on a fabric that has it, and refused with its reason on a
+// fabric that lacks it. The test prints a line for each feature; together they are the table of this fabric.
 #include <cstdio>
 
 #include "fabric/suite/fabric_suite.h"
@@ -30,7 +30,7 @@ WcStatus FabricSuite::outcome(SendWr wr, std::uint32_t rights) {
   return status;
 }
 
-/// Whether a receiver that waits for solicited messages sleeps through another one.
+/// Returns whether a receiver that waits for solicited messages sleeps through an unsolicited message.
 bool FabricSuite::sleeps_through_a_message() {
   settle();
   server_.cq->acknowledge();
@@ -45,7 +45,7 @@ bool FabricSuite::sleeps_through_a_message() {
   return sleeps;
 }
 
-/// Tries the feature. Returns "" when it was carried out, or how it was refused.
+/// Tries the feature. Returns "" when it was executed, or how it was refused.
 std::string FabricSuite::attempt(Feature feature) {
   const auto text = [](WcStatus status) {
     return status == WcStatus::success ? std::string() : std::string(to_string(status));

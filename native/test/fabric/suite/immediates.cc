@@ -1,4 +1,4 @@
-// SEND with immediate, and solicited messages: what a receiver that sleeps is woken by.
+// SEND with immediate, and solicited messages: which messages wake a sleeping receiver.
 #include "fabric/suite/fabric_suite.h"
 
 namespace rdma_rpc::fabric::test {
@@ -27,7 +27,7 @@ TEST_P(FabricSuite, ASendWithImmediateBringsBytesAndTheWord) {
     EXPECT_TRUE(in.holds(0, bytes, seed) && in.all(bytes, 8192 - bytes, 0xee));
     EXPECT_EQ(expect(client_, seed).opcode, Opcode::send_with_imm);
   }
-  // The next message has none.
+  // The next message has no immediate.
   post_recv(server_, 99, in.sge(0, 8192));
   post(client_, request(Opcode::send, 99, {}));
   EXPECT_FALSE(expect(server_, 99).has_imm);
@@ -114,7 +114,7 @@ TEST_P(FabricSuite, AFailureWakesWhoWaitsForASolicitedMessage) {
   EXPECT_EQ(expect_error(server_, 1).status, WcStatus::wr_flush_err);
 }
 
-/// A sleep for all messages after one for solicited ones, and the other way around.
+/// A sleep for all messages follows one for solicited messages, and the other way around.
 TEST_P(FabricSuite, TheLastArmDecidesWhatWakes) {
   connect();
   Memory& in = memory(server_, 64, kLocal);

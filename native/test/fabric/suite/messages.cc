@@ -1,4 +1,5 @@
-// SEND and RECV: content and order at every size, gather lists, inline data, receive not ready, too long.
+// SEND and RECV: content and order at every size, gather lists, inline data, a peer without a posted receive,
+// and messages that are too long.
 #include <algorithm>
 
 #include "fabric/suite/fabric_suite.h"
@@ -35,8 +36,8 @@ TEST_P(FabricSuite, SendsArriveCompleteAtEverySize) {
   expect_quiet();
 }
 
-/// Soft-iWARP has a separate path for up to 32 bytes, and another one while the caller is in the kernel,
-/// which ends before the requests behind a long one are sent.
+/// Soft-iWARP has a separate path for up to 32 bytes. It has another one while the caller is in the kernel;
+/// this one ends before the requests behind a long request are sent.
 TEST_P(FabricSuite, AFewBytesThatCrossAPageArriveAsTheyAre) {
   connect();
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(1 << 20, caps().max_write_bytes));
@@ -173,7 +174,7 @@ TEST_P(FabricSuite, ASendWithoutAReceiveEndsTheSender) {
   Memory& out = memory(client_, 64, kLocal);
   const Sge sge = out.sge(0, 8);
   SendWr wr = request(Opcode::send, 1, {&sge, 1});
-  wr.signaled = false;  // errors are reported all the same
+  wr.signaled = false;  // errors are always reported
   post(client_, wr);
   expect(client_, 1, WcStatus::rnr_retry_exc_err);
   EXPECT_EQ(client_.qp->state(), QpState::err);
@@ -224,7 +225,7 @@ TEST_P(FabricSuite, ATooLongMessageEndsBothSides) {
   post_recv(server_, 2, in.sge(2048, 1024));
   const Sge sge = out.sge(0, 1025);
   post(client_, request(Opcode::send, 3, {&sge, 1}));
-  // A device may notice it only while it fills the receive, and then reports the status of an invalid
+  // A device may notice this only while it fills the receive. It then reports the status of an invalid
   // receive.
   const WcStatus status = expect_error(server_, 1).status;
   EXPECT_TRUE(status == WcStatus::loc_len_err || status == WcStatus::loc_prot_err) << to_string(status);

@@ -6,7 +6,7 @@
 
 namespace rdma_rpc::fabric::test {
 
-/// The next event of this device, or one of kind qp_fatal with number 0 when none comes.
+/// Returns the next event of this device. When none arrives, returns an event of kind qp_fatal with number 0.
 AsyncEvent next_event(Device& device, const std::function<void()>& settle) {
   AsyncEvent event;
   for (int i = 0; i < 1000; ++i) {
@@ -58,7 +58,7 @@ TEST_P(FabricSuite, AQueuePairThatWasResetConnectsAgain) {
   Memory& in = memory(server_, 64, kAllRights);
   Memory& out = memory(client_, 64, kLocal);
   for (std::uint32_t round = 1; round <= 3; ++round) {
-    post_recv(server_, 1, in.sge(0, 64));  // never used: it goes with the reset
+    post_recv(server_, 1, in.sge(0, 64));  // never used, because the reset drops it
     client_.qp->to_error();
     server_.qp->to_error();
     settle();

@@ -7,7 +7,7 @@ namespace rdma_rpc::fabric::test {
 constexpr std::size_t kSizes[] = {1, 7, 64, 4095, 4096, 65539, std::size_t{1} << 20, std::size_t{8} << 20};
 constexpr std::uint64_t kBytes = 4096;  // size of the region used for refusals
 
-// Registered as the destination of a READ, on every kind of device.
+// Rights of memory that is the destination of a READ, on every kind of device.
 constexpr std::uint32_t kSink = access_local_write | access_remote_write;
 
 TEST_P(FabricSuite, WritesPlaceEveryByteInBothDirections) {
@@ -145,7 +145,8 @@ TEST_P(FabricSuite, NoBytesMoveNothingWhateverTheKey) {
       remote.paint(0xee);
       post(client_, request(opcode, 1, {}, remote.addr(), key));
       const WcStatus status = next(client_).status;
-      // A device may or may not check the key of such a request; with a valid one it succeeds.
+      // Some devices check the key of such a request and others do not. With a valid key the request
+      // succeeds.
       EXPECT_TRUE(status == WcStatus::success ||
                   (key != remote.rkey() && status == WcStatus::rem_access_err));
       EXPECT_TRUE(local.untouched(0x11) && remote.untouched(0xee));
@@ -260,9 +261,9 @@ TEST_P(FabricSuite, LocalEntriesMustLieInTheirRegion) {
       const Wc refused = expect_error(client_, 1);
       EXPECT_TRUE(refused_with(refused, WcStatus::loc_prot_err)) << to_string(refused.status);
       EXPECT_EQ(client_.qp->state(), QpState::err);
-      // A device may notice only at the wrong byte, after it has sent the packets before it.
+      // A device may notice this only at the wrong byte, after it has sent the packets before that byte.
       if (c.sge.length > kBytes) continue;
-      expect_quiet();  // the peer is not notified of it
+      expect_quiet();  // the peer is not notified of the error
       EXPECT_TRUE(local.untouched(0x11) && remote.untouched(0xee));
     }
   }
@@ -281,7 +282,7 @@ TEST_P(FabricSuite, AReadNeedsASinkThatMayBeWritten) {
 
 TEST_P(FabricSuite, AnIwarpReadSinkNeedsRemoteWrite) {
   RDMA_RPC_NEEDS(read_sink_needs_remote_write);
-  RDMA_RPC_NEEDS(names_refusals);  // soft-iWARP accepts it; hardware may do so, too
+  RDMA_RPC_NEEDS(names_refusals);  // soft-iWARP accepts such a request; hardware may do so, too
   connect();
   Memory& local = memory(client_, 64, access_local_write);
   Memory& remote = memory(server_, 64, kAllRights);

@@ -1,6 +1,6 @@
-// Random requests against a simple model: the same requests are executed on plain vectors, in the order
-// posted. Whatever the fabric does with time, memory and completions, the result must equal that of the
-// model.
+// Random requests against a simple model: the same requests are executed on plain vectors, in the order in
+// which they were posted. Whatever the fabric does with time, memory and completions, the result must equal
+// that of the model.
 #include <algorithm>
 #include <array>
 #include <random>
@@ -38,8 +38,8 @@ struct Model {
 struct Step {
   Opcode opcode = Opcode::send;
   std::vector<Sge> sges;
-  std::vector<std::size_t> offsets;  // of the segments in the own arena
-  std::size_t remote = 0;            // offset in the other arena
+  std::vector<std::size_t> offsets;  // offsets of the segments in the side's own arena
+  std::size_t remote = 0;            // offset in the other side's arena
   std::size_t bytes = 0;
 
   bool is_read() const { return opcode == Opcode::rdma_read; }
@@ -67,7 +67,7 @@ class Dice {
     Step step;
     step.opcode = std::array{Opcode::send, Opcode::rdma_write, Opcode::rdma_read}[below(3)];
     const std::size_t segments = 1 + below(step.is_read() ? caps.max_sge_read : caps.max_sge);
-    // Segments do not overlap, since a device may fill those of a READ in any order.
+    // Segments do not overlap, because a device may fill those of a READ in any order.
     const std::size_t room = kArena / segments;
     for (std::size_t i = 0; i < segments; ++i) {
       const std::size_t length = below(kSlotBytes / segments + 1);
@@ -112,14 +112,14 @@ TEST_P(FabricSuite, RandomRequestsDoWhatTheModelSays) {
       const std::size_t count = 1 + dice.below(8);
       const bool ends_badly = dice.one_in(6) && caps().names_refusals;
       std::vector<std::uint64_t> signaled;
-      std::vector<std::pair<std::uint64_t, std::size_t>> arrivals;  // wr_id and bytes
+      std::vector<std::pair<std::uint64_t, std::size_t>> arrivals;  // wr_id and number of bytes of each
       bool after_read = false;
       for (std::size_t i = 0; i < count; ++i) {
         const Step step = dice.step(mine, caps());
         SendWr wr = request(step.opcode, i, step.sges, theirs.arena->addr(step.remote), theirs.arena->rkey());
         wr.signaled = i + 1 == count || dice.one_in(2);
-        wr.fence = after_read;  // otherwise a READ and a later request may be executed in the opposite order
-        // Inline data is taken at the post, when an earlier READ may not have written its bytes yet.
+        wr.fence = after_read;  // otherwise a later request may overtake a READ
+        // Inline data is copied at the post, when an earlier READ may not have written its bytes yet.
         wr.inline_data = !step.is_read() && !after_read && step.bytes <= caps().max_inline && dice.one_in(2);
         if (wr.signaled) signaled.push_back(i);
         if (ends_badly && i + 1 == count) {

@@ -1,6 +1,6 @@
-// Windows whose memory is revoked: where the owner's CPU serves READs, it can stop at any time, and the peer
-// gets a completion instead of a refusal. And READs that are cancelled: where the reader's CPU writes their
-// bytes, it can discard them. On other fabrics nothing changes.
+// Windows whose memory is revoked, and READs that are cancelled. Where the owner's CPU serves READs, it can
+// stop at any time, and the peer gets a completion instead of a refusal. Where the reader's CPU writes the
+// bytes of READs, it can discard them. On other fabrics nothing changes.
 #include "fabric/suite/fabric_suite.h"
 
 namespace rdma_rpc::fabric::test {
@@ -26,7 +26,7 @@ TEST_P(FabricSuite, AWindowWhoseMemoryIsRevokedGivesReadsNoByteAndTheQueuePairGo
     EXPECT_EQ(expect(server_, id).memory_gone, caps().reads_memory_late);
     EXPECT_TRUE(caps().reads_memory_late ? local.untouched(0xcc) : local.holds(0, kBytes, 3));
   }
-  // It stays bound until it is invalidated, and is valid again after the next bind.
+  // The window stays bound until it is invalidated, and is valid again after the next bind.
   SendWr invalidate = request(Opcode::local_inv, 4, {});
   invalidate.invalidate_rkey = mw.rkey();
   post(client_, invalidate);
@@ -99,7 +99,7 @@ TEST_P(FabricSuite, AWindowWhoseMemoryIsRevokedTakesWritesThatTouchNothing) {
     post(client_, invalidate);
     expect(client_, 3);
   }
-  // A key that was not revoked is as good as ever, and one with a range that is too long is still refused.
+  // A key that was not revoked still works, and a request with a range that is too long is still refused.
   bind(client_, mw, exposed, 0, kBytes, access_remote_write);
   const Sge all = local.sge(0, kBytes);
   post(server_, request(Opcode::rdma_write, 4, {&all, 1}, exposed.addr(), mw.rkey()));
@@ -178,14 +178,14 @@ TEST_P(FabricSuite, ReadsThatAreAbandonedWriteNoByteMoreAndTheQueuePairGoesOn) {
       settle_without_polling();
       EXPECT_EQ(client_.cq->poll({&wc, 1}), 0u);
     }
-    // Only the first of the two.
+    // Only the first of the two READs is cancelled.
     ASSERT_TRUE(server_.qp->abandon_reads(sges[0].addr, sges[0].length));
     std::memset(local.data(), 0xcc, kBytes / 2);
     abandoned += expect(server_, 0).memory_gone ? 1 : 0;
     EXPECT_FALSE(expect(server_, 1).memory_gone);
     EXPECT_TRUE(local.all(0, kBytes / 2, 0xcc));
     EXPECT_EQ(std::memcmp(local.data() + kBytes / 2, exposed.data() + kBytes / 2, kBytes / 2), 0);
-    // The memory can be used like any other.
+    // The memory can then be used like any other memory.
     post(server_, request(Opcode::rdma_read, 2, {&sges[0], 1}, exposed.addr(), exposed.region->rkey()));
     EXPECT_FALSE(expect(server_, 2).memory_gone);
     EXPECT_TRUE(local.holds(0, kBytes, 3));

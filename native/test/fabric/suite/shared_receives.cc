@@ -1,5 +1,5 @@
-// Shared receive queues: which receive a message takes, whose it was, and what remains after a queue pair
-// ends.
+// Shared receive queues: which receive a message uses, which queue pair a receive belonged to, and which
+// receives remain after a queue pair ends.
 #include <map>
 #include <set>
 
@@ -26,7 +26,7 @@ TEST_P(FabricSuite, SharedReceivesAreTakenInTheOrderPosted) {
   const Pair a = another_pair(kTagA), b = another_pair(kTagB);
   Memory& in = memory(server_, kCount * kSlot, kLocal);
   Memory& out = memory(client_, kSlot, kLocal);
-  // Repeatedly: receives are reused, and each one is posted again while others are in use.
+  // The loop repeats this, so that receives are reused, and each one is posted again while others are in use.
   std::uint32_t next_slot = 0;
   post_slots(receives, in, kCount);
   for (std::uint32_t i = 0; i < 3 * kCount; ++i) {
@@ -97,12 +97,13 @@ TEST_P(FabricSuite, ASendThatFindsNoSharedReceiveEndsItsOwnQueuePairOnly) {
   post_slots(receives, in, 1);
   post(*b.client, request(Opcode::send, 2, {}));
   const Wc wc = next(server_);
-  // The end of the other one may be reported first.
+  // The end of the other queue pair may be reported first.
   EXPECT_EQ((wc.wr_id == kNoReceive ? expect(server_, 0) : wc).tag, kTagB);
   expect(client_, 2);
 }
 
-/// Every receive that it has taken comes back, and the other queue pairs continue with those that it has not.
+/// Every receive that this queue pair has taken comes back. The other queue pairs continue with the remaining
+/// receives.
 TEST_P(FabricSuite, AQueuePairThatEndsFlushesNoSharedReceiveAndLosesNone) {
   RDMA_RPC_NEEDS(max_srq_wr);
   constexpr std::uint32_t kCount = 8;
@@ -113,7 +114,7 @@ TEST_P(FabricSuite, AQueuePairThatEndsFlushesNoSharedReceiveAndLosesNone) {
   for (int round = 0; round < 3; ++round) {
     SCOPED_TRACE(round);
     const Pair a = another_pair(kTagA);
-    // Some have arrived and are not polled, some are on their way.
+    // Some messages have arrived and are not polled, and some are still in transit.
     for (std::uint64_t i = 0; i < 3; ++i) {
       SendWr wr = request(Opcode::send, i, {});
       wr.signaled = false;
@@ -136,7 +137,7 @@ TEST_P(FabricSuite, AQueuePairThatEndsFlushesNoSharedReceiveAndLosesNone) {
   settle();
   EXPECT_TRUE(server_.completions.empty());
   client_.completions.clear();
-  // All of them are still available.
+  // All receives are still available.
   std::set<std::uint64_t> slots;
   for (std::uint64_t i = 0; i < kCount; ++i) {
     post(*b.client, request(Opcode::send, 100 + i, {}));

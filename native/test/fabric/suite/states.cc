@@ -5,7 +5,7 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// A device gives up by itself, unless a connection manager reports the peer's end before that.
+/// A device gives up after its retries. A connection manager may report the peer's end before that.
 bool tells_of_a_gone_peer(WcStatus status) {
   return status == WcStatus::retry_exc_err || status == WcStatus::rem_abort_err ||
          status == WcStatus::wr_flush_err;
@@ -66,7 +66,7 @@ TEST_P(FabricSuite, AnAddressWithAFlippedBitIsRefusedOrLeadsNowhere) {
     address[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
     const auto qp = client_.device->create_qp(*client_.cq, {.send_wr_max = 4, .recv_wr_max = 4}, &error);
     const std::string reason = qp->connect(address);
-    // Where the network has to be asked, the answer comes later.
+    // Where connecting needs the network, the result arrives later.
     EXPECT_EQ(qp->state() == QpState::err, !reason.empty()) << "bit " << bit << ": " << reason;
   }
   // The server's queue pair is not affected.
@@ -77,7 +77,7 @@ TEST_P(FabricSuite, AnAddressWithAFlippedBitIsRefusedOrLeadsNowhere) {
 TEST_P(FabricSuite, TheAddressOfADestroyedQueuePairIsRefusedOrLeadsNowhere) {
   const auto address = address_of(*server_.qp);
   server_.qp.reset();
-  // Across a network, only a sent packet finds out that the peer is gone.
+  // Across a network, only a sent packet reveals that the peer is gone.
   if (client_.qp->connect(address).empty() && comes_up(*client_.qp)) {
     post(client_, request(Opcode::send, 1, {}));
     expect_error(client_, 1);
@@ -117,7 +117,7 @@ TEST_P(FabricSuite, ToErrorFlushesEverythingInOrder) {
   std::vector<std::uint64_t> sends, receives;
   for (int i = 0; i < 16; ++i) {
     const Wc wc = next(client_);
-    // By now it may be known that the peer has no receive for the first one.
+    // By now the device may know that the peer has no receive for the first message.
     if (wc.wr_id == 0) {
       EXPECT_NE(wc.status, WcStatus::success);
     } else {
@@ -144,7 +144,7 @@ TEST_P(FabricSuite, ReceivesMayBeFlushedTogether) {
     flushed += wc.receives;
     EXPECT_LE(flushed, kReceives);
   }
-  // Their slots are free again.
+  // The slots of the flushed receives are free again.
   post_recv(client_, 90, in.sge(0, 64));
   EXPECT_EQ(expect(client_, 90, WcStatus::wr_flush_err).receives, 1u);
   expect_quiet();
@@ -160,10 +160,10 @@ TEST_P(FabricSuite, RequestsCarriedOutWithoutASignalHoldUpNoFlush) {
     post(client_, wr);
     expect(server_, 10 + i);
   }
-  settle();  // by now the client's device has the acknowledgements, although nothing asked for them
+  settle();  // by now the client's device has the acknowledgements, although no request asked for them
   client_.qp->to_error();
   post(client_, request(Opcode::send, 3, {}));
-  // Unsignaled requests may be flushed, or get no completion.
+  // Unsignaled requests may be flushed, or may get no completion.
   for (bool sent = false, received = false; !sent || !received;) {
     const Wc wc = next(client_);
     ASSERT_EQ(wc.status, WcStatus::wr_flush_err);
@@ -198,7 +198,7 @@ TEST_P(FabricSuite, APostInErrorFlushesAfterUnsignaledRequests) {
   client_.qp->to_error();
   for (std::uint64_t i = 2; i <= 4; ++i) post(client_, request(Opcode::send, i, {}));
   Wc first = next(client_);
-  // Over a network it may not be known yet that the peer has it.
+  // Over a network the device may not know yet that the peer has received the first message.
   if (first.wr_id == 1) first = next(client_);
   EXPECT_EQ(first.wr_id, 2u);
   EXPECT_EQ(first.status, WcStatus::wr_flush_err);

@@ -1,5 +1,5 @@
-// UC and UD on a network that loses nothing: what arrives, what is refused at its sender, and what is
-// dropped.
+// UC and UD on a network that loses nothing: which messages arrive, which requests are refused at their
+// sender, and which messages are dropped.
 #include "fabric/suite/fabric_suite.h"
 
 namespace rdma_rpc::fabric::test {
@@ -57,7 +57,7 @@ TEST_P(FabricSuite, UcDropsWhatThePeerRefusesAndGoesOn) {
   expect(client_, 1);
   post(client_, request(Opcode::rdma_write, 2, {&sge, 1}, in.addr(), in.rkey() ^ 1u));
   expect(client_, 2);
-  post(client_, request(Opcode::rdma_write, 3, {&sge, 1}, in.addr(8), in.rkey()));  // ends past the region
+  post(client_, request(Opcode::rdma_write, 3, {&sge, 1}, in.addr(8), in.rkey()));  // ends behind the region
   expect(client_, 3);
   settle();
   EXPECT_TRUE(in.untouched(0xee));
@@ -154,7 +154,7 @@ TEST_P(FabricSuite, ADatagramThatNobodyTakesIsDropped) {
     EXPECT_TRUE(server_.completions.empty());
     EXPECT_EQ(server_.qp->state(), QpState::rts);
   };
-  lost(datagram(1, {}, to_server.get(), *server_.qp));  // no receive
+  lost(datagram(1, {}, to_server.get(), *server_.qp));  // the receiver has no receive
   post_recv(server_, 7, in.sge(0, 64));
   lost(datagram(2, {}, to_server.get(), *server_.qp, kQkey ^ 1u));
   SendWr nowhere = datagram(3, {}, to_server.get(), *server_.qp);
@@ -170,7 +170,7 @@ TEST_P(FabricSuite, ADatagramThatNobodyTakesIsDropped) {
   post(client_, datagram(5, {}, to_server.get(), *server_.qp));
   expect(client_, 5);
   EXPECT_EQ(expect(server_, 7).bytes, kGrhBytes);
-  // With its top bit set, the key of the sending queue pair is meant.
+  // When the top bit of the Q_Key is set, the Q_Key of the sending queue pair is used.
   post_recv(server_, 8, in.sge(0, 64));
   post(client_, datagram(6, {}, to_server.get(), *server_.qp, 0x8000'0000));
   expect(client_, 6);

@@ -1,5 +1,5 @@
-// Type-2 memory windows: what access a bound key gives, what it does not, and that it gives none once it has
-// been invalidated.
+// Type-2 memory windows: which access a bound key gives and which it does not give, and that it gives none
+// after it has been invalidated.
 #include <algorithm>
 #include <functional>
 
@@ -50,7 +50,7 @@ TEST_P(FabricSuite, EachBindGivesAnotherKey) {
   Memory& exposed = memory(client_, kRegion, kBindable);
   MemoryWindow& mw = window(client_);
   std::vector<std::uint32_t> keys{mw.rkey()};
-  // A bind changes one byte of the key, so the 256th one brings the first key back.
+  // A bind changes only one byte of the key, so the 256th bind brings the first key back.
   for (std::uint64_t i = 0; i < 254; ++i) {
     bind(client_, mw, exposed, kStart, kLength, access_remote_read);
     keys.push_back(mw.rkey());
@@ -174,7 +174,7 @@ TEST_P(FabricSuite, AKeyThatHasEndedOpensNothing) {
          return old;
        }},
       {"through another queue pair", [&](MemoryWindow& mw) {
-         // Bound on another queue pair, used through the pair of the fixture.
+         // The window is bound on another queue pair, and its key is used on the pair of the fixture.
          const Pair other = another_pair();
          post(*other.client, bind_wr(mw, *exposed.region, exposed.addr(), kRegion,
                                      access_remote_read | access_remote_write));
@@ -229,7 +229,7 @@ TEST_P(FabricSuite, AfterTheFlushOfItsQueuePairAWindowIsClosed) {
   }
   client_.qp->to_error();
   expect(client_, 1, WcStatus::wr_flush_err);
-  // Bytes may have been written until now; from here on none are.
+  // Bytes may have been written until now. From here on no byte is written.
   exposed.paint(0xee);
   settle();
   EXPECT_TRUE(exposed.untouched(0xee));
@@ -293,14 +293,14 @@ TEST_P(FabricSuite, OnlyABoundKeyCanBeInvalidated) {
   for (const Opcode opcode : {Opcode::local_inv, Opcode::send_with_inv}) {
     for (const int which : {0, 1, 2, 3}) {
       SCOPED_TRACE(which);
-      // The kernel of the machine would crash.
+      // This case is skipped, because the kernel of the machine would crash.
       if (opcode == Opcode::send_with_inv && which == 2 && !caps().exact_windows) continue;
       recreate({.send_wr_max = 8, .recv_wr_max = 8});
       connect();
       MemoryWindow& mw = window(client_);
       std::uint32_t key = 0;
       if (which == 1) key = plain.rkey();
-      if (which == 2) key = mw.rkey();  // never bound
+      if (which == 2) key = mw.rkey();  // a key that was never bound
       if (which == 3) {
         bind(client_, mw, exposed, 0, 64, access_remote_read);
         key = mw.rkey() ^ 0x80;

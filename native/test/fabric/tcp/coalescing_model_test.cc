@@ -1,6 +1,6 @@
 // Coalesced messages, and the completion queue that gives queue pairs their turns, under every order of the
-// kernel's actions: at each system call the peer's next bytes may have been delivered or not, and at each
-// reading of the clock the thread may have been stopped for a while. Runs the real code on real sockets; the
+// kernel's actions. At each system call the peer's next bytes may have been delivered, and at each reading of
+// the clock the thread may have been stopped for a while. The tests run the real code on real sockets. The
 // system calls below replace those of this whole program, and have no effect outside of a model.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -21,7 +21,7 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// One execution: the first choices are given, after them it takes the first option of each.
+/// One execution. The first choices are given; after them it takes the first option of each choice.
 struct World {
   struct Choice {
     std::size_t made, options;
@@ -104,13 +104,13 @@ namespace {
 
 struct Shape {
   const char* name;
-  std::vector<std::uint32_t> deliveries;  ///< messages that come with each delivery
-  std::size_t batch;                      ///< completions that the user takes with one poll
-  bool another;  ///< a further connection, so that the kernel is asked for events of all
+  std::vector<std::uint32_t> deliveries;  ///< number of messages that arrive with each delivery
+  std::size_t batch;                      ///< number of completions that the user gets with one poll
+  bool another;                           ///< another connection exists, so the kernel reports events of both
 };
 
-/// A user that answers every third message and sleeps when nothing is to be done. The last answer may
-/// therefore be one that waits for more.
+/// A user that answers every third message and sleeps when it has nothing to do. The last answer may
+/// therefore wait for more.
 class TcpModel : public testing::TestWithParam<Shape> {
  protected:
   static constexpr std::uint32_t kBytes = 64;
@@ -124,7 +124,7 @@ class TcpModel : public testing::TestWithParam<Shape> {
           *end.cq, {.send_wr_max = 64, .recv_wr_max = 64, .active = false, .polls_on = true}, &end.error);
     }
   }
-  /// The peer's messages in one delivery.
+  /// Returns the bytes of the peer's messages in one delivery.
   std::vector<std::byte> messages(std::uint32_t count, std::uint32_t first) const {
     std::vector<std::byte> frames;
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -135,7 +135,7 @@ class TcpModel : public testing::TestWithParam<Shape> {
     }
     return frames;
   }
-  /// Answers that have reached the peer.
+  /// Returns the number of answers that have reached the peer.
   std::uint32_t answers_there(const RawPeer& peer) {
     std::byte bytes[4096];
     for (;;) {
@@ -157,7 +157,7 @@ class TcpModel : public testing::TestWithParam<Shape> {
     return ::poll(&fd, 1, 0) == 1;
   }
 
-  /// Returns what went wrong, or "".
+  /// Returns "", or what went wrong.
   std::string run(std::vector<World::Choice>* path) {
     RawPeer peer(end);
     peer.connect();
@@ -201,8 +201,8 @@ class TcpModel : public testing::TestWithParam<Shape> {
         ++answered;
       }
       if (count != 0 || !end.cq->arm()) continue;
-      // Asleep. Everything posted has been sent, because nobody polls now, and arriving bytes wake the
-      // sleeper.
+      // The user is asleep. Everything posted must have been sent, because nothing polls now, and arriving
+      // bytes must wake the user.
       if (answers_there(peer) != answered) return "an answer waits while its user sleeps";
       if (rings()) {
         end.cq->acknowledge();
@@ -234,7 +234,7 @@ TEST_P(TcpModel, NoAnswerWaitsForASleeperAndEveryMessageWakesOne) {
     ASSERT_EQ(wrong, "") << "in execution " << runs << ", by the choices " << choices;
     while (!path.empty() && ++path.back().made == path.back().options) path.pop_back();
   } while (!path.empty());
-  // A small number would mean that the fabric does not call the functions of this file.
+  // With a smaller number of runs, the fabric would not be calling the functions of this file.
   EXPECT_GT(runs, 100u);
 }
 

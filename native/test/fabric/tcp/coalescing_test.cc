@@ -1,4 +1,4 @@
-// Coalesced small messages: when they wait, and that none waits for ever.
+// Coalesced small messages: when they wait, and that every message is sent in the end.
 #include "fabric/tcp/queue/coalescing.h"
 
 #include <memory>
@@ -26,7 +26,7 @@ struct GatheringCase {
   const char* what;
   std::uint32_t messages;
   std::uint64_t left;
-  int after_us;  ///< after the completions were returned
+  int after_us;  ///< time after the completions were returned
   bool waits;
 };
 
@@ -104,7 +104,7 @@ class TcpCoalesced : public ::testing::Test {
   const bool polls_on_;
 };
 
-/// If the test is slower than a user that takes its time, it starts again.
+/// If the test is too slow to count as a quick user, it starts again.
 TEST_F(TcpCoalesced, PostsWaitWhileCompletionsAreUnpolled) {
   EXPECT_TRUE(wait_until([&] {
     if (!peer->readable()) return true;
@@ -120,7 +120,7 @@ TEST_F(TcpCoalesced, PostsAreSentWhenAllIsPolled) {
   expect_answer();
 }
 
-/// From a user that may never poll again.
+/// The messages come from a user that may never poll again.
 class TcpNotCoalesced : public TcpCoalesced {
  protected:
   TcpNotCoalesced() : TcpCoalesced(false) {}

@@ -1,5 +1,5 @@
-// How connections of the tcp fabric are made and lost: unauthenticated peers at the listener, several servers
-// behind one address, a connection that is cut at each of its bytes.
+// How connections of the tcp fabric are opened and lost: unauthenticated peers at the listener, several
+// servers behind one address, and a connection that is cut at each of its bytes.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
@@ -11,7 +11,7 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// `b`'s address as dialled through `endpoint`.
+/// Returns the address with which `b` is reached through `endpoint`.
 std::vector<std::byte> via(const TcpEnd& b, const tcp::Endpoint& endpoint) {
   std::string error;
   const auto address = tcp_address_via(b.qp->local_address(), "127.0.0.1", endpoint.port, &error);
@@ -21,7 +21,7 @@ std::vector<std::byte> via(const TcpEnd& b, const tcp::Endpoint& endpoint) {
 
 bool settles(const QueuePair& qp) { return qp.state() != QpState::rtr; }
 
-/// The other end of this connection, which is also a descriptor of this process; -1 when it is not.
+/// Returns the other end of this connection if it is also a descriptor of this process, otherwise -1.
 int other_end_of(int fd) {
   sockaddr_storage own{}, peer{};
   socklen_t own_length = sizeof own;
@@ -170,7 +170,7 @@ TEST(TcpConnection, ABalancerThatNeverLeadsToTheServerFails) {
   EXPECT_NE(active.qp->error().find("has reached the server"), std::string::npos) << active.qp->error();
 }
 
-/// Requests of all kinds in both directions; returns the ids that each side has posted.
+/// Posts requests of all kinds in both directions. Returns the ids that each side has posted.
 void post_everything(TcpEnd& from, const TcpEnd& to) {
   const Sge some = from.sge(0, 100), sink = from.sge(512, 300);
   from.post(request(Opcode::send, 1, {&some, 1}));
@@ -181,8 +181,8 @@ void post_everything(TcpEnd& from, const TcpEnd& to) {
   from.post(last);
 }
 
-/// One run with a cut; the caller varies the number of bytes that the relay passes before it. Returns true
-/// when nothing was cut.
+/// Performs one run with a cut. The caller varies the number of bytes that the relay forwards before the cut.
+/// Returns true when the run ended without a cut.
 bool run_with_cut(bool from_dialer, std::size_t bytes) {
   TcpEnd active(true, 4096), passive(false, 4096);
   tcp::Address address;

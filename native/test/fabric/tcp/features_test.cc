@@ -1,5 +1,5 @@
-// A peer of an earlier release: it never gets a frame that it does not know. And a peer of this one: it is
-// asked once, and then sent what it knows.
+// A peer of an earlier release never gets a frame that it does not know. A peer of this release is asked
+// once, and then gets the frames that it knows.
 #include "fabric/tcp/raw_peer.h"
 
 namespace rdma_rpc::fabric::test {
@@ -82,7 +82,7 @@ TEST(TcpFeatures, APeerIsAskedOnce) {
     EXPECT_EQ(header.flags & tcp::flag_immediate, tcp::flag_immediate);
     EXPECT_EQ(header.extra, 7u);
   }
-  // Atomics are not in the answer.
+  // The answer does not include atomics.
   const Sge sink = end.sge(0, 8);
   end.post(adding(3, sink));
   peer.send({.op = Op::ack, .number = 3});

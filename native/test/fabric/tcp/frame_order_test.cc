@@ -1,7 +1,7 @@
-// The order of frames: exactly one is next, and no other request comes between the frames of one. Random
-// requests meet a peer that checks every frame as a queue pair does, and a socket that takes a few KiB at a
-// time, so that the queue pair stops at every possible point. Seeded; RDMA_RPC_FRAME_SEEDS sets the number of
-// seeds.
+// The order of frames: at any time exactly one frame may come next, and no other request comes between the
+// frames of one request. Random requests meet a peer that checks every frame as a queue pair does, and a
+// socket that accepts a few KiB at a time, so that the queue pair stops at every possible point. The requests
+// are seeded; RDMA_RPC_FRAME_SEEDS sets the number of seeds.
 #include <cstdlib>
 #include <deque>
 #include <optional>
@@ -30,7 +30,7 @@ struct Scenario {
   struct Window {
     std::unique_ptr<MemoryWindow> window;
     bool bound = false;
-    std::uint32_t post = 0;  ///< the post that used it last; its key is known after that
+    std::uint32_t post = 0;  ///< the post that used it last, after which its key is known
   };
   /// A request that the peer must see, in order.
   struct Expected {
@@ -38,8 +38,8 @@ struct Scenario {
     std::uint32_t offset, bytes;
   };
 
-  /// Some requests in one post: messages, WRITEs and READs of one frame and of several, windows that are
-  /// bound and invalidated.
+  /// Posts some requests together: messages, WRITEs and READs of one frame and of several, and windows that
+  /// are bound and invalidated.
   void post() {
     const std::uint32_t count = 1 + below(6);
     ++posts;
@@ -147,7 +147,7 @@ struct Scenario {
     ++handled;
     asked = asked || (header.flags & tcp::flag_ack) != 0;
   }
-  /// Sends what the peer owes, some of it later.
+  /// Sends what the peer still has to send, a part of it later.
   void say() {
     if (asked && below(3) != 0) {
       peer.send({.op = Op::ack, .number = handled});
@@ -217,7 +217,7 @@ struct Scenario {
   std::uint32_t handled = 0, asked_reads = 0;
   bool asked = false, ending = false;
   std::deque<std::pair<Header, std::vector<std::byte>>> answers;
-  std::deque<Read> reads;  ///< READs of the peer that are not answered
+  std::deque<Read> reads;  ///< READs of the end that the peer has not answered
 };
 
 TEST(TcpFrameOrder, FramesOfOneRequestAreContiguous) {
@@ -230,8 +230,8 @@ TEST(TcpFrameOrder, FramesOfOneRequestAreContiguous) {
   }
 }
 
-/// One post: a message, a signaled invalidation, which needs an ack, and a WRITE whose first frame could go
-/// with the message.
+/// One post contains a message, a signaled invalidation, which needs an ack, and a WRITE whose first frame
+/// could be sent with the message.
 TEST(TcpFrameOrder, AnInvalidationAsksBeforeTheRequestOfSeveralFramesBehindIt) {
   TcpEnd end(false, kMemory);
   RawPeer peer(end);

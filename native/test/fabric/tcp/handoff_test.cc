@@ -1,5 +1,5 @@
-// Connections of the tcp fabric that other code has accepted: they reach the queue pair that they ask for, on
-// whatever thread its device is, and no other.
+// Connections of the tcp fabric that other code has accepted. Each reaches only the queue pair that it asks
+// for, on whatever thread that queue pair's device is.
 #include <atomic>
 #include <thread>
 
@@ -12,7 +12,7 @@ namespace {
 
 const TcpOptions kByHandoff{.host = ""};
 
-/// Listens as a server does, reads the first bytes of a connection, and hands it over.
+/// Listens like a server, reads the first bytes of a connection, and hands the connection over.
 class Entrance {
  public:
   Entrance() {
@@ -25,7 +25,7 @@ class Entrance {
     EXPECT_TRUE(tcp::local_endpoint(listener_.get(), &endpoint_));
   }
   std::uint16_t port() const { return endpoint_.port; }
-  /// `qp`'s address as dialled through this listener.
+  /// Returns the address with which `qp` is reached through this listener.
   std::vector<std::byte> to(const QueuePair& qp) const {
     std::string error;
     auto address = tcp_address_via(qp.local_address(), "127.0.0.1", endpoint_.port, &error);
@@ -94,7 +94,7 @@ TEST(TcpHandoff, ARequestForASessionOfAnotherProcessIsAnswered) {
   tcp::Address address;
   ASSERT_EQ(tcp::decode(entrance.to(*passive.qp), &address), "");
   for (const std::size_t byte : {0u, 15u}) {
-    // The first bytes name the acceptor, all of them the queue pair.
+    // The first bytes of the token name the acceptor, and all of them together name the queue pair.
     address.token[byte] ^= std::byte{1};
     TcpEnd lost(true);
     ASSERT_EQ(lost.qp->connect(tcp::encode(address)), "");
@@ -128,7 +128,8 @@ TEST(TcpHandoff, AnInvalidConnectMessageIsNotHandedOff) {
   EXPECT_EQ(::recv(other.get(), &wrong, sizeof wrong, MSG_DONTWAIT), -1) << "nothing is said to such a one";
 }
 
-/// Devices come and go on their threads while connections arrive for them, and for those that have gone.
+/// Devices are opened and closed on their threads while connections arrive for them, and for devices that are
+/// closed already.
 TEST(TcpHandoff, DevicesMayCloseWhileConnectionsToThemArrive) {
   constexpr int kThreads = 3, kRounds = 40;
   Entrance entrance;
@@ -141,7 +142,7 @@ TEST(TcpHandoff, DevicesMayCloseWhileConnectionsToThemArrive) {
         TcpEnd passive(false, 4096, kByHandoff), active(true);
         EXPECT_EQ(passive.qp->connect(active.qp->local_address()), "");
         EXPECT_EQ(active.qp->connect(entrance.to(*passive.qp)), "");
-        // Every third one leaves at once, with its connection on the way.
+        // Every third device is closed at once, while its connection is in progress.
         if ((round + i) % 3 == 0) continue;
         EXPECT_TRUE(active.until([&] {
           passive.poll();
@@ -154,7 +155,7 @@ TEST(TcpHandoff, DevicesMayCloseWhileConnectionsToThemArrive) {
   }
   while (running > 0) entrance.admit();
   for (std::thread& thread : threads) thread.join();
-  // (A round for each of 40, of which 13 or 14 leave.)
+  // (Each thread has 40 rounds, of which 13 or 14 end early.)
   EXPECT_GE(connected, kThreads * (kRounds - 14));
 }
 

@@ -1,5 +1,6 @@
-// A peer that violates the protocol: each impossible frame ends the connection with a sentence, and no byte
-// is touched. Then seeded noise: frames that are nearly valid, and bytes that are not frames.
+// A peer that violates the protocol. Each impossible frame ends the connection with an error sentence, and no
+// byte of memory changes. Other tests send seeded noise: frames that are nearly valid, and bytes that are no
+// frames.
 #include <functional>
 #include <random>
 
@@ -107,7 +108,7 @@ std::vector<Lie> lies() {
        goes_on},
       {"17 READs at once",
        [](RawPeer& peer, TcpEnd& end) {
-         // The answers are not read: the first ones fill the connection, and 16 more wait.
+         // The answers are not read. The first ones fill the connection, and 16 more wait.
          for (std::uint32_t i = 0; end.qp->state() == QpState::rts && i < 4096; ++i) {
            peer.send({.op = Op::read,
                       .number = i,
@@ -143,7 +144,7 @@ TEST(TcpHostile, EachInvalidFrameEndsTheConnectionWithAReason) {
   }
 }
 
-/// An answer must fit the READ that was made.
+/// An answer must match the READ that it answers.
 TEST(TcpHostile, AnAnswerThatDoesNotFitEndsTheConnection) {
   const Header good{.op = Op::data, .bytes = 64, .number = 0, .addr = 0, .total = 64};
   const struct {
@@ -170,7 +171,7 @@ TEST(TcpHostile, AnAnswerThatDoesNotFitEndsTheConnection) {
   }
 }
 
-/// A refusal waits behind answers that the peer never takes, and then the peer is gone: the refusal can no
+/// A refusal waits behind answers that the peer never reads, and then the peer closes. The refusal can no
 /// longer be sent, and the queue pair must not wait for it.
 TEST(TcpHostile, APeerThatClosesBeforeItsRefusalIsSentEndsTheQueuePair) {
   TcpEnd end(false, 4 << 20);
@@ -190,7 +191,7 @@ TEST(TcpHostile, APeerThatClosesBeforeItsRefusalIsSentEndsTheQueuePair) {
   }
   add({.op = Op::write, .bytes = 8, .number = 8, .key = 1, .addr = 1, .total = 8});
   peer.send_unpolled(frames);
-  // The peer reads nothing, so this ends when the socket is full and the last frame has been read.
+  // The peer reads nothing, so this loop ends when the socket is full and the last frame has been read.
   for (int i = 0; i < 1000; ++i) end.poll();
   ASSERT_EQ(end.qp->state(), QpState::rts) << "the refusal has not waited";
   peer.close();
@@ -223,8 +224,8 @@ TEST(TcpHostile, RandomBytesDoNoHarm) {
       peer.send(header, bytes(random() % 5 == 0 ? random() % 64 : header.bytes));
     }
     peer.close();
-    // Everything posted is completed, and nothing was written, since the peer had neither a receive nor a
-    // valid key.
+    // Every posted request completes, and nothing was written, because the peer had no receive and no valid
+    // key.
     ASSERT_TRUE(
         end.until([&] { return end.qp->state() == QpState::err || end.qp->state() == QpState::rts; }));
     end.qp->to_error();

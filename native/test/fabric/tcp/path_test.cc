@@ -1,5 +1,5 @@
-// A path that drops packets is noticed, and nothing else is mistaken for one: neither a peer that is stopped,
-// reads slowly or has closed its window, nor a network that loses packets.
+// A path that drops packets is noticed. Other things are not mistaken for such a path: a peer that is
+// stopped, reads slowly or has closed its window, and a network that loses packets.
 #include "fabric/tcp/queue/path_watch.h"
 
 #include <linux/filter.h>
@@ -12,7 +12,7 @@ namespace {
 using tcp::PathWatch;
 using Found = PathWatch::Found;
 
-/// One second, and the effect of the kernel's information at its end.
+/// One second, and the information of the kernel at its end.
 struct Second {
   bool sends;
   PathState state;
@@ -129,20 +129,20 @@ TEST(TcpPathWatch, RetransmissionsWhileThisProcessWasStoppedAreIgnored) {
   watch.sent();
   EXPECT_EQ(look(0), Found::under_way);
   EXPECT_EQ(look(1), Found::under_way);
-  state.unanswered = 6;  // for 14 s nobody has checked: the path may work again, and nothing has tried it
+  state.unanswered = 6;  // nothing has checked for 14 s: the path may work again, but nothing has tried it
   for (int second = 15; second < 25; ++second) EXPECT_EQ(look(second), Found::under_way) << second;
   state.unanswered = 7;
   EXPECT_EQ(look(25), Found::under_way);
   EXPECT_EQ(look(26), Found::silent);
 }
 
-/// A queue pair and its peer, whose socket's packets can be removed before its kernel sees them.
+/// A queue pair and its peer. The packets to the peer's socket can be dropped before its kernel sees them.
 struct Way {
   explicit Way(const TcpOptions& options = {}, int receive_bytes = 0)
       : end(false, 64 << 10, options), peer(end) {
     peer.connect(receive_bytes);
   }
-  /// Drops packets to the peer with more than `bytes` bytes, headers included, from here on.
+  /// From here on drops packets to the peer with more than `bytes` bytes, including headers.
   void swallow(std::uint32_t bytes) const {
     sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
                           BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, bytes, 0, 1), BPF_STMT(BPF_RET | BPF_K, 0),
@@ -165,7 +165,7 @@ struct Way {
 
 constexpr std::uint32_t kLarge = 60'000;
 
-/// With the real kernel, so each takes its real seconds: all at the same time.
+/// These cases use the real kernel, so each takes its real seconds. All of them run at the same time.
 TEST(TcpPathOfTheKernel, OnlyHolesEndTheirConnections) {
   Way hole, large_only, stopped({}, 4096), slow({}, 4096), at_rest;
   hole.swallow(0);
@@ -223,7 +223,7 @@ TEST(TcpPathThatIsSilent, EndsItsOwnQueuePairOnly) {
   EXPECT_EQ(end.qp->state(), QpState::rts) << end.qp->error();
 }
 
-/// More than are checked before others have their turn.
+/// More queue pairs exist than the device checks before other work has its turn.
 TEST(TcpPathThatIsSilent, IsFoundAmongManyBusyQueuePairs) {
   int last = -1;
   TcpEnd end(false, 4096, {.path_look_ms = 1, .path_state = [&last](int fd) {
@@ -247,7 +247,7 @@ TEST(TcpPathThatIsSilent, IsFoundAmongManyBusyQueuePairs) {
   for (const auto& qp : all) EXPECT_EQ(qp->state(), QpState::rts) << qp->error();
 }
 
-/// Until the reset the device has the socket, and its counters are as without it.
+/// Until the reset the device owns the socket, but its counters do not count it.
 TEST(TcpPathThatIsSilent, LeavesNothingWhenTheDeviceIsClosedBeforeTheReset) {
   auto way = std::make_unique<Way>(TcpOptions{.path_look_ms = 1, .path_state = [](int) {
                                                 return PathState{5, 1, 9000};

@@ -1,5 +1,5 @@
-// Shared by the tests of the tcp fabric's own rules: one end with memory and a window, and a peer that is
-// only a socket, controlled by the test. On the test's thread, which serves both.
+// Code that the tests of the tcp fabric's own rules share: one end with memory and a window, and a peer that
+// is only a socket, which the test controls. Used on the test's thread, which serves both.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 
 namespace rdma_rpc::fabric::test {
 
-/// Only a hang reaches this limit.
+/// Only a test that hangs reaches this limit.
 inline bool wait_until(const std::function<bool()>& done) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!done()) {
@@ -39,7 +39,7 @@ struct TcpEnd {
     qp = device->create_qp(
         *cq, {.send_wr_max = 64, .recv_wr_max = 64, .active = active, .polls_on = polls_on}, &error);
   }
-  /// Polls until it has nothing to report.
+  /// Polls until the queue has nothing to report.
   void poll() {
     Wc batch[16];
     while (const std::size_t count = cq->poll(batch))
@@ -59,8 +59,8 @@ struct TcpEnd {
     return {region->addr() + offset, bytes, region->lkey()};
   }
   void post(const SendWr& wr) { ASSERT_EQ(qp->post_send({&wr, 1}), 1u); }
-  /// Returns the completion with this id when it comes. If none comes, fails the test and returns
-  /// `general_err`.
+  /// Returns the status of the completion with this id when it arrives. If none arrives, fails the test and
+  /// returns `general_err`.
   WcStatus outcome(std::uint64_t wr_id) {
     WcStatus status = WcStatus::general_err;
     EXPECT_TRUE(until([&] {
@@ -89,7 +89,7 @@ struct TcpEnd {
   std::vector<Wc> completions;
 };
 
-/// The active side of `end`, without a queue pair.
+/// Plays the active side for `end`, without a queue pair.
 class RawPeer {
  public:
   explicit RawPeer(TcpEnd& end) : end_(end) {
@@ -97,7 +97,7 @@ class RawPeer {
     EXPECT_EQ(tcp::decode(end.qp->local_address(), &address_), "");
   }
   /// Connects the socket, and sends nothing. `receive_bytes` is the size of its receive buffer, or 0 for the
-  /// system's.
+  /// system's default.
   void dial(int receive_bytes = 0) {
     sockaddr_storage name{};
     const socklen_t length = tcp::to_sockaddr(address_.endpoint, &name);
@@ -111,7 +111,7 @@ class RawPeer {
     const ConnectMessage hello = make_connect_message(ConnectKind::hello, to, token_);
     send_all(&hello, sizeof hello);
   }
-  /// Both sides connected.
+  /// Connects both sides.
   void connect(int receive_bytes = 0) {
     dial(receive_bytes);
     send_connect_message(address_.token);
@@ -132,7 +132,7 @@ class RawPeer {
       end_.poll();
     }
   }
-  /// In a single write, and without a poll of the other end.
+  /// Sends the bytes in a single write, without polling the other end.
   void send_unpolled(const std::vector<std::byte>& bytes) {
     ASSERT_EQ(::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
@@ -145,7 +145,7 @@ class RawPeer {
     send_all(&header, sizeof header);
     send_all(payload.data(), payload.size());
   }
-  /// Returns the next bytes; fewer when the connection ends.
+  /// Returns the next bytes, or fewer when the connection ends.
   std::vector<std::byte> take(std::size_t count) {
     std::vector<std::byte> bytes(count);
     std::size_t have = 0;

@@ -1,5 +1,5 @@
-// A relay between two ends of the tcp fabric, like a proxy or a tunnel: accepts connections, dials an
-// endpoint of its choice for each, and passes bytes on until it is told to cut. On the test's thread.
+// A relay between two ends of the tcp fabric, like a proxy or a tunnel: it accepts connections, opens one to
+// an endpoint of its choice for each, and forwards bytes until it is told to cut. On the test's thread.
 #pragma once
 
 #include <functional>
@@ -24,8 +24,8 @@ class Relay {
   const tcp::Endpoint& endpoint() const { return endpoint_; }
   int connections() const { return taken_; }
 
-  /// Resets both directions once this number of bytes has come from that side (true: from the side that
-  /// dials).
+  /// Resets both directions after this number of bytes has arrived from one side (true: from the side that
+  /// opened the connection).
   void cut_after(bool from_dialer, std::size_t bytes) {
     cut_from_dialer_ = from_dialer;
     cut_after_ = bytes;
@@ -53,7 +53,7 @@ class Relay {
     bool over[2] = {};
   };
 
-  /// Returns false when the line is cut, or has ended.
+  /// Forwards bytes. Returns false when the line is cut, or has ended.
   bool pass(Line& line, int from) {
     const bool counts = (from == 0) == cut_from_dialer_;
     char bytes[4096];
@@ -74,7 +74,7 @@ class Relay {
     for (ssize_t sent = 0; sent < got;) {
       const ssize_t part = ::send(line.ends[1 - from].get(), bytes + sent,
                                   static_cast<std::size_t>(got - sent), MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (part < 0) return false;  // what these tests send fits into a socket
+      if (part < 0) return false;  // the bytes that these tests send fit into a socket
       sent += part;
     }
     line.passed[from] += static_cast<std::size_t>(got);

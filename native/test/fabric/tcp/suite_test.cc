@@ -1,5 +1,5 @@
-// The fabric suite on tcp: two devices in this process, connected over loopback. A short queue of unsent
-// bytes shows that a connection which often takes no more bytes loses nothing.
+// The fabric suite on tcp: two devices in this process, connected over loopback. One variant has a short
+// queue of unsent bytes, to show that nothing is lost when a connection often accepts no more bytes.
 #include <gtest/gtest.h>
 
 #include "fabric/suite/fabric_suite.h"
@@ -15,8 +15,8 @@ class TcpFabric final : public FabricUnderTest {
   Device& client() override { return *client_; }
   Device& server() override { return *server_; }
   void pump() override {}
-  // Loopback delivers inside the system call, and sometimes, when another thread of the kernel has the
-  // socket, a moment later.
+  // Loopback usually delivers inside the system call. When another thread of the kernel has the socket, it
+  // delivers a moment later.
   int idle_rounds() const override { return 200; }
 
  private:

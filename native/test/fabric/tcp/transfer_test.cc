@@ -1,5 +1,5 @@
 // Faults that only tcp can have during a transfer: a key that ends in the middle of a frame, a queue pair
-// that fails with a half-sent frame, small frames beside large transfers, two sides that both only write.
+// that fails with a half-sent frame, small frames beside large transfers, and two sides that only write.
 #include <optional>
 
 #include "fabric/tcp/raw_peer.h"
@@ -19,8 +19,8 @@ class TcpTransfer : public ::testing::Test {
     peer.emplace(*end);
     ASSERT_NO_FATAL_FAILURE(peer->connect());
   }
-  /// Over a connection that takes a few KiB at a time: a bulk frame waits for the network, partly sent, until
-  /// the peer reads.
+  /// Connects over a connection that accepts a few KiB at a time. A bulk frame then waits for the network,
+  /// partly sent, until the peer reads.
   void connect_narrow() {
     end.emplace(false, std::size_t{tcp::kFrameBytesMax}, TcpOptions{.unsent_max = 4 << 10});
     peer.emplace(*end);
@@ -28,7 +28,8 @@ class TcpTransfer : public ::testing::Test {
     for (std::size_t i = 0; i < tcp::kFrameBytesMax; ++i) pattern.push_back(std::byte(i * 31 + (i >> 8)));
     std::memcpy(end->host->data(), pattern.data(), pattern.size());
   }
-  /// A READ of all of the memory, in one frame, of which the end has sent a part.
+  /// Starts a READ of all of the memory, in one frame, of which the end has sent a part. Returns the frame's
+  /// header.
   Header read_in_part(std::uint32_t key) {
     peer->send({.op = Op::read, .key = key, .addr = end->region->addr(), .total = tcp::kFrameBytesMax});
     Header header;
@@ -38,7 +39,7 @@ class TcpTransfer : public ::testing::Test {
     EXPECT_EQ(header.bytes, tcp::kFrameBytesMax);
     return header;
   }
-  /// The key of a window over all of the memory.
+  /// Binds the window to all of the memory. Returns its key.
   std::uint32_t bind(std::uint32_t access) {
     SendWr wr = request(Opcode::bind_mw, 0xb1, {});
     wr.bind = {end->window.get(), end->region.get(), end->region->addr(), end->region->length(), access};
@@ -52,13 +53,14 @@ class TcpTransfer : public ::testing::Test {
     end->post(wr);
     EXPECT_EQ(end->outcome(0x11), WcStatus::success);
   }
-  /// Waits until the end has taken everything sent so far: the first `bytes` of its memory are what was sent.
+  /// Waits until the end has received everything that was sent so far: the first `bytes` bytes of its memory
+  /// are the sent ones.
   bool lands(std::size_t bytes) {
     return end->until([&] { return end->host->data()[bytes - 1] == std::byte{0x5a}; });
   }
   Header write_of(std::uint32_t key, std::uint32_t total) const {
     return {.op = Op::write,
-            .flags = std::uint8_t{total <= tcp::kFrameBytesMax},  // flag_ack
+            .flags = std::uint8_t{total <= tcp::kFrameBytesMax},  // a bool that sets flag_ack
             .bytes = std::min(total, tcp::kFrameBytesMax),
             .key = key,
             .addr = end->region->addr(),
@@ -111,7 +113,7 @@ TEST_F(TcpTransfer, ARangeThatIsTooLongTouchesNoByteOfItsFirstFrame) {
   EXPECT_TRUE(end->untouched(0xee));
 }
 
-/// More than the kernel buffers for a peer that does not read.
+/// This is more than the kernel buffers for a peer that does not read.
 constexpr std::uint32_t kMuch = 64 << 20;
 
 TEST_F(TcpTransfer, AWindowThatEndsDuringTheAnswerToAReadGivesNoFurtherByte) {
@@ -159,7 +161,7 @@ TEST_F(TcpTransfer, AFrameThatIsHalfSentWhenItsWindowIsRevokedAndEndsArrivesWhol
   EXPECT_EQ(end->qp->state(), QpState::rts) << end->qp->error();
 }
 
-/// The peer could not distinguish the good-bye from the missing bytes.
+/// The peer could not distinguish a BYE frame from the missing bytes.
 TEST_F(TcpTransfer, AFrameThatIsHalfSentWhenItsQueuePairEndsArrivesWholeBeforeTheGoodBye) {
   ASSERT_NO_FATAL_FAILURE(connect_narrow());
   const Sge all = end->sge(0, tcp::kFrameBytesMax);
@@ -239,7 +241,7 @@ TEST_F(TcpTransfer, APartOfAWriteAndOneOfAnAnswerTakeTurns) {
   const Sge sge = end->sge(0, kMuch);
   end->post(request(Opcode::rdma_write, 5, {&sge, 1}, 0x1000, 1));
   peer->send({.op = Op::read, .key = end->region->rkey(), .addr = end->region->addr(), .total = kMuch});
-  // Both need as many frames.
+  // Both transfers need as many frames.
   std::size_t written = 0, answered = 0;
   for (Header header; answered < kMuch && peer->take_frame(&header);) {
     (header.op == Op::data ? answered : written) += header.bytes;
@@ -276,7 +278,7 @@ TEST_F(TcpTransfer, RequestsWaitingForAPeerWhoseRequestFailedFail) {
   EXPECT_EQ(end->outcome(6), WcStatus::wr_flush_err);
 }
 
-/// Small calls wait for these, even if the kernel buffers some 10 MiB for a peer that does not read.
+/// Small calls wait for unsent bytes, even if the kernel buffers some 10 MiB for a peer that does not read.
 TEST_F(TcpTransfer, UnsentBytesOfAWriteAreReportedUntilThePeerReadsThem) {
   constexpr std::size_t kBytes = std::size_t{64} << 20;
   ASSERT_NO_FATAL_FAILURE(connect(kBytes));

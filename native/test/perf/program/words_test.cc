@@ -1,4 +1,4 @@
-// The lines between `rdma-rpc perf` and the program that measures (perf/program/words.h).
+// The lines that `rdma-rpc perf` and its measuring program exchange (perf/program/words.h).
 #include "perf/program/words.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Tests the tests. This program is built with RDMA_RPC_CANARY, a bug planted in the session: a cancelled call
-// ends at once, while the server may still write to its memory. The oracle must find it.
+// Tests the tests themselves. This program is built with RDMA_RPC_CANARY, a bug planted in the session: a
+// cancelled call ends at once, while the server may still write to its memory. The oracle must find the bug.
 #include <gtest/gtest.h>
 
 #include <algorithm>

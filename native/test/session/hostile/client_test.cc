@@ -16,8 +16,8 @@ FrameBytes bulk_request(std::uint32_t call, const std::vector<wire::GatherEntry>
   return frame;
 }
 
-/// Grants a reply buffer for the response to call 0. Returns the key that the response invalidates, 0 for
-/// none.
+/// Grants a reply buffer for the response to call 0. Returns the key that the response invalidates, 0 when it
+/// invalidates none.
 std::uint32_t key_of_answer(Scene& s, std::uint32_t bytes) {
   const std::uint32_t reply_buffer = s.peer.expose(4096, bytes, fabric::access_remote_write);
   s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0, wire::has_reply_buffer))
@@ -28,7 +28,7 @@ std::uint32_t key_of_answer(Scene& s, std::uint32_t bytes) {
   return response ? response->invalidated_rkey : 0;
 }
 
-/// The bytes of inline gather entries, which follow the gather list of the frame.
+/// Appends the bytes of inline gather entries, which follow the gather list of the frame.
 FrameBytes carrying(const std::vector<wire::GatherEntry>& gather_entries, std::size_t bytes) {
   return bulk_request(0, gather_entries).pad(bytes);
 }
@@ -67,7 +67,7 @@ const Trick kClientTricks[] = {
        frame.bytes[1] |= std::byte{wire::aligned};
        s.peer.send(frame);
        s.run();
-       // a response of the same length: the second buffer is at 1024
+       // The response has the same length, so the second buffer is at offset 1024.
        const auto ask = s.peer.receive(FrameType::reply_buffer_request);
        ASSERT_TRUE(ask.has_value());
        EXPECT_EQ(ask->frame.header.method, 1024u + 2000u);
@@ -137,7 +137,8 @@ const Trick kClientTricks[] = {
      [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::reply_buffer, wire::call_word(1, 9), 0))); }},
     {"ReplyBufferThatWasNotRequested", "not asked for",
      [](Scene& s) {
-       // Its READ does not complete while the world is stopped, so the call stays in this state.
+       // The READ of this request does not complete while the world is stopped, so the call stays in this
+       // state.
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        const memory::BlockId hog = s.victim.context->arena().alloc(8 << 20);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
@@ -168,7 +169,7 @@ const Trick kClientTricks[] = {
        const std::uint32_t reply_buffer = s.peer.expose(4096, 3000, fabric::access_remote_write);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
        s.run();
-       // The second CANCEL finds the call answered, like one that has crossed the response.
+       // The second CANCEL finds the call answered, as if it and the response had crossed.
        for (int i = 0; i < 2; ++i) {
          s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0, wire::has_reply_buffer))
                          .add(wire::ReplyBuffer{s.peer.address(4096), 3000, reply_buffer}));
@@ -215,7 +216,8 @@ const Trick kClientTricks[] = {
      }},
     {"FramesWithoutCredits", "frame beyond the credits",
      [](Scene& s) {
-       // The peer returns no credits, so in the end none can be returned to it, but it goes on sending.
+       // The peer returns no credits, so in the end no credit can be returned to it, but it continues to
+       // send.
        for (int i = 0; i < 2000 && s.peer.alive(); ++i) {
          s.peer.send(FrameBytes(header(FrameType::cancel, wire::call_word(1, 9), 1)));
          s.run();
@@ -262,7 +264,7 @@ TEST(HostileClientStalls, AndTheQueueOfItsAnswersIsLimited) {
 
 TEST(HostileClientStalls, AndHoldsSendSlotsOnlyForATime) {
   // The client sends requests until responses wait for credits, which it never returns. The waiting responses
-  // hold send slots that all sessions share.
+  // hold send slots, which all sessions share.
   Scene scene(false);
   const std::uint32_t free = scene.victim.free_slots();
   for (std::uint32_t i = 0; i < kInflight + kControlReceives; ++i) {
@@ -275,7 +277,7 @@ TEST(HostileClientStalls, AndHoldsSendSlotsOnlyForATime) {
   let_pass(scene.pair.world, {&scene.victim}, kNoCreditNs - 1'000'000'000);
   EXPECT_FALSE(scene.victim.is_down(scene.session)) << "the peer may only be stopped";
   let_pass(scene.pair.world, {&scene.victim}, 2'000'000'000);
-  scene.expect_dies("has returned no credits for 120 s");  // also checks the slots
+  scene.expect_dies("has returned no credits for 120 s");  // expect_dies() also checks the slots
 }
 
 TEST(HostileClientStalls, AndHoldsTheLastSendSlotForAShorterTime) {
@@ -286,7 +288,7 @@ TEST(HostileClientStalls, AndHoldsTheLastSendSlotForAShorterTime) {
     while (scene.peer.receive()) {
     }
   }
-  // The other slots are used, too.
+  // The other slots are in use, too.
   std::int32_t& free = scene.victim.context->control()[boundary::ctl::free_slots];
   const std::int32_t others = std::exchange(free, 0);
   let_pass(scene.pair.world, {&scene.victim}, kNoCreditShortNs - 1'000'000'000);
@@ -301,7 +303,7 @@ TEST(HostileClientStalls, AndItsCancelledRequestsDoNotFillTheQueueForMemory) {
   const memory::BlockId hog = scene.victim.context->arena().alloc(8 << 20);
   const std::uint32_t key = scene.peer.expose(0, 3000, fabric::access_remote_read);
   for (std::uint32_t i = 0; i < 50; ++i) {
-    // The first request waits for ever at the head of the queue; the others are cancelled one after the
+    // The first request waits for ever at the head of the queue. The others are cancelled one after the
     // other.
     scene.peer.send(bulk_request(wire::call_word(i == 0 ? 0 : 1, i), {{scene.peer.address(0), 3000, key}}));
     if (i != 0) scene.peer.send(FrameBytes(header(FrameType::cancel, wire::call_word(1, i), 1)));

@@ -1,6 +1,6 @@
 // A peer that sends frames beyond its credits, for every way in which a session stores received frames: in
-// own or shared receives, read in place or copied first, sealed or not. Frames are counted before anything is
-// copied, so only that session ends.
+// receives of its own or shared ones, read in place or copied first, sealed or unsealed. Frames are counted
+// before anything is copied, so only that session ends.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -22,7 +22,7 @@ constexpr ReceiveMode kReceives[] = {
     {"SharedSealed", true, false, true}, {"SharedCopiedSealed", true, true, true},
 };
 
-/// One session with a scripted peer, beside an honest pair. The peer returns no credit and goes on sending.
+/// One session with a scripted peer, beside an honest pair. The peer returns no credit and continues to send.
 struct Greedy {
   Greedy(const ReceiveMode& receives, bool victim_is_client)
       : scene(victim_is_client, options_of(receives), receives.shared, seal_of(receives)) {
@@ -77,8 +77,8 @@ INSTANTIATE_TEST_SUITE_P(Of, FrameBeyondTheCredits,
                                   std::get<0>(info.param).name;
                          });
 
-/// Each frame is read at once, and its receive is reposted. In the end its credit cannot be returned, since
-/// the peer returns none either.
+/// Each frame is read at once, and its receive is reposted. In the end its credit cannot be returned, because
+/// the peer returns no credits either.
 TEST_P(FrameBeyondTheCredits, EndsTheSessionWhenFramesAreReadAtOnce) {
   Greedy greedy(receives(), victim_is_client());
   EXPECT_EQ(greedy.session().receives().shares(), receives().shared);
@@ -93,14 +93,14 @@ TEST_P(FrameBeyondTheCredits, EndsTheSessionWhenFramesAreReadAtOnce) {
   greedy.scene.expect_dies("frame beyond the credits");
 }
 
-/// Segments stay in their receives until their message is complete. A session with own receives has no more
-/// of them than the peer has credits; with shared ones the device has many more.
+/// Segments stay in their receives until their message is complete. A session with receives of its own has at
+/// most as many receives as its peer has credits. With shared receives the device has many more.
 TEST_P(FrameBeyondTheCredits, EndsTheSessionWhenFramesAreKept) {
   if (!receives().shared) return;
   Greedy greedy(receives(), victim_is_client());
   ASSERT_TRUE(greedy.session().receives().shares());
   for (std::uint32_t i = 0; i < kInflight + kControlReceives; ++i) {
-    // Longer than a short message, whose receive would be reposted at once.
+    // The segment is longer than a short message, whose receive would be reposted at once.
     greedy.send(FrameBytes(header(FrameType::segment, 0, 0)).pad(ShortMessages::kBytesMax));
     ASSERT_FALSE(greedy.is_down()) << i << ": " << greedy.scene.victim.why_down(greedy.scene.session);
   }

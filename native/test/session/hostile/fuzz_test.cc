@@ -8,7 +8,7 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-/// Frames that are half right, so that they get further than random bytes.
+/// Creates frames that are half right, so that they get further than random bytes.
 FrameBytes random_frame(std::mt19937_64& random, std::uint32_t key, std::uint64_t addr) {
   const auto any = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
   const std::uint32_t call = wire::call_word(any(kInflight + (any(20) == 0)), any(4));
@@ -84,7 +84,7 @@ TEST(HostileFuzz, ThousandsOfFramesHurtOnlyTheirSession) {
       pair.run();
       deaths += victim.is_down(session);
       for (const std::uint64_t id : ids) {
-        // The result may be anything, since such a server may claim anything. But the call must end exactly
+        // The result may be anything, because such a server may send anything, but the call must end exactly
         // once.
         EXPECT_EQ(pair.call(id).last_events, 1);
         pair.call(id).processed = Processed::maybe;

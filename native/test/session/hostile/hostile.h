@@ -1,6 +1,6 @@
 // The scene of the hostile tests: one session whose peer is scripted, and an honest pair in the same
 // contexts. Whatever the peer sends or does, only that session ends, every call settles, the memory of the
-// application is unchanged, and nothing leaks.
+// application is unchanged, and no resource leaks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ inline wire::Header header(FrameType type, std::uint32_t call, std::uint32_t met
 
 /// An honest pair, and a session of `victim` whose peer is scripted.
 struct Scene {
-  /// With `credit_pool` the victim's receives may be shared. With `seal` it seals the frames that it sends
-  /// and decrypts those that it receives.
+  /// With `credit_pool` the victim's receives may be shared. With `seal` the victim seals the frames that it
+  /// sends and decrypts those that it receives.
   explicit Scene(bool victim_is_client, PairOptions options = immediate(), bool credit_pool = false,
                  const std::optional<SealOptions>& seal = std::nullopt)
       : pair(options),
@@ -87,13 +87,14 @@ struct Scene {
 
 struct Trick {
   const char* name;
-  const char* reason;  ///< why the session ends; empty when it goes on
+  const char* reason;  ///< why the session ends; empty when it continues
   std::function<void(Scene&)> play;
-  bool needs_windows = false;  ///< without windows it is harmless, or means something else
+  bool needs_windows = false;  ///< without windows the trick does no harm, or has another meaning
 };
 inline void PrintTo(const Trick& trick, std::ostream* out) { *out << trick.name; }
 
-/// Run on a device where received messages are read in place, and on one where they are copied first.
+/// Plays the trick on a device where received messages are read in place, and on a device where they are
+/// copied first.
 inline void play(const Trick& trick, bool victim_is_client) {
   for (const bool copied : {false, true}) {
     SCOPED_TRACE(copied ? "what is received is copied" : "what is received is read in place");

@@ -10,7 +10,7 @@ namespace rdma_rpc::session::test {
 
 namespace {
 constexpr std::uint64_t kReceive = std::uint64_t{1} << 32;
-constexpr std::uint64_t kQuiet = std::uint64_t{1} << 33;  // binds, whose outcome is not checked
+constexpr std::uint64_t kQuiet = std::uint64_t{1} << 33;  // marks binds, whose outcome is not checked
 }  // namespace
 
 void FrameBytes::append(const void* part, std::size_t count) {
@@ -93,8 +93,8 @@ std::optional<ScriptedPeer::Received> ScriptedPeer::receive(wire::FrameType type
 
 void ScriptedPeer::send(const std::vector<std::byte>& bytes, std::uint32_t invalidate_rkey) {
   poll();
-  // All frames share one buffer. After a frame that is too long to go inline, let the world run before the
-  // next one, or use immediate mode.
+  // All frames share one buffer. After a frame that is too long to be sent inline, the world must run before
+  // the next frame is sent, or be in immediate mode.
   std::byte* outbox = slab_->data() + std::size_t{receives_} * stride_;
   const bool inlined = bytes.size() <= device_->capabilities().max_inline;
   if (!bytes.empty()) std::memcpy(outbox, bytes.data(), bytes.size());

@@ -1,4 +1,4 @@
-// The hostile peer: a plain queue pair that connects to a session and sends frames made by hand. It can send
+// The hostile peer: a plain queue pair that connects to a session and sends handmade frames. It can send
 // anything at any time, and use any key. On the test's thread.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace rdma_rpc::session::test {
 
-/// A frame made by hand. Nothing is checked, since frames are meant to be wrong.
+/// A handmade frame. Nothing is checked, because frames are meant to be wrong.
 class FrameBytes {
  public:
   explicit FrameBytes(const wire::Header& header) { add(header); }
@@ -39,7 +39,7 @@ class ScriptedPeer {
   ScriptedPeer(fabric::SimWorld& world, std::uint32_t inflight_max, std::uint32_t slot_bytes,
                std::size_t receives_posted = SIZE_MAX)
       : ScriptedPeer(world.open_device("scripted"), true, inflight_max, slot_bytes, receives_posted) {}
-  /// Works on any device. With `active` it opens the connection, as a client does.
+  /// Creates a peer on any device. With `active` it opens the connection, as a client does.
   ScriptedPeer(std::shared_ptr<fabric::Device> device, bool active, std::uint32_t inflight_max,
                std::uint32_t slot_bytes, std::size_t receives_posted = SIZE_MAX);
 
@@ -54,7 +54,7 @@ class ScriptedPeer {
   };
   /// Returns the next received frame. Its receive is reposted, but its credit is not returned.
   std::optional<Received> receive();
-  /// Returns the next frame of this type and drops others.
+  /// Returns the next frame of this type, and drops frames of other types.
   std::optional<Received> receive(wire::FrameType type);
 
   void send(const std::vector<std::byte>& bytes, std::uint32_t invalidate_rkey = 0);
@@ -69,7 +69,7 @@ class ScriptedPeer {
   void write(std::uint64_t addr, std::uint32_t bytes, std::uint32_t rkey) {
     transfer(fabric::Opcode::rdma_write, addr, bytes, rkey);
   }
-  /// Returns the status of the oldest send, READ or WRITE that was not returned yet, once it has completed.
+  /// Returns the status of the oldest completed send, READ or WRITE whose status was not returned yet.
   std::optional<fabric::WcStatus> outcome();
   bool alive() const { return qp_->state() == fabric::QpState::rts; }
   bool connected() {
@@ -77,7 +77,7 @@ class ScriptedPeer {
     return alive();
   }
   std::byte* memory() { return memory_->data(); }
-  /// Binds a window of the peer's own memory, for an honest frame. Returns its key.
+  /// Binds a window of the peer's own memory, for an honest frame. Returns the key of the window.
   std::uint32_t expose(std::uint64_t offset, std::uint32_t bytes, std::uint32_t access);
   std::uint64_t address(std::uint64_t offset) const {
     return reinterpret_cast<std::uint64_t>(memory_->data()) + offset;

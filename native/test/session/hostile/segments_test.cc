@@ -1,4 +1,5 @@
-// Segments from a peer that breaks their rules or never completes a message, as client and as server.
+// Segments from a peer that breaks their rules or never completes a message. The peer is a client or a
+// server.
 #include <gtest/gtest.h>
 
 #include "session/hostile/hostile.h"
@@ -19,7 +20,7 @@ const Trick kClientTricks[] = {
        s.run();
        EXPECT_EQ(s.victim.reassembled_messages, 1);
        const auto ask =
-           s.peer.receive(FrameType::reply_buffer_request);  // this client has not said that it supports them
+           s.peer.receive(FrameType::reply_buffer_request);  // this client has not announced segments
        ASSERT_TRUE(ask.has_value());
        EXPECT_EQ(ask->frame.header.method, 2400u);
        s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0)));
@@ -113,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(Tries, SegmentsOfAServer, testing::ValuesIn(kServerTric
                          [](const auto& info) { return std::string(info.param.name); });
 TEST_P(SegmentsOfAServer, HurtOnlyItsOwnSession) { play(GetParam(), true); }
 
-// More segments than any number of credits allows.
+// More segments arrive than any number of credits allows.
 TEST(Segments, AreLimited) {
   const std::vector<std::byte> bytes(kSegmentedBytesMax);
   session::Segments many, long_ones;

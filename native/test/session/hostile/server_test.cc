@@ -1,5 +1,5 @@
-// A hostile server against a client session: responses to calls that do not wait, and keys and reply buffers
-// of other calls.
+// A hostile server against a client session: responses to calls that do not wait for one, and keys and reply
+// buffers of other calls.
 #include <gtest/gtest.h>
 
 #include "session/hostile/hostile.h"
@@ -67,7 +67,7 @@ const Trick kServerTricks[] = {
        s.request({});
        s.peer.respond(first.frame.header.call);
        s.run();
-       s.peer.respond(first.frame.header.call);  // the one late response of the cancelled call
+       s.peer.respond(first.frame.header.call);  // the one late response that the cancelled call may get
      }},
     {"ResponseToAFutureCallAfterACancel", "waits for none",
      [](Scene& s) {
@@ -85,7 +85,8 @@ const Trick kServerTricks[] = {
        s.ran(s.id);
        s.peer.respond(first.frame.header.call, 0, key);
        s.run();
-       const auto second = s.request({.request_bytes = 2000});  // the same window, bound for another call
+       // Uses the same window, bound for another call.
+       const auto second = s.request({.request_bytes = 2000});
        s.peer.respond(second.frame.header.call, 0, key);
      },
      true},
@@ -282,18 +283,18 @@ TEST_P(HostileServer, HurtsOnlyItsOwnSession) {
   play(GetParam(), true);
 }
 
-/// Beyond the staging memory of such a small call.
+/// An offset beyond the staging memory of such a small call.
 constexpr int kBeyond = static_cast<int>(kStagingChunkBytes);
 
 /// An access of the peer to memory that a call has exposed, before or after the response.
 struct Exposure {
   const char* name;
-  bool reply_buffer;  ///< access to the reply buffer, otherwise to a gather entry of the request
-  bool write;         ///< WRITE, otherwise READ
-  int shift;          ///< bytes beyond the range at its start (< 0) or its end (> 0)
-  bool after;         ///< after the call has settled
+  bool reply_buffer;  ///< access to the reply buffer, otherwise to a gather entry
+  bool write;         ///< true for a WRITE, false for a READ
+  int shift;          ///< number of bytes beyond the range at its start (< 0) or its end (> 0)
+  bool after;         ///< the access comes after the call has settled
   WcStatus outcome;
-  WcStatus staged;  ///< result without windows, where exactly the session's staging memory is accessible
+  WcStatus staged;  ///< result without windows; the peer can then access exactly the session's staging memory
 };
 
 class HostileAccess : public testing::TestWithParam<Exposure> {};
@@ -344,7 +345,7 @@ TEST_P(HostileAccess, ReachesWhatTheCallExposedAndNoMore) {
     scene.peer.read(target.addr, target.length, target.rkey);
   }
   scene.run();
-  // The ledger checks that no memory of the application has changed.
+  // The ledger checks that the application's memory is unchanged.
   EXPECT_EQ(scene.peer.outcome(), has_windows() ? exposure.outcome : exposure.staged);
   scene.end();
 }

@@ -26,7 +26,7 @@ class ClientGroup {
     run();
   }
 
-  /// Room for messages of 16 MiB, and for many of them.
+  /// Options with room for messages of 16 MiB, and for many of them.
   static PairOptions large_messages() {
     PairOptions options;
     options.context.arena = {.budget_bytes = std::size_t{512} << 20, .chunk_bytes = 1 << 20};

@@ -14,21 +14,23 @@ namespace {
 constexpr std::byte kEnded{0xa5};
 constexpr std::size_t kRow = 256;
 
-/// Multiples of 7 modulo 256, twice. Since 7 is odd, every row of a pattern is a part of this table.
+/// The table contains the multiples of 7 modulo 256, twice. Because 7 is odd, every row of a pattern is a
+/// part of this table.
 constexpr auto kSevens = [] {
   std::array<std::byte, 2 * kRow> sevens{};
   for (std::size_t i = 0; i < sevens.size(); ++i) sevens[i] = static_cast<std::byte>(i * 7);
   return sevens;
 }();
 
-/// Byte i of a pattern is seed * 131 + i * 7 + (i / 256) * 13 + 1. A row is 256 bytes of it. Made in rows,
-/// patterns cost a sanitized build little; made byte by byte, they took a third of the tests' time.
+/// Byte i of a pattern is seed * 131 + i * 7 + (i / 256) * 13 + 1. A row is 256 bytes of the pattern.
+/// Patterns are created in rows, which takes a sanitized build little time; created byte by byte, they took a
+/// third of the tests' time.
 const std::byte* row_of(std::uint64_t seed, std::size_t row) {
-  constexpr std::size_t kInverse = 183;  // inverse of 7 modulo 256
+  constexpr std::size_t kInverse = 183;  // the inverse of 7 modulo 256
   return kSevens.data() + (seed * 131 + row * 13 + 1) * kInverse % kRow;
 }
 
-/// Calls `each` for each row with its expected bytes. Returns false as soon as `each` does.
+/// Calls `each` for each row with its expected bytes. Returns false as soon as `each` returns false.
 template <typename Bytes, typename Each>
 bool for_rows(std::span<Bytes> bytes, std::uint64_t seed, const Each& each) {
   for (std::size_t row = 0; row * kRow < bytes.size(); ++row) {
@@ -69,7 +71,7 @@ void Ledger::unwatch(const std::byte* data) {
       ++each;
       continue;
     }
-    // All bytes are equal.
+    // This checks that all bytes are equal.
     const bool kept = each->bytes == 0 || (*each->data == kEnded &&
                                            std::memcmp(each->data, each->data + 1, each->bytes - 1) == 0);
     if (!kept) {

@@ -13,7 +13,8 @@ namespace rdma_rpc::session::test {
 
 namespace {
 constexpr std::uint64_t kTickNs = 5'000'000;
-/// More than twice the timeout of a cancelled call: after that, nothing will move any more.
+/// Together these ticks are more than twice the timeout of a cancelled call. After that time nothing can
+/// change any more.
 constexpr int kIdleTicks = 30;
 constexpr int kStepsMax = 2'000'000;
 }  // namespace
@@ -41,8 +42,8 @@ bool is_tested(std::string_view what) {
 fabric::Capabilities tested_device() {
   if (is_tested("iwarp")) return iwarp_device();
   fabric::Capabilities capabilities = fabric::sim_capabilities();
-  // A shallow queue: both ends of some thousands of pairs allocate one, and deep ones took most of the
-  // suite's time.
+  // The queue is shallow, because both ends of some thousands of pairs allocate one, and deep queues took
+  // most of the suite's time.
   if (is_tested("shared")) capabilities.max_srq_wr = 2048;
   return capabilities;
 }
@@ -131,8 +132,8 @@ void Pair::run() {
 }
 
 void let_pass(fabric::SimWorld& world, std::vector<Side*> awake, std::uint64_t ns) {
-  // Ticks like the pump: every few milliseconds at first, then as often as calls that are pending release
-  // need.
+  // The clock advances like the ticks of the pump: by a few milliseconds at first, then as often as calls
+  // that are pending release need.
   for (std::uint64_t passed = 0; passed < ns;) {
     const std::uint64_t step = std::min(ns - passed, passed < kHoldCheckNs ? kTickNs : kHoldCheckNs);
     world.advance(step);
@@ -164,7 +165,7 @@ bool run_world(fabric::SimWorld& world, std::vector<Side*> sides, const std::fun
 
 std::vector<std::string> Pair::finish() {
   run();
-  // If the peer ended between two frames of a message, this side keeps the first frame until it ends, too.
+  // If the peer ended between two frames of a message, this side keeps the first frame until its own end.
   const auto cut_off = [](const Side& side, std::uint32_t session, const Side& other, std::uint32_t others) {
     const Session* open = side.context->find(session);
     return open != nullptr && open->has_segments() && other.is_down(others);

@@ -16,7 +16,7 @@ namespace rdma_rpc::session::test {
 /// shared receives (RDMA_RPC_SIM=shared).
 fabric::Capabilities tested_device();
 bool tested_credit_pool();
-/// For tests that only make sense with windows, or only without.
+/// For tests that make sense only with windows, or only without windows.
 fabric::Capabilities iwarp_device();
 inline bool has_windows() { return tested_device().windows; }
 #define RDMA_RPC_NEEDS_WINDOWS() \
@@ -24,7 +24,7 @@ inline bool has_windows() { return tested_device().windows; }
 
 struct PairOptions {
   fabric::SimOptions sim{.mode = fabric::SimMode::scheduled, .capabilities = tested_device()};
-  /// Small slots, so that small messages are bulk ones.
+  /// The slots are small, so that even small messages are bulk messages.
   ContextOptions context{.slot_bytes = 1024,
                          .send_slots = 32,
                          .arena = {.budget_bytes = 8 << 20, .chunk_bytes = 64 << 10},
@@ -34,16 +34,16 @@ struct PairOptions {
   std::uint32_t max_message_bytes = 4 << 20;
   std::size_t staging_bytes = std::size_t{16} << 20;
   std::uint32_t call_slots = 0;
-  std::size_t arena_max_bytes = 0;                           ///< of the server's session
-  std::uint64_t timeout_default_us = 0, timeout_max_us = 0;  ///< of the server's session
+  std::size_t arena_max_bytes = 0;                           ///< limit for the server's session
+  std::uint64_t timeout_default_us = 0, timeout_max_us = 0;  ///< limits of the server's session
   bool sealed = false;
-  /// Messages up to this size go in segments; 0 for none.
+  /// Messages of up to this size are sent in segments; 0 for no segments.
   std::uint32_t segmented_bytes = 0;
   /// Short gather entries of a request are sent inline in its frame.
   bool inlined = false;
   bool credit_pool = tested_credit_pool();
   bool connect = true;
-  /// The server is the active side of the connection, not the client.
+  /// Whether the server, instead of the client, is the active side of the connection.
   bool server_is_active = false;
 };
 
@@ -63,7 +63,7 @@ class Pair {
 
   std::uint64_t start(const CallSpec& spec) { return client.start(client_session, spec); }
   CallRecord& call(std::uint64_t id) { return ledger.at(id); }
-  /// start(), then run() until nothing happens any more.
+  /// Calls start(), then run().
   CallRecord& complete(const CallSpec& spec);
   Session& at_client() { return client.session(client_session); }
   Session& at_server() { return server.session(server_session); }
@@ -71,16 +71,16 @@ class Pair {
   /// Runs one event of the world, then one turn of each side. Returns false when nothing is left to do.
   bool step();
   /// Steps until nothing is left to do, and advances the clock while timers are wanted. Adds a violation when
-  /// this does not end.
+  /// this never ends.
   void run();
   void hold_client(bool hold) { hold_completions(client_qp_, hold); }
   void hold_server(bool hold) { hold_completions(server_qp_, hold); }
-  /// Destroys a side whose process was killed; its resources need not have been released.
+  /// These destroy a side whose process was killed; its resources need not have been released.
   void abandon_client() { client_abandoned_ = true; }
   void abandon_server() { server_abandoned_ = true; }
-  /// Closes both sessions, runs, releases every block, and returns all violations: of the rules for calls,
-  /// and resources that are left (slots, blocks, pins, windows, regions, queue pairs). The pair cannot be
-  /// used afterwards.
+  /// Closes both sessions, runs, releases every block, and returns all violations: those of the rules for
+  /// calls, and those for resources that are left (slots, blocks, pins, windows, regions, queue pairs). The
+  /// pair cannot be used afterwards.
   std::vector<std::string> finish();
 
   Ledger ledger;
@@ -97,9 +97,9 @@ class Pair {
 /// Opens a client session on `client`, a server session on `server`, and connects them.
 void connect(Side& client, std::uint32_t& client_session, Side& server, std::uint32_t& server_session,
              const PairOptions& options);
-/// Lets this much time pass, in which only these sides run.
+/// Lets this much time pass, while only these sides run.
 void let_pass(fabric::SimWorld& world, std::vector<Side*> awake, std::uint64_t ns);
-/// Runs any number of sides of one world until nothing is left to do. Returns false when this does not end.
+/// Runs any number of sides of one world until nothing is left to do. Returns false when this never ends.
 bool run_world(fabric::SimWorld& world, std::vector<Side*> sides, const std::function<void()>& between = {});
 
 }  // namespace rdma_rpc::session::test

@@ -60,7 +60,8 @@ void Side::stage(SubOp op, std::uint32_t session, std::uint32_t call, std::uint3
   if (++staged == static_cast<std::int32_t>(kSubmissionsMax)) context->flush();
 }
 
-/// Stages the message in segments. Returns false when the session sends no segments, or not now.
+/// Stages the message in segments. Returns false when the session does not send segments, or cannot send them
+/// now.
 bool Side::stage_long(SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method,
                       std::span<const std::byte> metadata, std::size_t message_bytes, std::uint64_t pattern,
                       std::uint32_t timeout_us) {
@@ -98,7 +99,7 @@ std::vector<GivenGatherEntry> Side::make_gather_entries(std::size_t bytes, std::
       blocks.push_back(block);
       gather_entry.data = context->arena().at(block).data;
     } else {
-      // Guard bytes around the gather entry are part of the buffer, but not of the message.
+      // Guard bytes around the gather entry are part of the buffer, but they are no part of the message.
       const std::size_t spare = beyond_page == 0 ? 32 : 32 + fabric::kPageBytes;
       Buffer& buffer = buffers_.emplace_back(std::vector<std::byte>(length + spare), next_key_++);
       gather_entry.data = buffer.bytes.data() + 16;
@@ -115,7 +116,7 @@ std::vector<GivenGatherEntry> Side::make_gather_entries(std::size_t bytes, std::
   return gather_entries;
 }
 
-/// Moves every other gather entry to the scratch buffer, as far as there is room.
+/// Moves every second gather entry to the scratch buffer, as far as there is room.
 void Side::move_to_scratch(std::vector<GivenGatherEntry>& gather_entries) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < gather_entries.size(); i += 2) {
@@ -199,7 +200,7 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
     tokens_[u32(call.token)] = id;
     return id;
   }
-  // The submission was refused, so the slot and the call are still ours.
+  // The submission was refused, so the slot and the call still belong to this side.
   context->free_slots()[context->control()[ctl::free_slots]++] = slot;
   *free = 0;
   call.last_events = 1;

@@ -1,6 +1,6 @@
-// One end of a test: a device, a context on it, and the "JS" that reads its events and stages submissions
-// exactly as runtime/native/native.ts says. A Side can be client and server at once, with any number of
-// sessions of each kind. On the test's thread.
+// One end of a test: a device, a context on the device, and code that plays the part of JS: it reads events
+// and stages submissions exactly as runtime/native/native.ts says. A Side can be client and server at once,
+// with any number of sessions of each kind. On the test's thread.
 #pragma once
 
 #include <deque>
@@ -22,23 +22,23 @@ class Side {
   Side(Ledger& ledger, std::shared_ptr<fabric::Device> device, const ContextOptions& options);
   ~Side();
 
-  /// Returns the session's number. When it is refused, returns 0 and fails the test.
+  /// Opens a session and returns its number. When the session is refused, returns 0 and fails the test.
   std::uint32_t open(const SessionOptions& options);
   Session& session(std::uint32_t number) { return *context->find(number); }
 
-  /// Submits a call. Returns its id in the ledger, or 0 when there is no free call slot or send slot.
+  /// Submits a call. Returns its id in the ledger, or 0 when no call slot or send slot is free.
   std::uint64_t start(std::uint32_t session, const CallSpec& spec);
   void cancel(std::uint64_t id, boundary::Reason reason = boundary::Reason::cancelled);
-  /// Answers a waiting request (Answer::later). Returns false when there is none, or no send slot.
+  /// Answers a waiting request (Answer::later). Returns false when no request waits, or no send slot is free.
   bool answer(std::size_t index = 0);
   std::size_t unanswered() const { return pending_.size(); }
   void flush() { context->flush(); }
 
-  /// Runs one iteration of the event loop. Returns true when something happened, or when there is more to do.
+  /// Runs one iteration of the event loop. Returns true when something happened, or when there is more work.
   bool turn(std::uint64_t now_ns);
-  /// Called when its process has been killed: its calls under way no longer count.
+  /// Called when the side's process has been killed: its calls in progress no longer count.
   void forget();
-  /// Releases every block that "JS" still holds.
+  /// Releases every block that the side's JS part still holds.
   void release_blocks();
   std::uint32_t free_slots() const { return context->slots().free(); }
   bool is_down(std::uint32_t session) const { return down_.contains(session); }
@@ -49,10 +49,10 @@ class Side {
   std::shared_ptr<fabric::Device> device;
   std::unique_ptr<Context> context;
   int cancelled_events = 0, slots_free_events = 0;
-  int reassembled_messages = 0;  ///< messages that came in segments
-  int short_messages = 0;        ///< messages read in the entries that all sessions share
-  /// Parts that wait until the application wants them, by session and call. While `reads` is true, it wants
-  /// them at once.
+  int reassembled_messages = 0;  ///< number of messages that came in segments
+  int short_messages = 0;        ///< number of messages read in the buffers that all sessions share
+  /// Parts that wait until the application wants them, by session and call. While `reads` is true, the
+  /// application wants them at once.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> held_back;
   bool reads = true;
   void want_parts() {
@@ -61,9 +61,9 @@ class Side {
     }
   }
 
-  /// While false, "JS" reads requests and responses but keeps their blocks.
+  /// While this is false, the JS part reads requests and responses but keeps their blocks.
   bool release_answers = true;
-  /// Responses in arena memory are charged to their session, like those that JS encodes there.
+  /// Responses in arena memory are charged to their session, like responses that JS encodes there.
   bool owned_answers = false;
 
  private:
@@ -106,12 +106,12 @@ class Side {
   const std::byte* receive_of(const std::int32_t* words);
 
   std::unordered_map<std::uint32_t, std::vector<std::uint64_t>>
-      in_flight_;  ///< per session, by call slot: id or 0
+      in_flight_;  ///< for each session, by call slot: the id of the call, or 0
   std::deque<Pending> pending_, wants_slot_;
-  std::unordered_map<std::uint32_t, std::uint64_t> tokens_;  ///< of requests
-  std::unordered_map<std::uint32_t, Reply> replies_;         ///< of responses
+  std::unordered_map<std::uint32_t, std::uint64_t> tokens_;  ///< for requests
+  std::unordered_map<std::uint32_t, Reply> replies_;         ///< for responses
   std::unordered_map<std::uint64_t, std::vector<memory::BlockId>> call_blocks_;
-  std::deque<memory::BlockId> kept_;  ///< blocks held to the end, watched
+  std::deque<memory::BlockId> kept_;  ///< blocks that are kept to the end and watched
   std::list<Buffer> buffers_;
   std::array<std::byte, boundary::kScratchBytes> scratch_{};
   std::unordered_map<std::uint32_t, std::string> down_;

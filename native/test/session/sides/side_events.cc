@@ -1,5 +1,5 @@
-// Handles the events of a Side's context like "JS": requests go to handlers, ends of calls to the ledger. See
-// side.h.
+// Handles the events of a Side's context in the place of JS: requests go to handlers, and ends of calls to
+// the ledger. See side.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,9 +43,9 @@ std::span<const std::byte> Side::message_of(const std::int32_t* words) {
 }
 
 namespace {
-/// Returns the message in an aligned message of `count` gather entries, which are cut as by
-/// make_gather_entries(). Returns an empty one when an entry does not begin at a multiple of 64 bytes, or
-/// when the length is wrong.
+/// Returns the message inside an aligned message of `count` gather entries, which are cut as by
+/// make_gather_entries(). Returns an empty message when an entry begins at an offset that is no multiple of
+/// 64 bytes, or when the length is wrong.
 std::vector<std::byte> message_in(std::span<const std::byte> aligned, std::size_t bytes, std::size_t count,
                                   std::size_t short_bytes = 0) {
   std::vector<std::byte> message;
@@ -95,8 +95,8 @@ void Side::on_event(const std::int32_t* words) {
         for (const memory::BlockId block : reply->second.blocks) context->arena().release(block);
         replies_.erase(reply);
       } else {
-        // A batch contains no SENT event of a submission that has not returned yet, so each token is known
-        // here.
+        // A batch never contains the SENT event of a submission that has not returned yet, so each token must
+        // be known here.
         ledger.violation("SENT for an unknown token");
       }
       return;
@@ -133,7 +133,7 @@ void Side::on_request(const std::int32_t* words) {
   auto message = message_of(words);
   std::vector<std::byte> gathered;
   if (u32(words[ev::metadata_bytes]) != sizeof request.descriptor) {
-    request.descriptor = {};  // of a scripted peer: only the size is echoed
+    request.descriptor = {};  // from a scripted peer: only the size is echoed
     request.descriptor.response_bytes = static_cast<std::uint32_t>(message.size());
     request.descriptor.response_gather_entries = 1;
   } else {
@@ -190,7 +190,7 @@ void Side::on_last_event(const std::int32_t* words) {
     }
     call.refused_bytes = u32(words[ev::refused_bytes]);
     call.answer_bytes = message.size();
-    // Refusals of the session itself carry a text and no metadata.
+    // Refusals that the session itself sends have a text and no metadata.
     const bool ours = words[ev::metadata_bytes] != 0;
     if (ours && (message.size() != call.spec.response_bytes || !is_pattern(message, answer_of(id)))) {
       ledger.violation("answer " + std::to_string(id) + " arrived with other bytes");
@@ -198,7 +198,7 @@ void Side::on_last_event(const std::int32_t* words) {
     if (const std::int32_t region = words[ev::region]; region > 0) {
       call.answer_block = u32(region);
       if (u32(region) == call.given_block) {
-        context->arena().release(u32(region));  // releases the event's reference; our own stays
+        context->arena().release(u32(region));  // releases the event's reference; our own reference stays
       } else {
         const memory::Block& block = context->arena().at(u32(region));
         ledger.watch({block.data, block.capacity});
@@ -221,7 +221,7 @@ void Side::on_released(const std::int32_t* words) {
   if ((call.held & boundary::pending_reply_buffer) != 0) reclaim(id, false, true);
 }
 
-/// The application may use this memory of a call again, and does.
+/// From now on the application may use this memory of a call again, and it does.
 void Side::reclaim(std::uint64_t id, bool request, bool reply_buffer) {
   const CallRecord& call = ledger.at(id);
   const bool given = call.given_block != memory::kNoBlock;

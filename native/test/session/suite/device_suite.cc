@@ -9,7 +9,7 @@ namespace {
 using boundary::EvKind;
 using boundary::Reason;
 
-/// One call of each size class and direction.
+/// The list has one call of each size class and direction.
 const CallSpec kMixed[] = {
     {},
     {.request_bytes = 700, .response_bytes = 700},

@@ -4,7 +4,7 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-/// Less time is not enough for long messages over soft-RoCE on a busy machine.
+/// With less time, long messages over soft-RoCE fail on a busy machine.
 constexpr std::uint8_t kRetries = 5;
 
 INSTANTIATE_TEST_SUITE_P(Verbs, DeviceSession, testing::ValuesIn(in_every_mode([](std::size_t end) {

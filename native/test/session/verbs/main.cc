@@ -1,4 +1,4 @@
-// The program of these tests. Says "not run" and why where there are no RDMA devices.
+// The program of these tests. Where the machine has no RDMA devices, it prints "not run" and the reason.
 #include <gtest/gtest.h>
 
 #include <cstdio>
