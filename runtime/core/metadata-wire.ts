@@ -82,7 +82,7 @@ function tooLarge(): RangeError {
 
 /**
  * Writes entries to the buffer from `at` on, and returns their end, which is at most `limit`. Each key gets
- * the prefix `mark`. `mark`.
+ * the prefix `mark`.
  */
 function write({ keys, values }: MetadataEntries, mark: string, at: number, limit: number): number {
   for (let i = 0; i < keys.length; ++i) {
@@ -156,8 +156,7 @@ export function encodeMetadata(metadata: Iterable<readonly [string, MetadataValu
 
 /**
  * Returns header and trailer of a response in one wire form, or undefined when both are empty. Throws as
- * `encodeMetadata` does; the limits apply to header and trailer together. `encodeMetadata` does: they share
- * the limits.
+ * `encodeMetadata` does; the limits apply to header and trailer together.
  */
 export function encodeResponseMetadata(
   header: Metadata | undefined,

@@ -91,7 +91,7 @@ function newRoot(): Scope {
   if (made === atImport || !keepsStores(made)) return made;
   // Deletes the properties of stores, because the proxy would not notice a store whose property already
   // exists. The ids, which are numbers, and the frame stay: Node reads them in each run, and would otherwise
-  // look them up in `watched`. `watched`.
+  // look them up in `watched`.
   for (const key of Object.getOwnPropertySymbols(made))
     if (typeof Reflect.get(made, key) !== 'number' && !isFrame(key)) Reflect.deleteProperty(made, key);
   return Object.setPrototypeOf(made, watched);

@@ -1,7 +1,6 @@
 /**
  * The form in which the workers of a group send their metrics to the main thread. Worker groups collect the
  * metrics, and `rdma-rpc/prometheus` adds them up. Both import these types and do not import each other.
- * `rdma-rpc/prometheus` adds them up; neither knows the other.
  */
 
 /** The metrics of one worker. */

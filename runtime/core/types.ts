@@ -37,8 +37,7 @@ export interface CallOptions {
   /**
    * Repeats the call after a failure. Retries are allowed for methods with an idempotency level, or when the
    * client sets `idempotent`. With `idempotent: false` the call is repeated only when no handler can have
-   * run. `retry: false` disables the client's default. `idempotent`; with `idempotent: false` the call is
-   * repeated only when no handler can have run. `false` disables the client's default.
+   * run. `retry: false` disables the client's default.
    */
   retry?: RetryOptions | false | undefined;
   /**
@@ -146,7 +145,6 @@ export interface MethodDefaults
   /**
    * Whether repeating the call does no harm. `true` allows hedging and every retry. With `false`, `retry`
    * repeats only calls that have not run. Default: the `idempotency_level` of the .proto file.
-   * `idempotency_level` of the .proto. `false` with `retry` repeats only calls that have not run.
    */
   readonly idempotent?: boolean | undefined;
   /**

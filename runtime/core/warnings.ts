@@ -48,7 +48,7 @@ export class AuthorizeFailed extends Error {
 
 /**
  * Says which parts of an error were not sent to the caller, and why. The handler itself has not failed.
- * `onHandlerError` is called with this error, too. `onHandlerError` is called with it, too.
+ * `onHandlerError` is called with this error, too.
  */
 export class AnswerCut extends Error {
   readonly #own = true;
