@@ -201,7 +201,7 @@ type Opening = Pick<Hello | Welcome, 'features' | 'secret'>;
 
 /**
  * Returns whether queue pairs will be bound. Throws over TLS when one side lacks the feature `bound`. Every
- * implementation with TLS has this feature, so somebody must have removed the bit on the way.
+ * implementation with TLS has this feature, so the bit must have been removed on the way.
  */
 export function bothBind({ tls }: BindingOffer, one: Opening, other: Opening): boolean {
   const both = (one.features & other.features & feature.bound) !== 0;
