@@ -1,8 +1,8 @@
 /**
  * The fabrics: a table with everything that TypeScript needs to know about their differences. No other code
  * in `runtime/` or `cli/` checks for a fabric by its name. A new fabric therefore needs an entry here and a
- * folder in `native/fabric` (CONTRIBUTING has the list). boundary/ and control/ read these constants on every
- * JS thread.
+ * folder in `native/fabric` (CONTRIBUTING has the list). The folders boundary/ and control/ read these
+ * constants on every JS thread.
  */
 
 export interface FabricRow {

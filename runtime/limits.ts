@@ -1,7 +1,7 @@
 /**
- * Every limit and default of the runtime, each with its reason. Options that users may set take their default
- * and range from here (core/options.ts checks them). native/session/limits.h has the limits of the native
- * layers.
+ * The limits and defaults of the runtime, each with its reason. Options that users may set take their default
+ * and range from here (core/options.ts checks them). The limits of the native layers are in
+ * native/session/limits.h.
  */
 
 const KiB = 1024;
@@ -38,7 +38,7 @@ export const queuedCalls = { default: 4096, min: 0, max: 1_000_000 } as const;
 export const streamParts = 8;
 /**
  * Maximum size of a part with several messages. It is less where a slot is smaller. With longer parts, more
- * would be left unread when a reader stops.
+ * data would be left unread when a reader stops.
  */
 export const streamPackedBytes = 8 * KiB;
 /**
@@ -241,7 +241,7 @@ export const leaseCheckMs = 1_000;
  * a process is noticed at once.
  */
 export const tcpKeepAliveMs = 20_000;
-/** Time after a device was not found in which no further check is made. */
+/** When a device was not found, no further check is made for this time. */
 export const missingDeviceMs = 1_000;
 /**
  * Log lines per second, so that a hostile peer cannot fill a disk. The limit applies to the warnings of all
@@ -263,9 +263,9 @@ export const errorTextBytes = 1 * KiB;
 /** Size of a send or receive slot. 8 KiB are two pages. Copying more than that costs more than a READ. */
 export const slotBytes = { default: 8 * KiB, min: 1 * KiB, max: 64 * KiB } as const;
 /**
- * Default size of a slot on shm. Messages with values of 16 KiB fit, and one SEND costs three quarters of two
- * SENDs whose segments must be joined. Slots of shm are not pinned, and use only the pages that messages
- * touch. They are not larger, because the 272 slots of a session are used in turn.
+ * Default size of a slot on shm. A message with a value of 16 KiB fits into one slot. One SEND costs three
+ * quarters of two SENDs whose segments must be joined. Slots of shm are not pinned, and use only the pages
+ * that messages touch. They are not larger, because the 272 slots of a session are used in turn.
  */
 export const shmSlotBytes = 17 * KiB;
 /**
@@ -276,8 +276,9 @@ export const sendSlots = { default: 1024, min: 16, max: 65_536 } as const;
 /** Mask of the low bits of a session number, which are the session's index in the session table. */
 export const sessionIndexMask = 0x3fff;
 /**
- * A session gets another send slot while it has at most `slotShare` times the number of free slots. The last
- * `reservedSlots` are for sessions that have less than their share of the slots (native/session/limits.h).
+ * A session may take another send slot as long as it holds at most `slotShare` times as many slots as are
+ * free. The last `reservedSlots` are for sessions that have less than their share of the slots
+ * (native/session/limits.h).
  */
 export const slotShare = 3;
 export const reservedSlots = 16;
@@ -304,8 +305,8 @@ export const mrCacheIdleMs = { default: 10_000, min: 1, max: 86_400_000 } as con
 export const stagingBytes = { default: undefined, min: 256 * KiB, max: 1024 * GiB } as const;
 
 /**
- * A `bytes` value of at least this size is sent in place, and not copied into a bulk message. For smaller
- * values a copy is cheaper than a registration.
+ * A `bytes` value of at least this size is sent in place, and not copied into a bulk message. A copy of a
+ * smaller value is cheaper than a registration.
  */
 export const gatherBytes = 16 * KiB;
 /**
@@ -322,7 +323,7 @@ export const gatherEntriesMax = 30;
 /** Size of a gather entry in its frame. */
 export const gatherEntryBytes = 16;
 /**
- * A `bytes` field of at least this size in a bulk message is a view of leased memory. A smaller one is a
+ * A `bytes` field of at least this size in a bulk message is a view of leased memory. A smaller value is a
  * copy, so that it does not keep the whole block in use.
  */
 export const leaseBytes = 4 * KiB;

@@ -1,6 +1,6 @@
 /**
  * A channel: connections to a service at one or several addresses. It connects when the first call needs it,
- * keeps a connection to each address, and distributes calls over them. The path of each call begins here; the
+ * keeps a connection to each address, and distributes calls over them. The path of each call begins here. The
  * code for one address is in runtime/client/connections.
  */
 import { EventEmitter } from 'node:events';
@@ -57,8 +57,8 @@ import { WaitingCall } from './queue/waiting-calls.ts';
 import type { CallExtras } from './session/call-extras.ts';
 import { withoutWires } from './without-wires.ts';
 
-// The promise executor stores its functions here, so that a call needs no closure. It is cleared at once;
-// otherwise it would keep the last response alive.
+// The promise executor stores its functions here, so that a call needs no closure. It is cleared at once,
+// because it would keep the last response alive.
 const nobody = (): void => undefined;
 let newResolve: Resolve = nobody;
 function capture(resolve: Resolve): void {

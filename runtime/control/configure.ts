@@ -30,7 +30,7 @@ export interface RuntimeOptions {
   /**
    * Which memory of this thread peers can access. `auto` (default): memory windows where the device has them,
    * otherwise staging memory. `staging`: always staging memory. `shared`: all registered memory, for as long
-   * as a connection lasts; this is the fastest mode, for trusted peers only.
+   * as a connection lasts. This is the fastest mode, and is only for trusted peers.
    */
   exposure?: 'auto' | 'staging' | 'shared';
   /**

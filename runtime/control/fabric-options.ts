@@ -86,9 +86,9 @@ function environment(name: string, rule: OptionRule): unknown {
 }
 
 /**
- * Returns the plan of a server or channel. `given` is the options object of the user, which shows which
- * options were not given and may come from the environment. `fixed` overrides options and environment. Throws
- * for an invalid value in the environment.
+ * Returns the plan of a server or channel. `given` is the options object of the user. Options that it does
+ * not contain may come from the environment. `fixed` overrides options and environment. Throws for an invalid
+ * value in the environment.
  */
 export function fabricPlan(
   given: FabricOptions | undefined,

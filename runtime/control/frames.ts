@@ -22,7 +22,7 @@ export const magic = 'rdma-rpc';
 /** The newest wire version that this side speaks, and the oldest. docs/deploy/upgrading.md has the rules. */
 export const version = 1;
 export const versionMin = 1;
-/** Bits of `features`: optional abilities of a side. */
+/** Bits of `features`. Each stands for an optional ability of a side. */
 export const feature = {
   /** Answers pings. */
   ping: 1,
@@ -46,7 +46,7 @@ export const feature = {
   inlineEntries: 64,
   /** Can have a second session on the connection, in which the server makes the calls. */
   reverse: 128,
-  /** Knows the frames by which a client asks for a queue pair for remote memory. */
+  /** Knows the frames by which a client requests a queue pair for remote memory. */
   memory: 256,
 } as const;
 /** The features that this side has on every connection. */
@@ -152,7 +152,7 @@ export type Ready = { readonly type: 'ready' };
  */
 export type GoAway = { readonly type: 'goaway'; readonly reason: string; readonly last?: number };
 /**
- * The client has read the first goaway; sent only to a server with the feature `leave`. `calls` is the final
+ * The client has read the first goaway. Sent only to a server with the feature `leave`. `calls` is the final
  * number of calls that the client has made on this connection.
  */
 export type Leaving = { readonly type: 'leaving'; readonly calls: number };

@@ -276,9 +276,9 @@ export class Link {
   }
 
   /**
-   * Returns true when this link must not read the first bytes as a frame: because they are not a frame,
-   * because the connection is passed on, or because TLS is required. `bodyBytes` is the length of the frame
-   * if they are one.
+   * Returns true when this link must not read the first bytes as a frame. Either they are not a frame, or the
+   * connection is passed on, or TLS is required. `bodyBytes` is the length of the frame, if the first bytes
+   * are a frame.
    */
   #isNotRead(bodyBytes: number, handoff: Handoff): boolean {
     if (bodyBytes === connectMessageMagic) {

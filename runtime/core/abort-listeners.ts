@@ -48,7 +48,7 @@ class AbortListener {
  */
 const listeners = new WeakMap<AbortSignal, AbortListener>();
 
-/** Makes `signal` cancel `one`. */
+/** Calls `onAbort` of `one` when `signal` fires. */
 export function listen(signal: AbortSignal, one: Abortable): void {
   let listener = listeners.get(signal);
   if (listener === undefined) {

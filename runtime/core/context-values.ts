@@ -3,7 +3,7 @@
  * caller's identity. They are never sent. Each call creates its ContextValues on first use.
  */
 
-/** The name of a value. Two keys are always different, whatever their descriptions are. */
+/** The key of a value. Two keys are always different, even when they have the same description. */
 export interface ContextKey<T> {
   readonly id: symbol;
   readonly defaultValue: T;

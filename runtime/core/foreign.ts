@@ -34,8 +34,8 @@ export function promiseOf(value: unknown): Promise<unknown> | undefined {
 }
 
 /**
- * Calls a function whose result is not used. If it throws or rejects, a warning is shown. `what` names the
- * function in the warning.
+ * Calls a function whose result is not used. If the function throws or rejects, a warning is shown. `what`
+ * names the function in the warning.
  */
 export function guarded(what: string, call: () => unknown): void {
   try {

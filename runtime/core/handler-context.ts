@@ -11,7 +11,7 @@ import type { PeerInfo } from './peer.ts';
 export interface HandlerContext {
   /** `pkg.Service/Method` */
   readonly method: string;
-  /** The caller: its verified identity, and what it claims about itself. */
+  /** The caller, with its verified identity and its unverified claims about itself. */
   readonly peer: PeerInfo;
   /** Metadata sent by the client. */
   readonly metadata: Metadata;

@@ -32,7 +32,8 @@ async function* each(messages: Iterable<unknown>): AsyncGenerator<unknown> {
  * times.
  */
 export function iterableOfOne(message: unknown): AsyncIterable<unknown> {
-  // An interceptor may drop the iterable. Without this line, a rejection would then be unhandled.
+  // An interceptor may drop the iterable. Without this line, a rejection of the promise would then be
+  // unhandled.
   Promise.resolve(message).catch(() => undefined);
   return { [Symbol.asyncIterator]: () => one(message) };
 }
@@ -54,7 +55,8 @@ export async function onlyMessage(messages: AsyncIterable<unknown>, none: () => 
 
 /**
  * The requests of a call. An array, a set and the like can be read again. An asynchronous iterable counts as
- * readable only once, because some of them (Node's streams) are silently empty the second time.
+ * readable only once, because some asynchronous iterables (Node's streams) are silently empty the second
+ * time.
  */
 export class RequestMessages implements AsyncIterable<unknown> {
   readonly #path: string;

@@ -19,7 +19,8 @@ interface AnyRequest {
    */
   readonly peer: string;
   /**
-   * Metadata of the request. An interceptor may change it in place; on a client only until it calls `next`.
+   * Metadata of the request. An interceptor may change the metadata in place, but on a client only before it
+   * calls `next`.
    */
   readonly metadata: Metadata;
   /** Cancels the call. On a client it is undefined when the caller gave no signal. */
@@ -134,7 +135,7 @@ function handleLater(responseOf: () => Promise<RpcResponse>): void {
 function carrying<Call extends ChainedCall>(innermost: Innermost<Call>): Next {
   return (request: ChainedRequest<Call>) => {
     const response = innermost(request, () => handleLater(() => response));
-    // Any value may be passed to `next`; `innermost` refuses one that is not a request.
+    // An interceptor may pass any value to `next`. `innermost` refuses a value that is not a request.
     const call = request?.[chained];
     if (call !== undefined) call.given = call.carried = response;
     return response;

@@ -21,8 +21,8 @@ export interface Lease {
    */
   readonly bytes: Uint8Array;
   /**
-   * Whether `release()` has been called, or the lease was lost as `into` of a call (see the guide, "Deadlines
-   * and cancelling").
+   * True after `release()` was called, or after the lease was lost as `into` of a call (see the guide,
+   * "Deadlines and cancelling").
    */
   readonly released: boolean;
   /**
@@ -113,7 +113,7 @@ export class BlockLease implements Lease {
   release(): void {
     if (this.#released) return;
     this.#released = true;
-    // All views become empty here, so that none shows the later content of the memory.
+    // All views become empty here, so that they do not show the later content of the memory.
     this.native.takeBlock(this.block);
     // A view of a detached buffer cannot be created. A view that was created before is empty now.
     this.#bytes ??= new Uint8Array();
@@ -143,7 +143,7 @@ class Leased extends Itself {
   }
 }
 
-/** How deep `keep()` searches for views of lent memory in a request that an interceptor has changed. */
+/** Depth to which `keep()` searches a request that an interceptor has changed for views of lent memory. */
 const keepDepth = 4;
 
 function leaseIn(value: unknown, depth = 0): BlockLease | undefined {

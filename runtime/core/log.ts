@@ -1,6 +1,6 @@
 /**
- * Where the runtime's few log lines go. Without a `log` option, important lines become warnings of Node; the
- * others are shown with NODE_DEBUG=rdma-rpc. No line is written per call.
+ * Writes the few log lines of the runtime. Without a `log` option, important lines become Node warnings, and
+ * the others are shown with NODE_DEBUG=rdma-rpc. No line is written per call.
  */
 import { debuglog } from 'node:util';
 import { clockMs } from '../clock.ts';

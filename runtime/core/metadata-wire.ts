@@ -38,7 +38,10 @@ const keyBytesMax = 255;
  */
 const roomBytes = 4 * metadataBytes;
 let room = new Uint8Array(0);
-/** Bytes of the buffer that are in use; initially full, so that the first wire form allocates one. */
+/**
+ * Bytes of the buffer that are in use. The initial value means a full buffer, so that the first wire form
+ * allocates one.
+ */
 let used = roomBytes;
 
 /** Allocates a new buffer when the longest wire form does not fit into the current buffer. */
@@ -198,8 +201,8 @@ export function metadataFault(bytes: Uint8Array, at: number, end: number, respon
 }
 
 /**
- * Decodes metadata from bytes that `metadataFault` has accepted. Values are copies; text that is not valid
- * UTF-8 gets replacement characters.
+ * Decodes metadata from bytes that `metadataFault` has accepted. The values are copies. Text that is not
+ * valid UTF-8 gets replacement characters.
  */
 export function decodeMetadata(bytes: Uint8Array, at: number, end: number): Metadata {
   const keys: MetadataKey[] = [];

@@ -1,5 +1,5 @@
 /**
- * Metadata of a request or response: a few named values beside the message, as headers are in HTTP. A call
+ * Metadata of a request or response: a few named values beside the message, like the headers of HTTP. A call
  * creates its Metadata on first use. The wire form is in metadata-wire.ts.
  */
 
@@ -44,7 +44,7 @@ let entriesOf: (metadata: Metadata) => MetadataEntries;
  * in order. Metadata can have at most 64 entries and 8 KiB.
  */
 export class Metadata implements Iterable<[string, MetadataValue]> {
-  /** Created for the first entry, since many Metadata objects stay empty. */
+  /** Created for the first entry, because many Metadata objects stay empty. */
   #keys: MetadataKey[] = none;
   #values: MetadataValue[] = none;
 

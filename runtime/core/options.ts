@@ -36,7 +36,7 @@ export type OptionRule =
   | { readonly kind: 'pem' }
   /** A PEM value or a list of them. */
   | { readonly kind: 'pems' }
-  /** An object that is checked where it is used, or a function that returns one. */
+  /** An object that is checked where it is used, or a function that returns such an object. */
   | { readonly kind: 'source' }
   | { readonly kind: 'function' }
   /** A list of functions. The default is an empty list. */
@@ -68,8 +68,8 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
       if (!Number.isInteger(value) || (value as number) < min || (value as number) > max) {
         disown(value);
         const range = `an integer from ${min} to ${max}${rule.hint === undefined ? '' : ` ${rule.hint}`}`;
-        // The quotes show what is wrong with a text such as `'4096'`, which otherwise looks like a number in
-        // the range.
+        // The error text quotes a string, because a string such as `'4096'` would otherwise look like a
+        // number in the range.
         if (typeof value === 'string')
           throw new RangeError(`${where}: '${value}' is no number: give ${range}`);
         throw new RangeError(`${where}: ${String(value)} is not ${range}`);
@@ -189,7 +189,7 @@ export function ownedBy(owner: string, rules: OptionRules): OptionRules {
 function ownersOf(what: string, name: string): string {
   const having = [...owners].filter(([owner, rules]) => owner !== what && Object.hasOwn(rules, name));
   if (having.length === 0) return '';
-  // Ordered by name, so that the order does not depend on which module was loaded first.
+  // The functions are ordered by name, so that their order does not depend on which module was loaded first.
   const functions = having.map(([owner]) => `${owner}()`).toSorted();
   return `; it is an option of ${functions.join(' and ')}`;
 }

@@ -1,7 +1,7 @@
 /**
  * The async context in which functions of the application run, that is, what `AsyncLocalStorage.getStore()`
- * returns in them. Used wherever such a function is called from an event, a timer or another caller's call,
- * on every JS thread.
+ * returns in them. Used on every JS thread, wherever such a function is called from an event, a timer or the
+ * call of another caller.
  *
  * Connections, timers and batches of events serve many calls. Without scopes, a function would see the stores
  * of the caller that made the first call, and might answer one user with the data of another. Therefore a
@@ -112,7 +112,7 @@ export function inRoot<T>(fn: (...given: never) => T, self?: unknown, first?: un
   }
 }
 
-/** Returns a scope without stores, for functions of one handler that run one after the other. */
+/** Returns a scope without stores, for the functions of one handler, which run one after the other. */
 export function newScope(): Scope {
   return inRoot(() => new Scope());
 }

@@ -148,13 +148,13 @@ export interface MethodDefaults
    */
   readonly idempotent?: boolean | undefined;
   /**
-   * Interceptors around each call, outermost first: those of the channel, then those of `*`, then those of
-   * the method.
+   * Interceptors around each call, the outermost first. The interceptors of the channel come first, then the
+   * ones for `*`, then the ones for the method.
    */
   readonly interceptors?: readonly Interceptor[] | undefined;
 }
 
-/** Options for every call of a client (`*`) or for one method. */
+/** Options for all calls of a client (`*`) or for the calls of one method. */
 export type ClientDefaults<D extends ServiceDefinition> = {
   readonly [K in keyof D['methods'] | '*']?: MethodDefaults;
 };

@@ -90,7 +90,7 @@ export class LoopbackSession {
     }
   }
 
-  /** Begins a call on the client. The request of `call` is the event for the server. */
+  /** Begins a call on the client. `call.request` is the event for the server. */
   begin(call: LoopbackCall, server: LoopbackSession): void {
     this.calls.set(call.slot, call);
     server.calls.set(call.handle, call);

@@ -1,6 +1,6 @@
 /**
  * A client that serves calls of its server. It has a channel whose only connection is the second session of
- * the client's connection. calling.ts creates it when that session is up, on the server's JS thread.
+ * the client's connection. The file calling.ts creates it when that session is up, on the server's JS thread.
  */
 import { ClientChannel } from '../client/channel.ts';
 import { Turns } from '../client/connections/turns.ts';

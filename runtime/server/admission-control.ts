@@ -102,9 +102,9 @@ export class AdmissionControl {
 
   /**
    * Returns whether to read the clock. Reading the clock costs as much as decoding a small request, so the
-   * clock is read for only some of the requests that have much time left. Such a request may therefore start
-   * too late when a few handlers before it have each blocked for long. A request with little time left never
-   * starts too late.
+   * clock is not read for every request that has much time left. Such a request may therefore start too late
+   * when a few handlers before it have each blocked for long. A request with little time left never starts
+   * too late.
    */
   #mayBeLate(timeoutUs: number): boolean {
     if (this.#context.firstOfBatch) return false;

@@ -25,8 +25,8 @@ export function fitting(given: Uint8Array | undefined, roomBytes: number): Uint8
 }
 
 /**
- * Returns the metadata of an error. `roomBytes` is the room in a slot. When something is left out, `onCut` is
- * called with an error that says what.
+ * Returns the metadata of an error. `roomBytes` is the room in a slot. When metadata is left out, `onCut` is
+ * called with an error that names the part that was left out.
  */
 export function errorMetadata(
   call: ServerCall,

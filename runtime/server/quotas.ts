@@ -26,8 +26,8 @@ export interface Quotas {
   /** Calls that are started per second, including streams. All calls of one second may be made at once. */
   callsPerSecondMax?: number;
   /**
-   * Bytes per second of requests (including refused ones), responses and parts of streams. A larger message
-   * is accepted; later calls are refused until its bytes are paid off.
+   * Bytes per second of requests (including refused requests), responses and parts of streams. A larger
+   * message is accepted, but later calls are refused until its bytes are paid off.
    */
   bytesPerSecondMax?: number;
   /**

@@ -273,8 +273,8 @@ export class Responder {
   }
 
   /**
-   * Answers a part of a stream without a message. `header` is a part header, which is copied when it has to
-   * wait.
+   * Answers a part of a stream without a message. `header` is a part header. It is copied when the answer has
+   * to wait.
    */
   answerPart(handle: number, header: Uint8Array | undefined): void {
     if (this.#submit(handle, Status.OK, '', header)) return;

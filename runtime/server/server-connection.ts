@@ -54,8 +54,8 @@ export interface ConnectionMemory {
 }
 
 /**
- * Functions that create the further parts of a connection when a client asks for them. reverse/ and memory/
- * set these functions.
+ * Functions that create the further parts of a connection when a client asks for them. The folders reverse/
+ * and memory/ set these functions.
  */
 export interface ConnectionFeatures {
   calls?: (connection: ServerConnection) => ConnectionCalls;

@@ -1,6 +1,6 @@
 /**
- * The server's side of a session: passes each request to its handler, and the handler's result back.
- * Synchronous handlers answer within the event's callback; calls of asynchronous handlers are kept in a list
+ * The server's side of a session. It passes each request to its handler, and sends the handler's result back.
+ * Synchronous handlers answer within the event's callback. Calls of asynchronous handlers are kept in a list
  * until they finish. Owned by a server, on its JS thread.
  */
 

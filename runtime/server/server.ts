@@ -1,6 +1,6 @@
 /**
- * A server: its handlers, the addresses on which it listens, and its sessions. `createServer` creates one;
- * the in-process channel passes it connections without a socket.
+ * A server: its handlers, the addresses on which it listens, and its sessions. `createServer` creates it. The
+ * in-process channel passes it connections without a socket.
  */
 
 import type { Duplex } from 'node:stream';

@@ -1,6 +1,6 @@
 /**
- * The handlers of grpc.health.v1, and the statuses that the application has set. addHealth() creates it, on
- * the server's JS thread.
+ * The handlers of grpc.health.v1, and the statuses that the application has set. The function addHealth()
+ * creates it, on the server's JS thread.
  */
 
 import { RpcError } from '../core/errors/rpc-error.ts';

@@ -13,13 +13,13 @@ export interface HealthSource {
   statusOf(service: string): ServingStatus | undefined;
 }
 
-/** The status of a server and its services. addHealth() returns it. */
+/** The status of a server and its services. The function addHealth() returns it. */
 export interface Health extends HealthSource {
   /**
    * Sets the status that the health service reports for `service` from now on. `service` is a full name, or
-   * empty for the server as a whole, whose status does not affect the others. A service of the server is
-   * SERVING until this method is called for it. Other names are allowed, too. All statuses are NOT_SERVING
-   * once the server is shutting down.
+   * empty for the server as a whole. The status of the server as a whole does not affect its services. A
+   * service of the server is SERVING until this method is called for it. Other names are allowed, too. All
+   * statuses are NOT_SERVING once the server is shutting down.
    */
   setStatus(service: string, status: ServingStatus): this;
   /** Returns the status, or undefined for a service that the server does not have. */

@@ -1,6 +1,6 @@
 /**
- * Makes a MessageType of a message of protobuf-es. protobuf-es encodes and decodes the message, and the bytes
- * are sent like those of other messages. Created once per type of message. Used by the transport.
+ * Makes a MessageType of a message of protobuf-es. That library encodes and decodes the message, and the
+ * bytes are sent like the bytes of other messages. Created once per type of message. Used by the transport.
  */
 import { create, type DescMessage, fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
 import { CodecError } from '../../codec/error.ts';

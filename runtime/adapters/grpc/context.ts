@@ -118,8 +118,8 @@ export class GrpcContext implements HandlerContext {
   }
 
   /**
-   * Called when the answer is no longer needed. gRPC servers also report a cancellation for calls that ended
-   * normally; the handler must not see that.
+   * Called when the answer is no longer needed. Servers of gRPC also report a cancellation for calls that
+   * ended normally; the handler must not see it.
    */
   cancel(): void {
     if (this.#done || this.#cancelled !== undefined) return;

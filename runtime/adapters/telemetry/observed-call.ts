@@ -22,7 +22,7 @@ export interface Observer {
    * finds the context.
    */
   run<T>(part: () => T): T;
-  /** Called once at the end of the call. `error` is undefined on success. */
+  /** Called once, at the end of the call. `error` is undefined on success. */
   done(status: StatusName, error: unknown): void;
 }
 

@@ -119,8 +119,8 @@ function contextsOf(pid: number): readonly ContextCounters[] {
 }
 
 /**
- * Returns a function that reads the counters of all threads of a process. A counter is the sum over the
- * contexts of the process; for a longest time, it is the maximum.
+ * Returns a function that reads the counters of all threads of a process. The function adds up the counters
+ * of all contexts of the process. For a longest time, it takes the maximum.
  */
 function statsOf(pid: number): () => Stats {
   const names = Object.keys(stats()) as (keyof Stats)[];

@@ -1,6 +1,6 @@
 /**
- * The metrics of all threads of a worker group in one registry. It is a part of `rdma-rpc/prometheus`. Used
- * on the main thread, for each scrape.
+ * The metrics of all threads of a worker group in one registry. This file is a part of `rdma-rpc/prometheus`.
+ * It is used on the main thread, for each scrape.
  */
 import { AggregatorRegistry, type Registry, register } from 'prom-client';
 import type { ThreadMetricsSource } from '../../core/thread-metrics.ts';
@@ -25,7 +25,7 @@ class GroupMetrics {
   readonly #group: ThreadMetricsSource;
   /** The last answer of each thread that has not ended. */
   readonly #last = new Map<number, Metrics>();
-  /** The sum of what threads had counted when they ended. */
+  /** The sums of the metrics of threads that have ended. */
   #ended: Metrics = [];
   #reading: Promise<readonly Metrics[]> | undefined;
 

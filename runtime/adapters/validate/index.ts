@@ -1,6 +1,6 @@
 /**
  * `rdma-rpc/validate`: an interceptor for servers and clients that checks messages against the protovalidate
- * rules of their .proto (`(buf.validate.field).string.email = true`). Needs `@bufbuild/protovalidate` and
+ * rules of their .proto (`(buf.validate.field).string.email = true`). It needs `@bufbuild/protovalidate` and
  * `@bufbuild/protobuf`, which are optional peer dependencies and implement the rules.
  */
 import { type DescMessage, type FileRegistry, fromBinary } from '@bufbuild/protobuf';

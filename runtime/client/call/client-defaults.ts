@@ -77,8 +77,8 @@ export function defaultsOf(
 }
 
 /**
- * Throws for options that the named method does not support. The mistake is reported now; otherwise calls
- * would later silently not be retried.
+ * Throws for options that the named method does not support. The mistake is reported now, because later the
+ * calls would silently not be retried.
  */
 function checkFits(
   where: string,

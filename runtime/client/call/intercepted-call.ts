@@ -58,7 +58,10 @@ function fill(metadata: Metadata, received: Metadata): void {
   for (const [key, value] of received) metadata.append(key, value);
 }
 
-/** `invoke` is the method without interceptors; `peer` is the address of the channel. */
+/**
+ * Returns the method with interceptors. `invoke` is the method without interceptors, and `peer` is the
+ * address of the channel.
+ */
 export function interceptedCall(
   service: ServiceDefinition,
   method: MethodDefinition,

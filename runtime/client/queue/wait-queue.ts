@@ -1,12 +1,12 @@
 /**
- * A queue of calls or streams that wait to be sent. An entry is sent when it is the head; a cancelled entry
+ * A queue of calls or streams that wait to be sent. An entry is sent when it is the head. A cancelled entry
  * leaves the queue from any position. The owner checks `size` before it adds an entry. Used by the queue of a
  * channel, on its JS thread.
  */
 import { requestFault } from '../../core/errors/failure.ts';
 import type { Lengths } from '../../core/lengths.ts';
 
-/** A call or a stream, which can be in one queue at a time. */
+/** A call or a stream. It can be in only one queue at a time. */
 export abstract class Waiter {
   /** The queue of the entry. `previous` and `next` are its neighbours. */
   queuedIn: object | undefined;

@@ -1,6 +1,6 @@
 /**
  * Counts the answers of a session's server: consecutive errors, and the number of errors among all answers.
- * Channels with several addresses use it; each call updates it.
+ * Channels with several addresses use it, and each call updates it.
  */
 import { Status } from '../../core/errors/status.ts';
 

@@ -1,7 +1,7 @@
 /**
  * The deadlines of a session's calls. Each table entry has its deadline as a number, and one timer runs for
- * the earliest deadline. A call that ends in time therefore costs only a store. boundary/time/deadlines.ts
- * explains what a *turn* is. Owned by a ClientSession, on its JS thread.
+ * the earliest deadline. A call that ends in time therefore costs only a store. The file
+ * boundary/time/deadlines.ts explains what a *turn* is. Owned by a ClientSession, on its JS thread.
  */
 import { deadlines } from '../../boundary/time/deadlines.ts';
 import { type DeadlinesOwner, EarliestDeadline } from '../../boundary/time/earliest-deadline.ts';

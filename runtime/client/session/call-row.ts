@@ -30,7 +30,7 @@ export class CallRow {
    */
   deadlineTurn = -1;
   deadlineBefore: CallRow | undefined = undefined;
-  /** Next free entry; see ClientSession. */
+  /** The next entry in ClientSession's list of free entries. */
   nextFree: CallRow | undefined = undefined;
 
   constructor(call: number) {

@@ -158,7 +158,7 @@ export class ClientSession implements SessionOwner, CallPlace {
       this.#giveUp(row, Reason.cancelled);
       return true;
     }
-    // Must be last: a getter may run user code, which must see this call in flight.
+    // This must be last, because a getter may run user code, which must see this call in flight.
     if (method.check.left > 0) method.check.look(request);
     return true;
   }
@@ -381,7 +381,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     try {
       if (metadata !== undefined) extras?.tell(metadata);
     } catch {
-      // The caller gets the call's own error, which came first.
+      // Ignore this error, because the caller gets the call's own error, which came first.
     }
     return error;
   }

@@ -31,7 +31,7 @@ export interface ClientSessionListener {
   onRejected(): void;
 }
 
-/** Receives the events of streams and their parts, whose call slots follow those of unary calls. */
+/** Receives the events of streams and their parts. Their call slots follow the call slots of unary calls. */
 export interface PartEvents {
   onSettled(at: number, call: number): void;
   /** `reason`, `processed` and `held` come from the event. `why` says why the session was lost. */

@@ -286,7 +286,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     return this.#outcome.end(this.reader.complete);
   }
 
-  /** Ends the stream from this side. `error` is for the application; the default is the error of `reason`. */
+  /** Ends the stream from this side. The application gets `error`, or the error of `reason`. */
   giveUp(reason: number, error: unknown): void {
     if (this.#ended || this.#state === 'given up') return;
     if (this.#state === 'opening') {

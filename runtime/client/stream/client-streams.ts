@@ -251,8 +251,8 @@ export class ClientStreams implements PartEvents {
 
   /**
    * Cancels a stream at the server, and revokes the application's memory. The server answers all other parts
-   * in flight when it learns of the cancellation. `all` says that it has not answered them in time; these
-   * parts are then cancelled, too.
+   * in flight when it learns of the cancellation. `all` says that the server has not answered them in time.
+   * These parts are then cancelled, too.
    */
   cancel(stream: StreamRow, reason: number, all: boolean): void {
     const { native, outgoing } = this.context;

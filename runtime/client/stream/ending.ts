@@ -19,7 +19,7 @@
 
 /**
  * - `new`: the application has not read the stream yet.
- * - `waiting`: the stream waits for a connection with room. `opening`: its OPEN is being encoded; if a getter
+ * - `waiting`: the stream waits for a connection with room. `opening`: its OPEN is being encoded. If a getter
  *   of the request acts on the stream, the action is deferred until the OPEN is encoded.
  * - `open`: both sides may send.
  * - `settled`: the server has ended the stream, and requested parts still arrive.
@@ -39,7 +39,9 @@ export type StreamState =
   | 'over'
   | 'left';
 
-/** What is in flight of a stream. When several apply, it is the first of these. */
+/**
+ * The part of a stream that is still in flight. When several of these are in flight, it is the first of them.
+ */
 export type Outstanding = 'its OPEN' | 'memory' | 'parts' | 'nothing';
 
 export type NextStep = 'wait' | 'end' | 'linger' | 'leave' | 'repeat';

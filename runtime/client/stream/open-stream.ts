@@ -27,7 +27,9 @@ async function onlyMessage(reader: StreamReader, path: string): Promise<unknown>
   });
 }
 
-/** Creates a stream. A stream begins when it is first read; errors in its options are thrown then, too. */
+/**
+ * Creates a stream. A stream begins when it is first read, and errors in its options are thrown then, too.
+ */
 export function openStream(
   host: StreamHost,
   method: ClientMethod,

@@ -15,7 +15,8 @@ import type { StreamRow } from './stream-row.ts';
 
 /**
  * The result of opening a stream. `whole`: the frame contains the request. `begun`: requests follow. `not
- * now`: the frame could not be sent yet. An RpcError, which is for the caller: it cannot be sent at all.
+ * now`: the frame could not be sent yet. An RpcError: the frame cannot be sent at all, and the caller gets
+ * this error.
  */
 export type Opening = 'whole' | 'begun' | 'not now' | RpcError;
 

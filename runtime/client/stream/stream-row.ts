@@ -1,7 +1,7 @@
 /**
  * The interface of a stream for the table of its session (client-streams.ts): the numbers of the stream, and
- * the functions by which the table notifies it. pulls.ts, pushes.ts and opening.ts use the same interface. A
- * ClientStream implements it.
+ * the functions by which the table notifies it. The files pulls.ts, pushes.ts and opening.ts use the same
+ * interface. A ClientStream implements it.
  */
 import type { StreamReader } from '../../stream/stream-reader.ts';
 import type { ClientMethod } from '../call/client-method.ts';

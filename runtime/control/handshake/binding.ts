@@ -80,7 +80,10 @@ function refuse(text: string): never {
   throw new RpcError(Status.UNAUTHENTICATED, text, { processed: 'no' });
 }
 
-/** Concatenates the parts, each preceded by its length, so that different lists never have the same bytes. */
+/**
+ * Concatenates the parts and puts its length in front of each part, so that different lists never have the
+ * same bytes.
+ */
 function joined(parts: readonly (string | Uint8Array)[]): Buffer {
   const elements = parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part));
   const bytes = Buffer.allocUnsafe(elements.reduce((sum, { byteLength }) => sum + 4 + byteLength, 0));
@@ -102,7 +105,7 @@ export function hkdf(secret: Uint8Array, salt: Uint8Array | '', info: Uint8Array
   return createHmac(hash, extracted).update(info).update(firstBlock).digest();
 }
 
-/** The keys of one attempt to connect queue pairs; each attempt has its own. */
+/** The keys of one attempt to connect queue pairs. Each attempt has different keys. */
 export class BoundAttempt {
   readonly #key: Uint8Array;
 
@@ -135,8 +138,8 @@ export class BoundAttempt {
   }
 
   /**
-   * Returns the words by which the two sides identify themselves during connection setup: this side's, then
-   * the peer's.
+   * Returns the words by which the two sides identify themselves during connection setup: first the word of
+   * this side, then the word of the peer.
    */
   setupWords(role: 'client' | 'server', client: Uint8Array, server: Uint8Array): Buffer {
     const words = [role, role === 'client' ? 'server' : 'client'].map((of) =>

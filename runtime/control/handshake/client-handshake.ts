@@ -60,11 +60,11 @@ export interface Connection extends Prepared {
   /** The server expects an answer to its goaway. */
   readonly answersGoaway: boolean;
   /**
-   * For a second session in which the server makes the calls. Undefined when the server does not support
-   * second sessions.
+   * The terms of a second session in which the server makes the calls. Undefined when the server does not
+   * support second sessions.
    */
   readonly second: SecondSession | undefined;
-  /** For remote memory. Undefined when the server does not support remote memory. */
+  /** The terms of remote memory. Undefined when the server does not support remote memory. */
   readonly memory: MemoryTerms | undefined;
 }
 
@@ -296,8 +296,8 @@ function sideOf(side: LocalSide, duplex: Duplex): LocalSide {
 }
 
 /**
- * Resolves with the credentials for this connection. Rejects when the connection is not private enough for
- * credentials; nothing has been sent then.
+ * Resolves with the credentials for this connection. Rejects before anything is sent when the connection is
+ * not private enough for credentials.
  */
 async function shown(side: LocalSide, link: Link): Promise<Uint8Array | undefined> {
   if (side.credentials === undefined) return undefined;

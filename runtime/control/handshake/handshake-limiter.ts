@@ -47,7 +47,7 @@ export interface HandshakeLimiterOwner<T> {
 
 /** Measures the rate at which slots become free while handshakes wait. */
 class Pace {
-  /** Free slots per ms. The value is a guess until the first overload. */
+  /** Number of slots that become free per ms. The value is a guess until the first overload. */
   perMs = 0.5;
   #freed = 0;
   #sinceMs = 0;

@@ -2,10 +2,9 @@
  * The connections of a server whose handshake is in progress. Each has a time limit. The number of
  * connections that have sent nothing yet is limited (silent.ts), and so is the number of handshakes that are
  * being served (handshake-limiter.ts). TLS with suspect addresses also begins at a limited rate
- * (suspect-tls.ts). While `authenticate` decides about a connection, the connection occupies no slot of the
- * limiter. Once admitted, the connection uses a second limiter, to which unauthenticated peers have no
- * access. Therefore slow decisions about unauthenticated peers do not delay admitted clients. Used by a
- * server.
+ * (suspect-tls.ts). A connection occupies no slot of the limiter while `authenticate` decides about it. Once
+ * admitted, the connection uses a second limiter, to which unauthenticated peers have no access. Therefore
+ * slow decisions about unauthenticated peers do not delay admitted clients. Used by a server.
  */
 import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
@@ -26,7 +25,7 @@ export interface HandshakeLimits {
 
 interface Handshake {
   readonly timer: NodeJS.Timeout;
-  /** Network address of the client; '' for a unix socket. */
+  /** Network address of the client, or '' for a unix socket. */
   readonly address: string;
   /** True when the handshake has had a slot of the limiter. */
   wasServed: boolean;

@@ -53,8 +53,8 @@ export class MemoryTerms {
   }
 
   /**
-   * The device for this side. Each queue pair has a device of its own, so that no peer reaches another's
-   * memory.
+   * The device for this side. Each queue pair has a device of its own, so that a peer cannot reach the memory
+   * of another peer.
    */
   get device(): NativeOpenOptions {
     const { side, fabric } = this.#terms;

@@ -107,7 +107,8 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /**
- * The client's data connection arrives two round trips after `attached`. The `ready` frame takes one more.
+ * The client's data connection arrives two round trips after `attached`. The `ready` frame takes one more
+ * round trip.
  */
 const attachedRoundTrips = 2;
 

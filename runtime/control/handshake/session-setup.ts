@@ -1,6 +1,6 @@
 /**
- * Shared by both handshakes: the limits that a side announces, and the creation of a native session from the
- * limits of both sides.
+ * The parts that both handshakes use: the limits that a side announces, and the creation of a native session
+ * from the limits of both sides.
  */
 
 import {
@@ -65,8 +65,8 @@ export interface LocalSide {
   /** Server only: time limits of calls. */
   readonly timeLimits?: SessionOptions['timeLimits'];
   /**
-   * Called with the choice of fabric. `skipped` is true when a fabric that both sides offered did not
-   * connect.
+   * Called when the fabric was chosen, with a function that returns the log line. `skipped` is true when a
+   * fabric that both sides offered did not connect.
    */
   readonly log: (line: () => string, skipped: boolean) => void;
   /** Client only: called when a step of opening the connection has ended. */

@@ -22,7 +22,7 @@ export interface SuspectTlsOwner<T> {
 export class SuspectTls<T> {
   readonly #max: number;
   readonly #owner: SuspectTlsOwner<T>;
-  /** Waiting connections, each with the function that lets it begin. */
+  /** Waiting connections. Each has a function that lets its TLS handshake begin. */
   readonly #waiting = new RankedQueue<T, () => void>();
   #timer: NodeJS.Timeout | undefined;
   /** The earliest time at which the next connection may begin TLS. */

@@ -1,11 +1,11 @@
 /**
- * Connections whose first frame has not arrived yet, at a listener that passes connections on to other
- * threads. A link reads each connection, as in a server, until the first bytes show its kind. A connection of
- * a session is handed over to native code. A connection that begins with TLS completes the TLS handshake
- * here. A connection that begins with a frame is passed on unread. Each connection has a time limit. The
- * number of silent connections is limited (silent.ts), and so is the number of TLS handshakes in progress
- * (handshake-limiter.ts). TLS with addresses whose TLS handshakes have failed begins at a limited rate
- * (suspect-tls.ts). Used on the main thread of a worker group.
+ * The connections of a listener whose first frame has not arrived yet. The listener passes its connections on
+ * to other threads. A link reads each connection, as in a server, until the first bytes show its kind. A
+ * connection of a session is handed over to native code. A connection that begins with TLS completes the TLS
+ * handshake here. A connection that begins with a frame is passed on unread. Each connection has a time
+ * limit. The number of silent connections is limited (silent.ts), and so is the number of TLS handshakes in
+ * progress (handshake-limiter.ts). TLS with addresses whose TLS handshakes have failed begins at a limited
+ * rate (suspect-tls.ts). Used on the main thread of a worker group.
  */
 import type { Socket } from 'node:net';
 import { Status } from '../../core/errors/status.ts';
@@ -27,7 +27,7 @@ import { Suspects } from './suspects.ts';
 
 interface Unidentified {
   readonly timer: NodeJS.Timeout;
-  /** Network address of the client; '' for a unix socket. */
+  /** Network address of the client, or '' for a unix socket. */
   readonly address: string;
   /** True when the TLS handshake of the connection has begun. */
   secures: boolean;

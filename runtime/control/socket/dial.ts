@@ -44,7 +44,7 @@ function opened(address: Address, signal: AbortSignal, onConnected?: () => void)
     // A signal that is already aborted fires no event.
     signal.throwIfAborted();
     const dialled = (socket: Socket): void => {
-      // An idle channel does not keep the process alive; calls in flight do
+      // An idle channel does not keep the process alive. Calls in flight keep it alive
       // (client/connections/keep-alive.ts).
       socket.unref();
       if (address.kind === 'unix') paths.set(socket, address.path);
@@ -79,7 +79,7 @@ function opened(address: Address, signal: AbortSignal, onConnected?: () => void)
   });
 }
 
-/** Settles as the promise does, unless the signal is aborted first. */
+/** Settles as `promise` does, or rejects with the signal's reason when the signal is aborted first. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = (): void => reject(signal.reason);

@@ -1,6 +1,6 @@
 /**
- * Listens for sideband connections on TCP, or on a unix socket over which no descriptors can be sent
- * (unix-socket.ts). A server has one listener per address.
+ * Listens for sideband connections on TCP or on a unix socket. Peers cannot send descriptors over the unix
+ * socket (unix-socket.ts). A server has one listener per address.
  */
 
 import { createServer, type Server, type Socket } from 'node:net';

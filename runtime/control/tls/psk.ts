@@ -73,7 +73,7 @@ export function readPsk(text: string): PskKeys {
   return keys;
 }
 
-/** The server's side. Records by name which key each connection has used. */
+/** The server's side. It records the name of the key that each connection has used. */
 export class PskServer {
   readonly #keys: Keys;
   readonly #names = new WeakMap<TLSSocket, string>();

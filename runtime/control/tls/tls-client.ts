@@ -1,5 +1,5 @@
 /**
- * The client's side of TLS on sideband connections: verifies the identity of the server, and explains
+ * The client's side of TLS on sideband connections. It verifies the identity of the server, and explains
  * failures. Used when a channel dials.
  */
 import { isIP } from 'node:net';

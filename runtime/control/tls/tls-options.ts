@@ -42,7 +42,8 @@ export interface ServerTls extends TlsMaterial {
   /** Asks clients for a certificate. Default: true when `ca` is given, otherwise false. */
   requestCert?: boolean;
   /**
-   * Refuses clients without a trusted certificate. Default: true. With false, their `identity` is undefined.
+   * Refuses clients without a trusted certificate. Default: true. With false, such clients are accepted and
+   * have no `identity`.
    */
   rejectUnauthorized?: boolean;
   /**
@@ -131,8 +132,8 @@ interface FilesState {
    */
   trouble: string;
   /**
-   * The options that do not come from files. Like `psk`, which says whether one of the files contains
-   * pre-shared keys, they are known before the files are read.
+   * The options that do not come from files. `psk` says whether one of the files contains pre-shared keys.
+   * Both are known before the files are read.
    */
   readonly more: object;
   readonly psk: boolean;
@@ -341,7 +342,7 @@ function checkPaths(files: TlsFiles): void {
       );
   checkNames('tlsFiles', files, names);
   for (const [name, path] of Object.entries(files)) {
-    // An error of the file system would contain the whole text, which may be a key.
+    // Throw this error, because an error of the file system would contain the whole text, which may be a key.
     if (typeof path !== 'string' || path.includes('-----BEGIN '))
       throw new TypeError(`tlsFiles: ${name}: takes the path of a file`);
   }

@@ -172,7 +172,7 @@ export class TlsAcceptor {
       ...(ca !== undefined && { ca: buffersOf(ca) }),
       ...(crl !== undefined && { crl: buffersOf(crl) }),
       minVersion: 'TLSv1.3',
-      // Accept untrusted certificates here. Such clients are refused later by a frame that says why.
+      // Untrusted certificates are accepted here. Such clients are refused later by a frame that says why.
       requestCert,
       rejectUnauthorized: false,
       // Sessions are not resumed, so that the certificate is checked for each connection. It may have been

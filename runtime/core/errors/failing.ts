@@ -18,7 +18,9 @@ export type Resolve = (value: unknown) => void;
  */
 const moreFrames = 15;
 
-/** Errors of the application that are returned to it unchanged: their stacks show where they were thrown. */
+/**
+ * Errors that the application has thrown and gets back unchanged. Their stacks show where they were thrown.
+ */
 const foreign = new WeakSet<object>();
 
 export function keepStack(error: unknown): void {
@@ -27,7 +29,7 @@ export function keepStack(error: unknown): void {
 
 function withMoreFrames<T>(make: () => T): T {
   const limit: unknown = Error.stackTraceLimit;
-  // If the application wants no stacks, or has made the limit unchangeable, its setting is used.
+  // The application's own setting is used if it has switched stacks off or made the limit unchangeable.
   const descriptor = Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit');
   if (typeof limit !== 'number' || limit === 0 || descriptor?.writable !== true) return make();
   Error.stackTraceLimit = limit + moreFrames;
@@ -88,8 +90,8 @@ export function inNextTurn(settle: () => void): void {
 
 /**
  * Rejects a call from within the function that makes the call, so that the error's stack contains the callers
- * of that function. `waited` says that the call has been in a queue: the current stack then contains no
- * caller.
+ * of that function. `waited` says that the call has been in a queue. The current stack then does not contain
+ * the caller.
  */
 export function refuseCall(resolve: Resolve, makeError: () => Error, waited = false): void {
   const error = withMoreFrames(makeError);

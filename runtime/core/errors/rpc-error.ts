@@ -45,8 +45,8 @@ const causesMax = 16;
 
 /**
  * Returns the status code for an abort error, or undefined for any other value. Node's functions throw an
- * AbortError whose cause is the signal's reason, so this function looks at the causes. An RpcError among
- * them, as for the signals of handlers, gives the most precise code; a TimeoutError comes second.
+ * AbortError whose cause is the signal's reason, so this function looks at the causes. An RpcError among the
+ * causes, as for the signals of handlers, gives the most precise code. A TimeoutError comes second.
  */
 export function abortCode(error: unknown): StatusCode | undefined {
   try {
@@ -117,7 +117,9 @@ export class RpcError extends Error {
     return found;
   }
 
-  /** Returns the form that JSON.stringify uses, for logs. Stack and cause are omitted; details are base64. */
+  /**
+   * Returns the form that JSON.stringify uses, for logs. Stack and cause are omitted. Details are in base64.
+   */
   toJSON(): object {
     const { name, codeName, code, rawMessage, processed, trailer, details } = this;
     return {

@@ -23,7 +23,10 @@ export interface ErrorDetail {
   readonly value: Uint8Array;
 }
 
-/** A detail as passed to an error: a message and its type, or a detail received with another error. */
+/**
+ * A detail that is passed to an error: a message with its type, or a detail that was received with another
+ * error.
+ */
 export type ErrorDetailInit =
   | { readonly type: MessageType<unknown, unknown>; readonly value: object }
   | ErrorDetail;
@@ -87,8 +90,8 @@ function decodeDetails(bytes: Uint8Array): ErrorDetail[] {
 }
 
 /**
- * Removes the details from an error's metadata and returns them. If they are absent or malformed, the
- * metadata is unchanged.
+ * Removes the details from an error's metadata and returns them. If the details are absent or malformed, the
+ * metadata stays unchanged.
  */
 export function takeDetails(metadata: Metadata | undefined): readonly ErrorDetail[] {
   const bytes = metadata?.get(detailsKey);

@@ -1,4 +1,4 @@
-/** The gRPC status codes: the numbers on the wire and in `RpcError.code`, and their names. */
+/** The gRPC status codes and their names. The codes are the numbers on the wire and in `RpcError.code`. */
 
 export const Status = {
   OK: 0,

@@ -82,8 +82,7 @@ export class TrustDomains {
     const domain = id === undefined ? undefined : trustDomainOf(id);
     if (domain === undefined) throw new Error('the certificate has no SPIFFE id');
     const bundle = this.#bundleOf(domain);
-    // With a single domain, the check by TLS is enough, because TLS knows only the authorities of this
-    // domain.
+    // With a single domain, the check by TLS is enough, because TLS knows no other authorities.
     if (this.#bundles.size === 1) return;
     const notOf = `the certificate of ${id} is not signed by an authority of its trust domain`;
     let unseen = '';
