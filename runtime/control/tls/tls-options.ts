@@ -20,7 +20,7 @@ export interface TlsMaterial {
    * trusts.
    */
   cert?: Pem;
-  /** Its private key. */
+  /** The private key of the certificate. */
   key?: Pem;
   /** Passphrase of the key. */
   passphrase?: string;

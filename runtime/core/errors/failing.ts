@@ -14,7 +14,8 @@ import { RpcError } from './rpc-error.ts';
 export type Resolve = (value: unknown) => void;
 
 /**
- * Number of stack frames that are captured beyond the usual ten. This package and interceptors use that many.
+ * Number of stack frames that are captured beyond the usual ten. These frames belong to this package and to
+ * interceptors.
  */
 const moreFrames = 15;
 
