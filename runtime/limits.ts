@@ -175,8 +175,8 @@ export const serverTimeoutMs = { default: undefined, min: 1, max: 4_294_967 } as
 /** Grace period of `shutdown()`. */
 export const graceMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
 /**
- * Time in ms between the request to a client to make no more calls and the rejection of further calls. It is
- * longer than any round trip.
+ * Time in ms between a goaway, which asks a client to make no more calls, and the rejection of further calls.
+ * It is longer than any round trip.
  */
 export const goawayNoticeMs = 1_000;
 /**

@@ -97,7 +97,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
     this.#over(this.#why ?? new RpcError(Status.UNAVAILABLE, reason));
   }
 
-  /** Connects the session. The ServerSession is attached before, because requests may arrive at once. */
+  /** Connects the session. The ServerSession is attached first, because requests may arrive at once. */
   #dial(frame: ServingFrame): void {
     if (this.#session !== undefined || this.#why !== undefined) return;
     const { context, target, streamsMax, protection } = this.#half.prepared;

@@ -1,6 +1,6 @@
 /**
  * Ends a call with interceptors at its time limit or by its signals, even when an interceptor never settles.
- * The calls that the interceptors make have time limit and signals themselves. Each intercepted call of a
+ * The calls that the interceptors make have the same time limit and signals. Each intercepted call of a
  * client has one guard.
  */
 

@@ -146,7 +146,7 @@ async function whyNotDead(path: string): Promise<string> {
   }
 }
 
-/** Removes an abandoned socket from the path. Throws when something else is there. */
+/** Removes an abandoned socket from the path. Throws when another file is there. */
 async function clear(path: string): Promise<void> {
   const file = fileAt(path);
   if (file === undefined) return;

@@ -56,7 +56,7 @@ async function callFailed(error: unknown): Promise<never> {
       try {
         Error.captureStackTrace(error);
       } catch {
-        // The error is frozen: it keeps its stack.
+        // The error is frozen, so it keeps its stack.
       }
     });
   throw error;
