@@ -1,24 +1,24 @@
 /**
  * The fabrics: a table with everything that TypeScript needs to know about their differences. No other code
- * in `runtime/` or `cli/` checks for a fabric by its name, so a new fabric is an entry here and a folder in
- * `native/fabric` (CONTRIBUTING has the list). Constants; boundary/ and control/ read them on every JS
- * thread.
+ * in `runtime/` or `cli/` checks for a fabric by its name. A new fabric therefore needs an entry here and a
+ * folder in `native/fabric` (CONTRIBUTING has the list). The folders boundary/ and control/ read these
+ * constants on every JS thread.
  */
 
 export interface FabricRow {
   /**
-   * Version of the fabric's own protocol, below the frames of sessions (native/fabric/versions.h). Sides with
-   * different versions do not connect by this fabric.
+   * Version of the fabric's own protocol, below the frames of sessions (native/fabric/versions.h). Two sides
+   * with different versions do not connect over this fabric.
    */
   readonly version: number;
   /**
-   * The environment that both sides of a session must share: a process; a host, for processes that can open
-   * each other's memory through /proc; a kernel, for containers and other users; or only a network.
+   * The environment that both sides of a session must share. `host` is for processes that can open each
+   * other's memory through /proc, and `kernel` for containers and other users of one machine.
    */
   readonly reach: 'process' | 'host' | 'kernel' | 'network';
   /**
-   * The address to which a client's queue pair connects by itself: the server's host:port, or the path of its
-   * unix socket.
+   * The address to which a client's queue pair makes a connection of its own: the server's host:port, or the
+   * path of the server's unix socket.
    */
   readonly dials: 'nothing' | 'hostPort' | 'path';
   /** True when the fabric is opened on an RDMA device, which the option `verbs` chooses. */
@@ -26,25 +26,29 @@ export interface FabricRow {
   /** True when native code implements the fabric. */
   readonly needsAddon: boolean;
   /**
-   * The device of `openVerbsDevice` on which remote memory has its queue pair. Undefined for none: peers of
-   * `shm-fd` are not trusted and keep what they have mapped, so rights could not end.
+   * The device of `openVerbsDevice` on which remote memory has its queue pair. Undefined when the fabric has
+   * no remote memory. For example, peers of `shm-fd` are not trusted and keep memory that they have mapped,
+   * so their rights could not be revoked.
    */
   readonly device: 'sim' | 'shm' | 'tcp' | 'verbs' | undefined;
   /**
-   * Whose default size of a slot it has: that of shared memory, or that of what has to be registered
+   * The default size of a slot: the size for shared memory, or the size for memory that has to be registered
    * (limits.ts).
    */
   readonly slots: 'shared' | 'registered';
-  /** True when each session needs a context of its own, since all peers of a context see the same memory. */
+  /**
+   * True when each session needs a context of its own, because all peers of a context see the same memory.
+   */
   readonly isAlone: boolean;
   /**
-   * True when its credits can come from receives that sessions share, if both sides support it
-   * (docs/wire/calls.md, section 4).
+   * True when sessions of the fabric can share receives and take their credits from a pool, if both sides
+   * support this (docs/wire/calls.md, section 4).
    */
   readonly creditPool: boolean;
   /**
-   * When a server whose fabrics were not named opens the fabric: always in listen(), in listen() if no other
-   * fabric is open, or when a client connects, since an open device holds locked memory.
+   * When a server opens the fabric, if the fabrics were not named. `early`: always in listen(). `instead`: in
+   * listen(), if no other fabric is open. `late`: when a client connects, because an open device holds locked
+   * memory.
    */
   readonly opens: 'early' | 'instead' | 'late';
 }
@@ -99,7 +103,7 @@ export const fabrics = {
     creditPool: false,
     opens: 'instead',
   },
-  /** Connects the two sides of createInProcessChannel(), which selects it. */
+  /** Connects the two sides of createInProcessChannel(), which selects this fabric. */
   sim: {
     version: 1,
     reach: 'process',
@@ -112,7 +116,7 @@ export const fabrics = {
     creditPool: false,
     opens: 'late',
   },
-  /** The same where the addon cannot be loaded (runtime/loopback). */
+  /** Replaces `sim` where the addon cannot be loaded (runtime/loopback). */
   loopback: {
     version: 1,
     reach: 'process',
@@ -129,14 +133,15 @@ export const fabrics = {
 
 export type FabricName = keyof typeof fabrics;
 
-/** The fabrics that users can select: all that connect processes. */
+/** The fabrics that users can select, which are all fabrics that connect processes. */
 export type Fabric = Exclude<FabricName, 'sim' | 'loopback'>;
 
 /** Returns the entry of a fabric, for code that does not know the fabric at compile time. */
 export const fabricRow = (name: FabricName): FabricRow => fabrics[name];
 
 /**
- * Returns whether listen() opens a fabric that was not named; `isFirst` says that no other one is open yet.
+ * Returns whether listen() opens a fabric that was not named. `isFirst` says that no other fabric is open
+ * yet.
  */
 export function opensInListen(name: FabricName, isFirst: boolean): boolean {
   const { opens } = fabrics[name];

@@ -1,7 +1,7 @@
 /**
- * Client and server in one process without sockets: messages are encoded, sent and decoded by the same code
- * as between processes, on the simulated device of the addon, or, where that cannot be loaded, in TypeScript
- * (runtime/loopback). Meant for tests of services and clients.
+ * Client and server in one process without sockets, for tests of services and clients. Messages are encoded,
+ * sent and decoded by the same code as between processes. They are sent over the simulated device of the
+ * addon or, where the addon cannot be loaded, by TypeScript code (runtime/loopback).
  */
 import { duplexPair } from 'node:stream';
 import { ClientChannel } from './client/channel.ts';
@@ -18,12 +18,14 @@ import type { Server } from './server/server-type.ts';
 
 type InProcessFabric = 'sim' | 'loopback';
 
-/** The fabric is chosen by the channel. */
+/**
+ * The options of server and channel, without the options for fabrics: the channel chooses its fabric itself.
+ */
 export type InProcessOptions = Omit<ServerOptions & ChannelOptions, keyof FabricOptions>;
 
-/** The server of an in-process channel. It has no address: clients reach it over that channel alone. */
+/** The server of an in-process channel. It has no address, so clients reach it only over that channel. */
 export interface InProcessServer extends Server {
-  /** Always rejects. */
+  /** Always rejects, because the server has no address. */
   listen(address: string): Promise<never>;
 }
 
@@ -39,9 +41,9 @@ function subset(options: object, rules: object): object {
 }
 
 /**
- * A channel to a server that `register` adds services to. `register` gets the whole server, so that a test
- * can keep it, for example to call `shutdown` on it; `listen` alone rejects. Closing the channel shuts the
- * server down. Options are those of server and channel; a limit that both have applies to both.
+ * Returns a channel to a new server. `register` adds services to the server, and may keep the server, for
+ * example to call `shutdown` later. Only `listen` rejects. Closing the channel shuts the server down. The
+ * options are the options of server and channel. An option that both have applies to both.
  */
 export function createInProcessChannel(
   register: (server: InProcessServer) => void,
@@ -50,7 +52,9 @@ export function createInProcessChannel(
   return inProcessChannel(register, options, nativeIfLoads() === undefined ? 'loopback' : 'sim');
 }
 
-/** Like createInProcessChannel(), but the caller names the fabric. Tests run on both. */
+/**
+ * Does what createInProcessChannel() does, on the fabric that the caller names. Tests run on both fabrics.
+ */
 export function inProcessChannel(
   register: (server: InProcessServer) => void,
   options: InProcessOptions,
@@ -73,7 +77,7 @@ export function inProcessChannel(
       fabrics: [fabric],
       dial: () => {
         const [near, far] = duplexPair();
-        // The other end is this process itself.
+        // The other end is this process, so its identity is known.
         const vouched: Vouched = { verified: ownIdentity() };
         server.accept(Object.assign(far, vouched), address);
         return Promise.resolve(Object.assign(near, vouched));

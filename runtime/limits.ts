@@ -1,7 +1,7 @@
 /**
- * Every limit and default of the runtime, each with its reason. Options that users may set take their default
- * and range from here (core/options.ts checks them). native/session/limits.h has the limits of the native
- * layers.
+ * The limits and defaults of the runtime, each with its reason. Options that users may set take their default
+ * and range from here (core/options.ts checks them). The limits of the native layers are in
+ * native/session/limits.h.
  */
 
 const KiB = 1024;
@@ -9,13 +9,14 @@ const MiB = 1024 * KiB;
 const GiB = 1024 * MiB;
 
 /**
- * Calls in flight per session; the smaller value of both sides applies. 256 hide a round trip at any rate
- * that JS can reach. A call slot has 12 bits on the wire.
+ * Calls in flight per session. The smaller value of both sides applies. 256 calls hide a round trip at any
+ * rate that JS can reach. A call slot has 12 bits on the wire.
  */
 export const inflight = { default: 256, min: 1, max: 4096 } as const;
 /**
- * Open streams per session; the smaller value of both sides applies. Further ones wait in the channel. Each
- * may have a large message in memory, and takes `slotsPerStream` of the call slots that unary calls leave.
+ * Open streams per session. The smaller value of both sides applies. Further streams wait in the channel.
+ * Each stream may have a large message in memory, and takes `slotsPerStream` of the call slots that unary
+ * calls leave.
  */
 export const streams = { default: 64, min: 0, max: 512 } as const;
 /**
@@ -23,7 +24,7 @@ export const streams = { default: 64, min: 0, max: 512 } as const;
  * windows.
  */
 export const slotsPerStream = 4;
-/** Call slots of a session: 12 bits of the call word name one (native/session/limits.h). */
+/** Call slots of a session. The call word has 12 bits for the call slot (native/session/limits.h). */
 export const callSlots = 4096;
 /**
  * Calls that wait in a channel for a call slot, a send slot or the connection. Further calls fail, so that
@@ -31,34 +32,34 @@ export const callSlots = 4096;
  */
 export const queuedCalls = { default: 4096, min: 0, max: 1_000_000 } as const;
 /**
- * Parts of a stream in flight or unread, per direction. A part of small messages has some 8 KiB, and eight
- * hide a round trip at any rate that JS can reach.
+ * Parts of a stream that are in flight or unread, per direction. A part of small messages has about 8 KiB,
+ * and eight parts hide a round trip at any rate that JS can reach.
  */
 export const streamParts = 8;
 /**
- * Maximum bytes of a part with several messages; less where a slot is smaller. With longer parts, more would
- * be left unread when a reader stops.
+ * Maximum size of a part with several messages. It is less where a slot is smaller. With longer parts, more
+ * data would be left unread when a reader stops.
  */
 export const streamPackedBytes = 8 * KiB;
 /**
- * Bytes of large messages of a stream in flight or unread, per direction; a single message may always be
- * sent. A slow reader keeps no more of the arena in use.
+ * Bytes of large messages of a stream that are in flight or unread, per direction. A slow reader cannot keep
+ * more of the arena in use. A single message may always be sent.
  */
 export const streamBytes = 8 * MiB;
 /**
- * For a cancelled stream: time for the server to answer its parts. Parts that are unanswered after it are
- * cancelled one by one, and stay pending release until the server answers.
+ * Time in ms that the server has to answer the parts of a cancelled stream. After this time, unanswered parts
+ * are cancelled one by one, and stay pending release until the server answers.
  */
 export const partLingerMs = 5_000;
 /**
- * Largest accepted message. The default is generous, since a limit of 4 MiB is the first error that gRPC
- * users meet. Lengths on the wire have 32 bits.
+ * Largest accepted message. The default is generous, because a limit of 4 MiB causes the first error that
+ * gRPC users meet. Lengths on the wire have 32 bits.
  */
 export const messageBytes = { default: 64 * MiB, min: 1 * KiB, max: 4 * GiB - 1 } as const;
 
 /**
- * Pauses of an attempt to connect while the queue of a unix socket is full; each is twice as long as the one
- * before.
+ * Pauses of an attempt to connect while the queue of a unix socket is full. Each pause is twice as long as
+ * the one before.
  */
 export const fullQueuePauseMs = { first: 20, max: 500 } as const;
 /**
@@ -67,104 +68,103 @@ export const fullQueuePauseMs = { first: 20, max: 500 } as const;
  */
 export const connectTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
 /**
- * The first and the longest pause after a failed attempt to connect. Each is 1.6 times as long as the one
- * before, and short ones vary randomly by 20 %. A restarted process is back within a second.
+ * The first and the longest pause after a failed attempt to connect. Each pause is 1.6 times as long as the
+ * one before, and short pauses vary randomly by 20 %. A restarted process is usually back within a second.
  */
 export const backoffMs = { default: 50, min: 1, max: 600_000 } as const;
 export const backoffMaxMs = { default: 10_000, min: 1, max: 600_000 } as const;
 /**
- * Server: time limit from accepting a socket until its session is ready. A silent peer occupies a socket no
- * longer.
+ * A server's time limit from accepting a socket until its session is ready. A silent peer cannot occupy a
+ * socket for longer.
  */
 export const handshakeTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
 /**
- * Connections that the system queues until this side accepts them (listen(2)); at most net.core.somaxconn.
- * When the queue is full, a client's attempt takes one to several seconds, since its system must retry.
+ * Connections that the system queues until this side accepts them (listen(2)). The system's maximum is
+ * net.core.somaxconn. When the queue is full, a client's attempt takes one to several seconds, because the
+ * client's system must retry.
  */
 export const listenBacklog = 1_024;
 /**
- * Maximum number of silent sockets, and of handshakes in progress. Further handshakes wait in a queue;
- * further silent sockets evict the oldest.
+ * Maximum number of silent sockets, and maximum number of handshakes in progress. Further handshakes wait in
+ * a queue. A further silent socket evicts the oldest silent socket.
  */
 export const handshakes = { default: 128, min: 1, max: 65_536 } as const;
-/** Time for the first frame of a connection before it may be evicted; the longest round trip. */
+/** Time for the first frame of a connection before its eviction: the longest expected round trip. */
 export const handshakeGraceMs = 250;
 /**
- * Time for the next frame of a handshake in progress before it may be evicted; its process may be overloaded,
+ * Time for the next frame of a handshake before the handshake may be evicted. The peer may be overloaded,
  * too.
  */
 export const handshakeStallMs = 500;
 /**
- * A handshake whose peer is silent for this time loses its position to a waiting one, and continues without.
+ * A handshake whose peer is silent for this time yields its slot to a waiting handshake, and continues
+ * without a slot.
  */
 export const handshakeYieldMs = 250;
 /**
- * After a failed handshake, how long the address ranks behind others; and how many such addresses a server
- * remembers.
+ * Time for which an address ranks behind others after a failed handshake, and the number of such addresses
+ * that a server remembers.
  */
 export const suspectMs = 60_000;
 export const suspectsMax = 32_768;
 /**
- * Milliseconds between two TLS handshakes that a server begins with such addresses. Each costs the server a
- * signature, up to 1 ms, so they take at most a tenth of its thread.
+ * Milliseconds between two TLS handshakes that a server begins with such addresses. Each handshake costs the
+ * server a signature, up to 1 ms, so these handshakes take at most a tenth of the thread's time.
  */
 export const suspectTlsApartMs = 10;
 /**
- * Up to this many times `handshakesMax` connections may be silent, may wait in the queue, and may continue
- * without a position.
+ * Up to this many times `handshakesMax` connections may be silent in their grace time, may wait in the queue,
+ * and may continue without a slot.
  */
 export const handshakeQueueFactor = 8;
 /**
- * How long calls of a lost session wait for the server's reason, when the server itself has not gone: then
- * the reason is on its way.
+ * Time in ms for which calls of a lost session wait for the server's reason. They wait only when the server
+ * itself is still there, because the reason is then on its way.
  */
 export const lastWordsMs = 200;
 /**
- * Longest wait for a position; a client that would wait longer is told when to retry. Shorter than
- * `connectTimeoutMs`, which includes the wait.
+ * Longest wait for a handshake slot. A client that would wait longer is told when to retry. The wait is
+ * shorter than `connectTimeoutMs`, which includes it.
  */
 export const handshakeWaitMs = 2_000;
-/** The latest retry time. 10,000 clients take some ten seconds. */
+/** Longest retry-after time. Serving 10,000 clients takes about ten seconds. */
 export const retryAfterMsMax = 30_000;
 /** Time limit for an application's `authorize` that returns a promise. */
 export const authorizeMs = 5_000;
-/** Credentials are renewed this long before they expire, since they may be in flight and clocks differ. */
+/** Credentials are renewed this long before they expire, because they may be in flight and clocks differ. */
 export const credentialsMarginMs = 30_000;
-/**
- * A credentials function that has not answered within this time is called again. Calls that wait share one
- * answer.
- */
+/** Time limit of a credentials function. Afterwards it is called again. Calls that wait share one answer. */
 export const credentialsMs = 30_000;
-/** Ids of users and groups; the largest one means none. */
+/** Ids of users and groups. The value 0xffff_ffff is left out, because it means that no id is given. */
 export const userId = { default: undefined, min: 0, max: 0xffff_fffe } as const;
 /** The permissions of a unix socket's file. */
 export const socketMode = { default: undefined, min: 0, max: 0o777 } as const;
 /**
- * Sessions of one server. Each has its own queue pair and receives (inflightMax slots). The maximum is that
- * of a thread's context (native/session/limits.h).
+ * Sessions of one server. Each session has its own queue pair and receives (inflightMax slots). The maximum
+ * is the maximum of a thread's context (native/session/limits.h).
  */
 export const sessions = { default: 1024, min: 1, max: 16_384 } as const;
 /**
- * Connections of one network address, so that one faulty client leaves room for others. A client process
- * needs one.
+ * Connections of one network address. The limit makes sure that one faulty client leaves room for others. A
+ * client process needs one connection.
  */
 export const sessionsPerPeer = { default: 64, min: 1, max: 65_536 } as const;
 /**
- * Quotas of an identity; none by default. Rates are per second, and the amount of one second may be used at
- * once.
+ * Quotas of an identity, which are unlimited by default. Rates are per second, and the amount of one second
+ * may be used at once.
  */
 export const quotaSessions = { default: undefined, min: 1, max: 65_536 } as const;
 export const quotaCallsPerSecond = { default: undefined, min: 1, max: 1_000_000_000 } as const;
 export const quotaBytesPerSecond = { default: undefined, min: 1, max: 1024 * GiB } as const;
-/** Arena memory for large requests of one session; the smallest blocks have 4 KiB. */
+/** Arena memory in bytes for large requests of one session. The smallest blocks have 4 KiB. */
 export const quotaArenaBytes = { default: undefined, min: 64 * KiB, max: 1024 * GiB } as const;
-/** Of memory that is exposed to an identity, over all of its sessions. */
+/** Bytes of memory that are exposed to an identity, over all its sessions. */
 export const quotaExposedBytes = { default: undefined, min: 1, max: 1024 * GiB } as const;
-/** Identities without a session whose accounts are kept: coming back brings no new second's worth. */
+/** Accounts that are kept for identities without a session, so that a new connection gives no new amount. */
 export const quotaAccountsClosed = 1_024;
 /**
- * Asynchronous handlers that run at the same time in a server: 64 sessions with full windows. Further
- * requests are rejected before any work is done for them.
+ * Asynchronous handlers that run at the same time in a server. The default is enough for 64 sessions with
+ * full windows. Further requests are rejected before any work is done for them.
  */
 export const handlers = { default: 16_384, min: 1, max: 1_000_000 } as const;
 /**
@@ -184,10 +184,15 @@ export const departureMs = 1_000;
  * trip.
  */
 export const goawayNoticeMs = 1_000;
-/** Age and idle time after which a server lets a client connect again; never by default. */
+/**
+ * Age and idle time after which a server makes a client connect again. By default a server never does this.
+ */
 export const connectionAgeMaxMs = { default: undefined, min: 1, max: 1_000_000_000 } as const;
 export const connectionIdleMaxMs = { default: undefined, min: 1, max: 1_000_000_000 } as const;
-/** Grace period of calls under way then; longer than most time limits of calls. */
+/**
+ * Time that calls in flight have when age or idleness ends their connection. It is longer than most time
+ * limits of calls.
+ */
 export const connectionAgeGraceMs = { default: 60_000, min: 0, max: 86_400_000 } as const;
 /**
  * Ages vary by this share in both directions, so that clients that connected together do not reconnect
@@ -197,104 +202,116 @@ export const connectionAgeJitter = 0.1;
 /** How long `close()` waits for the native session to end, or for a socket's peer to read the last bytes. */
 export const closeTimeoutMs = 2_000;
 
-/** Maximum size of a control frame; a peer cannot make this side buffer more. A hello has less than 1 KiB. */
+/** Maximum size of a control frame. A peer cannot make this side buffer more. A hello has less than 1 KiB. */
 export const controlFrameBytes = 64 * KiB;
 /** Maximum length of texts in control frames, such as reasons and identities. */
 export const controlTextBytes = 1 * KiB;
 /** Maximum size of a queue pair's address blob (native/fabric/fabric.h). */
 export const fabricAddressBytes = 512;
 /**
- * Sizes of the proof that a queue pair belongs to its sender, and of each side's share of the key without
+ * Size of the proof that a queue pair belongs to its sender, and size of each side's share of the key without
  * TLS.
  */
 export const bindingProofBytes = 32;
 export const bindingSecretBytes = 32;
-/** Names a side in handles of remote memory: random, so that a handle of another connection is noticed. */
+/** Size of a side's random name in handles of remote memory, which shows handles of other connections. */
 export const exposerBytes = 8;
-/** Fabrics named in a hello. */
+/** Maximum number of fabrics in a hello. */
 export const fabricsMax = 16;
 
 /**
- * Receives of a session in addition to those for calls, for control frames and for requests that wait; and
- * the bytes before each slot (native/session/limits.h).
+ * Number of receives that a session has in addition to the receives for calls. They are for control frames
+ * and for requests that wait. `slotHeadBytes` is the number of bytes before each slot
+ * (native/session/limits.h).
  */
 export const receivesBesides = 20;
 export const slotHeadBytes = 64;
 
 /** The maximum length of a path (PATH_MAX). */
 export const traceFolderBytes = 4096;
-/** Number of trace files of a thread that are kept: a peer that makes sessions fail must not fill a disk. */
+/** Number of trace files that a thread keeps. A peer that makes sessions fail must not fill a disk. */
 export const traceFilesMax = 16;
-/** Once this number is reached, the pause between two files with the same reason. */
+/** Pause between two trace files with the same reason, once `traceFilesMax` is reached. */
 export const tracePauseMs = 1_000;
 /**
- * How long a context stays open after its last channel or server has closed, so that a program that opens a
- * channel for each call reuses it.
+ * Time for which a context stays open after its last channel or server has closed, so that a program that
+ * opens a channel for each call reuses the context.
  */
 export const contextLingerMs = 1_000;
-/** How often an unused context checks whether its last lease has been released. */
+/** Interval at which an unused context checks whether its last lease has been released. */
 export const leaseCheckMs = 1_000;
 
 /**
- * Idle time after which TCP probes the peer's host. The end of a process is noticed at once, without a probe.
+ * Idle time after which TCP probes the peer's host. Probes are needed only for lost hosts, because the end of
+ * a process is noticed at once.
  */
 export const tcpKeepAliveMs = 20_000;
-/** After a device was not found, no further check is made for this time. */
+/** When a device was not found, no further check is made for this time. */
 export const missingDeviceMs = 1_000;
 /**
- * Log lines per second, for the warnings of all channels and servers together, and for a server's `log` per
- * peer address. A hostile peer must not fill a disk.
+ * Log lines per second, so that a hostile peer cannot fill a disk. The limit applies to the warnings of all
+ * channels and servers together, and to each peer address in a server's `log`.
  */
 export const logLinesPerSecond = 10;
-/** Number of addresses with lines of their own within a second; further ones share a limit. */
+/**
+ * Number of addresses that have a separate limit of log lines within a second. Further addresses share one
+ * limit.
+ */
 export const logPeersMax = 1_024;
 
-/** Maximum metadata of one message in its wire form, which shares the slot with the message. */
+/** Maximum size of the metadata of one message in wire form. The metadata shares a slot with the message. */
 export const metadataBytes = 8 * KiB;
 export const metadataEntries = 64;
-/** Maximum text of an error response in UTF-8 bytes; longer ones are cut. */
+/** Maximum length of the text of an error response in UTF-8 bytes. Longer texts are cut. */
 export const errorTextBytes = 1 * KiB;
 
-/** Size of a send or receive slot. 8 KiB are two pages; copying more costs more than a READ. */
+/** Size of a send or receive slot. 8 KiB are two pages. Copying more than that costs more than a READ. */
 export const slotBytes = { default: 8 * KiB, min: 1 * KiB, max: 64 * KiB } as const;
 /**
- * Size of a slot on shm, unless slotBytes is set. Slots of shm are not pinned, and take only pages that
- * messages touch. One SEND costs three quarters of two SENDs whose segments must be joined. Messages with
- * values of 16 KiB fit. They are not larger, since the 272 slots of a session are used in turn.
+ * Default size of a slot on shm. A message with a value of 16 KiB fits into one slot. One SEND costs three
+ * quarters of two SENDs whose segments must be joined. Slots of shm are not pinned, and use only the pages
+ * that messages touch. They are not larger, because the 272 slots of a session are used in turn.
  */
 export const shmSlotBytes = 17 * KiB;
-/** Send slots of a thread's context, which its sessions share: enough for four sessions with full windows. */
+/**
+ * Send slots of a thread's context, which its sessions share. The default is enough for four sessions with
+ * full windows.
+ */
 export const sendSlots = { default: 1024, min: 16, max: 65_536 } as const;
-/** The low bits of a session number: its index among the live sessions. */
+/** Mask of the low bits of a session number, which are the session's index in the session table. */
 export const sessionIndexMask = 0x3fff;
 /**
- * A session gets another send slot while it has at most this many times the number of free slots. The last
- * `reservedSlots` are for sessions that have less than their share of them (native/session/limits.h).
+ * A session may take another send slot as long as it holds at most `slotShare` times as many slots as are
+ * free. The last `reservedSlots` are for sessions that have less than their share of the slots
+ * (native/session/limits.h).
  */
 export const slotShare = 3;
 export const reservedSlots = 16;
-/** How long a message waits for arena memory into which it must be copied; the same as in native code. */
+/**
+ * Time for which a message waits for arena memory into which it must be copied. Native code has the same
+ * limit.
+ */
 export const memoryWaitMs = 10_000;
 /**
- * A response waits for memory until this long before the call's deadline, or a tenth of the call's time if
- * that is shorter, so that the caller still gets the error.
+ * Time before a call's deadline at which the response stops waiting for memory, so that the caller still gets
+ * the error. A tenth of the call's remaining time is used if it is shorter.
  */
 export const tellingMsMax = 100;
-/** Arena for large messages and leases; it grows as needed. */
+/** Maximum size of the arena for large messages and leases. The arena grows as needed. */
 export const arenaBytes = { default: 256 * MiB, min: 4 * MiB, max: 1024 * GiB } as const;
-/** Application buffers that stay registered between calls: maximum bytes, count, and idle time. */
+/** Limits for application buffers that stay registered between calls: total bytes, number, and idle time. */
 export const mrCacheBytes = { default: 256 * MiB, min: 0, max: 1024 * GiB } as const;
 export const mrCacheEntriesMax = { default: 1024, min: 0, max: 1_000_000 } as const;
 export const mrCacheIdleMs = { default: 10_000, min: 1, max: 86_400_000 } as const;
 /**
- * Memory that a session's peer can access where the device has no windows; it grows up to this size. Messages
- * are copied through it, so larger ones are refused.
+ * Maximum size of the memory that a session's peer can access where the device has no windows. The memory
+ * grows as needed. Messages are copied through it, so larger messages are refused.
  */
 export const stagingBytes = { default: undefined, min: 256 * KiB, max: 1024 * GiB } as const;
 
 /**
- * A `bytes` value of at least this size is not copied into a bulk message, but sent in place. For smaller
- * values a copy is cheaper than a registration.
+ * A `bytes` value of at least this size is sent in place, and not copied into a bulk message. A copy of a
+ * smaller value is cheaper than a registration.
  */
 export const gatherBytes = 16 * KiB;
 /**
@@ -304,70 +321,80 @@ export const gatherBytes = 16 * KiB;
  */
 export const newBufferBytes = 1 * MiB;
 /**
- * Gather entries of one bulk message; a message with more is copied into one entry (native/session/limits.h
- * has the same number).
+ * Maximum number of gather entries of one bulk message. A message with more entries is copied into one entry
+ * (native/session/limits.h has the same number).
  */
 export const gatherEntriesMax = 30;
 /** Size of a gather entry in its frame. */
 export const gatherEntryBytes = 16;
 /**
- * A `bytes` field of at least this size in a bulk message is a view of leased memory. A smaller one is a
+ * A `bytes` field of at least this size in a bulk message is a view of leased memory. A smaller value is a
  * copy, so that it does not keep the whole block in use.
  */
 export const leaseBytes = 4 * KiB;
-/** Share of the arena that answers kept by an application may use. Further ones are copied out of it. */
+/**
+ * Share of the arena that responses kept by an application may use. Further responses are copied out of the
+ * arena.
+ */
 export const keptAnswersShare = 1 / 2;
 /**
- * Number of requests of each method that warn when the application reads them after their call. An
- * application with this mistake makes it in the first requests.
+ * Number of requests of each method that are watched, so that a warning is shown when the application reads
+ * them after their call. An application with this mistake usually makes it in the first requests.
  */
 export const watchedRequests = 8;
 
 /**
- * Bytes that a buffer of allocBuffer() has in addition to the requested ones, for the rest of a response: its
- * other fields, table and gaps (docs/wire/frames.md §2.4).
+ * Bytes that a buffer of allocBuffer() has in addition to the requested bytes. They are for the other fields,
+ * the table and the gaps of a response (docs/wire/frames.md §2.4).
  */
 export const aroundBytes = 4 * KiB;
 /** Sealing adds a tag to each chunk of this size (docs/wire/connections.md §1.5). */
 export const sealChunkBytes = 64 * KiB;
 export const sealTagBytes = 16;
 
-/** Number of staged submissions that are published together: peers overlap best with 8 to 32. */
+/**
+ * Number of staged submissions that are published together. The work of the two peers overlaps best with 8 to
+ * 32.
+ */
 export const flushEvery = 16;
 /**
- * Resolution of deadlines, and slots of the timer wheel (a power of two): one revolution takes four seconds.
+ * Resolution of deadlines in ms, and number of slots of the timer wheel (a power of two). One revolution
+ * takes four seconds.
  */
 export const wheelTickMs = 2;
 export const wheelSlots = 2048;
-/** Deadlines that may be set at the same time in a thread. */
+/** Maximum number of deadlines that may be set at the same time in a thread. */
 export const deadlinesMax = 1 << 22;
 /**
- * The shortest pause between two garbage collections that search for dropped streams of connect-es while
- * other streams wait, and the longest one when they find nothing.
+ * Shortest and longest pause between two garbage collections that search for dropped streams of connect-es
+ * while other streams wait. The pause grows while the collections find nothing.
  */
 export const collectPauseMs = { first: 100, max: 30_000 } as const;
-/** Maximum heap memory of a decoded MessagePack message; `messageMaxBytes` limits its size on the wire. */
+/**
+ * Maximum heap memory of a decoded MessagePack message. `messageMaxBytes` limits the size of the message on
+ * the wire.
+ */
 export const decodedBytesMax = 256 * MiB;
-/** Longest delay of a JavaScript timer; a longer one would fire at once. */
+/** Longest delay of a JavaScript timer. A timer with a longer delay would fire at once. */
 export const timerMaxMs = 0x7fff_ffff;
 /**
- * Time in ms after the deadline or the abort of a client's call in which its interceptors may still pass on
- * the result. After that the caller gets the error without them.
+ * Time in ms after the deadline or the abort of a client's call in which the call's interceptors may still
+ * pass on the result. After this time the caller gets the error directly.
  */
 export const interceptorGraceMs = 100;
 
-/** Requests and responses of each method that are checked for properties that are not fields. */
+/** Number of requests and responses of each method that are checked for properties that are not fields. */
 export const checkedMessages = 100;
 /**
- * Kinds of errors of a method's handler that are logged with their stacks between two summaries; further ones
- * are only counted.
+ * Number of kinds of errors of a method's handler that are logged with their stacks between two summaries.
+ * Errors of further kinds are only counted.
  */
 export const handlerErrorKinds = 4;
-/** How often a summary of the counted errors is logged. */
+/** Interval at which a summary of the counted errors is logged. */
 export const handlerErrorSumMs = 60_000;
-/** How often a server without `log` summarizes refused clients in a process warning. */
+/** Interval at which a server without `log` shows a process warning that sums up refused clients. */
 export const refusalSumMs = 60_000;
-/** Maximum number of logged characters of such an error. */
+/** Maximum number of logged characters of a handler's error. */
 export const handlerErrorText = 8192;
 /** A server measures the load that it reports over this time: as often as clients make weights. */
 export const loadWindowMs = 1_000;

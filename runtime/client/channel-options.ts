@@ -21,32 +21,34 @@ import { type Subset, subsetRules } from './connections/subset-id.ts';
 import type { Credentials } from './credentials.ts';
 
 export interface ChannelOptions extends FabricOptions {
-  /** Limit of calls in flight per address; the server may allow fewer. Default 256. */
+  /** Limit of calls in flight per address. The server may have a lower limit. Default 256. */
   inflightMax?: number;
-  /** Limit of open streams per address; the server may allow fewer, further streams wait. Default 64. */
+  /**
+   * Limit of open streams per address. The server may have a lower limit. Further streams wait. Default 64.
+   */
   streamsMax?: number;
   /**
-   * Limit of waiting calls, in addition to those in flight; beyond it calls fail with RESOURCE_EXHAUSTED.
-   * Default 4096.
+   * Limit of waiting calls, in addition to the calls in flight. When it is reached, further calls fail with
+   * RESOURCE_EXHAUSTED. Default 4096.
    */
   queueMax?: number;
   /** Largest accepted response, in bytes. Default 64 MiB, at most 4 GiB - 1. */
   messageMaxBytes?: number;
-  /** Time limit of one attempt to connect. Default 5000. */
+  /** Time limit of one attempt to connect, in ms. Default 5000. */
   connectTimeoutMs?: number;
   /**
-   * Pause after the first failed attempt; each further pause is 1.6 times as long. All vary by 20 %. Default
-   * 50.
+   * Pause after the first failed attempt, in ms. Each further pause is 1.6 times as long. All pauses vary by
+   * 20 %. Default 50.
    */
   backoffMs?: number;
-  /** Longest such pause. Default 10 000. */
+  /** Longest pause after a failed attempt, in ms. Default 10 000. */
   backoffMaxMs?: number;
   /**
-   * Time without calls after which the connection is checked by a ping before the next call uses it. Default
-   * 60 000.
+   * Time without calls in ms. After this time the connection is checked by a ping before the next call uses
+   * it. Default 60 000.
    */
   verifyAfterMs?: number;
-  /** When one of several addresses is ejected for a while because of bad answers. */
+  /** Conditions under which one of several addresses is not used for a while because of bad answers. */
   outlierDetection?: OutlierDetection;
   /**
    * How several addresses are used. `least-request` connects to all and takes the one of two random ones with
@@ -78,11 +80,11 @@ export interface ChannelOptions extends FabricOptions {
    */
   healthCheck?: HealthCheck;
   /**
-   * How often better fabrics are tried while the connection does not use the most preferred one. Default 0
-   * for never.
+   * Interval in ms at which better fabrics are tried while the connection does not use the most preferred
+   * fabric. Default 0, which means never.
    */
   fabricUpgradeMs?: number;
-  /** Minimum time between two calls of the resolver. Default 5000. */
+  /** Minimum time in ms between two calls of the resolver. Default 5000. */
   resolveMinMs?: number;
   /**
    * Defaults of calls, policy and retry budget in the form of gRPC's service configuration: an object, or the
@@ -93,8 +95,8 @@ export interface ChannelOptions extends FabricOptions {
   /** Time limit of calls without their own. Default: none. */
   timeoutMs?: number;
   /**
-   * TLS 1.3 on `host:port` addresses: how to verify the server, and this side's certificate. `{}` trusts
-   * Node's authorities.
+   * TLS 1.3 on `host:port` addresses. The options say how to verify the server and which certificate this
+   * side has. `{}` trusts the authorities that Node trusts.
    */
   tls?: TlsSource<ChannelTls>;
   /** The required security level of sessions. */
@@ -104,13 +106,13 @@ export interface ChannelOptions extends FabricOptions {
   /** Name of this process for the server. Default: its process id. */
   identity?: string;
   /**
-   * Interceptors of the calls of all clients of this channel, outside a client's own; the first one is
-   * outermost. Default: none.
+   * Interceptors of the calls of all clients of this channel. They are outside a client's own interceptors,
+   * and the first is the outermost. Default: none.
    */
   interceptors?: readonly Interceptor[];
   /**
-   * Gets one line per connection: the chosen fabric and the reasons against the others. Default: a process
-   * warning, only when a fabric was skipped.
+   * Called with one line per connection, which names the chosen fabric and the reasons against the others.
+   * Default: a process warning is shown when a fabric was skipped.
    */
   log?: Log;
 }
@@ -158,7 +160,7 @@ export const channelRules: OptionRules = ownedBy('createChannel', {
   ...fabricRules,
 });
 
-/** Options with all defaults. */
+/** Checked options with all defaults. */
 export type CheckedChannelOptions = Required<
   Omit<
     ChannelOptions,

@@ -1,5 +1,5 @@
 /**
- * The public interface of a channel, as createChannel() returns it. The class that implements it is in
+ * The public interface of the channels that createChannel() returns. The class that implements it is in
  * channel.ts.
  */
 import type { SessionSummary } from '../control/session-summary.ts';
@@ -8,23 +8,25 @@ import type { FabricName } from '../fabrics.ts';
 import type { AddressSummary } from './connections/server-group.ts';
 
 /**
- * `idle`: not connected; the next call connects. `verifying`: a connection that was idle for long is being
- * checked. `failing`: not connected, during the pause before the next attempt.
+ * `idle`: the channel is not connected, and the next call connects. `verifying`: the channel checks a
+ * connection that was idle for long. `failing`: the channel is not connected and waits before the next
+ * attempt.
  */
 export type ChannelState = 'idle' | 'connecting' | 'ready' | 'verifying' | 'failing' | 'closed';
 
-/** Called for each change of a channel's state; `error` is the reason for `failing`. */
+/** Called for each change of a channel's state. `error` is the reason for the state `failing`. */
 export type ChannelStateListener = (state: ChannelState, error: RpcError | undefined) => void;
 
 /** Connections to a service at one or several addresses. Connects when the first call needs it. */
 export interface Channel extends AsyncDisposable {
-  /** The address as passed to createChannel; the addresses of a list are joined by commas. */
+  /** The address that was passed to createChannel. The addresses of a list are joined by commas. */
   readonly address: string;
   readonly state: ChannelState;
-  /** Fabric of the current connection; undefined when not connected. */
+  /** Fabric of the current connection. Undefined when the channel is not connected. */
   readonly fabric: FabricName | undefined;
   /**
-   * The current session; undefined when not connected. With several addresses, that of the last call.
+   * The current session. Undefined when the channel is not connected. With several addresses, it is the
+   * session of the last call.
    */
   readonly session: SessionSummary | undefined;
   /** The addresses in use, each with its state. */
@@ -36,8 +38,8 @@ export interface Channel extends AsyncDisposable {
    */
   ready(options?: { timeoutMs?: number; signal?: AbortSignal }): Promise<void>;
   /**
-   * Ends all connections. Calls in flight and waiting calls fail with UNAVAILABLE. Resolves when everything
-   * is released.
+   * Ends all connections. Calls in flight and waiting calls fail with UNAVAILABLE. Resolves when all
+   * resources are released.
    */
   close(): Promise<void>;
   /** Calls `listener` after each change of `state`, like an EventEmitter. */

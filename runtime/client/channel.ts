@@ -1,6 +1,6 @@
 /**
  * A channel: connections to a service at one or several addresses. It connects when the first call needs it,
- * keeps a connection to each address, and distributes calls over them. The path of each call begins here; the
+ * keeps a connection to each address, and distributes calls over them. The path of each call begins here. The
  * code for one address is in runtime/client/connections.
  */
 import { EventEmitter } from 'node:events';
@@ -54,8 +54,8 @@ import { WaitingCall } from './queue/waiting-calls.ts';
 import type { CallExtras } from './session/call-extras.ts';
 import { withoutWires } from './without-wires.ts';
 
-// The promise executor stores its functions here, so that a call needs no closure. Cleared at once; otherwise
-// these fields would keep the last response alive.
+// The promise executor stores its functions here, so that a call needs no closure. It is cleared at once,
+// because it would keep the last response alive.
 const nobody = (): void => undefined;
 let newResolve: Resolve = nobody;
 function capture(resolve: Resolve): void {
@@ -64,9 +64,9 @@ function capture(resolve: Resolve): void {
 
 /** Serves calls of the servers over the connections of a channel (reverse/). */
 export interface ChannelServing {
-  /** Called for each connection when it can take calls; may be called again for the same connection. */
+  /** Called with the connections that can take calls. It may be called again for the same connection. */
   onReady(links: readonly ClientLink[]): void;
-  /** The channel has been closed. */
+  /** Called when the channel has been closed. */
   onClosed(): void;
 }
 
@@ -76,7 +76,7 @@ export class ClientChannel
 {
   readonly address: string;
   readonly settings: CheckedChannelOptions;
-  /** Returns false when its calls in flight do not keep the process alive. */
+  /** Returns false when calls in flight do not keep the process alive. */
   keepsAlive: () => boolean = () => true;
   /** The queue in which calls wait, and from which streams start. */
   readonly queue: ChannelQueue = new ChannelQueue(this);
@@ -129,12 +129,12 @@ export class ClientChannel
     return this.connection?.fabric;
   }
 
-  /** The connection of the next call, if there is one. */
+  /** The connection of the next call, or undefined when the channel is not connected. */
   get connection(): Connection | undefined {
     return this.link?.connection;
   }
 
-  /** The client's half of that connection. */
+  /** The ClientLink of that connection. */
   get link(): ClientLink | undefined {
     return this.#connections.current;
   }
@@ -162,7 +162,7 @@ export class ClientChannel
     try {
       await ready;
     } catch (error) {
-      // Create an error for each waiter, with the waiter's own stack.
+      // Create a separate error for each waiter, so that it has the waiter's own stack.
       const { code, rawMessage, cause, trailer } = RpcError.from(error);
       throw new RpcError(code, rawMessage, { processed: 'no', cause: cause ?? error, trailer });
     }
@@ -172,12 +172,12 @@ export class ClientChannel
     return this.closeFor('the channel was closed');
   }
 
-  /** `reason` is for calls in flight and waiting calls. */
+  /** Closes the channel. `reason` is the error text for calls in flight and waiting calls. */
   closeFor(reason: string, whyClosed = this.#whyClosed): Promise<void> {
     if (this.#closed !== undefined) return this.#closed;
     this.#whyClosed = whyClosed;
     this.#closed = this.#end(reason);
-    // Callers may make calls again at once, which must find the channel closed.
+    // Callers may make new calls at once, and these calls must find the channel closed.
     this.repeats.pauses.close();
     return this.#closed;
   }
@@ -187,7 +187,8 @@ export class ClientChannel
   }
 
   /**
-   * The context for leases of the channel: that of its connection, or the one that its first fabric will use.
+   * The context for leases of the channel: the context of its connection, or the one that its first fabric
+   * will use.
    */
   get context(): FabricContext {
     const current = this.#connections.current?.connection.context;
@@ -205,14 +206,14 @@ export class ClientChannel
     return this.#interceptors;
   }
 
-  /** Time limit of calls without their own, -1 for none. */
+  /** Time limit in ms of calls that set no limit, or -1 for no limit. */
   get defaultTimeoutMs(): number {
     return this.settings.timeoutMs;
   }
 
-  /** Starts every call. */
+  /** Starts a unary call. Every unary call begins here. */
   unary(method: ClientMethod, request: unknown, options: CallOptions | undefined): Promise<unknown> {
-    // JavaScript callers may pass any `options`; `attempt` reports that.
+    // JavaScript callers may pass any value as `options`; `attempt` refuses invalid values.
     if (options?.retry !== undefined || options?.hedging !== undefined)
       return repeated(this, method, request, options);
     return this.attempt(method, request, options);
@@ -290,7 +291,7 @@ export class ClientChannel
     };
   }
 
-  /** Handles a change of the connections for waiting calls and for callers of ready(). */
+  /** Passes a change of the connections on to waiting calls and to callers of ready(). */
   onChange(state: EndpointState): void {
     if (this.#closed !== undefined) return;
     this.#setState(state === 'ejected' ? 'ready' : state);
@@ -325,7 +326,7 @@ export class ClientChannel
     if (!this.#keepAlive.running) this.#wake();
   }
 
-  /** The first call after an idle time. */
+  /** Called for the first call after an idle time. */
   #wake(): void {
     const silentMs = this.#keepAlive.start();
     if (silentMs >= this.settings.verifyAfterMs) this.#connections.verify();
@@ -371,7 +372,7 @@ export class ClientChannel
 }
 
 /**
- * Returns the class behind a channel of the application. Throws a TypeError for anything else, including
+ * Returns the class behind a channel of the application. Throws a TypeError for any other value, including
  * channels of another copy of this package.
  */
 export function clientChannel(what: string, channel: Channel): ClientChannel {
@@ -380,10 +381,10 @@ export function clientChannel(what: string, channel: Channel): ClientChannel {
 }
 
 /**
- * Creates a channel to `host:port`, `[ipv6]:port` or `unix:/path`; to several of them, as a list or separated
- * by commas, in a list also with weights; to all addresses of a name, `dns:///host:port`; to the servers of
- * SRV records, `srv:///_service._tcp.name`; or to the addresses of a {@link Resolver}. Does not connect yet.
- * Throws for an invalid address or option.
+ * Creates a channel, which connects later. `address` is `host:port`, `[ipv6]:port` or `unix:/path`, or
+ * several of these, separated by commas or as a list (which may have weights). `dns:///host:port` stands for
+ * all addresses of a name, and `srv:///_service._tcp.name` for the servers of SRV records. A {@link Resolver}
+ * returns the addresses itself. Throws for an invalid address or option.
  */
 export function createChannel(
   address: string | readonly (string | ServerAddress)[] | Resolver,

@@ -1,4 +1,4 @@
-/** Typed clients: one function per method, made once when the client is made. */
+/** Typed clients. The functions of a client, one per method, are made once when the client is made. */
 import type { ServiceDefinition } from '../codec/types.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { checkNames } from '../core/options.ts';
@@ -13,7 +13,7 @@ import { belowDefaults, configuredCall, shorterMs } from './config/configured-ca
 import type { MethodSettings } from './config/service-config.ts';
 import { withMessageLimits } from './config/sized-messages.ts';
 
-/** The outermost first. */
+/** Returns the interceptors of a method, the outermost first. */
 function interceptorsOf(
   what: string,
   defaults: Defaults,
@@ -27,8 +27,9 @@ function interceptorsOf(
 }
 
 /**
- * A client of `definition` over `channel`. `defaults` has call options for all methods (`*`) or for one, by
- * its name. Request objects belong to the call until it settles. Throws for unknown method or option names.
+ * Creates a client of `definition` that makes its calls over `channel`. `defaults` has call options for all
+ * methods (`*`) or for single methods, by their names. The application must not change a request object until
+ * the call has settled. Throws for unknown method or option names.
  */
 export function createClient<D extends ServiceDefinition>(
   definition: D,

@@ -1,7 +1,7 @@
 /**
- * Credentials of a client: metadata for the server's `authenticate`, once per connection, or for its
- * handlers, with each call. They come from functions of the application and are cached until shortly before
- * they expire. Used by a channel.
+ * Credentials of a client. They are metadata that is sent once per connection for the server's
+ * `authenticate`, or with each call for its handlers. They come from functions of the application and are
+ * cached until shortly before they expire. Used by a channel.
  */
 
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -16,29 +16,32 @@ import { credentialsMarginMs, credentialsMs } from '../limits.ts';
 export interface GivenCredentials {
   metadata: MetadataInit;
   /**
-   * Time of expiry on the clock of `Date.now()`: the credentials are reused until 30 s before it. Default:
-   * the function is called each time.
+   * Time of expiry in ms on the clock of `Date.now()`. The credentials are reused until 30 s before this
+   * time. Default: the function is called each time.
    */
   expiresAtMs?: number;
 }
 /**
  * Returns credentials. Calls and connections share the result, so the function runs outside of any caller's
- * async context: no `AsyncLocalStorage` has a store. Values that differ from user to user belong into
- * `metadata` of the call, or into an interceptor.
+ * async context, and no `AsyncLocalStorage` has a store in it. Give values that differ from user to user by
+ * `metadata` of the call or by an interceptor.
  */
 export type CredentialsSource = () => GivenCredentials | Promise<GivenCredentials>;
 
 /** Option `credentials` of a channel. */
 export interface Credentials {
-  /** For the server's `authenticate`: sent with each connection. */
+  /** Sent with each connection, for the server's `authenticate`. */
   session?: CredentialsSource;
   /** Sent as metadata with each call. */
   call?: CredentialsSource;
-  /** Also sends them over connections that others may read. Default: false. */
+  /** Whether to send the credentials over connections that others may read. Default: false. */
   unsealed?: boolean;
 }
 
-/** Limit the time: later callers share the answer of a source that hangs. */
+/**
+ * Rejects when the source takes too long. Later callers share the answer, so a source that hangs would block
+ * all of them.
+ */
 function inTime(asked: Promise<Metadata>): Promise<Metadata> {
   return new Promise((resolve, reject) => {
     const text = `the credentials function of the channel has returned nothing within ${credentialsMs} ms`;
@@ -48,7 +51,10 @@ function inTime(asked: Promise<Metadata>): Promise<Metadata> {
   });
 }
 
-/** One source. Callers that ask during a running request share its answer. */
+/**
+ * A source with its cached result. Callers that need the credentials while the source is being asked share
+ * its answer.
+ */
 export class KeptCredentials {
   readonly #source: CredentialsSource;
   #kept: Metadata | undefined;
@@ -59,7 +65,10 @@ export class KeptCredentials {
     this.#source = source;
   }
 
-  /** Rejects with UNAUTHENTICATED when the source fails, with UNAVAILABLE when it hangs. */
+  /**
+   * Resolves with the credentials. Rejects with UNAUTHENTICATED when the source fails, and with UNAVAILABLE
+   * when it hangs.
+   */
   async metadata(): Promise<Metadata> {
     if (this.#kept !== undefined && Date.now() < this.#until) return this.#kept;
     this.#asking ??= inTime(inRoot(this.#ask, this)).finally(() => {
@@ -70,10 +79,10 @@ export class KeptCredentials {
 
   async #ask(): Promise<Metadata> {
     try {
-      // After an await, so that a synchronous error becomes a rejection.
+      // Call the source after an await, so that a synchronous error becomes a rejection.
       await undefined;
       const { metadata, expiresAtMs } = await this.#source();
-      // Check the names: otherwise a token under a wrong name would silently not be sent.
+      // Check the names of the result. Otherwise a token under a wrong name would silently not be sent.
       if (metadata === undefined)
         throw new TypeError('metadata is missing; return { metadata, expiresAtMs }');
       const made = new Metadata(metadata);
@@ -88,7 +97,10 @@ export class KeptCredentials {
   }
 }
 
-/** Adds them to each call; metadata of the call with the same name takes precedence. */
+/**
+ * Returns an interceptor that adds the credentials to each call. Metadata of the call with the same name
+ * takes precedence.
+ */
 export function callCredentials(source: CredentialsSource): Interceptor {
   const kept = new KeptCredentials(source);
   return (next) => async (request) => {

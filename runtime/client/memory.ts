@@ -1,6 +1,6 @@
 /**
- * Registered memory for applications: buffers that large messages can be sent from and received into without
- * a copy.
+ * Registered memory for applications. Large messages can be sent from such buffers and received into them
+ * without a copy.
  */
 
 import { isArrayBuffer, isUint8Array } from 'node:util/types';
@@ -21,8 +21,8 @@ function contextOf(what: string, channel: Channel | undefined): FabricContext {
 /**
  * Allocates `bytes` bytes of this thread's registered arena, for requests (`lease.bytes` as a `bytes` field)
  * or responses (option `into`). The memory is not zeroed. Throws RESOURCE_EXHAUSTED when the arena is full.
- * `channel` selects fabric and device, shared memory by default; for a channel that is not connected yet, the
- * fabric that it will try first.
+ * `channel` selects fabric and device; a channel that is not connected yet selects the fabric that it will
+ * try first. Default: shared memory.
  */
 export function allocBuffer(bytes: number, channel?: Channel): Lease {
   if (!Number.isInteger(bytes) || bytes < 1 || bytes > limits.messageBytes.max) {
@@ -32,9 +32,9 @@ export function allocBuffer(bytes: number, channel?: Channel): Lease {
 }
 
 /**
- * Registers a buffer of the application now instead of in its first call. The registration ends when it is
- * not used for a while (mrCacheIdleMs), or when others need the room. Throws RESOURCE_EXHAUSTED with the name
- * of the limit.
+ * Registers a buffer of the application now instead of during the first call that uses it. The registration
+ * ends when it is not used for a while (mrCacheIdleMs), or when other registrations need the room. Throws
+ * RESOURCE_EXHAUSTED with the name of the limit.
  */
 export function registerBuffer(buffer: ArrayBuffer | Uint8Array, channel?: Channel): void {
   const memory = isUint8Array(buffer) ? buffer.buffer : buffer;

@@ -1,10 +1,11 @@
 /**
- * What a channel offers when its calls have credentials that are not sealed. Called before each handshake.
+ * Limits what a channel offers when its calls have credentials that are not sealed. Called before each
+ * handshake.
  */
 import type { LocalSide } from '../control/handshake/session-setup.ts';
 import { type FabricName, fabricRow } from '../fabrics.ts';
 
-/** Do not offer fabrics that leave the host, where others could read the calls. */
+/** Returns `side` without the fabrics that leave the host, on which others could read the calls. */
 export function withoutWires(side: LocalSide): LocalSide {
   const reason =
     'credentials of calls are not sent over it, since others may read them (credentials.unsealed)';

@@ -8,13 +8,13 @@ import type { Polling, Stats } from '../native/native.ts';
 
 export interface RuntimeOptions {
   /**
-   * `adaptive` (default): spins briefly after traffic, sleeps when idle. `busy`: always spins, a CPU per
-   * thread. `event`: never spins.
+   * How the thread waits for events. With `adaptive` (default), it spins briefly after traffic and sleeps
+   * when idle. With `busy`, it always spins and uses a whole CPU. With `event`, it never spins.
    */
   polling?: Polling;
   /**
-   * Size of a message slot, in bytes; larger messages are sent in several slots, or by READ and WRITE.
-   * Default 8192, on shm 17,408.
+   * Size of a message slot, in bytes. Larger messages are sent in several slots, or by READ and WRITE.
+   * Default 8192; on the fabric shm, 17,408.
    */
   slotBytes?: number;
   /** Number of send slots, shared by all sessions of the thread. Default 1024. */
@@ -30,17 +30,17 @@ export interface RuntimeOptions {
   /**
    * Which memory of this thread peers can access. `auto` (default): memory windows where the device has them,
    * otherwise staging memory. `staging`: always staging memory. `shared`: all registered memory, for as long
-   * as a connection lasts; this is the fastest mode, for trusted peers only.
+   * as a connection lasts. This is the fastest mode, and is only for trusted peers.
    */
   exposure?: 'auto' | 'staging' | 'shared';
   /**
-   * Largest staging memory of each connection, in bytes; it grows as needed. Large messages are copied
-   * through it, so a message larger than this is refused. Default 16 MiB.
+   * Limit of the staging memory of each connection, in bytes. The staging memory grows as needed. Large
+   * messages are copied through it, so a message that is larger than this limit is refused. Default 16 MiB.
    */
   stagingBytes?: number;
   /**
-   * How buffers of the application are registered. `on-demand`: not pinned, pages are loaded when they are
-   * used; only devices with ODP support this, others refuse.
+   * How buffers of the application are registered. With `on-demand`, the buffers are not pinned, and their
+   * pages are loaded when they are used. Only devices with ODP support `on-demand`; other devices refuse it.
    */
   registration?: 'pinned' | 'on-demand';
   /**
@@ -49,17 +49,18 @@ export interface RuntimeOptions {
    */
   countersPage?: boolean;
   /**
-   * Folder for the last protocol events of sessions that fail, one file each, to be read with `rdma-rpc
-   * trace`. Default: RDMA_RPC_TRACE_FOLDER; without it no file is written.
+   * Folder for the last protocol events of sessions that fail. Each such session writes one file, which
+   * `rdma-rpc trace` can read. Default: the environment variable RDMA_RPC_TRACE_FOLDER. When neither is set,
+   * no file is written.
    */
   traceFolder?: string;
-  /** In-process channel only: seed of its scheduler. */
+  /** Seed of the scheduler of an in-process channel. Other channels ignore it. */
   seed?: number;
 }
 
 export const runtimeRules: OptionRules = ownedBy('configure', {
   polling: { kind: 'choice', values: ['adaptive', 'busy', 'event'], default: 'adaptive' },
-  // No default here, since shm and devices have different ones (slotBytesOn).
+  // There is no default here, because shm and devices have different defaults (slotBytesOn).
   slotBytes: { kind: 'integer', range: { ...limits.slotBytes, default: undefined } },
   sendSlots: { kind: 'integer', range: limits.sendSlots },
   arenaBytes: { kind: 'integer', range: limits.arenaBytes },
@@ -79,8 +80,8 @@ export const runtimeRules: OptionRules = ownedBy('configure', {
 });
 
 /**
- * Sets options of this thread's contexts. Must be called before the first channel or server is used. Throws
- * when it is called later, and for unknown names or invalid values.
+ * Sets options of this thread's contexts. Call it before the first channel or server is used. Throws when it
+ * is called later, and for unknown names or invalid values.
  */
 export function configure(options: RuntimeOptions): void {
   checkNames('configure', options, Object.keys(runtimeRules));
@@ -93,8 +94,8 @@ export function configure(options: RuntimeOptions): void {
 }
 
 /**
- * Returns the counters of this thread's contexts, or of the contexts of one fabric: sums since each was
- * opened. All are 0 when no context is open.
+ * Returns the counters of this thread's contexts, or of the contexts of one fabric. Each counter is the sum
+ * over these contexts since they were opened. All counters are 0 when no context is open.
  */
 export function stats(fabric?: FabricName): Stats {
   return contextStats(fabric);

@@ -1,7 +1,7 @@
 /**
- * Determines which fabrics a server or channel may use, and how verbs chooses its device: by its options,
- * then by the environment. The choice for one connection is made in client-handshake.ts and
- * server-handshake.ts.
+ * Determines which fabrics a server or channel may use, and how verbs chooses its device. The options of the
+ * server or channel come first, then the environment. client-handshake.ts and server-handshake.ts choose the
+ * fabric for each connection.
  */
 import { checkedValue, type OptionRule, type OptionRules } from '../core/options.ts';
 import { type Fabric, type FabricName, fabricNames, fabricRow } from '../fabrics.ts';
@@ -12,23 +12,26 @@ import * as verbsLimits from './verbs-limits.ts';
 
 export interface FabricOptions {
   /**
-   * `auto` (default): shared memory when both processes are on one host (for two users or containers, only
-   * over a unix socket), RDMA devices if both sides have one, otherwise TCP. A name allows only that fabric,
-   * a list allows several, in order of preference. Default: the environment variable RDMA_RPC_FABRIC.
+   * The fabrics that connections may use. `auto` chooses shared memory when both processes are on one host
+   * (for two users or containers only over a unix socket), then RDMA devices if both sides have one,
+   * otherwise TCP. A name allows only that fabric. A list allows several fabrics, in order of preference.
+   * Default: the environment variable RDMA_RPC_FABRIC, else `auto`.
    */
   fabric?: 'auto' | Fabric | readonly Fabric[];
   /** How the verbs fabric chooses its device and connects. */
   verbs?: VerbsSettings;
   /**
-   * `session`: each session gets a context of its own (protection domain, completion queue, arena, caches),
-   * closed with it. Default `context`.
+   * With `session`, each session gets a context of its own (protection domain, completion queue, arena,
+   * caches), which is closed with the session. With `context` (default), the sessions of a thread share a
+   * context.
    */
   isolation?: 'context' | 'session';
 }
 
 /**
- * Defaults of `device`, `port` and `gidIndex`: RDMA_RPC_DEVICE, RDMA_RPC_PORT, RDMA_RPC_GID_INDEX, otherwise
- * a choice by the address of the sideband connection.
+ * Options of the verbs fabric. The environment variables RDMA_RPC_DEVICE, RDMA_RPC_PORT and
+ * RDMA_RPC_GID_INDEX are the defaults of `device`, `port` and `gidIndex`. Without these variables, the
+ * address of the sideband connection determines the choice.
  */
 export type VerbsSettings = Omit<VerbsOptions, 'address'>;
 
@@ -53,7 +56,7 @@ export const fabricRules = {
   isolation: { kind: 'choice', values: ['context', 'session'], default: 'context' },
 } as const satisfies OptionRules;
 
-/** Options as `checkedOptions` returns them. */
+/** The options in the form that `checkedOptions` returns. */
 export interface CheckedFabricOptions {
   readonly fabric: 'auto' | Fabric | readonly Fabric[];
   readonly verbs: VerbsSettings;
@@ -62,16 +65,17 @@ export interface CheckedFabricOptions {
 
 /** The part of the choice that is the same for all connections of a server or channel. */
 export interface FabricPlan {
-  /** In order of preference. */
+  /** The allowed fabrics, in order of preference. */
   readonly names: readonly FabricName[];
-  /** True when no fabric was named: fabrics that this machine does not have are left out. */
+  /** True when no fabric was named. Fabrics that this machine does not have are then left out. */
   readonly auto: boolean;
   readonly verbs: VerbsOptions;
   readonly isolated: boolean;
 }
 
 /**
- * Returns a value of the environment, checked like the option that it replaces; undefined when it is not set.
+ * Returns the checked value of an environment variable, or undefined when the variable is not set. The value
+ * must be valid for the option that the variable replaces.
  */
 function environment(name: string, rule: OptionRule): unknown {
   const text = process.env[name];
@@ -83,8 +87,9 @@ function environment(name: string, rule: OptionRule): unknown {
 }
 
 /**
- * Returns the plan of a server or channel. `given` is the options object itself, which shows what is left to
- * the environment. Throws for an invalid value in the environment. `fixed` overrides options and environment.
+ * Returns the plan of a server or channel. `given` is the options object of the user. Options that it does
+ * not contain may come from the environment. `fixed` overrides options and environment. Throws for an invalid
+ * value in the environment.
  */
 export function fabricPlan(
   given: FabricOptions | undefined,
@@ -111,8 +116,8 @@ export function fabricPlan(
 }
 
 /**
- * Returns the fabrics to offer for one connection, and why the others are not offered. Throws when the addon
- * is missing.
+ * Returns the fabrics to offer for one connection, and the reasons why the other fabrics are not offered.
+ * Throws when the addon is missing.
  */
 export function offers({
   names,

@@ -22,7 +22,7 @@ export const magic = 'rdma-rpc';
 /** The newest wire version that this side speaks, and the oldest. docs/deploy/upgrading.md has the rules. */
 export const version = 1;
 export const versionMin = 1;
-/** Bits of `features`: optional abilities of a side. */
+/** Bits of `features`. Each stands for an optional ability of a side. */
 export const feature = {
   /** Answers pings. */
   ping: 1,
@@ -31,22 +31,22 @@ export const feature = {
   /** Accepts messages in the aligned layout. */
   aligned: 4,
   /**
-   * Proves that the queue pairs of `attach` and `attached` are its own. Set only when the side has a key for
-   * that.
+   * Proves that the queue pairs of `attach` and `attached` are its own. Set only by a side that has a key for
+   * the proof.
    */
   bound: 8,
   /** Accepts messages in segments. */
   segments: 16,
   /**
-   * On RDMA devices: uses a credit pool (docs/wire/calls.md §4). Offered by every side, whatever its devices,
-   * since it allows the other side to share its receives.
+   * Uses a credit pool on RDMA devices (docs/wire/calls.md §4). Every side offers it, even without such
+   * devices, because it allows the other side to share its receives.
    */
   creditPool: 32,
   /** Accepts short gather entries of a large request inline, in the frame itself. */
   inlineEntries: 64,
   /** Can have a second session on the connection, in which the server makes the calls. */
   reverse: 128,
-  /** Knows the frames by which a client asks for a queue pair for remote memory. */
+  /** Knows the frames by which a client requests a queue pair for remote memory. */
   memory: 256,
 } as const;
 /** The features that this side has on every connection. */
@@ -63,16 +63,16 @@ export const ownFeatures =
 export interface PeerLimits {
   readonly inflightMax: number;
   readonly messageMaxBytes: number;
-  /** Size of the sender's receives: the longest message that it accepts in one SEND. */
+  /** Size of the sender's receives: the longest message that the sender accepts in one SEND. */
   readonly slotBytes: number;
-  /** The same on shm. Default: `slotBytes`. */
+  /** The same size on the fabric shm. Default: `slotBytes`. */
   readonly shmSlotBytes?: number;
   /** Largest number of open streams. Default: 0. */
   readonly streamsMax?: number;
 }
 export interface FabricOffer {
   readonly name: string;
-  /** host.ts */
+  /** The identity of the client's host (host.ts). */
   readonly host: string;
   /** Version of the fabric (fabrics.ts). Builds before 0.1.0 do not send it. */
   readonly version?: number;
@@ -88,9 +88,9 @@ export type Hello = {
   readonly magic: string;
   /** The oldest wire version that the client speaks. */
   readonly version: number;
-  /** The newest. Without: `version` is the only one. */
+  /** The newest wire version that the client speaks. Default: `version`. */
   readonly versionMax?: number;
-  /** Bits of `feature`. */
+  /** The abilities of the client: bits of `feature`. */
   readonly features: number;
   readonly limits: PeerLimits;
   /** In order of preference. */
@@ -98,67 +98,67 @@ export type Hello = {
   readonly identity: string;
   /** Credentials of the client, in the wire form of metadata. */
   readonly metadata?: Uint8Array;
-  /** This side's share of the binding key, on a connection that is private without TLS. */
+  /** The client's share of the binding key, on a connection that is private without TLS. */
   readonly secret?: Uint8Array;
-  /** The ciphers of this side, its fastest first. `seals` requires that the session is sealed. */
+  /** The ciphers of the client, the fastest first. `seals` requires that the session is sealed. */
   readonly ciphers?: readonly string[];
   readonly seals?: boolean;
 };
 export type Welcome = {
   readonly type: 'welcome';
-  /** The one that both sides speak from now on. */
+  /** The wire version that both sides speak from now on. */
   readonly version: number;
   readonly features: number;
-  /** `inflightMax` and `streamsMax` are the agreed ones. */
+  /** `inflightMax` and `streamsMax` are the values that both sides use from now on. */
   readonly limits: PeerLimits;
   /** The fabrics of the hello that the server can try, in order. */
   readonly fabrics: readonly string[];
-  /** Why it cannot try the others, for error texts. */
+  /** Why the server cannot try the other fabrics, for error texts. */
   readonly without?: readonly FabricReason[];
   readonly identity: string;
-  /** See the hello. */
+  /** The server's share of the binding key, as in the hello. */
   readonly secret?: Uint8Array;
-  /** The chosen cipher of the hello, if the session is sealed. */
+  /** The cipher that the server chose from the hello, if the session is sealed. */
   readonly cipher?: string;
 };
 export type Refusal = {
   readonly type: 'refusal';
   readonly code: number;
   readonly message: string;
-  /** After how many milliseconds to retry. */
+  /** The number of milliseconds after which the client may retry. */
   readonly retryMs?: number;
 };
-/** Client: try this fabric; has the address of the client's queue pair. */
+/** The client asks the server to try this fabric. Contains the address of the client's queue pair. */
 export type Attach = {
   readonly type: 'attach';
   readonly fabric: string;
   readonly address: Uint8Array;
-  /** Made by binding.ts, when both sides have the feature `bound`. */
+  /** The proof that binding.ts makes, when both sides have the feature `bound`. */
   readonly proof?: Uint8Array;
 };
-/** Server: has connected to that queue pair; has the address of its own. */
+/** The server has connected to the client's queue pair. Contains the address of the server's queue pair. */
 export type Attached = {
   readonly type: 'attached';
   readonly address: Uint8Array;
   readonly proof?: Uint8Array;
 };
-/** This fabric cannot be used; the client tries the next one. */
+/** Either side cannot use this fabric. The client then tries the next fabric. */
 export type Unreachable = { readonly type: 'unreachable'; readonly reason: string };
-/** Client: its queue pair is connected too, so the session is up. */
+/** The client's queue pair is connected too, so the session is up. */
 export type Ready = { readonly type: 'ready' };
 /**
- * Server: send no new calls; calls in flight will be answered. The second one has `last`, the number of calls
- * of this connection that the server accepts.
+ * The server asks the client to send no new calls, and will answer the calls in flight. The second goaway of
+ * a connection has `last`, the number of calls of this connection that the server accepts.
  */
 export type GoAway = { readonly type: 'goaway'; readonly reason: string; readonly last?: number };
 /**
- * Client, to a server with that feature: it has read the first goaway; `calls` is the final number of calls
- * that it has made on this connection.
+ * The client has read the first goaway. Sent only to a server with the feature `leave`. `calls` is the final
+ * number of calls that the client has made on this connection.
  */
 export type Leaving = { readonly type: 'leaving'; readonly calls: number };
 /**
- * Client: it offers to serve calls of the server; has the address of its queue pair for the second session.
- * `number` counts the second sessions of this connection.
+ * The client offers to serve calls of the server. Contains the address of the client's queue pair for the
+ * second session. `number` counts the second sessions of this connection.
  */
 export type Serve = {
   readonly type: 'serve';
@@ -166,18 +166,18 @@ export type Serve = {
   readonly address: Uint8Array;
   readonly proof?: Uint8Array;
 };
-/** Server: is connecting to that queue pair; has the address of its own. */
+/** The server is connecting to that queue pair. Contains the address of the server's queue pair. */
 export type Serving = {
   readonly type: 'serving';
   readonly number: number;
   readonly address: Uint8Array;
   readonly proof?: Uint8Array;
 };
-/** Server: its queue pair is connected, and it may make calls from now on. */
+/** The server's queue pair is connected, and the server may make calls from now on. */
 export type Served = { readonly type: 'served'; readonly number: number };
 /**
- * The end of the second session. Server: it makes no more calls, and none is in flight; or it refuses to make
- * any, with a status. Client: it stops serving, at once with `now`, otherwise after the calls in flight.
+ * The end of the second session. The server sends it when no calls are left, or to refuse with a status. The
+ * client sends it to stop serving: at once with `now`, otherwise after the calls in flight.
  */
 export type Unserve = {
   readonly type: 'unserve';
@@ -186,7 +186,7 @@ export type Unserve = {
   readonly code?: number;
   readonly now?: boolean;
 };
-/** Client: asks for a queue pair for remote memory; has the address of its own, and its name in handles. */
+/** The client asks for remote memory. Contains the address of its queue pair, and its name in handles. */
 export type Memory = {
   readonly type: 'memory';
   readonly number: number;
@@ -194,18 +194,18 @@ export type Memory = {
   readonly proof?: Uint8Array;
   readonly exposer: Uint8Array;
 };
-/** Server: is connecting to that queue pair. */
+/** The server is connecting to that queue pair. */
 export type MemoryAccepted = Omit<Memory, 'type'> & { readonly type: 'memoryAccepted' };
-/** Either side: the queue pair for remote memory has ended. A server also refuses one so, with a status. */
+/** From either side: the queue pair for remote memory has ended or, with a status, is refused. */
 export type MemoryEnd = {
   readonly type: 'memoryEnd';
   readonly number: number;
   readonly reason: string;
   readonly code?: number;
 };
-/** Either side: the session ends now. */
+/** From either side: the session ends now. */
 export type Bye = { readonly type: 'bye'; readonly reason: string };
-/** Either side, to one with that feature, which answers with a pong at once. */
+/** From either side, to a side with the feature `ping`, which answers with a pong at once. */
 export type Ping = { readonly type: 'ping' };
 export type Pong = { readonly type: 'pong' };
 
@@ -349,15 +349,15 @@ const versioned: Readonly<Partial<Record<string, Check>>> = {
 const range = (min: number, max: number): string =>
   max > min ? `wire versions ${min} to ${max}` : `wire version ${min}`;
 
-/** The newest version that both sides speak; undefined when there is none. */
+/** Returns the newest version that both sides speak, or undefined when they have no version in common. */
 export function commonVersion(peer: Pick<Hello, 'version' | 'versionMax'>): number | undefined {
   const common = Math.min(version, peer.versionMax ?? peer.version);
   return common >= Math.max(versionMin, peer.version) ? common : undefined;
 }
 
 /**
- * Returns an error text for a hello or welcome whose sender supports no wire version of this side, and
- * undefined for all other values. Call it before checkFrame(), since other versions may have other fields.
+ * Returns an error text for a hello or welcome whose sender supports no wire version of this side, or
+ * undefined for any other value. Call it before checkFrame(), because other versions may have other fields.
  */
 export function otherVersion(value: unknown): string | undefined {
   const { type } = Object(value) as { type?: unknown };
@@ -369,10 +369,7 @@ export function otherVersion(value: unknown): string | undefined {
   return `a ${type} of ${range(peer.version, peer.versionMax ?? peer.version)}, but the ${side} speaks ${range(versionMin, version)}; use the same rdma-rpc release on both sides`;
 }
 
-/**
- * Returns the checked frame, or a text that names the field for which it is refused. Unknown fields are
- * ignored.
- */
+/** Returns the checked frame, or a text that names the invalid field. Unknown fields are ignored. */
 export function checkFrame(value: unknown): Frame | string {
   const kind = record({ type: text })(value);
   if (kind !== undefined) return kind;
@@ -392,8 +389,8 @@ export function controlText(value: string): string {
 }
 
 /**
- * The frame for a peer whose session the native session of `side` has ended, with the cause that only `side`
- * knows: the status of a failed work request, or a limit.
+ * Returns the frame that tells the peer why the native session of `side` has ended. Only `side` knows that
+ * cause: the status of a failed work request, or a limit.
  */
 export function byeOfSession(side: 'client' | 'server', cause: string): Bye {
   return { type: 'bye', reason: controlText(`the ${side}'s session failed: ${cause}`) };

@@ -1,4 +1,4 @@
-/** Identifies this host, so that two sides know whether they can try shared memory. Used by the handshake. */
+/** Identifies this host, so that the two sides of a handshake know whether they can try shared memory. */
 import { readFileSync, readlinkSync } from 'node:fs';
 import type { FabricRow } from '../fabrics.ts';
 
@@ -13,8 +13,8 @@ function read(what: () => string): string {
 let identity: string | undefined;
 
 /**
- * Returns boot id and pid namespace. Processes for which both are equal can open each other's memory through
- * /proc.
+ * Returns boot id and pid namespace. Two processes with the same boot id and pid namespace can open each
+ * other's memory through /proc.
  */
 export function hostIdentity(): string {
   identity ??= `${read(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'))}/${read(() => readlinkSync('/proc/self/ns/pid'))}`;
@@ -24,8 +24,8 @@ export function hostIdentity(): string {
 const boot = (identity: string): string => identity.split('/')[0] ?? '';
 
 /**
- * Returns why two processes with these identities are out of the reach of a fabric (`reach` in fabrics.ts);
- * '' when they are within it.
+ * Returns why a fabric with this `reach` (fabrics.ts) cannot connect two processes with these host
+ * identities, or '' when it can.
  */
 export function whyNotReached(reach: FabricRow['reach'], one: string, other: string): string {
   if (reach === 'network' || one === other) return '';

@@ -1,7 +1,7 @@
 /**
  * A sideband connection: length-prefixed msgpack frames over any Duplex (a socket, or an in-memory pair).
- * During the handshake frames are awaited one by one; after it, each frame is passed to `onFrame`. Used by
- * both handshakes.
+ * During the handshake, frames are awaited one by one. After the handshake, each frame is passed to
+ * `onFrame`. Used by both handshakes.
  */
 import type { Duplex } from 'node:stream';
 import { Packr, Unpackr } from '#msgpackr';
@@ -19,7 +19,8 @@ const plain = { useRecords: false, moreTypes: false, mapsAsObjects: true, copyBu
 const packr = new Packr(plain);
 const unpackr = new Unpackr(plain);
 /**
- * Shared by all links, since nobody reads it and a server would need one for each session of the tcp fabric.
+ * All links share this error, because its text is never shown and a server would otherwise create an error
+ * for each session of the tcp fabric.
  */
 const handedOver = new Error('a connection of a session');
 const passedOn = 'a connection that is passed on';
@@ -41,7 +42,9 @@ export function encodeFrame(frame: Frame): Buffer {
   return bytes;
 }
 
-/** Decodes the frame in `body`. Returns the frame, or what was received instead of one. */
+/**
+ * Decodes the frame in `body`. Returns the frame, or a text that says what was received instead of a frame.
+ */
 export function decodeFrame(body: Uint8Array): Frame | string {
   let value: unknown;
   try {
@@ -56,23 +59,26 @@ export function decodeFrame(body: Uint8Array): Frame | string {
 }
 
 export class Link {
-  /** The connection; after the TLS handshake, the TLS socket. */
+  /** The connection. After the TLS handshake it is the TLS socket. */
   duplex: Duplex;
   /** Receives unsolicited frames. Set after the handshake. */
   onFrame: ((frame: Frame) => void) | undefined;
   /** Called once, with the reason why the connection has ended. */
   onEnd: ((reason: string) => void) | undefined;
 
-  /** The step of this side for which the handshake waits, for the error text of a timeout. */
+  /** The step of this side that the handshake waits for. The error text of a timeout contains it. */
   awaits: string | undefined;
   /**
-   * True when this was not a sideband connection, but the connection of a session of this process, which has
-   * taken it over.
+   * True when this was the data connection of a session of this process, not a sideband connection. The
+   * session has then taken the connection over.
    */
   handedOver = false;
 
   #spoke = false;
-  /** When this side began to wait for the peer's next step, and how many round trips that step takes. */
+  /**
+   * The time at which this side began to wait for the peer's next step. `#roundTrips` is the number of round
+   * trips that this step takes.
+   */
   #awaitedSinceMs = clockMs();
   #roundTrips = 1;
   #steps = 0;
@@ -83,34 +89,40 @@ export class Link {
   readonly #ready: Frame[] = [];
   #waiter: { resolve(frame: Frame): void; reject(error: Error): void } | undefined;
   #ended: string | undefined;
-  /** Status code with which this side, or TLS, has refused the peer. */
+  /** The status code of `refusalCode`. */
   #code: number | undefined;
 
-  /** `handoff` takes connections that do not begin with a frame; without it they are refused. */
+  /**
+   * `handoff` takes connections that do not begin with a frame. Without `handoff`, such connections are
+   * refused.
+   */
   constructor(duplex: Duplex, handoff?: Handoff) {
     this.duplex = duplex;
     this.#handoff = handoff;
     this.#listen();
   }
 
-  /** The status code with which this side, or TLS, has refused the peer. Undefined when it has not. */
+  /**
+   * The status code with which this side, or TLS, has refused the peer. Undefined when the peer was not
+   * refused.
+   */
   get refusalCode(): number | undefined {
     return this.#code;
   }
 
-  /** Why the connection has ended, or undefined. */
+  /** Why the connection has ended, or undefined while it is open. */
   get ended(): string | undefined {
     return this.#ended;
   }
 
-  /** A refusal that has arrived and was not received yet. */
+  /** A refusal that has arrived and that `receive` has not returned yet. */
   get refusal(): Refusal | undefined {
     return this.#ready.find((frame) => frame.type === 'refusal');
   }
 
   /**
-   * How long this side has waited for the peer, in milliseconds per round trip that its step needs; 0 while
-   * the peer waits for this side.
+   * How long this side has waited for the peer, in milliseconds per round trip that the peer's step needs. 0
+   * while the peer waits for this side.
    */
   get awaitedMs(): number {
     const awaits = this.#securing || this.#waiter !== undefined;
@@ -118,8 +130,8 @@ export class Link {
   }
 
   /**
-   * Number of handshake steps that the peer has completed: TLS, each frame, and each call of `progressed`
-   * count one.
+   * Number of handshake steps that the peer has completed. TLS, each frame and each call of `progressed`
+   * count as one step.
    */
   get steps(): number {
     return this.#steps;
@@ -150,7 +162,7 @@ export class Link {
   }
 
   /**
-   * Resolves with the next frame. Rejects when the connection ends first. Only one caller at a time.
+   * Resolves with the next frame. Rejects when the connection ends first. Only one caller may wait at a time.
    * `roundTrips` is the number of round trips that the peer needs before it can send the frame.
    */
   receive(roundTrips = 1): Promise<Frame> {
@@ -165,8 +177,8 @@ export class Link {
   }
 
   /**
-   * Resolves with the result of `promise`. Rejects when the connection ends first. To be used before `onEnd`
-   * is set.
+   * Resolves with the result of `promise`. Rejects when the connection ends first. May be used only before
+   * `onEnd` is set.
    */
   whileOpen<T>(promise: Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -178,14 +190,14 @@ export class Link {
     });
   }
 
-  /** Sets `onFrame`, and passes it the frames that arrived before. */
+  /** Sets `onFrame`, and passes the frames that have already arrived to it. */
   deliver(onFrame: (frame: Frame) => void): void {
     this.onFrame = onFrame;
     for (const frame of this.#ready.splice(0)) this.#dispatch(frame);
   }
 
   /**
-   * Sends the last frame, if one is given, and ends the connection. Calls `onEnd` with `reason` unless it was
+   * Sends the frame `last`, if given, and ends the connection. Calls `onEnd` with `reason` if `onEnd` was not
    * called before.
    */
   close(reason: string, last?: Frame): void {
@@ -196,8 +208,8 @@ export class Link {
   }
 
   /**
-   * True before TLS: a frame that is sent now would be read as TLS, and this server would be taken for one
-   * without TLS.
+   * True while TLS is required and not complete. A frame that is sent now would be read as TLS, and the peer
+   * would believe that this server does not use TLS.
    */
   get #awaitsTls(): boolean {
     return this.#securing || this.#handoff?.secure !== undefined;
@@ -244,7 +256,7 @@ export class Link {
   }
 
   #dispatch(frame: Frame): void {
-    // During a handshake a ping is unexpected, like every other frame that is not awaited.
+    // A ping during a handshake is an error, like every other frame that is not awaited.
     if (frame.type === 'ping' && this.onFrame !== undefined) {
       // Send no further answers to a peer that does not read them.
       if (!this.duplex.writableNeedDrain) this.send({ type: 'pong' });
@@ -264,8 +276,9 @@ export class Link {
   }
 
   /**
-   * Returns whether this link does not read the first bytes as a frame: they are not a frame, or the
-   * connection is passed on, or TLS is required. `bodyBytes` is the length if they are a frame.
+   * Returns true when this link must not read the first bytes as a frame. Either they are not a frame, or the
+   * connection is passed on, or TLS is required. `bodyBytes` is the length of the frame, if the first bytes
+   * are a frame.
    */
   #isNotRead(bodyBytes: number, handoff: Handoff): boolean {
     if (bodyBytes === connectMessageMagic) {
@@ -284,7 +297,7 @@ export class Link {
     return true;
   }
 
-  /** Continues within TLS, where neither a connect message nor TLS may follow. */
+  /** Continues within TLS. Neither a connect message nor TLS may follow there. */
   #secure(secure: NonNullable<Handoff['secure']>, passOn: Handoff['passOn']): void {
     const { duplex } = this;
     this.#securing = true;
@@ -320,14 +333,17 @@ export class Link {
     this.#pending = Buffer.alloc(0);
   }
 
-  /** Ends the link without sending anything: the connection continues without it. */
+  /** Ends the link without sending anything. The connection continues without this link. */
   #passOn(duplex: Duplex, passOn: NonNullable<Handoff['passOn']>): void {
     this.#ended = passedOn;
     this.#handoff = undefined;
     passOn(duplex);
   }
 
-  /** Must send nothing and must not close the connection: it belongs to a session. */
+  /**
+   * Hands the connection over to a session. From then on the connection belongs to the session, so this link
+   * must not send on it or close it.
+   */
   #give(handoff: Handoff): void {
     const why = handoff.handOff(this.duplex, this.#pending.subarray(0, connectMessageBytes));
     this.handedOver = why === '';
@@ -343,7 +359,7 @@ export class Link {
   /** Returns the error for callers that wait for frames. */
   #error(): Error {
     if (this.handedOver) return handedOver;
-    // A refusal that was read says more than the end of the connection after it.
+    // A refusal that was read says more than the end of the connection that followed.
     const { refusal } = this;
     if (refusal !== undefined) return refused(refusal);
     const reason = this.#ended!;
@@ -355,14 +371,14 @@ export class Link {
     this.#ended = reason;
     this.#pending = Buffer.alloc(0);
     if (this.#securing) this.duplex.destroy();
-    // The last frame has been written; it is small enough for the system's own buffer. Bytes that still
+    // The last frame has been written and is small enough for the system's own buffer. Bytes that still
     // arrive are dropped.
     const { duplex } = this;
     duplex.resume();
     if (!duplex.writableEnded && !duplex.destroyed) duplex.end();
     if (duplex.writableFinished || duplex.destroyed) duplex.destroy();
     else {
-      // A peer that reads nothing must not keep the socket, and with it the process, alive for ever.
+      // A peer that reads nothing must not keep the socket and the process alive for ever.
       const timer = setTimeout(() => duplex.destroy(), closeTimeoutMs).unref();
       duplex.once('finish', () => {
         clearTimeout(timer);

@@ -1,7 +1,7 @@
 /**
- * Determines who is at the other end of a sideband connection, before it has sent anything: for a unix socket
- * the user and process, from the kernel; with TLS, what the certificate says. Used by both sides of a
- * handshake.
+ * Determines the identity of the peer of a sideband connection, before the peer has sent anything. For a unix
+ * socket, the kernel knows the user and the process. With TLS, the certificate has the identity. Used by both
+ * sides of a handshake.
  */
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
@@ -31,8 +31,8 @@ const unknown = { uid: new Set([overflowDefault]), gid: new Set([overflowDefault
 let looked = false;
 
 /**
- * Returns the credentials without ids that the kernel could not express in this namespace: nobody must be
- * admitted because of them.
+ * Returns the credentials without ids that the kernel could not express in this namespace, because no peer
+ * may be admitted because of such an id.
  */
 export function knownOf({ pid, uid, gid }: PeerCredentials): Verified {
   if (!looked) {
@@ -55,16 +55,16 @@ export function ownIdentity(): Verified {
 }
 
 /**
- * A stream that is not a socket carries its identity itself: a stream from another thread, or within the
- * process.
+ * A stream that is not a socket, but comes from another thread or from within the process. It has the
+ * verified identity of its peer as a property.
  */
 export interface Vouched {
   readonly verified?: Verified;
 }
 
 /**
- * Answers of the kernel. They hold for the moment of connecting, so there is no need to ask again (unix(7),
- * SO_PEERCRED).
+ * Answers of the kernel. They describe the peer at the moment of connecting, so the kernel need not be asked
+ * again (unix(7), SO_PEERCRED).
  */
 const asked = new WeakMap<Duplex, Verified>();
 

@@ -14,12 +14,12 @@ export type Protection = Exclude<SecurityLevel, 'peer'>;
 
 export interface SecurityOptions {
   /**
-   * The lowest accepted security level of a session; a session with a lower level is refused. `peer`: the
-   * other side was verified, by its certificate or the kernel. `bound`: in addition, the queue pair is proved
-   * to belong to the other side. `sealed`: in addition, nobody else can read or change the traffic; sessions
-   * are sealed when one side requires it. A channel that requires `bound` or `sealed` also requires a
-   * verified server. A server does not require verified clients by this option: `tls` with a `ca`, `allow`
-   * and `authenticate` decide who is admitted. Default: `none`.
+   * The lowest accepted security level of a session. A session with a lower level is refused. `peer`: the
+   * other side was verified by its certificate or by the kernel. `bound`: in addition, the queue pair is
+   * proved to belong to the other side. `sealed`: in addition, nobody else can read or change the traffic; a
+   * session is sealed when either side requires `sealed`. A channel that requires `bound` or `sealed` also
+   * requires a verified server. On a server, this option does not require verified clients: `tls` with a
+   * `ca`, `allow` and `authenticate` decide which clients are admitted. Default: `none`.
    */
   require?: SecurityLevel;
 }
@@ -58,14 +58,14 @@ export function checkLevel(
 }
 
 /**
- * Returns the protection from the client's point of view. `peer` says whether the server was verified:
- * without that, no protection of the connection counts.
+ * Returns the protection from the client's point of view. `peer` says whether the server was verified. The
+ * protection of a connection to an unverified server counts as `none`.
  */
 export function protectionOfClient(peer: SecurityLevel, protection: Protection): Protection {
   return peer === 'none' ? 'none' : protection;
 }
 
-/** The protection of a session; `seal` are the cipher and keys for native code. */
+/** The protection of a session. `seal` contains the cipher and the keys for native code. */
 export interface Protected {
   readonly protection: Protection;
   readonly seal?: SessionOptions['seal'];

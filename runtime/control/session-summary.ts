@@ -1,6 +1,6 @@
 /**
- * The public description of a session, for logs, tests and checks such as "only with windows". Created on
- * request by channels and servers.
+ * The public description of a session, for logs, tests and checks such as "only with windows". Channels and
+ * servers create it on request.
  */
 
 import type { KnownPeer } from '../core/peer.ts';
@@ -10,9 +10,12 @@ import type { Prepared } from './handshake/session-setup.ts';
 import { levelOf, type SecurityLevel } from './security-level.ts';
 
 export interface SessionSummary {
-  /** The name that the other side has sent; for a client, also its address. */
+  /**
+   * The name that the other side has sent. When the other side is a client, the name also contains its
+   * address.
+   */
   readonly peer: string;
-  /** The verified identity of the other side; undefined when it was not verified. */
+  /** The verified identity of the other side. Undefined when the other side was not verified. */
   readonly identity: string | undefined;
   /**
    * The security level. `none`: the network must be trusted. `peer`: the identity of the other side was
@@ -21,14 +24,14 @@ export interface SessionSummary {
    */
   readonly security: SecurityLevel;
   readonly fabric: FabricName;
-  /** Name of the device, such as `mlx5_0`; the name of the fabric where that has only one device. */
+  /** Name of the device, such as `mlx5_0`. A fabric with a single device has the name of the fabric here. */
   readonly device: string;
-  /** Port of the device; 0 for devices without ports. */
+  /** Port of the device, or 0 for a device without ports. */
   readonly port: number;
   /**
    * Which memory of this side the peer can access. `window`: the memory of calls in flight, through keys that
-   * last one call. `staging`: staging memory of this session, since the device has no windows. `shared`: all
-   * registered memory of the context.
+   * last one call. `staging`: staging memory of this session, for example because the device has no windows.
+   * `shared`: all registered memory of the context.
    */
   readonly exposure: SessionInfo['security'];
   readonly callsInFlight: number;

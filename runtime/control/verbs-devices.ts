@@ -1,6 +1,6 @@
 /**
- * Decides whether to offer the verbs fabric, by the RDMA devices of this machine. Used by channels and
- * servers when they connect.
+ * Decides whether to offer the verbs fabric, which depends on the RDMA devices of this machine. Used by
+ * channels and servers when they connect.
  */
 
 import { firstSessionBytes } from '../boundary/contexts.ts';
@@ -8,17 +8,21 @@ import { clockMs } from '../clock.ts';
 import { missingDeviceMs } from '../limits.ts';
 import { loadNative, type VerbsReport } from '../native/native.ts';
 
-/** Devices that were usable at the last check, '' for any device. Cached, since the check opens them. */
+/**
+ * Names of devices that were usable at the last check, with '' for any device. They are cached because the
+ * check opens the devices.
+ */
 const usable = new Set<string>();
 /**
- * Why other devices were not usable, and until when that is cached. A device may appear later, but checking
- * again for each of many connections took a twentieth of their time.
+ * Why other devices were not usable, and until when this answer is cached. A device may appear later, but a
+ * new check for each connection took a twentieth of the connection's time.
  */
 const missing = new Map<string, { readonly why: string; readonly untilMs: number }>();
 
 /**
- * Returns whether the option `device` names this device: by its name, a pattern with `*` and `?`, or a list
- * of these with commas. The verbs plug-in has the same rules (native/fabric/verbs/open.cc).
+ * Returns whether the option `device` names this device. The option may be a name, a pattern with `*` and
+ * `?`, or a list of these separated by commas. The verbs plug-in has the same rules
+ * (native/fabric/verbs/open.cc).
  */
 function isNamed(option: string, device: string): boolean {
   return option.split(',').some((pattern) => {
@@ -27,7 +31,10 @@ function isNamed(option: string, device: string): boolean {
   });
 }
 
-/** Returns why no device, or not the named one, can be used; '' when one can. */
+/**
+ * Returns why no device can be used, or why the named device cannot be used. Returns '' when a device can be
+ * used.
+ */
 export function whyNoDevice({ devices, whyNone }: VerbsReport, name = ''): string {
   const candidates = devices.filter((device) => name === '' || isNamed(name, device.name));
   if (candidates.some(({ whyNot }) => whyNot === '')) return '';
@@ -39,7 +46,7 @@ export function whyNoDevice({ devices, whyNone }: VerbsReport, name = ''): strin
   return candidates.map((device) => `${device.name}: ${device.whyNot}`).join('; ');
 }
 
-/** Returns the same for this machine. Throws when the addon is missing. */
+/** Returns what `whyNoDevice` says about this machine. Throws when the addon is missing. */
 export function whyNoVerbs(name = ''): string {
   if (usable.has(name)) return '';
   const known = missing.get(name);

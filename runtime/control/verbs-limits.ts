@@ -1,10 +1,11 @@
 /**
- * Limits of the options of RDMA devices, each with its reason (runtime/limits.ts has the central ones).
+ * Limits of the options of RDMA devices, each with its reason. Limits that are not specific to a folder are
+ * in runtime/limits.ts.
  */
 
 /**
- * A port of an RDMA device, and an index of its GID table: eight bits each in libibverbs. Default: chosen by
- * address.
+ * A port of an RDMA device, and an index of its GID table. Each has eight bits in libibverbs. By default they
+ * are chosen by the address of the sideband connection.
  */
 export const verbsPort = { default: undefined, min: 1, max: 255 } as const;
 export const verbsGidIndex = { default: undefined, min: 0, max: 255 } as const;
@@ -13,23 +14,23 @@ export const verbsPkeyIndex = { default: undefined, min: 0, max: 65_535 } as con
 /** Name of an RDMA device: IBV_SYSFS_NAME_MAX. */
 export const verbsDeviceBytes = 64;
 /**
- * Time for one attempt to connect a queue pair by rdma_cm. Less than `connectTimeoutMs`, so that time is left
- * for the next fabric.
+ * Time limit of one attempt to connect a queue pair by rdma_cm. It is less than `connectTimeoutMs`, so that
+ * time is left for the next fabric.
  */
 export const verbsConnectTimeoutMs = { default: 4_000, min: 1, max: 600_000 } as const;
 /**
- * A packet is resent when it is not acknowledged within 4.096 us * 2^n. 14 is 67 ms, longer than any switch
- * holds a packet.
+ * A packet is resent when it is not acknowledged within 4.096 us * 2^n. 14 is 67 ms, which is longer than any
+ * switch delays a packet.
  */
 export const verbsAckTimeout = { default: 14, min: 1, max: 31 } as const;
 /**
- * Number of resends before the session is lost. With both defaults that takes half a second. On some devices
- * 7 means no limit.
+ * Number of resends before the session is lost. With this default and the default of `verbsAckTimeout`, the
+ * loss is noticed after half a second. On some devices 7 means no limit.
  */
 export const verbsRetryCount = { default: 6, min: 0, max: 7 } as const;
 /**
- * Fields of InfiniBand: RNR retries have 3 bits, and 7 means no limit; the service level has 4 bits; the
- * others are bytes of IP headers.
+ * Fields of InfiniBand and IP headers. The number of RNR retries has 3 bits, and 7 means no limit. The
+ * service level has 4 bits. The other fields are bytes of IP headers.
  */
 export const verbsRnrRetry = { default: undefined, min: 0, max: 7 } as const;
 export const verbsServiceLevel = { default: undefined, min: 0, max: 15 } as const;

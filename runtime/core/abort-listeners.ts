@@ -1,10 +1,13 @@
 /**
- * Connects AbortSignals to what they cancel: calls, and waits for a connection. Each signal gets one listener
- * for all of them, since an application may pass one signal to a thousand calls, and Node warns of a leak
- * above ten listeners.
+ * Connects AbortSignals to the calls and to the waits for a connection that they cancel. An application may
+ * pass one signal to a thousand calls, and Node warns of a leak above ten listeners. Therefore each signal
+ * gets a single listener.
  */
 
-/** Called once when the signal fires. Must not throw, because others are called after it. */
+/**
+ * Called once when the signal fires. It must not throw, because the signal's other entries are called
+ * afterwards.
+ */
 export interface Abortable {
   onAbort(): void;
 }
@@ -32,38 +35,38 @@ class AbortListener {
   }
 
   handleEvent(): void {
-    // A copy, because each entry leaves when it is called and may remove others; entries added meanwhile are
-    // not called.
+    // The loop runs over a copy, because each entry leaves the set when it is called, and may remove other
+    // entries. Entries that are added during the loop are not called.
     for (const one of [this.#one, ...(this.#others ?? [])])
       if (one !== undefined && (one === this.#one || this.#others?.has(one))) one.onAbort();
   }
 }
 
 /**
- * Contains only signals that are being listened to: a stale entry would cost the garbage collector more than
- * everything else.
+ * An entry is removed when its signal has no listener any more. Stale entries would cost the garbage
+ * collector more than everything else in this file.
  */
 const listeners = new WeakMap<AbortSignal, AbortListener>();
 
-/** Makes `signal` cancel `one`. */
+/** Calls `onAbort` of `one` when `signal` fires. */
 export function listen(signal: AbortSignal, one: Abortable): void {
   let listener = listeners.get(signal);
   if (listener === undefined) {
     listener = new AbortListener();
-    // The signal may come from another library, and throw.
+    // This call may throw, because the signal may come from another library.
     signal.addEventListener('abort', listener);
     listeners.set(signal, listener);
   }
   listener.add(one);
 }
 
-/** Undoes `listen`. Call it as often as `listen`. */
+/** Undoes `listen`. Each call of `listen` needs one call of `unlisten`. */
 export function unlisten(signal: AbortSignal, one: Abortable): void {
   const listener = listeners.get(signal);
   if (listener === undefined) return;
   listener.delete(one);
   if (!listener.empty) return;
   listeners.delete(signal);
-  // Node keeps a signal of AbortSignal.timeout() or any() alive as long as it has a listener.
+  // Node keeps a signal of AbortSignal.timeout() or any() alive as long as the signal has a listener.
   signal.removeEventListener('abort', listener);
 }

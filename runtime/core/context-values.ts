@@ -1,9 +1,9 @@
 /**
  * Typed values that the interceptors, handler and caller of a call share within a process, such as the
- * caller's identity. They are never sent. Created on first use.
+ * caller's identity. They are never sent. Each call creates its ContextValues on first use.
  */
 
-/** The name of a value. Two keys are always different, whatever their descriptions are. */
+/** The key of a value. Two keys are always different, even when they have the same description. */
 export interface ContextKey<T> {
   readonly id: symbol;
   readonly defaultValue: T;
@@ -15,16 +15,16 @@ export function createContextKey<T>(defaultValue: T, description = ''): ContextK
 }
 
 export class ContextValues {
-  /** Created for the first value, since most calls with interceptors have none. */
+  /** Created for the first value, because most calls with interceptors set no value. */
   #values: Map<symbol, unknown> | undefined;
   readonly #outer: ContextValues | undefined;
 
-  /** @param outer supplies the values that are not set here: those of the handler that makes the call */
+  /** @param outer supplies the values that are not set here: the values of the handler that makes the call */
   constructor(outer?: ContextValues) {
     this.#outer = outer;
   }
 
-  /** Returns the value, or the default of its key. */
+  /** Returns the value, or the default value of `key` when no value is set. */
   get<T>(key: ContextKey<T>): T {
     if (this.#values?.has(key.id)) return this.#values.get(key.id) as T;
     return this.#outer === undefined ? key.defaultValue : this.#outer.get(key);

@@ -1,7 +1,7 @@
 /**
- * Handles values and functions of the application, which may do anything when they are inspected or called:
- * getters that throw, proxies, thenables, functions that reject. Their failures may affect only the call that
- * they belong to. Used wherever user code is called.
+ * Handles values and functions of the application. These may do anything when they are inspected or called:
+ * they may be proxies or thenables, have getters that throw, or be functions that reject. Their failures may
+ * affect only the call that they belong to. Used wherever user code is called.
  */
 
 import { inspect } from 'node:util';
@@ -21,12 +21,12 @@ export function textOf(thrown: unknown): string {
 }
 
 /**
- * Returns a promise for a thenable, undefined for any other value. Reads `then` once. Throws what a getter or
- * a proxy throws.
+ * Returns a promise for a thenable, or undefined for any other value. Reads `then` once. Throws what a getter
+ * or a proxy throws.
  */
 export function promiseOf(value: unknown): Promise<unknown> | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
-  // A promise may have a `then` of its own, which is ignored.
+  // A `then` property that a promise itself has is ignored.
   if (value instanceof Promise) return value;
   const { then } = value as { then?: unknown };
   if (typeof then !== 'function') return undefined;
@@ -34,8 +34,8 @@ export function promiseOf(value: unknown): Promise<unknown> | undefined {
 }
 
 /**
- * Calls a function whose result is not used. If it throws or rejects, a warning is shown. `what` names the
- * function in the warning.
+ * Calls a function whose result is not used. If the function throws or rejects, a warning is shown. `what`
+ * names the function in the warning.
  */
 export function guarded(what: string, call: () => unknown): void {
   try {
@@ -46,22 +46,22 @@ export function guarded(what: string, call: () => unknown): void {
 }
 
 /**
- * The same for a function of a server, a channel or the process: it runs without the async context of any
- * call.
+ * Does the same as `guarded` for a function of a server, a channel or the process. The function runs without
+ * the async context of any call.
  */
 export function guardedInRoot(what: string, call: () => unknown): void {
   guarded(what, () => inRoot(call));
 }
 
 /**
- * The same for a function that belongs to a call: an exception is passed on, and only a rejection, which
- * comes too late for that, is shown as a warning.
+ * Shows a warning when a function that belongs to a call has returned a promise that rejects. An exception of
+ * such a function reaches the call directly; a rejection comes too late for the call.
  */
 export function heard(what: string, result: unknown): void {
   guarded(what, () => result);
 }
 
-/** Number of failures of each function in this second. */
+/** Number of failures of each function in the current second. */
 const failed = new Map<string, number>();
 let second = 0;
 

@@ -1,6 +1,7 @@
 /**
- * The handler's context: everything it receives besides its request. Calls that the handler makes take it as
- * an option, interceptors see it; the server's ServerCall implements it.
+ * The context of a handler: everything that the handler receives besides its request. The handler passes its
+ * context as an option to the calls that it makes, and interceptors see the context. The server's ServerCall
+ * implements this interface.
  */
 import type { ContextValues } from './context-values.ts';
 import type { Metadata } from './metadata.ts';
@@ -10,13 +11,13 @@ import type { PeerInfo } from './peer.ts';
 export interface HandlerContext {
   /** `pkg.Service/Method` */
   readonly method: string;
-  /** The caller: its verified identity, and what it claims about itself. */
+  /** The caller, with its verified identity and its unverified claims about itself. */
   readonly peer: PeerInfo;
   /** Metadata sent by the client. */
   readonly metadata: Metadata;
   /**
-   * Metadata to send before the response: with the first message of a stream, otherwise with the response or
-   * error.
+   * Metadata to send before the response. It is sent with the first message of a stream, otherwise with the
+   * response or error.
    */
   readonly header: Metadata;
   /** Metadata to send after the response, or with an error. */
@@ -24,17 +25,18 @@ export interface HandlerContext {
   /** Values that interceptors have set for the handler. */
   readonly values: ContextValues;
   /**
-   * Fires when the client cancels, the deadline passes or the connection is lost; its reason is an RpcError.
+   * Fires when the client cancels, the deadline passes or the connection is lost. The signal's reason is an
+   * RpcError.
    */
   readonly signal: AbortSignal;
   /**
-   * Returns the time left in ms, never below 0, or undefined without a limit. Calls that are given this
-   * context observe it.
+   * Returns the time left in ms, at least 0, or undefined when the call has no time limit. Calls that are
+   * given this context end within the same limit.
    */
   timeoutMs(): number | undefined;
   /**
-   * Sends the header of a stream now instead of with its first message. No effect for other methods, whose
-   * header is sent with the response.
+   * Sends the header of a stream of responses now instead of with the first message. It has no effect for
+   * other methods, whose header is sent with the response.
    */
   sendHeader(): void;
 }

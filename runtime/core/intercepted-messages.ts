@@ -1,7 +1,7 @@
 /**
- * Messages as interceptors see them: iterables from a caller, a handler or the network. `next` may be called
- * several times with the same request, so requests that can be read again are, and others throw instead of
- * being empty the second time. Used on both sides.
+ * Messages as interceptors see them: iterables from a caller, a handler or the network. An interceptor may
+ * call `next` several times with the same request. Requests that can be read again are then read again; other
+ * requests throw instead of being empty the second time. Used on both sides.
  */
 
 type Iterables = AsyncIterable<unknown> | Iterable<unknown>;
@@ -15,7 +15,8 @@ function isIterable(messages: unknown): messages is Iterables {
 }
 
 /**
- * Converts any iterable to an asynchronous one. Throws a TypeError that begins with `what` for anything else.
+ * Converts any iterable to an asynchronous iterable. Throws a TypeError that begins with `what` when the
+ * value is not iterable.
  */
 export function asyncIterable(messages: unknown, what: string): AsyncIterable<unknown> {
   if (!isIterable(messages)) throw new TypeError(`${what} is not iterable`);
@@ -26,9 +27,13 @@ async function* each(messages: Iterable<unknown>): AsyncGenerator<unknown> {
   yield* messages;
 }
 
-/** Returns a message, or the promise of one, as an iterable that may be read any number of times. */
+/**
+ * Returns an iterable of the single `message`, which may be a promise. The iterable can be read any number of
+ * times.
+ */
 export function iterableOfOne(message: unknown): AsyncIterable<unknown> {
-  // An interceptor may drop the iterable; a rejection would then be unhandled.
+  // An interceptor may drop the iterable. Without this line, a rejection of the promise would then be
+  // unhandled.
   Promise.resolve(message).catch(() => undefined);
   return { [Symbol.asyncIterator]: () => one(message) };
 }
@@ -49,8 +54,9 @@ export async function onlyMessage(messages: AsyncIterable<unknown>, none: () => 
 }
 
 /**
- * The requests of a call. An array, a set and the like can be read again. An asynchronous iterable is assumed
- * not to be, because some (Node's streams) are silently empty the second time.
+ * The requests of a call. An array, a set and the like can be read again. An asynchronous iterable counts as
+ * readable only once, because some asynchronous iterables (Node's streams) are silently empty the second
+ * time.
  */
 export class RequestMessages implements AsyncIterable<unknown> {
   readonly #path: string;
@@ -63,7 +69,7 @@ export class RequestMessages implements AsyncIterable<unknown> {
     this.#given = given;
   }
 
-  /** Throws a TypeError when they have been read and cannot be read again. */
+  /** Throws a TypeError when the requests have been read and cannot be read again. */
   check(): void {
     if (this.#begun)
       throw new TypeError(

@@ -1,7 +1,7 @@
 /**
- * Interceptors: functions around calls, with the same form for clients and servers. This file has their
- * types, and combines several into one function. Combined when a client is made or a service added; calls
- * without interceptors never come here.
+ * Interceptors: functions around calls, with the same form for clients and servers. This file has the types
+ * of interceptors, and combines several interceptors into one function. A client combines its interceptors
+ * when it is made, a server when a service is added. Calls without interceptors do not use this file.
  */
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import type { ContextValues } from './context-values.ts';
@@ -13,24 +13,30 @@ interface AnyRequest {
   readonly side: 'client' | 'server';
   readonly service: ServiceDefinition;
   readonly method: MethodDefinition;
-  /** The other side of the connection: on a client the channel's address, on a server that of the context. */
+  /**
+   * The other side of the connection: on a client the channel's address, on a server the address of the peer
+   * in the handler's context.
+   */
   readonly peer: string;
-  /** Metadata of the request. May be changed in place; on a client until `next` is called. */
+  /**
+   * Metadata of the request. An interceptor may change the metadata in place, but on a client only before it
+   * calls `next`.
+   */
   readonly metadata: Metadata;
-  /** Cancels the call. On a client undefined when the caller gave none. */
+  /** Cancels the call. On a client it is undefined when the caller gave no signal. */
   readonly signal: AbortSignal | undefined;
   /**
-   * Client: time limit of the whole call in ms, from its start, including repeated attempts. Server: time
-   * left; changing it has no effect. Undefined for no limit.
+   * On a client, the time limit of the whole call in ms from the start of the call, including repeated
+   * attempts. On a server, the time left in ms; changing it has no effect. Undefined when the call has no
+   * time limit.
    */
   readonly timeoutMs: number | undefined;
   readonly values: ContextValues;
   /**
-   * Server: the handler's context. Client: the context of the handler that makes the call, if it was passed
-   * on.
+   * On a server, the handler's context. On a client, the context that a handler passed to the call, if any.
    */
   readonly context: HandlerContext | undefined;
-  /** Other options that the caller of a client has given; passed on unchanged. */
+  /** On a client, the other options that the caller has given. They are passed on unchanged. */
   readonly options: object | undefined;
 }
 
@@ -38,10 +44,11 @@ interface AnyResponse {
   readonly service: ServiceDefinition;
   readonly method: MethodDefinition;
   /**
-   * For a stream: complete when its first message arrives. May be changed in place before it has been sent.
+   * The header of a stream is complete when the first message arrives. An interceptor may change the header
+   * in place until it is sent.
    */
   readonly header: Metadata;
-  /** For a stream, the trailer is complete after the last message. */
+  /** The trailer of a stream is complete after the last message. */
   readonly trailer: Metadata;
 }
 
@@ -51,7 +58,10 @@ interface One {
   readonly message: unknown;
 }
 
-/** A method with a stream on at least one side; a single message on the other side is an iterable of one. */
+/**
+ * A request or response of a method that streams requests, responses or both. A single message on the other
+ * side is given as an iterable of one message.
+ */
 interface Several {
   readonly stream: true;
   readonly message: AsyncIterable<unknown>;
@@ -67,14 +77,17 @@ export type RpcResponse = UnaryResponse | StreamResponse;
 export type Next = (request: RpcRequest) => Promise<RpcResponse>;
 
 /**
- * `next` carries out the call: inner interceptors, then the network on a client or the handler on a server.
- * The interceptor is called once per method; the function that it returns is called for each call. It may
- * answer without `next`, call it several times, or pass it a changed copy of the request: `next({ ...request,
- * message })`.
+ * `next` carries out the call: it runs the inner interceptors, then the network on a client or the handler on
+ * a server. The interceptor is called once per method, and the function that it returns is called for each
+ * call. That function may answer without `next`, may call `next` several times, and may pass `next` a changed
+ * copy of the request: `next({ ...request, message })`.
  */
 export type Interceptor = (next: Next) => Next;
 
-/** State shared by the interceptors of one call. All copies of the request carry it, under this symbol. */
+/**
+ * The property of a request for the state that the interceptors of one call share. All copies of the request
+ * have this property.
+ */
 export const chained: unique symbol = Symbol('call within interceptors');
 
 export interface ChainedCall {
@@ -83,13 +96,13 @@ export interface ChainedCall {
    * to it.
    */
   given: Promise<RpcResponse> | undefined;
-  /** The same for the innermost function, which carries out the call. */
+  /** The last result of the innermost function, which carries out the call. */
   carried: Promise<RpcResponse> | undefined;
 }
 
 /**
- * A request, or a value that an interceptor has passed instead; the state is missing when that is not a copy
- * of the request.
+ * A request, or the value that an interceptor has passed instead. The shared state is missing when that value
+ * is not a copy of the request.
  */
 export type ChainedRequest<Call extends ChainedCall = ChainedCall> = RpcRequest & {
   readonly [chained]?: Call;
@@ -107,11 +120,12 @@ export type Innermost<Call extends ChainedCall> = (
 const ignore = (): void => undefined;
 
 /**
- * Marks the rejection of a promise of `next` as handled, since an interceptor may drop that promise, and an
- * unhandled rejection would end the process. Call it only when the call has failed: for the stacks of errors
- * V8 follows a promise to the function that awaits it, but only while it has a single listener. This is
- * called inside the function that returns the promise, so the promise exists only one microtask later, and
- * the listener is added then. Node looks for unhandled rejections after that.
+ * Marks the rejection of a promise of `next` as handled. An interceptor may drop that promise, and an
+ * unhandled rejection would end the process. Call this function only when the call has failed, because the
+ * additional listener costs part of an error's stack: V8 follows a promise to the function that awaits it
+ * only while the promise has a single listener. This function is called inside the function that returns the
+ * promise, when the promise does not exist yet. The listener is therefore added one microtask later, before
+ * Node looks for unhandled rejections.
  */
 function handleLater(responseOf: () => Promise<RpcResponse>): void {
   queueMicrotask(() => responseOf().catch(ignore));
@@ -121,14 +135,14 @@ function handleLater(responseOf: () => Promise<RpcResponse>): void {
 function carrying<Call extends ChainedCall>(innermost: Innermost<Call>): Next {
   return (request: ChainedRequest<Call>) => {
     const response = innermost(request, () => handleLater(() => response));
-    // Any value may be passed to `next`; `innermost` refuses one that is not a request.
+    // An interceptor may pass any value to `next`. `innermost` refuses a value that is not a request.
     const call = request?.[chained];
     if (call !== undefined) call.given = call.carried = response;
     return response;
   };
 }
 
-/** Returns the `next` of an interceptor around another one, whose function is `inner`. */
+/** Returns the `next` of an interceptor that is around another interceptor with the function `inner`. */
 function around(inner: Next): Next {
   return (request: ChainedRequest) => {
     let result: Promise<RpcResponse>;
@@ -140,7 +154,7 @@ function around(inner: Next): Next {
       return failed;
     }
     const call = request?.[chained];
-    // Most interceptors return the result of their own `next`; they need no further promise.
+    // Most interceptors return the result of their own `next`, and then no further promise is needed.
     if (call !== undefined && result === call.given) return result;
     const response = settled(result, () => handleLater(() => response));
     if (call !== undefined) call.given = response;
@@ -158,7 +172,7 @@ async function settled(result: Promise<RpcResponse>, onFailure: () => void): Pro
 }
 
 /**
- * Combines interceptors; the first is the outermost. Throws a TypeError for one that does not return a
+ * Combines interceptors; the first is the outermost. Throws a TypeError when an interceptor does not return a
  * function.
  */
 export function compose<Call extends ChainedCall>(
@@ -185,7 +199,10 @@ function notMade(path: string, interceptors: readonly Interceptor[], i: number, 
   );
 }
 
-/** Throws a TypeError unless it is a list of functions. */
+/**
+ * Returns the given interceptors, or an empty list when none are given. Throws a TypeError when they are not
+ * a list of functions.
+ */
 export function checkedInterceptors(where: string, given: unknown): readonly Interceptor[] {
   if (given === undefined) return [];
   if (!Array.isArray(given) || given.some((each) => typeof each !== 'function')) {

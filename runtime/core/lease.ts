@@ -1,8 +1,10 @@
 /**
- * Leases: registered memory that the application holds. It comes from `allocBuffer`, or with a large message
- * whose `bytes` fields are views of it. Used on the JS thread of its context.
+ * Leases: registered memory that the application holds. The application gets a lease from `allocBuffer`, or
+ * with a large message whose `bytes` fields are views of the lease's memory. A lease is used on the JS thread
+ * of its context.
  *
- * The rule: released memory belongs to other code, so no view of it remains: its ArrayBuffer is detached.
+ * Released memory belongs to other code. Its ArrayBuffer is therefore detached, so that no view of the memory
+ * remains.
  */
 import { alignedOffset } from '../codec/memory/aligned-message.ts';
 import { Itself } from '../codec/memory/itself.ts';
@@ -14,12 +16,13 @@ import { Status } from './errors/status.ts';
 
 export interface Lease {
   /**
-   * The memory. Empty after it was released or lost: its ArrayBuffer is then detached, with all views of it.
+   * The memory. It is empty after the lease was released or lost, because the ArrayBuffer is then detached
+   * with all its views.
    */
   readonly bytes: Uint8Array;
   /**
-   * Whether `release()` has been called, or the lease was lost as `into` of a call (see the guide, "Deadlines
-   * and cancelling").
+   * True after `release()` was called, or after the lease was lost as `into` of a call (see the guide,
+   * "Deadlines and cancelling").
    */
   readonly released: boolean;
   /**
@@ -38,9 +41,9 @@ export class BlockLease implements Lease {
   readonly #length: number;
   #bytes: Uint8Array | undefined;
   #released = false;
-  /** For a request: the application keeps it beyond its call. */
+  /** Whether the application keeps the memory of a request beyond the request's call. */
   kept = false;
-  /** A call writes its response here. */
+  /** Whether a call writes its response into this memory. */
   #lent = false;
   #used = 0;
 
@@ -62,13 +65,13 @@ export class BlockLease implements Lease {
   }
 
   /**
-   * Lends the memory to a call until it settles. Returns false when another call has it; both would write to
-   * it.
+   * Lends the memory to a call until the call settles. Returns false when another call uses the memory,
+   * because both calls would write to it.
    */
   lend(call: Promise<unknown>): boolean {
     if (this.#lent) return false;
     this.#lent = true;
-    // Runs before other listeners, so that code awaiting the call may use the lease again.
+    // This listener runs before all others, so that code that awaits the call may use the lease again.
     const settled = (): void => {
       this.#lent = false;
     };
@@ -77,8 +80,8 @@ export class BlockLease implements Lease {
   }
 
   /**
-   * Returns an allocator for the `bytes` values of a short response: they are copied into this memory, one
-   * behind the other, each at a multiple of 64 bytes.
+   * Returns an allocator for the `bytes` values of a short response. The values are copied into this memory,
+   * one behind the other, each at a multiple of 64 bytes.
    */
   fill(): CopyOut {
     this.#used = 0;
@@ -92,12 +95,12 @@ export class BlockLease implements Lease {
     };
   }
 
-  /** Whether that allocator has been used. */
+  /** Whether the allocator of `fill` has been used. */
   get filled(): boolean {
     return this.#used !== 0;
   }
 
-  /** Notes that a handler of this method has the memory until its call ends. */
+  /** Notes that a handler of `method` uses the memory until the handler's call ends. */
   lendTo(method: string): void {
     markLent(this.#buffer, this, method);
   }
@@ -110,9 +113,9 @@ export class BlockLease implements Lease {
   release(): void {
     if (this.#released) return;
     this.#released = true;
-    // All views become empty here, so that none shows the later content of the memory.
+    // All views become empty here, so that they do not show the later content of the memory.
     this.native.takeBlock(this.block);
-    // No view can be created of a detached buffer. One that was created before is empty now.
+    // A view of a detached buffer cannot be created. A view that was created before is empty now.
     this.#bytes ??= new Uint8Array();
   }
 
@@ -121,7 +124,7 @@ export class BlockLease implements Lease {
   }
 }
 
-/** The private field in which a message keeps its lease. */
+/** Adds to a message a private field that holds the lease of its memory. */
 class Leased extends Itself {
   #lease: BlockLease;
 
@@ -140,7 +143,7 @@ class Leased extends Itself {
   }
 }
 
-/** How deep `keep()` searches for views of lent memory in a request that an interceptor has changed. */
+/** Depth to which `keep()` searches a request that an interceptor has changed for views of lent memory. */
 const keepDepth = 4;
 
 function leaseIn(value: unknown, depth = 0): BlockLease | undefined {
@@ -159,11 +162,11 @@ function leaseIn(value: unknown, depth = 0): BlockLease | undefined {
 }
 
 /**
- * Keeps the memory of a request beyond its call, and returns the request. Without it the large `bytes` values
- * of a request are empty once its handler is done and the call has been answered. The memory is then released
- * by `leaseOf(request).release()`, or when the values are garbage-collected. Also accepts a value of the
- * request. A request that owns all its bytes, as small ones do, is returned unchanged. Throws
- * FAILED_PRECONDITION when the call has ended.
+ * Keeps the memory of a request beyond its call, and returns the request. Without `keep`, the large `bytes`
+ * values of a request become empty once its handler is done and the call has been answered. Memory that is
+ * kept is released by `leaseOf(request).release()`, or when the values are garbage-collected. `keep` also
+ * accepts one of the request's `bytes` values. A request that owns all its bytes, as small requests do, is
+ * returned unchanged. Throws FAILED_PRECONDITION when the call has ended.
  */
 export function keep<T extends object>(request: T): T {
   const lease = leaseIn(request);
@@ -181,14 +184,14 @@ export function setLease(message: object, lease: BlockLease): void {
   Leased.set(message, lease);
 }
 
-/** `leaseOf` for messages received by this library. */
+/** Returns what `leaseOf` returns, but with the internal type. */
 export function blockLeaseOf(message: unknown): BlockLease | undefined {
   return typeof message === 'object' && message !== null ? Leased.get(message) : undefined;
 }
 
 /**
  * Returns the lease of the memory that a received message's large `bytes` fields are views of, or undefined
- * when it has none (a small message owns all its bytes).
+ * when the message has no lease, because a small message owns all its bytes.
  */
 export function leaseOf(message: object): Lease | undefined {
   // Untyped callers may pass a value that is not an object.

@@ -1,9 +1,9 @@
 /**
  * Records the lengths of the `bytes` values of a message that is encoded later because its call waits. A
- * resizable ArrayBuffer may have another length by then, and the sent message would be one that the
- * application never meant. Used when a message has to wait, on its JS thread; calls that are sent at once
- * never come here. No code of the application runs: getters and proxies are skipped, since they return their
- * value only when they are called.
+ * resizable ArrayBuffer may have another length by then, and the call would send a message that the
+ * application never meant. Used when a message has to wait, on the JS thread of its call; calls that are sent
+ * at once do not use this file. No code of the application runs here: getters and proxies are skipped,
+ * because reading their value would call such code.
  */
 import { isProxy } from 'node:util/types';
 import { CodecError } from '../codec/error.ts';
@@ -15,8 +15,9 @@ import type { MessageType } from '../codec/types.ts';
 type AnyType = MessageType<any, any>;
 
 /**
- * A value and its length at the time of the call, linked to those of earlier values. It is a chain rather
- * than an array, since there is usually one value and a record for every waiting call.
+ * A value with its length at the time of the call, linked to the records of the preceding values. The records
+ * form a chain rather than an array, because most messages have one such value, and every waiting call has a
+ * record.
  */
 export class Lengths {
   readonly #typeName: string;
@@ -24,7 +25,7 @@ export class Lengths {
   readonly #bytes: number;
   readonly #before: Lengths | undefined;
 
-  /** `typeName` is the type of the message. */
+  /** `typeName` is the type of the message, and `before` the record of the preceding value. */
   constructor(typeName: string, value: ArrayBufferView, before: Lengths | undefined) {
     this.#typeName = typeName;
     this.#value = value;
@@ -44,7 +45,7 @@ export class Lengths {
     }
   }
 
-  /** Whether any of them may have changed already, unseen. */
+  /** Whether one of the values has a resizable buffer, and may therefore have changed without notice. */
   get resizable(): boolean {
     for (let each: Lengths | undefined = this; each !== undefined; each = each.#before) {
       if ((each.#value.buffer as { resizable?: boolean }).resizable === true) return true;
@@ -53,7 +54,9 @@ export class Lengths {
   }
 }
 
-/** Returns the lengths of `message` as it is now, or undefined when it has no `bytes`. */
+/**
+ * Returns the current lengths of the `bytes` values of `message`, or undefined when it has no such values.
+ */
 export function lengthsOf(type: AnyType, message: unknown): Lengths | undefined {
   const fields = bytesFields(type);
   if (fields?.length === 0) return undefined;
@@ -62,7 +65,7 @@ export function lengthsOf(type: AnyType, message: unknown): Lengths | undefined 
     if (fields === undefined) return withAny(typeName, message, undefined, 0);
     return withFields(typeName, fields, message, undefined, 0);
   } catch {
-    // The encoder refuses the message, too, and says why.
+    // The encoder will refuse the message and say why.
     return undefined;
   }
 }
@@ -108,12 +111,12 @@ function valuesOf(holder: unknown): unknown[] {
   return Object.keys(holder).map((key) => own(holder, key));
 }
 
-/** Throws for a cycle, which could take for ever to walk in several ways at once. */
+/** Throws for a message that contains itself, because walking through such a message would never end. */
 function checkDepth(depth: number): void {
   if (depth > nestingMax) throw new RangeError('nested too deeply');
 }
 
-/** Adds the values that `message` has in those fields to the chain. */
+/** Adds the values that `message` has in `fields` to the chain. */
 function withFields(
   typeName: string,
   fields: readonly Field[],
@@ -147,7 +150,7 @@ function withValue(
   return withFields(typeName, bytesFields(message) ?? [], value, before, depth + 1);
 }
 
-/** The same without a schema, for plain data of any form. */
+/** Does the same as `withFields` for plain data of any form, which has no schema. */
 function withAny(
   typeName: string,
   value: unknown,

@@ -1,6 +1,6 @@
 /**
- * Where the runtime's few log lines go. Without a `log` option, important lines become warnings of Node; the
- * others are shown with NODE_DEBUG=rdma-rpc. No line is written per call.
+ * Writes the few log lines of the runtime. Without a `log` option, important lines become Node warnings, and
+ * the others are shown with NODE_DEBUG=rdma-rpc. No line is written per call.
  */
 import { debuglog } from 'node:util';
 import { clockMs } from '../clock.ts';
@@ -10,7 +10,9 @@ import type { Warn } from './warnings.ts';
 
 export type Log = (line: string) => void;
 
-/** Quotes a text from an unauthenticated peer for a log line: on one line, ASCII only. */
+/**
+ * Quotes a text from an unauthenticated peer for a log line. The result is a single line of ASCII characters.
+ */
 export function quoted(text: string): string {
   const short = text.length <= quotedMax ? text : `${text.slice(0, quotedMax)}…`;
   return JSON.stringify(short).replace(
@@ -22,17 +24,17 @@ export function quoted(text: string): string {
 const quotedMax = 200;
 
 /**
- * Characters that start a new line, change the text direction or control a terminal, with the space beside
- * them.
+ * Matches characters that start a new line, change the text direction or control a terminal, together with
+ * the white space around them.
  */
 const unseen = /\s*[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_C}]\s*/gu;
 
-/** Names of peers must not contain control characters. */
+/** Matches the control characters, which names of peers must not contain. */
 export const hasControl = /\p{Cc}/u;
 
 /**
- * Makes a text of a peer, a library or the application fit into a log line, so that it cannot forge another
- * line.
+ * Makes a text from a peer, a library or the application fit into one log line, so that the text cannot forge
+ * another line.
  */
 export const oneLine = (text: string): string => text.trim().replace(unseen, ' ');
 
@@ -69,11 +71,11 @@ export const warn: Log = (line) => warnings.write(line, '');
 const debug = debuglog('rdma-rpc');
 
 /**
- * Returns a function for the line that reports the chosen fabric; `skipped` says that a preferred fabric
- * should have connected and did not. The line is composed only when it is written.
+ * Returns a function that logs which fabric was chosen. `skipped` says that a preferred fabric should have
+ * connected and did not. The line is composed only when it is written.
  */
 export function fabricLog(log: Log | undefined): (line: () => string, skipped: boolean) => void {
-  // It contains text from the other side.
+  // The line contains text from the other side, so it is reduced to one line.
   if (log !== undefined) return (line) => guardedInRoot('the function `log`', () => log(oneLine(line())));
   return (line, skipped) => {
     if (skipped) warn(line());
@@ -82,8 +84,8 @@ export function fabricLog(log: Log | undefined): (line: () => string, skipped: b
 }
 
 /**
- * Returns a function that writes warnings about handlers to the application's log. If the log throws, neither
- * the call nor the process ends.
+ * Returns a function that writes warnings about handlers to the application's log. The call and the process
+ * go on if the log throws.
  */
 export function logged(log: Log): Warn {
   return (text, detail) =>

@@ -1,8 +1,8 @@
 /**
  * Checks the first messages that the application sends for each method (a server's responses, a client's
  * requests) for values that would be silently dropped: properties that are not fields, and values that only
- * resemble a message. Such a mistake shows in the first messages or never, so later ones cost a comparison.
- * Made by HandlerTable and for each method of a client.
+ * resemble a message. Such a mistake usually appears in the first messages, so a later message costs only one
+ * comparison. A server's HandlerTable makes a check for each method, and so does a client.
  */
 import { type Field, fieldsOf, fieldValue } from '../codec/fields.ts';
 import type { MessageType } from '../codec/types.ts';
@@ -13,7 +13,7 @@ import type { Warn } from './warnings.ts';
 type Plain = { readonly [key: string]: unknown };
 
 const depthMax = 8;
-/** Limit of checked elements of a list or map. */
+/** Number of elements of a list or map that are checked. */
 const elementsMax = 4;
 
 function kindOf(value: object): string | undefined {
@@ -22,7 +22,7 @@ function kindOf(value: object): string | undefined {
   return value instanceof Set ? 'a Set' : undefined;
 }
 
-/** Suggests the field that an unknown property may stand for. */
+/** Returns a text that suggests the field that an unknown property may stand for. */
 function advice(key: string, fields: readonly Field[]): string {
   const inOneof = fields.find((field) => field.oneof !== undefined && field.key === key);
   if (inOneof !== undefined)
@@ -35,7 +35,7 @@ function advice(key: string, fields: readonly Field[]): string {
 }
 
 function inElements(field: Field, value: unknown, depth: number): string | undefined {
-  // A Map's entries are not properties, so it would be sent as an empty map.
+  // The entries of a Map are not properties, so a Map would be sent as an empty map.
   if (field.presence === 'map' && value instanceof Map) return `\`${field.key}\` is a Map: give an object`;
   if (field.message === undefined || typeof value !== 'object' || value === null) return undefined;
   const all =
@@ -72,11 +72,11 @@ function mistakeIn(type: MessageType<object>, value: unknown, depth = 0): string
   return undefined;
 }
 
-/** For a server's method. */
+/** Returns the check for the responses of a server's method. */
 export const responseCheck = (path: string, type: MessageType<unknown, unknown>, warn: Warn): MessageCheck =>
   new MessageCheck(`${path}: in the handler's response`, type, warn);
 
-/** For a client's method. */
+/** Returns the check for the requests of a client's method. */
 export const requestCheck = (path: string, type: MessageType<unknown, unknown>, warn: Warn): MessageCheck =>
   new MessageCheck(`${path}: in the request`, type, warn);
 
@@ -101,8 +101,7 @@ export class MessageCheck {
     try {
       found = mistakeIn(this.#type, message);
     } catch {
-      // A message without a schema, or one that cannot be inspected: the encoder will find what is wrong with
-      // it.
+      // The message has no schema, or cannot be inspected. The encoder will find what is wrong with it.
       this.left = 0;
       return;
     }

@@ -1,30 +1,33 @@
 /**
- * Keys of metadata. A program uses a few of them again and again, so recently used keys are cached with
- * everything known about them: an entry then needs no pattern match, no lower-casing and no string made of
- * bytes. Used by Metadata and its wire form, on every JS thread.
+ * Keys of metadata. A program uses a few keys again and again, so recently used keys are cached with all that
+ * is known about them. An entry with a cached key needs no pattern match, no conversion to lower case and no
+ * conversion of bytes to a string. Used by Metadata and its wire form, on every JS thread.
  */
 
 export interface MetadataKey {
-  /** In lower case. */
+  /** The key in lower case. */
   readonly name: string;
   /** The characters of `name`. */
   readonly bytes: Uint8Array;
   /** Whether its values are bytes rather than text. */
   readonly binary: boolean;
-  /** Hash of `bytes`: keys with different hashes are different. */
+  /** Hash of `bytes`. Keys with different hashes are different. */
   readonly hash: number;
 }
 
 const pattern = /^[0-9a-z_.-]{1,255}$/;
 const ending = '-bin';
 
-/** Peers choose keys, too, so the number of cached keys and their length are limited. A power of two. */
+/**
+ * Limit of cached keys, a power of two. Peers choose keys as well, so the number of cached keys and their
+ * length are limited.
+ */
 const keptMax = 256;
 const keptCharsMax = 64;
 
-/** Keys by the text that the application has written. */
+/** Cached keys by the text that the application has written. */
 const byText = new Map<string, MetadataKey>();
-/** Keys by a hash of their bytes; a key replaces another one with the same hash. */
+/** Cached keys by a hash of their bytes. A key replaces another key with the same hash. */
 const byBytes: (MetadataKey | undefined)[] = new Array<undefined>(keptMax).fill(undefined);
 
 function newKey(name: string): MetadataKey {
@@ -39,8 +42,8 @@ function hashOf(bytes: Uint8Array, at: number, end: number): number {
 }
 
 /**
- * A key may have several objects. Comparing the hashes avoids comparing the texts of all keys with the same
- * length.
+ * Returns whether two objects stand for the same key, which may have several objects. The hashes are compared
+ * first, because comparing the texts of all keys with the same length would take longer.
  */
 export function isSameKey(one: MetadataKey, other: MetadataKey): boolean {
   return one === other || (one.hash === other.hash && one.name === other.name);
@@ -56,7 +59,7 @@ export function keyOf(given: string): MetadataKey {
 }
 
 function newKeyOf(given: string): MetadataKey {
-  // Untyped callers may pass a value that is not a string; it is never found in the cache.
+  // Untyped callers may pass a value that is not a string. The cache never contains such a value.
   const text = String(given);
   const name = text.toLowerCase();
   if (!isKey(name)) {
@@ -82,7 +85,8 @@ export function keyAt(bytes: Uint8Array, at: number, end: number): MetadataKey {
   const kept = byBytes[place];
   if (kept !== undefined && kept.bytes.length === length && isAt(kept.bytes, bytes, at)) return kept;
   const name = Buffer.from(bytes.buffer, bytes.byteOffset + at, length).toString('latin1');
-  // Prefers the object for the application's text, so that both are usually the same object.
+  // Reuses the object of the application's text, so that a received key and a written key are usually the
+  // same object.
   const key = byText.get(name) ?? newKey(name);
   if (length <= keptCharsMax) byBytes[place] = key;
   return key;

@@ -1,8 +1,8 @@
 /**
  * The wire form of Metadata: [u8 key length][key][u16 LE value length][value], repeated
- * (docs/wire/frames.md). Written by the submission path, read from received frames; received metadata is
- * checked as a whole before any of it is used. A response has two kinds of entries: keys of the header have a
- * colon in front, all others belong to the trailer.
+ * (docs/wire/frames.md). The submission path writes it, and receivers of frames read it. Received metadata is
+ * checked as a whole before any part of it is used. A response has two kinds of entries: entries of the
+ * header have a colon in front of the key, and all others belong to the trailer.
  */
 import { Buffer } from 'node:buffer';
 import { isUint8Array } from 'node:util/types';
@@ -20,7 +20,7 @@ import { keyAt, type MetadataKey } from './metadata-keys.ts';
 
 const colon = 0x3a;
 
-/** The metadata of a response; each is undefined when it has no entry. */
+/** The metadata of a response. Header and trailer are undefined when they have no entry. */
 export interface ResponseMetadata {
   readonly header: Metadata | undefined;
   readonly trailer: Metadata | undefined;
@@ -29,33 +29,36 @@ export interface ResponseMetadata {
 /** Bytes of an entry in addition to its key and its value. */
 export const entryBytes = 3;
 
-/** Maximum of the length byte of a key. */
+/** Maximum length of a key, which the length byte can express. */
 const keyBytesMax = 255;
 
 /**
- * Several wire forms share one buffer, since separate memory would cost each of them more than all of its
+ * Several wire forms share one buffer, because separate memory would cost a wire form more than all its
  * entries.
  */
 const roomBytes = 4 * metadataBytes;
 let room = new Uint8Array(0);
-/** Bytes of the buffer that are in use; initially full, so that the first wire form allocates one. */
+/**
+ * Bytes of the buffer that are in use. The initial value means a full buffer, so that the first wire form
+ * allocates one.
+ */
 let used = roomBytes;
 
-/** Makes sure that the longest wire form fits. */
+/** Allocates a new buffer when the longest wire form does not fit into the current buffer. */
 function openRoom(): void {
   if (roomBytes - used >= metadataBytes) return;
   room = Buffer.allocUnsafeSlow(roomBytes);
   used = 0;
 }
 
-/** Returns the part of the buffer from `used` to `end`, which is not reused. */
+/** Returns the part of the buffer from `used` to `end`. This part is not used again. */
 function closeRoom(end: number): Uint8Array {
   const taken = new Uint8Array(room.buffer, used, end - used);
   used = end;
   return taken;
 }
 
-/** Up to this length a loop copies faster than a call into V8. */
+/** Up to this number of bytes, a loop copies faster than a call into V8. */
 const shortBytes = 64;
 
 function lengthFault(length: number): string {
@@ -63,8 +66,8 @@ function lengthFault(length: number): string {
 }
 
 /**
- * Returns a copy of bytes [at, end), or a text that says why there are too many. No other process can change
- * the copy, so it is the copy that must be checked.
+ * Returns a copy of bytes [at, end), or a text that says that there are too many bytes. The caller must check
+ * the copy, because another process could change the original after the check.
  */
 export function copyMetadata(bytes: Uint8Array, at: number, end: number): Uint8Array | string {
   const length = end - at;
@@ -81,8 +84,8 @@ function tooLarge(): RangeError {
 }
 
 /**
- * Writes entries at `at`, none of them beyond `limit`, and returns their end. Each key gets the prefix
- * `mark`.
+ * Writes entries to the buffer from `at` on, and returns their end, which is at most `limit`. Each key gets
+ * the prefix `mark`.
  */
 function write({ keys, values }: MetadataEntries, mark: string, at: number, limit: number): number {
   for (let i = 0; i < keys.length; ++i) {
@@ -94,7 +97,8 @@ function write({ keys, values }: MetadataEntries, mark: string, at: number, limi
         `metadata key ${name}: a header's has at most ${keyBytesMax - mark.length} characters`,
       );
     const valueAt = at + entryBytes + keyLength;
-    // Short texts are written first and measured then, since measuring costs as much as writing.
+    // Text that surely fits is written without measuring it first, because measuring costs as much as
+    // writing.
     const most = typeof value === 'string' ? value.length * 3 : value.length;
     const bytes = valueAt + most <= limit ? -1 : typeof value === 'string' ? Buffer.byteLength(value) : most;
     if (bytes >= 0 && valueAt + bytes > limit) throw tooLarge();
@@ -115,8 +119,9 @@ function write({ keys, values }: MetadataEntries, mark: string, at: number, limi
 }
 
 /**
- * Returns the same entries with arrays without overridden properties. An application's own `length` getter
- * may do anything, including a call with metadata, which must not happen while the buffer is being written.
+ * Returns the same entries with byte arrays that have no overridden properties. A `length` getter of the
+ * application may do anything, including a call with metadata, and such a call must not happen while the
+ * buffer is being written.
  */
 function withPlainBytes(entries: MetadataEntries): MetadataEntries {
   const { keys, values } = entries;
@@ -127,7 +132,7 @@ function withPlainBytes(entries: MetadataEntries): MetadataEntries {
 
 function plainValue({ name, binary }: MetadataKey, value: MetadataValue): MetadataValue {
   if (!binary) return value;
-  // A proxy looks like one until its bytes are read.
+  // A proxy of a Uint8Array looks like a Uint8Array until its bytes are read.
   if (!isUint8Array(value)) throw new TypeError(`metadata ${name}: a -bin key takes a Uint8Array`);
   return plainBytes(value);
 }
@@ -145,8 +150,8 @@ function encode(given: MetadataEntries, behind: MetadataEntries): Uint8Array {
 const nothing: MetadataEntries = { keys: [], values: [] };
 
 /**
- * Returns the wire form in memory of its own. Throws a RangeError that names the limit when it is larger than
- * 8 KiB, or has more than 64 entries.
+ * Returns the wire form of `metadata`. Throws a RangeError that names the limit when the wire form is larger
+ * than 8 KiB or has more than 64 entries.
  */
 export function encodeMetadata(metadata: Iterable<readonly [string, MetadataValue]>): Uint8Array {
   return encode(nothing, entriesNow(metadata));
@@ -154,7 +159,7 @@ export function encodeMetadata(metadata: Iterable<readonly [string, MetadataValu
 
 /**
  * Returns header and trailer of a response in one wire form, or undefined when both are empty. Throws as
- * `encodeMetadata` does: they share the limits.
+ * `encodeMetadata` does; the limits apply to header and trailer together.
  */
 export function encodeResponseMetadata(
   header: Metadata | undefined,
@@ -171,8 +176,8 @@ const keyByte = new Uint8Array(256);
 for (const char of '0123456789abcdefghijklmnopqrstuvwxyz-_.') keyByte[char.charCodeAt(0)] = 1;
 
 /**
- * Returns why bytes [at, end) are not valid metadata, or an empty string. Only a response may have entries of
- * a header.
+ * Returns why bytes [at, end) are not valid metadata, or an empty string when they are valid. Only the
+ * metadata of a response may have entries of a header.
  */
 export function metadataFault(bytes: Uint8Array, at: number, end: number, response = false): string {
   const why = lengthFault(end - at);
@@ -196,8 +201,8 @@ export function metadataFault(bytes: Uint8Array, at: number, end: number, respon
 }
 
 /**
- * Decodes metadata from bytes that `metadataFault` has accepted. Values are copies; text that is not valid
- * UTF-8 gets replacement characters.
+ * Decodes metadata from bytes that `metadataFault` has accepted. The values are copies. Text that is not
+ * valid UTF-8 gets replacement characters.
  */
 export function decodeMetadata(bytes: Uint8Array, at: number, end: number): Metadata {
   const keys: MetadataKey[] = [];

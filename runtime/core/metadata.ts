@@ -1,6 +1,6 @@
 /**
- * Metadata of a request or response: a few named values beside the message, as headers are in HTTP. Created
- * on first use. Its wire form is in metadata-wire.ts.
+ * Metadata of a request or response: a few named values beside the message, like the headers of HTTP. A call
+ * creates its Metadata on first use. The wire form is in metadata-wire.ts.
  */
 
 import { Buffer } from 'node:buffer';
@@ -17,7 +17,7 @@ export type MetadataInit =
   | Readonly<Record<string, MetadataValue | readonly MetadataValue[]>>
   | Iterable<readonly [string, MetadataValue]>;
 
-/** The list of every Metadata without entries. */
+/** All Metadata objects without entries share this list. */
 const none: never[] = [];
 
 /** Throws a TypeError for a value of the wrong kind. */
@@ -30,7 +30,7 @@ function checkValue({ name, binary }: MetadataKey, value: MetadataValue): void {
   }
 }
 
-/** Entries as Metadata stores them: key and value have the same index. */
+/** Entries as Metadata stores them: a key and its value have the same index. */
 export interface MetadataEntries {
   readonly keys: readonly MetadataKey[];
   readonly values: readonly MetadataValue[];
@@ -40,11 +40,11 @@ let withEntries: (entries: MetadataEntries) => Metadata;
 let entriesOf: (metadata: Metadata) => MetadataEntries;
 
 /**
- * Like the web's `Headers`: keys are case-insensitive and may have several values, in order. At most 64
- * entries and 8 KiB.
+ * A list of entries like the web's `Headers`: keys are case-insensitive, and a key may have several values,
+ * in order. Metadata can have at most 64 entries and 8 KiB.
  */
 export class Metadata implements Iterable<[string, MetadataValue]> {
-  /** Created for the first entry, since many Metadata objects stay empty. */
+  /** Created for the first entry, because many Metadata objects stay empty. */
   #keys: MetadataKey[] = none;
   #values: MetadataValue[] = none;
 
@@ -60,11 +60,11 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
 
   constructor(init?: MetadataInit) {
     if (init === undefined) return;
-    // The error does not show the value: a single token passed here would appear in it.
+    // The error does not show the value, because the value may be a secret token that was passed by mistake.
     if (typeof init !== 'object' || init === null)
       throw new TypeError('metadata must be an object of names and values, or a list of such pairs');
     if (isPlain(init) && new.target === Metadata) {
-      // They were checked when they were added.
+      // These entries were checked when they were added.
       if (init.#keys.length === 0) return;
       this.#keys = init.#keys.slice();
       this.#values = init.#values.slice();
@@ -149,9 +149,9 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
     return this.#keys.length < before;
   }
 
-  /** The form used by JSON.stringify, for logs: lists of values by key, bytes in base64. */
+  /** Returns the form that JSON.stringify uses, for logs: lists of values by key, with bytes in base64. */
   toJSON(): { [key: string]: string[] } {
-    // Without a prototype, so that `constructor` and `__proto__` are keys like any other.
+    // The object has no prototype, so that `constructor` and `__proto__` are keys like any other.
     const json = Object.create(null) as { [key: string]: string[] };
     this.#values.forEach((value, i) => {
       const { name } = this.#keys[i]!;
@@ -161,7 +161,7 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
     return json;
   }
 
-  /** Returns the text for console.log, also for the trailer of an error. */
+  /** Returns the object that console.log shows, also as the trailer of an error. */
   [inspect.custom](): object {
     return { ...this.toJSON() };
   }
@@ -176,14 +176,16 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
 }
 
 /**
- * Whether `metadata` is exactly of this class, so that reading its entries runs no other code. A subclass may
- * do anything.
+ * Returns whether `metadata` is exactly of this class, so that reading its entries runs no other code. A
+ * subclass may run any code.
  */
 function isPlain(metadata: object): metadata is Metadata {
   return Object.getPrototypeOf(metadata) === Metadata.prototype;
 }
 
-/** Returns the current entries of `metadata`, which must not be changed. Throws what a subclass throws. */
+/**
+ * Returns the current entries of `metadata`. The caller must not change them. Throws what a subclass throws.
+ */
 export function entriesNow(metadata: Iterable<readonly [string, MetadataValue]>): MetadataEntries {
   if (isPlain(metadata)) return entriesOf(metadata);
   const keys: MetadataKey[] = [];
@@ -195,15 +197,15 @@ export function entriesNow(metadata: Iterable<readonly [string, MetadataValue]>)
   return { keys, values };
 }
 
-/** Makes Metadata of valid entries, which it owns from then on. */
+/** Makes Metadata of valid entries. The caller must not use the lists of `entries` afterwards. */
 export function metadataOf(entries: MetadataEntries): Metadata {
   return withEntries(entries);
 }
 
 /**
- * Makes Metadata of entries from a peer with other limits, such as one of gRPC: any number of entries,
- * without those that are invalid here. When they are sent over a connection of this library, its limits apply
- * again.
+ * Makes Metadata of entries from a peer with other limits, such as a gRPC client. The number of entries is
+ * not limited, and entries that are invalid here are left out. The limits apply again when the entries are
+ * sent over a connection of this library.
  */
 export function receivedMetadata(entries: Iterable<readonly [string, MetadataValue]>): Metadata {
   const keys: MetadataKey[] = [];

@@ -1,6 +1,6 @@
 /** Finds the name that the user probably meant, for error texts about unknown options and fields. */
 
-/** Edit distance of two words. Words are short. */
+/** Returns the edit distance of two short words. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; ++i) {
@@ -21,37 +21,37 @@ function scored(word: string, known: readonly string[]): { name: string; score: 
     .sort((a, b) => a.score - b.score)[0];
 }
 
-/** `maxTimeoutMs` and `timeoutMaxMs` become equal. */
+/** Returns the sorted parts of a name, so that `maxTimeoutMs` and `timeoutMaxMs` become equal. */
 const sortedWords = (name: string): string =>
   (name.match(/[A-Z]?[^A-Z_]+|[A-Z]/g) ?? [])
     .map((part) => part.toLowerCase())
     .sort()
     .join('');
 
-/** Names of options in gRPC and Connect. */
+/** Names of options in gRPC and Connect, with the name that this library uses. */
 const elsewhere: ReadonlyMap<string, string> = new Map([
   ['deadline', 'timeoutMs'],
   ['headers', 'metadata'],
   ['contextValues', 'values'],
-  // Of errors:
+  // These are options of errors:
   ['metadata', 'trailer'],
   ['sent', 'processed'],
 ]);
 
-/** Length of the common prefix. */
+/** Returns the length of the common prefix. */
 function beginning(a: string, b: string): number {
   let length = 0;
   while (length < a.length && a[length] === b[length]) ++length;
   return length;
 }
 
-/** More edits than this are not a typing error. */
+/** Returns the largest edit distance that still counts as a typing error. */
 const editsMax = (word: string): number => (word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3)));
 
 /**
- * Returns the known name that is called `word` in other libraries, else one that is few edits away, with its
- * words in this or another order, else one with a common prefix. Returns undefined when none is similar,
- * since a guess would mislead.
+ * Returns the known name that is called `word` in other libraries. Otherwise returns a known name that is few
+ * edits away, with its words in this or another order, or a known name with a common prefix. Returns
+ * undefined when no known name is similar, because a guess would mislead.
  */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const meant = elsewhere.get(word);
@@ -69,17 +69,17 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return alike !== undefined && alike.same >= Math.max(3, Math.min(4, cut.length)) ? alike.name : undefined;
 }
 
-/** Longer lists are not shown. */
+/** Limit of the names that an error text lists. Longer lists are not shown. */
 const listedMax = 12;
 
-/** Returns the text to add behind an unknown word. */
+/** Returns the text that an error shows behind an unknown word. */
 export function meantInstead(word: string, known: readonly string[]): string {
   const meant = nearest(word, known);
   if (meant !== undefined) return `; did you mean ${meant}?`;
   return known.length > 0 && known.length <= listedMax ? `; there are ${known.join(', ')}` : '';
 }
 
-/** Returns the known name if `word` is probably a typing error of it, including `user_id` for `userId`. */
+/** Returns the known name that `word` is probably a typing error of, such as `userId` for `user_id`. */
 export function slipOf(word: string, known: readonly string[]): string | undefined {
   const best = scored(word.replaceAll('_', ''), known);
   return best !== undefined && best.score <= editsMax(word) ? best.name : undefined;

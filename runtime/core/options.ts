@@ -1,6 +1,6 @@
 /**
- * Checks options given by the user: every name must be known and every value in range; fills in defaults.
- * Used when a server, channel or context is made.
+ * Checks options given by the user and fills in defaults. Every name must be known, and every value must be
+ * in its range. Used when a server, channel or context is made.
  */
 
 import { isUint8Array } from 'node:util/types';
@@ -9,7 +9,7 @@ import { callSlots, slotsPerStream } from '../limits.ts';
 import { meantInstead } from './nearest.ts';
 
 export interface Range {
-  /** Undefined when the default is computed on use. */
+  /** Undefined when the default is computed at the time of use. */
   readonly default: number | undefined;
   readonly min: number;
   readonly max: number;
@@ -17,37 +17,40 @@ export interface Range {
 
 /** How each option is checked, by name. */
 export type OptionRule =
-  /** `hint` is shown behind the range and says how to write such a number. */
+  /** `hint` says how to write such a number. The error text shows it behind the range. */
   | { readonly kind: 'integer'; readonly range: Range; readonly hint?: string }
-  /** A number with a fraction. */
+  /** A number that may have a fraction. */
   | { readonly kind: 'number'; readonly range: Range }
-  /** Milliseconds, fractions allowed; -1 stands for "not given". */
+  /** A time in ms that may have a fraction. The checked value is -1 when the option was not given. */
   | { readonly kind: 'time' }
   | { readonly kind: 'text'; readonly default: string; readonly maxBytes: number }
   | { readonly kind: 'choice'; readonly values: readonly string[]; readonly default: string }
-  /** One of `values` or `default`, or a list of values. */
+  /** One of `values`, the `default`, or a list of `values`. */
   | { readonly kind: 'choices'; readonly values: readonly string[]; readonly default: string }
-  /** One integer or several; the result is always a list. */
+  /** An integer or a list of integers. The checked value is always a list. */
   | { readonly kind: 'integers'; readonly range: Range }
-  /** The same for texts. */
+  /** A text or a list of texts. The checked value is always a list. */
   | { readonly kind: 'texts'; readonly maxBytes: number }
   | { readonly kind: 'boolean'; readonly default?: boolean }
-  /** PEM, as a text or bytes. */
+  /** PEM data as a text or as bytes. */
   | { readonly kind: 'pem' }
-  /** One or a list. */
+  /** A PEM value or a list of them. */
   | { readonly kind: 'pems' }
-  /** An object that is checked where it is used, or a function that returns one. */
+  /** An object that is checked where it is used, or a function that returns such an object. */
   | { readonly kind: 'source' }
   /** An object that is checked where it is used, or the path of a file. */
   | { readonly kind: 'config' }
   | { readonly kind: 'function' }
-  /** A list of functions; empty by default. */
+  /** A list of functions. The default is an empty list. */
   | { readonly kind: 'functions' }
   /** An object with options of its own. */
   | { readonly kind: 'options'; readonly rules: OptionRules };
 export type OptionRules = Readonly<Record<string, OptionRule>>;
 
-/** Checks a time: finite and not negative; 0 means that no time is left. */
+/**
+ * Returns the value when it is a valid time: a finite number of at least 0. A time of 0 means that no time is
+ * left.
+ */
 export function checkedTimeMs(where: string, value: unknown): number {
   if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) {
     disown(value);
@@ -57,8 +60,8 @@ export function checkedTimeMs(where: string, value: unknown): number {
 }
 
 /**
- * Returns the checked value, with defaults if it is an object. Throws a TypeError or RangeError that begins
- * with `where`.
+ * Returns the checked value. An object with options is returned with its defaults. Throws a TypeError or
+ * RangeError that begins with `where`.
  */
 export function checkedValue(where: string, rule: OptionRule, value: unknown): unknown {
   switch (rule.kind) {
@@ -67,7 +70,8 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
       if (!Number.isInteger(value) || (value as number) < min || (value as number) > max) {
         disown(value);
         const range = `an integer from ${min} to ${max}${rule.hint === undefined ? '' : ` ${rule.hint}`}`;
-        // `'4096'` looks like a number within the range.
+        // The error text quotes a string, because a string such as `'4096'` would otherwise look like a
+        // number in the range.
         if (typeof value === 'string')
           throw new RangeError(`${where}: '${value}' is no number: give ${range}`);
         throw new RangeError(`${where}: ${String(value)} is not ${range}`);
@@ -112,7 +116,7 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
     case 'source':
       if ((typeof value !== 'object' || value === null) && typeof value !== 'function')
         throw new TypeError(`${where}: takes an object, or a function that returns one`);
-      // Lists and Maps would be treated as objects without the intended names.
+      // A list or a Map would be treated as an object without the intended names.
       if (Symbol.iterator in value)
         throw new TypeError(
           `${where}: takes an object with names, such as { name: … }, or a function, and this is ${kindOf(value)}`,
@@ -163,10 +167,10 @@ function byDefault(rule: OptionRule): unknown {
   return rule.kind === 'time' ? -1 : undefined;
 }
 
-/** `Map`, `Array` or another class name. */
+/** Returns the class name of a value, such as `Map` or `Array`. */
 const kindOf = (value: object): string => Object.prototype.toString.call(value).slice('[object '.length, -1);
 
-/** Lists and Maps have no option names, so their content would be silently ignored. */
+/** Throws for a list or a Map. They have no option names, so their content would be silently ignored. */
 function checkObject(what: string, given: unknown): asserts given is object {
   const isObject = typeof given === 'object' && given !== null;
   if (isObject && !(Symbol.iterator in given)) return;
@@ -184,18 +188,21 @@ export function ownedBy(owner: string, rules: OptionRules): OptionRules {
   return rules;
 }
 
-/** Names the functions other than `what` that have this option; empty when none has it. */
+/**
+ * Returns a text that names the functions other than `what` that have this option, or an empty text when no
+ * function has it.
+ */
 function ownersOf(what: string, name: string): string {
   const having = [...owners].filter(([owner, rules]) => owner !== what && Object.hasOwn(rules, name));
   if (having.length === 0) return '';
-  // Ordered by name, so that the order does not depend on which module was loaded first.
+  // The functions are ordered by name, so that their order does not depend on which module was loaded first.
   const functions = having.map(([owner]) => `${owner}()`).toSorted();
   return `; it is an option of ${functions.join(' and ')}`;
 }
 
 /**
- * Throws for names that are not in `rules`, naming the function that has the option, or the most similar
- * name.
+ * Throws for names that are not in `known`. The error names the function that has the option, or the most
+ * similar name.
  */
 export function checkNames(what: string, given: unknown, known: readonly string[]): void {
   checkObject(what, given);
@@ -207,7 +214,10 @@ export function checkNames(what: string, given: unknown, known: readonly string[
   }
 }
 
-/** A call slot has 12 bits on the wire, and the slots of streams follow those of unary calls. */
+/**
+ * Throws when calls and streams together need too many call slots. A call slot has 12 bits on the wire, and
+ * the slots of streams follow the slots of unary calls.
+ */
 export function checkCallSlots(what: string, options: { inflightMax: number; streamsMax: number }): void {
   const { inflightMax, streamsMax } = options;
   if (inflightMax + slotsPerStream * streamsMax <= callSlots) return;
@@ -216,7 +226,7 @@ export function checkCallSlots(what: string, options: { inflightMax: number; str
   );
 }
 
-/** Throws for an option of a nested object that was given beside that object instead of inside it. */
+/** Throws for an option that belongs inside a nested object but was given beside that object. */
 function checkLevel(what: string, given: object, rules: OptionRules): void {
   for (const name of Object.keys(given)) {
     if (Object.hasOwn(rules, name)) continue;
@@ -227,8 +237,8 @@ function checkLevel(what: string, given: object, rules: OptionRules): void {
 }
 
 /**
- * Returns `given` with defaults, as plain values by name. Throws a TypeError or RangeError that names the
- * option.
+ * Returns the options of `given` with their defaults, as plain values by name. Throws a TypeError or
+ * RangeError that names the option.
  */
 export function checkedOptions<T>(what: string, given: object | undefined, rules: OptionRules): T {
   const options = given ?? {};

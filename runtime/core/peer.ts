@@ -1,28 +1,27 @@
 /**
- * The other side of a connection: the facts that were verified about it, and separately its own unverified
- * claims. Created once per session, and passed to handlers as `context.peer`; adapters create one from the
- * information of their server.
+ * The other side of a connection: the facts that were verified about the peer and, separate from them, the
+ * peer's own unverified claims. A PeerInfo is created once per session and passed to handlers as
+ * `context.peer`. An adapter creates it from the information of the adapter's server.
  */
 import { X509Certificate } from 'node:crypto';
 
 /**
- * The other side of a connection, the same object for all its calls. Its text form is address and claims, for
- * display.
+ * The other side of a connection, the same object for all its calls. The text form shows address and claims.
  */
 export interface PeerInfo {
-  /** The address from which it connected: `host:port`, or the address of the unix socket. */
+  /** The address from which the peer connected: `host:port`, or the address of the unix socket. */
   readonly address: string;
   /**
-   * Its verified identity: the result of the server's `authenticate`, else the URI of its certificate (such
-   * as a SPIFFE id), else `dns:NAME` or `subject:CN=…` or `ip:ADDRESS`; `uid:1000` on unix sockets. Undefined
-   * when nothing was verified.
+   * The verified identity of the peer. It is the result of the server's `authenticate`, else the URI of the
+   * peer's certificate (such as a SPIFFE id), else `dns:NAME` or `subject:CN=…` or `ip:ADDRESS`. On unix
+   * sockets it has the form `uid:1000`. Undefined when nothing was verified.
    */
   readonly identity: string | undefined;
-  /** Its own claims about itself, which are not checked. */
+  /** The peer's claims about itself, which are not checked. */
   readonly claims: string;
   /**
-   * User, primary group and process id of the process at the other end of a unix socket, when it connected.
-   * Undefined when the kernel cannot report them.
+   * User id of the process at the other end of a unix socket, at the time when it connected; `gid` is its
+   * primary group, and `pid` its process id. Undefined when the kernel cannot report them.
    */
   readonly uid: number | undefined;
   readonly gid: number | undefined;
@@ -33,13 +32,16 @@ export interface PeerInfo {
 
 /** The facts that were verified about a peer before it sent anything. */
 export type Verified = Partial<Pick<PeerInfo, 'identity' | 'uid' | 'gid' | 'pid'>> & {
-  /** As received, in DER. */
+  /** The peer's certificate in DER, as it was received. */
   readonly certificate?: Uint8Array;
   /** Why it may have no session, for the log. */
   readonly refused?: string;
-  /** True when the refusal is not the peer's fault, since this side lacks the means to check it. */
+  /** True when the refusal is not the peer's fault, because this side lacks the means to check the peer. */
   readonly unchecked?: boolean;
-  /** The kind of its sideband connection, when no third party can read or change it. Absent for plain TCP. */
+  /**
+   * The kind of the peer's sideband connection, when no third party can read or change its content. Absent
+   * for plain TCP.
+   */
   readonly transport?: 'tls' | 'unix' | 'process';
 };
 
@@ -63,7 +65,7 @@ export class KnownPeer implements PeerInfo {
     this.#verified = verified;
   }
 
-  /** Parsed on first use, since few applications need it and it takes a while. */
+  /** Parsed on first use, because parsing takes a while and few applications need the certificate. */
   get certificate(): X509Certificate | undefined {
     const { certificate } = this.#verified;
     if (certificate !== undefined) this.#certificate ??= new X509Certificate(certificate);
@@ -80,7 +82,7 @@ export class KnownPeer implements PeerInfo {
     return this.#verified.refused;
   }
 
-  /** Whether the refusal is not the peer's fault, since this side lacks the means to check it. */
+  /** Whether the refusal is not the peer's fault, because this side lacks the means to check the peer. */
   get unchecked(): boolean {
     return this.#verified.unchecked === true;
   }
@@ -90,7 +92,7 @@ export class KnownPeer implements PeerInfo {
     return this.isPrivate && this.identity !== undefined ? 'peer' : 'none';
   }
 
-  /** Returns the same peer with the identity that the server's `authenticate` has returned. */
+  /** Returns a copy of this peer with the identity that the server's `authenticate` has returned. */
   known(identity: string): KnownPeer {
     return new KnownPeer(this.address, this.claims, { ...this.#verified, identity });
   }

@@ -1,7 +1,8 @@
 /**
- * Warnings of Node about clients that a server refuses, for an application that has asked for neither `log`
- * nor `onSession`. The first refusal is shown at once. Later ones are counted and shown once a minute, since
- * unauthenticated peers may cause thousands a second. Used by servers and worker groups on their JS thread.
+ * Node warnings about clients that a server refuses. They are shown when the application uses none of the
+ * options `log` and `onSession`. The first refusal is shown at once. Later refusals are counted, and their
+ * number is shown once a minute, because unauthenticated peers may cause thousands of refusals a second. Used
+ * by servers and worker groups on their JS thread.
  */
 
 import { refusalSumMs } from '../limits.ts';
@@ -33,8 +34,8 @@ export class RefusalWarnings {
   }
 
   /**
-   * Shows how many there have been since the last warning. After a minute without any the next is shown at
-   * once.
+   * Shows how many refusals there were since the last warning. After a minute without a refusal, the next
+   * refusal is shown at once.
    */
   sum(): void {
     if (this.#count === 0) {

@@ -1,31 +1,31 @@
 /**
  * The async context in which functions of the application run, that is, what `AsyncLocalStorage.getStore()`
- * returns in them. Used wherever such a function is called from an event, a timer or another caller's call,
- * on every JS thread.
+ * returns in them. Used on every JS thread, wherever such a function is called from an event, a timer or the
+ * call of another caller.
  *
- * Connections, timers and batches of events serve many calls. Without this, a function would see the stores
- * of the caller that made the first call, and answer one user with the data of another. Therefore a function
- * that belongs to a client's call runs in a scope captured with the call, and every other function, including
- * handlers, in the root, which has no stores.
+ * Connections, timers and batches of events serve many calls. Without scopes, a function would see the stores
+ * of the caller that made the first call, and might answer one user with the data of another. Therefore a
+ * function that belongs to a client's call runs in a scope that was captured when the call was made. Every
+ * other function, including each handler, runs in the root scope, which has no stores.
  */
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import { nativeIfLoads } from '../native/native.ts';
 
-/** The stores that were current when it was created. */
+/** Holds the stores that were current when the scope was created. */
 export class Scope extends AsyncResource {
   constructor() {
     super('rdma-rpc');
   }
 
   /**
-   * Called by tools that look for what keeps a process alive (Jest's --detectOpenHandles): a scope never
-   * does.
+   * Tools that search for the resources that keep a process alive (Jest's --detectOpenHandles) call this
+   * method. A scope never keeps a process alive.
    */
   hasRef(): boolean {
     return false;
   }
 
-  /** Calls `fn` with these stores. */
+  /** Calls `fn` with the stores of this scope. */
   run<T>(fn: (...given: never) => T, self?: unknown, first?: unknown, second?: unknown): T {
     return runInAsyncScope.call(this, fn as unknown as (...given: unknown[]) => T, self, first, second) as T;
   }
@@ -33,20 +33,20 @@ export class Scope extends AsyncResource {
 
 const { runInAsyncScope } = AsyncResource.prototype;
 /**
- * For runtimes whose native code cannot leave a context, and without the addon: the context at import time,
- * which usually has no stores.
+ * The context at import time, which usually has no stores. It serves as root in runtimes whose native code
+ * cannot leave a context, and when the addon is missing.
  */
 const atImport = new Scope();
-/** Undefined until the addon is loaded, which is needed to create it. */
+/** The root scope. Undefined until the first use, because creating it needs the addon. */
 let root: Scope | undefined;
 /** Stores that `enterWith()` has put on `root` itself. */
 let strays: PropertyKey[] = [];
 
 /**
- * Until Node 22 a store is a property of the resource that is being executed, so `enterWith()` in one handler
- * would show its store to all later ones in the root, for ever. This proxy notices such a property when it is
- * added, at no cost otherwise. Where stores are in a frame of V8 (AsyncContextFrame, from Node 24 on), the
- * frame ends with `run`, and this proxy sees nothing.
+ * In Node 20 and 22 a store is a property of the current AsyncResource. After `enterWith()` in one handler,
+ * all later handlers in the root scope would therefore see that store. This proxy notices when such a
+ * property is added, and costs nothing otherwise. From Node 24 on, stores are in a frame of V8
+ * (AsyncContextFrame), which ends with `run`, and no property is added.
  */
 const watched = new Proxy(Scope.prototype, {
   set(_target, key, value, receiver) {
@@ -61,17 +61,17 @@ const watched = new Proxy(Scope.prototype, {
 });
 
 /**
- * Whether the symbol is the property in which Node's scopes keep a frame, from Node 22 on, whether or not
- * stores are in frames.
+ * Returns whether the symbol is the property in which Node's AsyncResource keeps its frame. From Node 22 on
+ * each AsyncResource has this property, even where stores are not in frames.
  */
 const isFrame = ({ description }: symbol): boolean => description === 'context_frame';
 
 /**
- * Whether stores are properties of `scope`, which depends on the runtime. Node's two implementations of
- * AsyncLocalStorage are distinguished by a property that only the older one has. Entering a store and
- * checking would work on any runtime, but in Node 20 and 22 the first store of a process makes V8 run all
- * promises with hooks from then on, even when it is disabled again, and that takes a tenth of the cost of a
- * small call.
+ * Returns whether stores are properties of `scope`, which depends on the runtime. Node has two
+ * implementations of AsyncLocalStorage, and only the older implementation has the property `kResourceStore`.
+ * Entering a store and checking would work on any runtime, but is the last resort: in Node 20 and 22, the
+ * first store of a process makes V8 run all promises with hooks from then on, even after the store is
+ * disabled. These hooks take a tenth of the cost of a small call.
  */
 function keepsStores(scope: Scope): boolean {
   const storage = new AsyncLocalStorage<boolean>();
@@ -85,21 +85,22 @@ function keepsStores(scope: Scope): boolean {
 
 function newRoot(): Scope {
   strays = [];
-  // Also works inside a call of the application, whose stores are current then.
+  // runInRoot also works while stores of the application are current.
   const native = process.versions.bun === undefined ? nativeIfLoads() : undefined;
   const made = native?.runInRoot(() => new Scope()) ?? atImport;
   if (made === atImport || !keepsStores(made)) return made;
-  // Deletes all properties except its ids, which are numbers: a store whose property already exists would not
-  // be noticed. The properties that Node itself reads in each run stay, too, since they would be looked up in
-  // `watched`.
+  // Deletes the properties of stores, because the proxy would not notice a store whose property already
+  // exists. The ids, which are numbers, and the frame stay: Node reads them in each run, and would otherwise
+  // look them up in `watched`.
   for (const key of Object.getOwnPropertySymbols(made))
     if (typeof Reflect.get(made, key) !== 'number' && !isFrame(key)) Reflect.deleteProperty(made, key);
   return Object.setPrototypeOf(made, watched);
 }
 
-/** Calls `fn` without any store, and lets no store that it enters escape. */
+/** Calls `fn` without any store, and removes the stores that `fn` enters. */
 export function inRoot<T>(fn: (...given: never) => T, self?: unknown, first?: unknown, second?: unknown): T {
-  // With strays when it is called within a function that runs in the root and has entered a store.
+  // There are strays when the current function runs in the root scope itself and has entered a store. A new
+  // root is then needed.
   if (root === undefined || strays.length !== 0) root = newRoot();
   try {
     return runInAsyncScope.call(root, fn as unknown as (...given: unknown[]) => T, self, first, second) as T;
@@ -111,7 +112,7 @@ export function inRoot<T>(fn: (...given: never) => T, self?: unknown, first?: un
   }
 }
 
-/** Returns a scope without stores, for functions of one handler that run one after the other. */
+/** Returns a scope without stores, for the functions of one handler, which run one after the other. */
 export function newScope(): Scope {
   return inRoot(() => new Scope());
 }

@@ -1,8 +1,9 @@
-/** Stops timers whatever a test has made of the global functions. On the JS thread of the timer. */
+/** Stops timers even when a test has replaced the global functions. Used on the JS thread of the timer. */
 
 /**
- * Stops an interval also while a test has replaced `clearInterval`: that of fake timers stops no timer of
- * Node that was started before it. Such an interval, once forgotten, keeps its process alive for ever.
+ * Stops an interval, even while a test has replaced `clearInterval`. The `clearInterval` of fake timers does
+ * not stop a timer of Node that was started earlier, and an interval that is never stopped keeps its process
+ * alive for ever.
  */
 export function stopInterval(timer: NodeJS.Timeout | undefined): void {
   if (timer?.close === undefined) clearInterval(timer);

@@ -1,8 +1,8 @@
 /**
- * Signals of `AbortSignal.timeout()`, which a program usually makes for a single call. Listening to a new one
- * costs as much as several calls, and most calls end long before the timeout. Only a timer fires such a
- * signal, so a call starts to listen some ms later, if it is still in flight. Used by the calls of a client,
- * on their JS thread.
+ * Signals of `AbortSignal.timeout()`, which a program usually makes for a single call. Listening to a new
+ * signal costs as much as several calls, and most calls end long before the timeout. Only a timer fires such
+ * a signal, so a call starts to listen a few ms later, if the call is still in flight. Used by the calls of a
+ * client, on their JS thread.
  */
 import { inRoot } from './scopes.ts';
 
@@ -12,17 +12,20 @@ export interface LateListener {
   listenNow(): void;
 }
 
-/** The delay in ms by which a fired signal may be noticed late. */
+/**
+ * Time in ms after which a call starts to listen. A signal that fired earlier is noticed late by at most this
+ * time.
+ */
 const afterMs = 3;
 
-// A reference to the original function, since Node's real timers abort the signals even when a test replaces
-// the global one by a fake timer.
+// A reference to the original function, because Node's real timers abort these signals even when a test has
+// replaced the global function by a fake timer.
 const soon = setTimeout;
 let waiting: LateListener[] = [];
 
 /**
- * The property by which Node marks such signals; undefined when Node has none, null until it has been looked
- * up.
+ * The property by which Node marks such signals. Undefined when Node has no such property, and null until it
+ * has been looked up.
  */
 let mark: symbol | undefined | null = null;
 
@@ -36,7 +39,7 @@ function findMark(): symbol | undefined {
   }
 }
 
-/** Whether only a timer fires the signal. Returns false when that is unknown. */
+/** Returns whether only a timer can fire the signal. Returns false when that is unknown. */
 export function isTimeoutSignal(signal: AbortSignal): boolean {
   if (mark === null) mark = findMark();
   return mark !== undefined && Reflect.get(signal, mark) === true;
@@ -48,7 +51,7 @@ function listenAll(): void {
   for (const each of due) each.listenNow();
 }
 
-/** Makes `one` listen in some ms. */
+/** Makes `one` listen in a few ms. */
 export function listenLater(one: LateListener): void {
   if (waiting.length === 0) inRoot(() => soon(listenAll, afterMs)).unref();
   waiting.push(one);

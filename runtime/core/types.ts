@@ -11,8 +11,8 @@ import type { HedgingOptions, RetryOptions } from './repeat-options.ts';
 /** Options of a call. */
 export interface CallOptions {
   /**
-   * Time limit in ms from now, including connecting and waiting; finite, at least 0. Default: that of the
-   * client or channel, else none.
+   * Time limit in ms from now, including connecting and waiting. A finite number of at least 0. Default: the
+   * limit of the client or channel, else no limit.
    */
   timeoutMs?: number | undefined;
   /** Cancels the call, which then rejects with CANCELLED and the signal's reason as `cause`. */
@@ -23,40 +23,42 @@ export interface CallOptions {
   /** Called with the metadata that the server sent after its response, if any, before the call settles. */
   onTrailer?: ((trailer: Metadata) => void) | undefined;
   /**
-   * The context of the handler that makes this call: the call then ends with the handler's deadline, and is
-   * cancelled when the handler's caller cancels or disconnects.
+   * The context of the handler that makes this call. The call then ends at the handler's deadline at the
+   * latest, and is cancelled when the handler's caller cancels or disconnects.
    */
   context?: HandlerContext | undefined;
   /**
-   * Waits for a connection until the time limit, even if connection attempts fail. Default false: without a
-   * connection the call fails with the first failed attempt.
+   * Waits for a connection until the time limit, even if connection attempts fail. Default false: a call
+   * without a connection fails when the first connection attempt fails.
    */
   waitForReady?: boolean | undefined;
-  /** For the interceptors of the client: typed values that stay in this process. */
+  /** Typed values for the interceptors of the client. The values stay in this process. */
   values?: ContextValues | undefined;
   /**
-   * Repeats the call after a failure. Allowed for methods with an idempotency level, or when the client sets
-   * `idempotent`; with `idempotent: false` the call is repeated only when no handler can have run. `false`
-   * disables the client's default.
+   * Repeats the call after a failure. Retries are allowed for methods with an idempotency level, or when the
+   * client sets `idempotent`. With `idempotent: false` the call is repeated only when no handler can have
+   * run. `retry: false` disables the client's default.
    */
   retry?: RetryOptions | false | undefined;
-  /** Makes the call several times and takes the first response; for methods with an idempotency level. */
+  /**
+   * Makes the call several times and takes the first response. Allowed for methods with an idempotency level.
+   */
   hedging?: HedgingOptions | false | undefined;
   /**
-   * Memory for the response: its `bytes` fields become views of this lease, each at a multiple of 64 bytes,
-   * whatever their size. If the call is cancelled and the server does not release the memory, the lease is
-   * lost: `released` is true.
+   * Memory for the response. All `bytes` fields of the response, large or small, become views of this lease,
+   * each at a multiple of 64 bytes. If the call is cancelled and the server does not release the memory, the
+   * lease is lost: `released` is then true.
    */
   into?: Lease | undefined;
   /**
-   * Chooses the result when a response does not fit `into`. `error` (default): the call fails with
-   * RESOURCE_EXHAUSTED, which says how much memory it needs; its handler has run. `lease`: the response comes
-   * with a lease of its own, and `leaseOf(response)` differs from `into`.
+   * Chooses the result when a response does not fit `into`. With `error` (default), the call fails with
+   * RESOURCE_EXHAUSTED after its handler has run, and the error says how much memory the response needs. With
+   * `lease`, the response comes with a lease of its own, and `leaseOf(response)` differs from `into`.
    */
   intoOverflow?: 'error' | 'lease' | undefined;
 }
 
-/** Options of a stream: as for calls, but without memory for the response; and it is made only once. */
+/** Options of a stream: the options of a call without memory for the response, retries and hedging. */
 export type StreamOptions = Omit<CallOptions, 'into' | 'intoOverflow' | 'retry' | 'hedging'>;
 
 /** The argument of streaming methods: generators and arrays, for example. */
@@ -96,8 +98,9 @@ type HandlerFunction<M> =
     : never;
 
 /**
- * The client of a service: a function per method. It returns a single response as a promise, and a stream of
- * responses as an async iterable that can be read once and starts when it is first read.
+ * The client of a service: one function per method. The function returns a single response as a promise. It
+ * returns a stream of responses as an async iterable that can be read once; the call starts when the iterable
+ * is first read.
  */
 export type Client<D extends ServiceDefinition> = {
   readonly [K in keyof D['methods']]: ClientFunction<D['methods'][K]>;
@@ -120,16 +123,17 @@ type PortableFunction<M> =
     : never;
 
 /**
- * A client of the service from any library: clients of this package, of nice-grpc and of connect-es can be
- * assigned to it. For code that works with any of them; it is limited to what all of them have.
+ * A client of the service from any library. Clients of this package, of nice-grpc and of connect-es can be
+ * assigned to this type, and code that uses it works with all of them. It has only the options that all three
+ * have.
  */
 export type PortableClient<D extends ServiceDefinition> = {
   readonly [K in keyof D['methods']]: PortableFunction<D['methods'][K]>;
 };
 
 /**
- * The handlers of a service: a function per method that returns the response or a promise of it or, for a
- * stream of responses, an iterable (a generator).
+ * The handlers of a service: one function per method. The function returns the response or a promise of the
+ * response. For a stream of responses it returns an iterable, for example a generator.
  */
 export type Handlers<D extends ServiceDefinition> = {
   [K in keyof D['methods']]: HandlerFunction<D['methods'][K]>;
@@ -139,18 +143,18 @@ export type Handlers<D extends ServiceDefinition> = {
 export interface MethodDefaults
   extends Omit<CallOptions, 'signal' | 'context' | 'into' | 'intoOverflow' | 'values'> {
   /**
-   * Whether repeating the call does no harm, so that hedging and every retry is allowed. Default:
-   * `idempotency_level` of the .proto. `false` with `retry` repeats only calls that have not run.
+   * Whether repeating the call does no harm. `true` allows hedging and every retry. With `false`, `retry`
+   * repeats only calls that have not run. Default: the `idempotency_level` of the .proto file.
    */
   readonly idempotent?: boolean | undefined;
   /**
-   * Interceptors around each call, outermost first: those of the channel, then those of `*`, then those of
-   * the method.
+   * Interceptors around each call, the outermost first. The interceptors of the channel come first, then the
+   * ones for `*`, then the ones for the method.
    */
   readonly interceptors?: readonly Interceptor[] | undefined;
 }
 
-/** Options for every call of a client (`*`) or for one method. */
+/** Options for all calls of a client (`*`) or for the calls of one method. */
 export type ClientDefaults<D extends ServiceDefinition> = {
   readonly [K in keyof D['methods'] | '*']?: MethodDefaults;
 };

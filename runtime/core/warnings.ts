@@ -1,6 +1,7 @@
 /**
- * Warnings about handlers for an application that has not asked for them otherwise: Node's warnings, on
- * standard error. Used by everything that runs handlers: servers, reverse calls, the adapters for gRPC.
+ * Reports the errors of handlers to the application's `onHandlerError`, or as Node warnings on standard error
+ * when the application has no such function. Used by everything that runs handlers: servers, reverse calls
+ * and the adapters for gRPC.
  */
 
 import { inspect } from 'node:util';
@@ -14,20 +15,20 @@ export type Warn = (text: string, detail?: string) => void;
 export const processWarning: Warn = (text, detail) =>
   process.emitWarning(text, { type: 'RdmaRpcWarning', ...(detail === undefined ? {} : { detail }) });
 
-/** Reports a fault of this library, where other work has to go on after it. */
+/** Shows a fault of this library as a warning, where other work has to go on after the fault. */
 export function warnOfFault(error: unknown): void {
   process.emitWarning(error instanceof Error ? error : String(error), 'RdmaRpcInternalError');
 }
 
 /**
- * Called with a handler's error that is not an RpcError, or when a response cannot be encoded. The caller
- * only sees INTERNAL.
+ * Called with a handler's error that is not an RpcError, or with the error of a response that cannot be
+ * encoded. The caller only sees INTERNAL.
  */
 export type OnHandlerError = (error: unknown, method: string) => void;
 
 /**
- * The failure of the function given as `authorize`: the handler has not run. `onHandlerError` is called with
- * it, too.
+ * The failure of the function given as `authorize`. The handler has not run. `onHandlerError` is called with
+ * this error, too.
  */
 export class AuthorizeFailed extends Error {
   readonly #own = true;
@@ -36,15 +37,18 @@ export class AuthorizeFailed extends Error {
     super(`authorize has failed: ${textOf(cause)}`, { cause });
   }
 
-  /** Used on whatever a handler throws; `instanceof` would run the traps of a proxy. */
+  /**
+   * Returns whether `error` is an AuthorizeFailed. A handler may throw any value, and `instanceof` would run
+   * the traps of a proxy.
+   */
   static is(error: unknown): boolean {
     return typeof error === 'object' && error !== null && #own in error;
   }
 }
 
 /**
- * Parts of an error that were not sent to the caller, and why: the handler itself has not failed.
- * `onHandlerError` is called with it, too.
+ * Says which parts of an error were not sent to the caller, and why. The handler itself has not failed.
+ * `onHandlerError` is called with this error, too.
  */
 export class AnswerCut extends Error {
   readonly #own = true;
@@ -73,7 +77,7 @@ function summary(error: unknown): string {
   return `${what} caller gets no details`;
 }
 
-/** Errors with the same result are counted as one kind. */
+/** Returns the kind of an error. Errors of the same kind are counted together. */
 function kindOf(error: unknown): string {
   try {
     return error instanceof Error ? `${error.name}: ${error.message.slice(0, 200)}` : typeof error;
@@ -84,7 +88,7 @@ function kindOf(error: unknown): string {
 
 /** Errors of one method since the last summary. */
 class Errors {
-  /** How often each kind has occurred since it was shown. */
+  /** How often each kind of error has occurred since it was last shown. */
   readonly again = new Map<string, number>();
   /** Number of errors of kinds for which there was no room. */
   others = 0;
@@ -96,13 +100,13 @@ export class HandlerErrors {
   readonly #methods = new Map<string, Errors>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** `listener` is the function given by the application; without one, `warn` is called. */
+  /** `listener` is the function given by the application. When it is undefined, `warn` is called instead. */
   constructor(listener: OnHandlerError | undefined, warn: Warn = processWarning) {
     this.#listener = listener;
     this.#warn = warn;
   }
 
-  /** Never throws: an exception of the listener is shown as a warning. */
+  /** Reports an error of a handler. Never throws: an exception of the listener is shown as a warning. */
   report(error: unknown, method: string): void {
     guardedInRoot(`${method}: onHandlerError`, () =>
       this.#listener === undefined ? this.#show(error, method) : this.#listener(error, method),
@@ -131,8 +135,8 @@ export class HandlerErrors {
   }
 
   /**
-   * Each kind of error is shown once, with its stack, and then counted, since a handler may fail a million
-   * times a second.
+   * Shows each kind of error once, with its stack, and then only counts it, because a handler may fail a
+   * million times a second.
    */
   #show(error: unknown, method: string): void {
     let errors = this.#methods.get(method);

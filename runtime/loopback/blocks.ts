@@ -1,14 +1,14 @@
 /**
  * The arena of a loopback context: an ArrayBuffer for each block. Only memory that the application allocates
- * counts against `arenaBytes`. Messages take as much as they need, since both sides share one heap and need
- * no protection from each other. Used by LoopbackContext, on its JS thread.
+ * counts against `arenaBytes`. Messages take as much memory as they need, because both sides share one heap
+ * and need no protection from each other. Used by LoopbackContext, on its JS thread.
  */
 interface Block {
   readonly bytes: number;
   references: number;
-  /** Buffers that this side needs, even if the application has them, too. */
+  /** The buffer while this side needs it, even if the application has it, too. */
   held: ArrayBuffer | undefined;
-  /** The reference to a buffer that the application has, which ends with the buffer's last view. */
+  /** The reference to a buffer that the application has. It ends with the last view of the buffer. */
   lent: WeakRef<ArrayBuffer> | undefined;
 }
 
@@ -39,14 +39,17 @@ export class Blocks {
     return this.#find(block)?.byteLength ?? 0;
   }
 
-  /** The block's memory, which this side keeps until the block is released. */
+  /** Returns the block's memory, which this side keeps until the block is released. */
   memoryOf(block: number): ArrayBuffer {
     const buffer = this.#find(block);
     if (buffer === undefined) throw new Error(`loopback: block ${block} has been released`);
     return buffer;
   }
 
-  /** Returns the same memory. It is released with its last view, unless it is released before. */
+  /**
+   * Returns the block's memory for the application. The memory is released with its last view, if it was not
+   * released before.
+   */
   lend(block: number): ArrayBuffer {
     const buffer = this.memoryOf(block);
     const known = this.#blocks.get(block)!;
@@ -67,7 +70,7 @@ export class Blocks {
     const known = this.#blocks.get(block);
     if (known === undefined) return;
     ++known.references;
-    // Until JS has got the event that contains the block.
+    // Keep the buffer until JS has got the event that contains the block.
     known.held = this.memoryOf(block);
   }
 
@@ -98,7 +101,7 @@ export class Blocks {
     this.leasedBytes -= known.bytes;
   }
 
-  /** A number is an int32 word other than 0. */
+  /** Returns a free number, which is a positive int32 word. */
   #nextNumber(): number {
     do this.#last = (this.#last + 1) & 0x7fff_ffff;
     while (this.#last === 0 || this.#blocks.has(this.#last));

@@ -1,9 +1,9 @@
 /**
- * The native boundary (native.ts) in TypeScript, for channels within one process where the addon cannot be
- * loaded. The submissions of one end become events of the other end, in a later iteration of the event loop.
- * Messages are encoded into slots and blocks, and decoded from them, by the same code as with the addon.
- * There is no wire, so no memory is registered or exposed, and credits have no effect. Made by
- * boundary/contexts.ts, used on its JS thread.
+ * An implementation of the native boundary (native.ts) in TypeScript, for channels within one process where
+ * the addon cannot be loaded. The submissions of one end become events of the other end, in a later
+ * event-loop iteration. Messages are encoded into slots and blocks, and decoded from them, by the same code
+ * as with the addon. No data leaves the process, so no memory is registered or exposed, and credits have no
+ * effect. boundary/contexts.ts creates it and uses it on its JS thread.
  */
 import { flushEvery, gatherEntriesMax, sessionIndexMask, slotHeadBytes } from '../limits.ts';
 import {
@@ -27,7 +27,7 @@ import { SendSlots } from './send-slots.ts';
 import { LoopbackSession, type SessionHost } from './session.ts';
 import { SessionTable } from './session-table.ts';
 
-/** Maximum number of submissions before a flush, which is due after `flushEvery`. */
+/** Maximum number of submissions before a flush. A flush is due after `flushEvery` submissions. */
 const submissionsMax = 4 * flushEvery;
 const scratchBytes = 16 * 1024;
 
@@ -65,7 +65,7 @@ export class LoopbackContext implements NativeContext, SessionHost, MessageHost,
   readonly clock: Float64Array;
   readonly freeSlots: Int32Array;
   readonly sendSlab: ArrayBuffer;
-  /** A receiver reads a message in the memory into which its sender has encoded it. */
+  /** Short messages. A receiver reads a message in the memory into which the sender has encoded it. */
   readonly shortMessages: ArrayBuffer;
   readonly reassembledMessages = new ArrayBuffer(0);
   readonly slotStride: number;
@@ -174,7 +174,7 @@ export class LoopbackContext implements NativeContext, SessionHost, MessageHost,
     return 0;
   }
 
-  /** Messages never wait at their sender. */
+  /** Does nothing, because messages never wait at their sender. */
   want(): void {}
 
   segmentedBytes(): number {
@@ -262,7 +262,7 @@ export class LoopbackContext implements NativeContext, SessionHost, MessageHost,
     return this.blocks.numberOf(buffer);
   }
 
-  /** No memory is registered, so the application's buffer is not kept. */
+  /** Reports at once that the buffer is not kept, because no memory is registered. */
   registerBuffer(key: number): string {
     this.emit(eventOf(EvKind.evicted, 0, { call: key | 0, method: Math.floor(key / 2 ** 32) }));
     return '';

@@ -1,6 +1,6 @@
 /**
- * The events of a loopback context that JS has not got yet. JS gets them in batches, each in an event-loop
- * iteration of its own, so that timers and sockets are served in between. Used by LoopbackContext, on its JS
+ * The events of a loopback context that JS has not got yet. JS gets them in batches, each in a separate
+ * event-loop iteration, so that timers and sockets are served in between. Used by LoopbackContext, on its JS
  * thread.
  */
 import { setImmediate } from 'node:timers';
@@ -16,8 +16,8 @@ const batchMax = 256;
 /** The owner of the queue, which is notified of each event. */
 export interface QueueOwner {
   /**
-   * Called when JS gets the event. Returns false for an event that no longer means anything; JS does not get
-   * it then.
+   * Called when JS is about to get the event. Returns false for an event that has become meaningless, which
+   * JS then does not get.
    */
   onDelivery(event: LoopbackEvent): boolean;
   /** Called when JS has handled the event. */
@@ -29,7 +29,7 @@ export interface QueueOwner {
 export class EventQueue {
   readonly words = new Int32Array(batchMax * Ev.words);
   readonly clock = new Float64Array(1);
-  /** Enters JS with this number of events. */
+  /** Passes `count` events to JS. */
   callback: ((count: number) => void) | undefined;
   batches = 0;
 
@@ -58,7 +58,7 @@ export class EventQueue {
     this.#waiting = [];
   }
 
-  /** Run in the root context, since the batch has events of many callers. */
+  /** Schedules a batch, which runs in the root context, because it has events of many callers. */
   #schedule(): void {
     if (this.#scheduled || this.#closed) return;
     this.#scheduled = true;
@@ -68,7 +68,7 @@ export class EventQueue {
   readonly #deliver = (): void => {
     this.#scheduled = false;
     if (this.#closed) return;
-    // An event of kind 0 was removed.
+    // Leave out events of kind 0, which were removed.
     const batch = this.#waiting
       .splice(0, batchMax)
       .filter((event) => event.kind !== 0 && this.#owner.onDelivery(event));

@@ -1,6 +1,6 @@
 /**
- * Events of a loopback context that JS has not got yet, and their form in the words of native.ts. Used by
- * LoopbackContext, on its JS thread.
+ * Events of a loopback context that JS has not got yet, and the words of native.ts into which they are
+ * written. Used by LoopbackContext, on its JS thread.
  */
 import { Ev, EvKind, receiveSlab, shortMessageSlots } from '../native/native.ts';
 
@@ -8,7 +8,7 @@ import { Ev, EvKind, receiveSlab, shortMessageSlots } from '../native/native.ts'
 export interface Place {
   readonly slot: number;
   readonly metadataBytes: number;
-  /** 0 when the message lies in the slot, after the metadata. */
+  /** The number of the block, or 0 when the message lies in the slot, after the metadata. */
   readonly block: number;
   readonly aligned: boolean;
   readonly messageBytes: number;
@@ -18,17 +18,19 @@ export const noSlot = -1;
 export const nowhere: Place = { slot: noSlot, metadataBytes: 0, block: 0, aligned: false, messageBytes: 0 };
 
 export interface LoopbackEvent {
-  /** 0 when the event was removed before JS got it. */
+  /** The kind of the event, or 0 when the event was removed before JS got it. */
   kind: number;
   readonly session: number;
-  /** Depends on the kind: the call slot, the handle, the token, or the low word of a key. */
+  /** The call slot, the handle, the token, or the low word of a key, depending on the kind. */
   readonly call: number;
-  /** Depends on the kind: the method, the status, `held`, or the high word of a key. */
+  /** The method, the status, `held`, or the high word of a key, depending on the kind. */
   readonly method: number;
   readonly place: Place;
-  /** Depends on the kind: the remaining time, the reason, or the bytes that did not fit the reply buffer. */
+  /**
+   * The remaining time, the reason, or the bytes that did not fit the reply buffer, depending on the kind.
+   */
   readonly time: number;
-  /** Depends on the kind: `processed`, or whether it is a part of a stream. */
+  /** `processed`, or whether the event is a part of a stream, depending on the kind. */
   readonly processed: number;
 }
 
@@ -47,8 +49,8 @@ export function failedEvent(session: number, call: number, reason: number, proce
 }
 
 /**
- * Writes the words of an event at `at`. `slotAt` is the position of the payload in its slot. A receiver reads
- * the message from the sender's slot, which is free once the batch has been handled.
+ * Writes the words of an event at `at`. `slotAt` is the position of the event's payload. A receiver reads the
+ * message from the sender's slot, which is free once the batch has been handled.
  */
 export function writeEvent(words: Int32Array, at: number, event: LoopbackEvent, slotAt: number): void {
   const { slot, metadataBytes, block, aligned, messageBytes } = event.place;

@@ -1,16 +1,19 @@
 /**
- * Copies the segments of a message that fits no slot into one block. The segments lie in the arena, in the
- * encode scratch buffer or in memory of the application. Used by LoopbackContext, on its JS thread.
+ * Copies the segments of a message that is too large for a slot into one block. The segments lie in the
+ * arena, in the encode scratch buffer or in memory of the application. Used by LoopbackContext, on its JS
+ * thread.
  */
 import { GatherEntry, type NativeContext } from '../native/native.ts';
 import type { Blocks } from './blocks.ts';
 
-/** Each segment of an aligned message begins on a multiple of this (docs/wire/frames.md §2.4). */
+/**
+ * Each segment of an aligned message begins on a multiple of this number of bytes (docs/wire/frames.md §2.4).
+ */
 const alignmentBytes = 64;
 
 const segmentPlace = (at: number): number => Math.ceil(at / alignmentBytes) * alignmentBytes;
 
-/** Returns the segments that the words of `native.gatherEntries` name. */
+/** Returns the segments that the words of `native.gatherEntries` describe. */
 export function segmentsIn(
   native: Pick<NativeContext, 'gatherEntries' | 'scratch'>,
   blocks: Blocks,

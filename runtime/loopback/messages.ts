@@ -1,5 +1,5 @@
 /**
- * How messages get from one end of a loopback session to the other: each submission of JS becomes an event of
+ * Passes messages from one end of a loopback session to the other: each submission of JS becomes an event of
  * the other end. Used by LoopbackContext, on its JS thread.
  */
 import {
@@ -24,7 +24,7 @@ import type { SessionTable } from './session-table.ts';
 
 const resourceExhausted = 8;
 /**
- * The positions of the message count and the kind in the header of a part (runtime/stream/part-header.ts).
+ * The positions of the message count and of the kind in the header of a part (runtime/stream/part-header.ts).
  */
 const partCountAt = 8;
 const partKindAt = 10;
@@ -46,7 +46,7 @@ export interface MessageHost
 /** The properties of a request, apart from its message. */
 type Request = Pick<LoopbackCall, 'slot' | 'confirmed' | 'replyBuffer' | 'replyBufferOnly'>;
 
-/** The words that submissions of both kinds have. */
+/** The words that both kinds of submissions have. */
 interface Submitted {
   readonly op: number;
   /** The call slot, or the handle of the call that is answered. */
@@ -104,7 +104,7 @@ export class Messages {
     this.#begin(own, server, { op, call, method, timeoutUs, place }, request);
   }
 
-  /** Like NativeContext.submitBulk(); copies everything at once. */
+  /** Implements NativeContext.submitBulk(). Copies all segments at once. */
   submitBulk(
     session: number,
     submitted: Omit<Submitted, 'place'> & Pick<Place, 'slot' | 'metadataBytes'>,
@@ -120,7 +120,7 @@ export class Messages {
     const { op, call, slot, metadataBytes } = submitted;
     const segments =
       typeof gatherEntries === 'number' ? segmentsIn(this.#host, blocks, gatherEntries) : gatherEntries;
-    // A buffer that the application has transferred is empty.
+    // An empty segment is a buffer that the application has transferred.
     if (segments.some(({ byteLength }) => byteLength === 0)) return -Reason.detached;
     const aligned = (flags & submitAligned) !== 0;
     const answered = op === SubOp.response ? own.calls.get(call) : undefined;
@@ -151,13 +151,13 @@ export class Messages {
   }
 
   /**
-   * Returns the caller's block for the answer if that is large enough, a new block, or a negated Reason when
-   * there is none.
+   * Returns the block for an answer: the caller's block if it is large enough, otherwise a new block. Returns
+   * a negated Reason when no memory is left.
    */
   #blockFor(answered: LoopbackCall | undefined, bytes: number): number {
     const { blocks, control, arenaBytes } = this.#host;
     const replyBuffer = answered?.replyBuffer ?? 0;
-    // The application may have released it meanwhile.
+    // The size is 0 if the application has released the block in the meantime.
     if (replyBuffer !== 0 && blocks.sizeOf(replyBuffer) >= bytes) {
       blocks.addReference(replyBuffer);
       return replyBuffer;
@@ -183,7 +183,7 @@ export class Messages {
     client.begin({ ...request, handle, counts, request: event, answer: undefined, leaving: false }, server);
   }
 
-  /** Ends the call with this handle. Drops an answer for which no client waits. */
+  /** Ends the call with this handle. Drops an answer that no client waits for. */
   #answer(server: LoopbackSession | undefined, handle: number, status: number, place: Place): void {
     const call = server?.calls.get(handle);
     const processed = (status & notRun) === 0 ? Processed.yes : Processed.no;
@@ -195,7 +195,10 @@ export class Messages {
     }
   }
 
-  /** The caller only accepts the answer in its own memory, which is too small. */
+  /**
+   * Refuses an answer that is too large for the caller's memory, when the caller does not accept other
+   * memory.
+   */
   #refuseBeyondReplyBuffer(server: LoopbackSession, call: LoopbackCall, place: Place): void {
     this.#host.drop(place);
     const words = { method: resourceExhausted, time: place.messageBytes, processed: Processed.yes };

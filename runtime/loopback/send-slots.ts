@@ -1,6 +1,7 @@
 /**
- * The send slots of a loopback context: their memory, and the stack of free slot numbers from which JS pops.
- * A message stays in its slot until its receiver has read it. Used by LoopbackContext, on its JS thread.
+ * The send slots of a loopback context: their memory, and the stack from which JS takes the numbers of free
+ * slots. A message stays in its slot until the receiver has read it. Used by LoopbackContext, on its JS
+ * thread.
  */
 import { slotHeadBytes } from '../limits.ts';
 import { Ctl } from '../native/native.ts';
@@ -22,7 +23,7 @@ export class SendSlots {
     control[Ctl.freeSlots] = count;
   }
 
-  /** The position of a slot's payload; 0 for no slot. */
+  /** Returns the position of a slot's payload, or 0 for no slot. */
   payloadOf(slot: number): number {
     return slot === noSlot ? 0 : slot * this.stride + slotHeadBytes;
   }

@@ -1,6 +1,6 @@
 /**
- * The numbers of the sessions of a loopback context. The low bits are the index in the table; the other bits
- * count how often that entry has been used. Used by LoopbackContext, on its JS thread.
+ * The sessions of a loopback context by their numbers. The low bits of a number are the index in the table.
+ * The other bits count how often that entry has been used. Used by LoopbackContext, on its JS thread.
  */
 import { sessionIndexMask } from '../limits.ts';
 import type { LoopbackSession } from './session.ts';
@@ -18,7 +18,7 @@ export class SessionTable {
     return this.#count;
   }
 
-  /** Adds the session that `make` returns for a number. Throws when the table is full. */
+  /** Adds the session that `make` returns for its new number. Throws when the table is full. */
   add(make: (number: number) => LoopbackSession): LoopbackSession {
     const place = this.#free.pop() ?? this.#sessions.length;
     if (place > sessionIndexMask)

@@ -1,7 +1,6 @@
 /**
  * One end of a session of a loopback context, and the calls over it. A request becomes an event of the other
- * end, and its answer an event of this end, with nothing in between. Used by LoopbackContext, on its JS
- * thread.
+ * end, and its answer becomes an event of this end. Used by LoopbackContext, on its JS thread.
  */
 import { EvKind, Reason, type SessionOptions } from '../native/native.ts';
 import { eventOf, failedEvent, type LoopbackEvent, type Place } from './events.ts';
@@ -9,7 +8,7 @@ import { eventOf, failedEvent, type LoopbackEvent, type Place } from './events.t
 /** The values of the word `processed` of events. */
 export const Processed = { no: 0, maybe: 1, yes: 2 } as const;
 
-/** Status codes as they are in the words of events. */
+/** Status codes in the words of events. */
 const cancelled = 1;
 const deadlineExceeded = 4;
 
@@ -17,23 +16,28 @@ const deadlineExceeded = 4;
 export interface LoopbackCall {
   /** The client's call slot. */
   readonly slot: number;
-  /** The number by which the server's events and its answer name the call. */
+  /** The number of the call in the server's events and in the server's answer. */
   readonly handle: number;
   /**
-   * The client gets the last event of the call only when the server has released its memory
+   * Whether the client gets the last event of the call only when the server has released the call's memory
    * (docs/internals/decisions/calls.md).
    */
   readonly confirmed: boolean;
-  /** The block for the answer, or 0. With `replyBufferOnly`, an answer that does not fit it is refused. */
+  /**
+   * The block for the answer, or 0. With `replyBufferOnly`, an answer that does not fit into this block is
+   * refused.
+   */
   readonly replyBuffer: number;
   readonly replyBufferOnly: boolean;
   /** True for a call or a stream, false for a part of a stream. */
   readonly counts: boolean;
-  /** The event with which the server's JS gets the call, until then. */
+  /** The event that brings the call to the server's JS. Undefined when JS has got the event. */
   request: LoopbackEvent | undefined;
-  /** The event with which the client's JS gets the answer, until then. */
+  /** The event that brings the answer to the client's JS. Undefined until the server has answered. */
   answer: LoopbackEvent | undefined;
-  /** The client has cancelled the call, and waits until the server has released its memory. */
+  /**
+   * True when the client has cancelled the call and waits until the server has released the call's memory.
+   */
   leaving: boolean;
 }
 
@@ -53,7 +57,7 @@ export class LoopbackSession {
   peer: LoopbackSession | undefined;
   error = '';
   endedThere = false;
-  /** Calls under way: on a client by call slot, on a server by handle. */
+  /** Calls in progress, by call slot on a client and by handle on a server. */
   readonly calls = new Map<number, LoopbackCall>();
 
   readonly #host: SessionHost;
@@ -64,7 +68,7 @@ export class LoopbackSession {
     this.#host = host;
   }
 
-  /** The other end; a session must have both. */
+  /** The other end of a session that is up. Undefined when the session is not up. */
   get other(): LoopbackSession | undefined {
     return this.state === 'ready' ? this.peer : undefined;
   }
@@ -75,7 +79,7 @@ export class LoopbackSession {
     return count;
   }
 
-  /** Connects to the other end. Both are up once connectSession() was called for both. */
+  /** Connects to the other end. The session is up once connectSession() was called for both ends. */
   connect(peer: LoopbackSession): void {
     this.dialled = true;
     this.peer = peer;
@@ -86,21 +90,22 @@ export class LoopbackSession {
     }
   }
 
-  /** Client: begins a call. `event` is its request, for the server. */
+  /** Begins a call on the client. `call.request` is the event for the server. */
   begin(call: LoopbackCall, server: LoopbackSession): void {
     this.calls.set(call.slot, call);
     server.calls.set(call.handle, call);
     this.#host.emit(call.request!);
   }
 
-  /** Server: JS has got the request of this call. */
+  /** Called on the server when JS has got the request of the call. */
   onRequest(handle: number): void {
     const call = this.calls.get(handle);
     if (call !== undefined) call.request = undefined;
   }
 
   /**
-   * Server: answers a call, which its client may have cancelled. Returns false when no client waits for it.
+   * Answers a call on the server. The client may have cancelled the call. Returns false when no client waits
+   * for the answer.
    */
   answer(call: LoopbackCall, words: Partial<LoopbackEvent>): boolean {
     this.calls.delete(call.handle);
@@ -111,15 +116,15 @@ export class LoopbackSession {
     return true;
   }
 
-  /** Client: JS has got the last event of the call in this slot. */
+  /** Called on the client when JS has got the last event of a call. */
   onAnswer(event: LoopbackEvent): void {
     if (this.calls.get(event.call)?.answer === event) this.calls.delete(event.call);
   }
 
   /**
-   * Client: cancels a call. The server gets the cancel after earlier events. A call that must be confirmed
-   * ends with the server's confirmation, or with an answer that is on its way; if the server has not got its
-   * request, it ends at once, like every other call.
+   * Cancels a call on the client. The server gets the cancellation after all earlier events. A call that must
+   * be confirmed ends with the server's confirmation, or with an answer that is on its way. It ends at once
+   * if the server has not got its request yet. All other calls also end at once.
    */
   cancel(slot: number, reason: number): void {
     const call = this.calls.get(slot);
@@ -143,7 +148,10 @@ export class LoopbackSession {
     this.#host.emit(failedEvent(this.number, slot, reason, Processed.maybe));
   }
 
-  /** Server: JS now gets the cancel of this call. Returns false when it has answered meanwhile. */
+  /**
+   * Called on the server when JS is about to get the cancellation of a call. Returns false when the server
+   * has already answered the call.
+   */
   onCancelled({ call: handle, method }: LoopbackEvent): boolean {
     const call = this.calls.get(handle);
     if (call === undefined) return false;
@@ -163,7 +171,7 @@ export class LoopbackSession {
     this.state = 'down';
     this.error = reason;
     this.endedThere = endedThere;
-    // Both ends have the same calls, and only the client's JS waits for them.
+    // Both ends have the same calls. Only the client's JS waits for their end.
     if (this.options.role === 'client') {
       for (const call of this.calls.values()) {
         if (call.answer !== undefined) continue;

@@ -1,7 +1,7 @@
 /**
- * A connection of a server whose client may serve calls: the second session, from the client's `serve` frame
- * to its end, and the Peer that uses it. Created by RpcPeers when the client first offers to serve; on the
- * server's JS thread.
+ * A connection of a server whose client may serve calls. It manages the second session, from the client's
+ * `serve` frame to the end of the session, and the Peer that uses it. RpcPeers creates it when the client
+ * first offers to serve, on the server's JS thread.
  *
  * | state      | event                       | reaction                                                 |
  * |------------|-----------------------------|----------------------------------------------------------|
@@ -36,13 +36,13 @@ export class Calling implements ConnectionCalls {
   readonly #connection: ServerConnection;
   readonly #owner: CallingOwner;
   #state: State = 'idle';
-  /** Number of the current or last serve frame. */
+  /** Number in the current or last serve frame. */
   #number = -1;
   /** A serve frame that has arrived before the earlier session has ended. */
   #next: Serve | undefined;
   #half: SecondHalf | undefined;
   #peer: RpcPeer | undefined;
-  /** Why no further session will be accepted. */
+  /** Why no further session will be accepted, or undefined. */
   #over: string | undefined;
 
   constructor(connection: ServerConnection, owner: CallingOwner) {
@@ -117,7 +117,7 @@ export class Calling implements ConnectionCalls {
     try {
       answer = half.accept(frame);
     } catch (error) {
-      // The queue pair does not belong to the client of the handshake.
+      // The queue pair does not belong to the client of the handshake, so end the connection.
       this.#connection.close(controlText(textOf(error)));
       return;
     }
@@ -144,7 +144,7 @@ export class Calling implements ConnectionCalls {
     await peer.channel.ready().catch(() => undefined);
     if (this.#peer !== peer) return;
     if (peer.channel.state !== 'ready') {
-      // The session was ended before the channel got it.
+      // The session ended before the channel got it.
       this.#end(this.#over ?? 'the client serves no more');
       return;
     }
@@ -163,7 +163,7 @@ export class Calling implements ConnectionCalls {
     void this.#peer?.end(reason);
   }
 
-  /** The peer makes no more calls, and none is in flight. */
+  /** Called when the peer makes no more calls and none is in flight. */
   #onClosed(peer: RpcPeer, reason: string): void {
     if (this.#peer !== peer) return;
     this.#peer = undefined;
@@ -173,7 +173,7 @@ export class Calling implements ConnectionCalls {
     void peer.end(reason).then(() => this.#idle());
   }
 
-  /** The attempt has failed. */
+  /** Ends an attempt that has failed. */
   #giveUp(code: StatusCode, reason: string): void {
     if (this.#state !== 'asking' && this.#state !== 'connecting') return;
     const half = this.#half;

@@ -1,10 +1,10 @@
 /**
- * Limits of calls from a server to its clients, each with its reason (runtime/limits.ts has the central
- * ones).
+ * Limits of calls from a server to its clients, each with its reason. Limits that are not specific to a
+ * folder are in runtime/limits.ts.
  */
 
 /**
- * Pause between the end of a second session, unless the client has ended it, and the next one on the same
- * connection. The connection itself has its own backoff.
+ * Pause in ms after a second session that the client has not ended itself, before the next one on the same
+ * connection. The connection has a backoff of its own.
  */
 export const reverseRetryMs = 200;

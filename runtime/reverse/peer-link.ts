@@ -1,6 +1,7 @@
 /**
- * Replaces the sideband for a channel to a client that serves (peer.ts): it reports the events of the second
- * session, as the socket of another channel does for its connection. On the server's JS thread.
+ * Replaces the sideband of a channel to a client that serves calls (peer.ts). It reports the events of the
+ * second session, as the sideband of any other channel reports the events of its connection. Used on the
+ * server's JS thread.
  */
 import type { Sideband } from '../client/connections/client-link.ts';
 import { controlText, type Frame } from '../control/frames.ts';
@@ -20,7 +21,7 @@ export class PeerLink implements Sideband {
     this.#onFrame = onFrame;
   }
 
-  /** Sends nothing: this connection uses no pings, and has no goaway to answer. */
+  /** Sends nothing, because this connection uses no pings and has no goaway to answer. */
   send(): void {}
 
   close(reason: string): void {
@@ -30,12 +31,12 @@ export class PeerLink implements Sideband {
     this.#onClosed(reason);
   }
 
-  /** Makes no new calls; closes after the last one. */
+  /** Stops new calls, and closes the connection after the last call. */
   drain(reason: string): void {
     this.#onFrame?.({ type: 'goaway', reason: controlText(reason) });
   }
 
-  /** Reports the end with this reason. */
+  /** Reports the end of the connection with this reason. */
   end(reason: string): void {
     if (this.#onFrame !== undefined) this.#onFrame({ type: 'bye', reason: controlText(reason) });
     this.close(reason);

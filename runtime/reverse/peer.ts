@@ -1,6 +1,6 @@
 /**
- * A client that serves calls of its server: a channel whose only connection is the second session of the
- * client's connection. Created when that session is up (calling.ts); on the server's JS thread.
+ * A client that serves calls of its server. It has a channel whose only connection is the second session of
+ * the client's connection. The file calling.ts creates it when that session is up, on the server's JS thread.
  */
 import { ClientChannel } from '../client/channel.ts';
 import { Turns } from '../client/connections/turns.ts';
@@ -22,7 +22,7 @@ export class RpcPeer implements Peer {
 
   /**
    * `prepared` is a connected session, which the peer owns from now on. `onClosed` is called once, when no
-   * call is in flight and none will follow.
+   * call is in flight and no more calls will follow.
    */
   constructor(prepared: Prepared, info: KnownPeer, onClosed: (reason: string) => void) {
     this.#prepared = prepared;
@@ -66,13 +66,13 @@ export class RpcPeer implements Peer {
     return this.#gone === '';
   }
 
-  /** Makes no new calls, and closes after the last response. */
+  /** Stops new calls, and closes the channel after the last response. */
   drain(why: string): void {
     this.#gone ||= why;
     this.#link.drain(why);
   }
 
-  /** Closes now; calls in flight fail. Resolves when everything is released. */
+  /** Closes the channel now. Calls in flight fail. Resolves when all resources are released. */
   async end(why: string): Promise<void> {
     this.#gone ||= why;
     this.#link.end(why);

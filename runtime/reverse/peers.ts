@@ -1,6 +1,6 @@
 /**
- * The clients that serve calls of their server, one for each such connection. `peersOf` makes the server
- * accept them; on the server's JS thread.
+ * The clients that serve calls of their server, one for each connection on which the client serves. `peersOf`
+ * makes the server accept such clients. Used on the server's JS thread.
  */
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
@@ -32,8 +32,8 @@ function shown(error: unknown): string {
 }
 
 /**
- * A client may serve only if `authorize` allows it to call this method. Clients of older releases called it
- * in order to serve; today's do not.
+ * A client may serve only if `authorize` allows it to call this method. Clients of older releases called the
+ * method in order to serve. Today's clients do not call it.
  */
 const serveMethod = ReverseDefinition.methods.serve.fullName;
 
@@ -89,8 +89,8 @@ class RpcPeers extends EventEmitter<PeerEvents> implements Peers, CallingOwner {
   }
 
   /**
-   * An error of a listener ends neither the connection nor the process. A listener gets the events of all
-   * clients, so it runs outside of the async context of one connection.
+   * Calls the listeners of an event. An error of a listener becomes a warning. A listener gets the events of
+   * all clients, so it runs outside of the async context of any single connection.
    */
   #tell(event: keyof PeerEvents, peer: Peer): void {
     try {
@@ -110,8 +110,9 @@ class RpcPeers extends EventEmitter<PeerEvents> implements Peers, CallingOwner {
 }
 
 /**
- * Makes `server` accept clients that serve its calls (serveReverse). On shutdown, they stay until their last
- * response. Clients of older releases, which called a method for this, get an error that says what to do.
+ * Makes `server` accept clients that serve its calls (serveReverse). When the server shuts down, the clients
+ * stay until their last response. Clients of older releases, which called a method in order to serve, get an
+ * error that says what to do.
  */
 export function peersOf(server: Pick<Server, 'add'> & Partial<Pick<Server, 'onShutdown'>>): Peers {
   const own = rpcServer('peersOf', server as Server);

@@ -1,6 +1,6 @@
 /**
- * Serves calls of the servers of a channel: one second session on each connection (serving.ts), all with the
- * same handlers. On the channel's JS thread.
+ * Serves calls of the servers of a channel. Each connection has one second session (serving.ts), and all
+ * sessions have the same handlers. Used on the channel's JS thread.
  */
 
 import { type ChannelServing, type ClientChannel, clientChannel } from '../client/channel.ts';
@@ -32,7 +32,7 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
   readonly #channel: ClientChannel;
   readonly #errors: HandlerErrors;
   readonly #interceptors: readonly Interceptor[];
-  /** Connections whose server was asked, with any result. */
+  /** Connections on which this side has offered to serve, with any result. */
   readonly #asked = new WeakSet<ClientLink>();
   readonly #servings = new Set<Serving>();
   readonly #timers = new Set<NodeJS.Timeout>();
@@ -51,10 +51,10 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
       this.#succeed = resolve;
       this.#fail = reject;
     });
-    // For applications that do not use `ready`: avoid an unhandled rejection.
+    // Avoid an unhandled rejection in applications that do not use `ready`.
     this.ready.catch(() => undefined);
     if (this.#channel.closed) this.onClosed();
-    // In the root context: it serves all callers, not only the caller of this function.
+    // Run in the root context, because the object serves all callers, not only the caller of this function.
     else if (!inRoot(() => this.#channel.serve(this))) {
       this.#closed = true;
       const text =
@@ -113,17 +113,20 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
     try {
       this.#servings.add(new Serving(link, second.open(), this));
     } catch {
-      // This side has no room for another session now.
+      // This side has no room for another session now, so try again later.
       this.#later(link);
     }
   }
 
-  /** This server makes no such calls. If it is the only one of the channel, nobody ever will. */
+  /**
+   * Called when a server does not make calls to its clients. If it is the only server of the channel, no
+   * calls will ever come.
+   */
   #refused(error: RpcError): void {
     if (!this.#served && this.#channel.addresses.length <= 1) this.#stop(error);
   }
 
-  /** The connection is still open: try again after a pause. */
+  /** Offers again after a pause to serve on a connection that is still open. */
   #later(link: ClientLink): void {
     if (this.#closed || link.ended !== undefined) return;
     const timer = setTimeout(() => {
@@ -133,7 +136,7 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
     this.#timers.add(timer.unref());
   }
 
-  /** Another object may serve on the channel from now on. */
+  /** Stops serving. From now on, another object may serve on the channel. */
   #stop(error: unknown): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -146,8 +149,8 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
 /**
  * Serves calls that the servers of `channel` make to this client, over the channel's connections, until
  * `close()`. The server must use `peersOf(server)`. Connects the channel, and keeps the process alive like a
- * listening server. Only one such object can serve on a channel: `ready` of a second one rejects with
- * ALREADY_EXISTS.
+ * listening server. Only one such object can serve on a channel. The promise `ready` of a second object
+ * rejects with ALREADY_EXISTS.
  */
 export function serveReverse(channel: Channel, options: ReverseOptions = {}): ReverseServer {
   return new RpcReverseServer(channel, options);

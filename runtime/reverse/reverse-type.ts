@@ -10,29 +10,35 @@ import type { Client, Handlers } from '../core/types.ts';
 import type { OnHandlerError } from '../core/warnings.ts';
 
 export interface ReverseOptions {
-  /** Called for errors of handlers that are not RpcErrors. The server gets only INTERNAL. */
+  /** Called for errors of handlers that are not RpcErrors. The server only gets the status INTERNAL. */
   onHandlerError?: OnHandlerError;
-  /** Interceptors of the handlers of all services, the first one outermost. Default: none. */
+  /** Interceptors of the handlers of all services. The first interceptor is the outermost. Default: none. */
   interceptors?: readonly Interceptor[];
 }
 
 /** A client that serves calls of its server. */
 export interface ReverseServer extends AsyncDisposable {
-  /** Resolves when the server can make calls; rejects when it never will. */
+  /** Resolves when the server can make calls. Rejects when the server will never make calls. */
   readonly ready: Promise<void>;
-  /** Serves the methods of `definition` that `handlers` has. Throws as `server.add` does. */
+  /** Serves the methods of `definition` for which `handlers` has a function. Throws as `server.add` does. */
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this;
   /** Stops serving. The signals of running handlers are aborted. */
   close(): Promise<void>;
 }
 
-/** A client that serves calls of its server. Its text is its name. */
+/** A client that serves calls of its server. Its text form is its name. */
 export interface Peer {
-  /** Address and self-given name, for logs; not verified. */
+  /**
+   * The address of the client, and the name that it has given itself. For logs only, because the name is not
+   * verified.
+   */
   readonly name: string;
-  /** The peer, as in `context.peer` of the handlers that it calls; its `identity` was verified. */
+  /**
+   * The peer, with a verified `identity`. It is the same as `context.peer` of the handlers that the client
+   * calls.
+   */
   readonly info: PeerInfo;
-  /** True while it can be called. */
+  /** True while the client can be called. */
   readonly connected: boolean;
 }
 
@@ -52,16 +58,19 @@ export interface PeerEvents {
   gone: [Peer];
 }
 
-/** The clients of a server that serve. */
+/** The clients that serve calls of a server. */
 export interface Peers {
   /** The clients that serve now. */
   readonly all: readonly Peer[];
-  /** Returns the peer on whose connection a handler's call arrived; undefined when it does not serve. */
+  /**
+   * Returns the peer on whose connection a handler's call arrived, or undefined when this peer does not
+   * serve.
+   */
   of(context: HandlerContext): Peer | undefined;
   /**
-   * Returns a client of `definition` that calls `to`: a peer, or the caller of a handler's call. `timeoutMs`
-   * is the default limit of its calls. `interceptors` wrap them, the first one outermost. Throws
-   * FAILED_PRECONDITION when the caller does not serve.
+   * Returns a client of `definition` that calls `to`, which is a peer or the context of a handler whose
+   * caller is to be called. `timeoutMs` is the default time limit of the calls. `interceptors` wrap the
+   * calls, the first one outermost. Throws FAILED_PRECONDITION when the caller does not serve.
    */
   client<D extends ServiceDefinition>(
     definition: D,
@@ -69,10 +78,11 @@ export interface Peers {
     defaults?: { timeoutMs?: number; interceptors?: readonly Interceptor[] },
   ): Client<D>;
   /**
-   * Calls `listener` when a client has begun to serve (`peer`) or has stopped (`gone`), like an EventEmitter.
+   * Calls `listener` when a client has begun to serve (`peer`) or has stopped serving (`gone`), like an
+   * EventEmitter.
    */
   on(event: keyof PeerEvents, listener: (peer: Peer) => void): this;
-  /** Calls `listener` for the next one only. */
+  /** Calls `listener` for the next event only. */
   once(event: keyof PeerEvents, listener: (peer: Peer) => void): this;
   /** Removes a listener of `on` or `once`. */
   off(event: keyof PeerEvents, listener: (peer: Peer) => void): this;

@@ -1,7 +1,7 @@
 /**
- * A connection of a channel on which this side serves calls of the server: the second session, from the
- * `serve` frame to its end, and the server session on it. Created by the ReverseServer of the channel, on its
- * JS thread.
+ * A connection of a channel on which this side serves calls of the server. It manages the second session,
+ * from the `serve` frame to the end of the session, and the ServerSession that uses it. Created by the
+ * ReverseServer of the channel, on its JS thread.
  *
  * | state   | event                       | reaction                                              |
  * |---------|-----------------------------|-------------------------------------------------------|
@@ -27,27 +27,30 @@ export interface ServingOwner {
   readonly handlers: HandlerTable;
   readonly load: Load;
   onHandlerError(error: unknown, method: string): void;
-  /** The server can make calls. */
+  /** Called when the server can make calls. */
   onServed(): void;
-  /** Everything is released. `isFinal` says that the server makes no such calls, now or later. */
+  /**
+   * Called when all resources are released. `isFinal` says that the server will never make calls to this
+   * client.
+   */
   onOver(serving: Serving, error: RpcError, isFinal: boolean): void;
 }
 
-/** Status codes with which a server says that another attempt is in vain. */
+/** Status codes by which a server says that another attempt would fail, too. */
 const final: readonly number[] = [Status.UNIMPLEMENTED, Status.PERMISSION_DENIED];
 
 export class Serving implements ConnectionServing, ServerSessionListener {
   readonly link: ClientLink;
   readonly #owner: ServingOwner;
   readonly #half: SecondHalf;
-  /** Undefined until the server has answered. */
+  /** The session. Undefined until the server has answered. */
   #session: ServerSession | undefined;
-  /** The reason of the end, when it is known before the session is down. */
+  /** The reason of the end, when the reason is known before the session is down. */
   #why: RpcError | undefined;
   #isOver = false;
   #onOver: (() => void) | undefined;
 
-  /** Sends `serve`. Throws when this side cannot have another session. */
+  /** Sends the `serve` frame. Throws when this side cannot have another session. */
   constructor(link: ClientLink, half: SecondHalf, owner: ServingOwner) {
     this.link = link;
     this.#half = half;
@@ -57,7 +60,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
   }
 
   onFrame(frame: ServingFrame | Served | Unserve): void {
-    // The frame belongs to an earlier session, and has crossed its end.
+    // The frame belongs to an earlier session, which ended while the frame was on its way.
     if (frame.number !== this.#half.number) return;
     if (frame.type === 'serving') this.#dial(frame);
     else if (frame.type === 'served') {
@@ -73,7 +76,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
     this.#end(new RpcError(Status.UNAVAILABLE, reason));
   }
 
-  /** Ends it now. Resolves when everything is released. */
+  /** Ends the second session now. Resolves when all resources are released. */
   close(reason: string): Promise<void> {
     if (this.#isOver) return Promise.resolve();
     this.link.send({ type: 'unserve', number: this.#half.number, reason, now: true });
@@ -94,7 +97,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
     this.#over(this.#why ?? new RpcError(Status.UNAVAILABLE, reason));
   }
 
-  /** Attach the owner before the session is connected, since requests may arrive at once. */
+  /** Connects the session. The ServerSession is attached first, because requests may arrive at once. */
   #dial(frame: ServingFrame): void {
     if (this.#session !== undefined || this.#why !== undefined) return;
     const { context, target, streamsMax, protection } = this.#half.prepared;
@@ -119,7 +122,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
       const why = this.#half.dial(frame);
       if (why !== '') context.sessions.close(target.session, why);
     } catch (error) {
-      // The queue pair is not that of the server of the handshake.
+      // The queue pair does not belong to the server of the handshake, so end the connection.
       this.link.close(controlText(textOf(error)));
     }
   }
@@ -141,7 +144,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
     this.#isOver = true;
     this.#onOver?.();
     this.#owner.onOver(this, why, final.includes(why.code));
-    // Must be last: the connection may have waited for this end.
+    // This call must be last, because the connection may have waited for the end of the second session.
     this.link.serveNoMore(this);
   }
 }

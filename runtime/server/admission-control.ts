@@ -1,7 +1,7 @@
 /**
- * Admission control: decides which requests of a session are run, before they are decoded, so that a flood
- * costs little and rejected callers can try another server at once. For unary calls and streams; owned by a
- * ServerSession, on its JS thread.
+ * Admission control: decides which requests of a session are run. It decides before a request is decoded, so
+ * that a flood costs little and rejected callers can try another server at once. It covers unary calls and
+ * streams. Owned by a ServerSession, on the JS thread of the session.
  */
 
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -12,15 +12,15 @@ import type { Load } from './load.ts';
 import type { Account } from './quotas.ts';
 import type { TimeLimits } from './time-limits.ts';
 
-/** A request with less time left than this is never started without reading the clock. */
+/** The clock is read before each request that has less time left than this. */
 const hurryUs = 100_000;
 
 export class AdmissionControl {
   /** Number of calls so far: unary calls and streams. */
   calls = 0;
-  /** Deadline of the request that was admitted last; 0 for none. */
+  /** Deadline of the request that was admitted last, or 0 when that request has no deadline. */
   deadlineMs = 0;
-  /** True when that deadline is the server's own limit. */
+  /** True when `deadlineMs` comes from the server's own time limit. */
   limited = false;
 
   readonly #context: FabricContext;
@@ -28,9 +28,9 @@ export class AdmissionControl {
   readonly #limits: TimeLimits;
   /** Account of the client, if the server has quotas. */
   readonly #account: Account | undefined;
-  /** Requests admitted without reading the clock. */
+  /** Number of requests that were admitted without reading the clock. */
   #unclocked = 0;
-  /** Number of calls after which calls are rejected, and the reason. */
+  /** Number of calls after which further calls are rejected. `#closed` is the reason. */
   #last = Infinity;
   #closed = '';
 
@@ -41,20 +41,20 @@ export class AdmissionControl {
     this.#account = account;
   }
 
-  /** Rejects calls after the first `last`; earlier ones go on. */
+  /** Rejects all calls after the first `last` calls, which go on. */
   rejectAfter(reason: string, last: number): void {
     this.#closed = reason;
     this.#last = last;
   }
 
-  /** Counts the bytes of the event at `at`, which is not checked otherwise. */
+  /** Counts the bytes of the event at `at` without any other check. */
   came(at: number): void {
     this.#account?.spend(this.#bytesOf(at));
   }
 
   /**
-   * Returns why the last counted call, with the event at `at`, is not run; undefined when it may run. Its
-   * bytes count in both cases.
+   * Returns why the last counted call, with the event at `at`, is not run, or undefined when it may run. The
+   * bytes of the call count in both cases.
    */
   refusal(path: string, at: number): Refusal | undefined {
     const refusal = this.#refusal(path, at);
@@ -67,21 +67,22 @@ export class AdmissionControl {
     if (this.#load.full) return exhausted(path, this.#load.text);
     const over = this.#account?.refusal(path, this.#context.batchMs);
     if (over !== undefined) return over;
-    // Time limit of the client; 0 for none.
+    // The client's time limit, or 0 when the client sets no limit.
     const givenUs = this.#context.native.events[at + Ev.timeoutUs]! >>> 0;
     const timeoutUs = this.#limits.limitUs(givenUs);
     this.limited = timeoutUs !== givenUs;
     this.deadlineMs = 0;
     if (timeoutUs === 0) return undefined;
-    // Count from the start of the batch, as native code does: handlers of the same batch may have taken long.
+    // The time counts from the start of the batch, as in native code, because other handlers of the batch may
+    // have taken long.
     this.deadlineMs = this.#context.batchMs + timeoutUs / 1000;
     const late = this.#mayBeLate(timeoutUs) && clockMs() >= this.deadlineMs;
     return late ? startsLate(path) : undefined;
   }
 
   /**
-   * Returns why a part of a stream, with the event at `at`, is rejected; undefined when it is accepted. Its
-   * bytes count in both cases.
+   * Returns why a part of a stream, with the event at `at`, is rejected, or undefined when it is accepted.
+   * The bytes of the part count in both cases.
    */
   partRefusal(at: number): string | undefined {
     const over = this.#account?.exceeded(this.#context.batchMs);
@@ -89,7 +90,7 @@ export class AdmissionControl {
     return over;
   }
 
-  /** Returns why a stream may send no more; undefined when it may. */
+  /** Returns why a stream may send no more, or undefined when it may send. */
   exceeded(): string | undefined {
     return this.#account?.exceeded(clockMs());
   }
@@ -100,9 +101,10 @@ export class AdmissionControl {
   }
 
   /**
-   * Returns whether to read the clock. Reading it costs as much as decoding a small request, so for requests
-   * with time to spare it is read only now and then. So after a few handlers that each blocked for long, such
-   * a request may start too late; a request with little time left never does.
+   * Returns whether to read the clock. Reading the clock costs as much as decoding a small request, so the
+   * clock is not read for every request that has much time left. Such a request may therefore start too late
+   * when a few handlers before it have each blocked for long. A request with little time left never starts
+   * too late.
    */
   #mayBeLate(timeoutUs: number): boolean {
     if (this.#context.firstOfBatch) return false;

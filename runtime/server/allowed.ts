@@ -1,6 +1,6 @@
 /**
- * Decides by identity who may have a session: once for each connection, when its hello has arrived and before
- * anything is created for it. Used by a server on its JS thread.
+ * Decides by identity which clients may have a session. It decides once for each connection, when the hello
+ * has arrived and before anything is created for the connection. Used by a server on its JS thread.
  */
 import { controlText, type Hello } from '../control/frames.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -12,13 +12,16 @@ import { decodeMetadata } from '../core/metadata-wire.ts';
 import type { KnownPeer, PeerInfo } from '../core/peer.ts';
 import { controlTextBytes } from '../limits.ts';
 
-/** Option `allow`. A peer is accepted when one of these matches; unknown properties of a peer never match. */
+/**
+ * Option `allow`. A peer is accepted when one of these properties matches. A property of the peer that is not
+ * known never matches.
+ */
 export interface AllowedPeers {
-  /** Users, at the other end of a unix socket. */
+  /** Ids of users at the other end of a unix socket. */
   uid?: number | readonly number[];
-  /** Primary groups of processes, at the other end of a unix socket. */
+  /** Ids of primary groups of processes at the other end of a unix socket. */
   gid?: number | readonly number[];
-  /** Verified identities, as `context.peer.identity` has them. */
+  /** Verified identities in the form of `context.peer.identity`. */
   identity?: string | readonly string[];
 }
 
@@ -28,7 +31,7 @@ export interface CheckedAllowedPeers {
   readonly identity: readonly string[] | undefined;
 }
 
-/** The error that refuses a client: the client gets the message; the log also has the reason. */
+/** The error that refuses a client. The client gets the message; the log also gets the reason. */
 export class NotAdmitted extends RpcError {
   readonly reason: string;
 
@@ -57,14 +60,14 @@ export function checkVerified({ refused, unchecked }: KnownPeer): void {
   throw new NotAdmitted(Status.UNAUTHENTICATED, text, refused);
 }
 
-/** Throws for an identity that looks like a pattern, since it would match nobody. */
+/** Throws for an identity that looks like a pattern, because it would match no peer. */
 export function checkWhole(what: string, identities: Iterable<string>): void {
   for (const identity of identities)
     if (identity.endsWith('*'))
       throw new TypeError(`${what}: '${identity}': identities are compared as a whole, * is not a pattern`);
 }
 
-/** The checked option `allow`. Throws a TypeError for an empty one, which would admit nobody. */
+/** The checked option `allow`. Throws a TypeError for an empty option, which would admit no client. */
 export class Allowed {
   readonly #allow: CheckedAllowedPeers | undefined;
 
@@ -75,7 +78,7 @@ export class Allowed {
     checkWhole('createServer: allow: identity', this.#allow?.identity ?? []);
   }
 
-  /** Throws when the peer matches none of these. */
+  /** Throws when the peer matches no property of the option. */
   check(peer: PeerInfo): void {
     const allow = this.#allow;
     if (allow === undefined) return;
@@ -90,7 +93,7 @@ export class Allowed {
   }
 }
 
-/** An empty text means "unknown" and is not an identity. */
+/** Returns whether a value is a valid identity. An empty text means "unknown" and is not an identity. */
 function isIdentity(given: unknown): given is string {
   if (typeof given !== 'string' || given === '' || hasControl.test(given)) return false;
   return Buffer.byteLength(given) <= controlTextBytes;
@@ -103,8 +106,8 @@ export type Authenticate = (
 ) => string | undefined | Promise<string | undefined>;
 
 /**
- * Resolves with the peer's identity according to the application. Rejects to refuse the peer: with the
- * application's RpcError, or with one that reveals nothing.
+ * Resolves with the peer's identity according to the application. Rejects to refuse the peer. The error is
+ * the application's RpcError, or an RpcError that does not reveal the reason.
  */
 export async function authenticated(
   authenticate: Authenticate,
@@ -129,7 +132,7 @@ export async function authenticated(
   }
 }
 
-/** Returns the reason for the log, in one line, cut to the length of a control frame. */
+/** Returns the reason for the log in one line, cut to the length that a control frame may have. */
 export function reasonOf(error: RpcError): string {
   const { rawMessage } = error;
   return controlText(oneLine(error instanceof NotAdmitted ? `${rawMessage}: ${error.reason}` : rawMessage));

@@ -1,7 +1,7 @@
 /**
- * Authenticates a client and decides whether it may have a session: by the result of TLS, `authenticate`,
- * `allow`, the limit of its address and `quotas`, in that order, before a queue pair is created. Called for
- * each connection when its hello has arrived.
+ * Authenticates a client and decides whether the client may have a session. It checks the result of TLS,
+ * `authenticate`, `allow`, the limit of the client's address and `quotas`, in that order, before a queue pair
+ * is created. Called for each connection when its hello has arrived.
  */
 
 import type { Hello } from '../control/frames.ts';
@@ -26,7 +26,7 @@ export class Authentication {
   readonly #peers: PeerCounts;
   readonly #handshakes: Handshakes;
 
-  /** Throws for options that would admit nobody, or that are invalid. */
+  /** Throws for options that are invalid or that would admit no client. */
   constructor(
     given: ServerOptions | undefined,
     { allow, authenticate, quotas, security }: ResolvedServerOptions,
@@ -41,7 +41,7 @@ export class Authentication {
     this.#required = security.require;
   }
 
-  /** Throws or rejects to refuse the client. Returns undefined when it is admitted at once. */
+  /** Throws or rejects to refuse the client. Returns undefined when the client is admitted at once. */
   admit(attempt: ConnectionAttempt, link: Link, hello: Hello): Promise<void> | undefined {
     const peer = new KnownPeer(attempt.address, hello.identity, verifiedOf(link.duplex));
     attempt.peer = peer;
@@ -50,7 +50,8 @@ export class Authentication {
       this.#enter(attempt, link);
       return undefined;
     }
-    // Check the room first, so that the application is not called in vain.
+    // Check the limit of the address first, so that the application is not called for a connection that is
+    // refused anyway.
     this.#checkRoom(peerAddress(link.duplex));
     const authenticate = this.#authenticate;
     const asked = inRoot(() => authenticated(authenticate, peer, hello));
@@ -73,7 +74,7 @@ export class Authentication {
     this.#handshakes.admit(link);
   }
 
-  /** Throws when its address has no room for another connection, unless a silent client can be evicted. */
+  /** Throws when the address has too many connections and no silent client of the address can be evicted. */
   #checkRoom(address: string): void {
     const full = this.#peers.full(address);
     if (full === undefined) return;

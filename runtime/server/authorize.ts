@@ -1,7 +1,7 @@
 /**
- * Option `authorize` of a server: decides who may call which method. It wraps each handler, outside of the
- * interceptors; servers without the option have no such wrapper. Called for each call, on the JS thread of
- * the server.
+ * Option `authorize` of a server: decides which peer may call which method. With this option, each handler
+ * and its interceptors get a wrapper that decides about the call. Servers without the option have no such
+ * wrapper. Called for each call, on the JS thread of the server.
  */
 import type { ServiceDefinition } from '../codec/types.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -18,9 +18,9 @@ import type { AnyHandler } from './server-method.ts';
 /** Returns whether a peer may call `package.Service/Method`. Only `true` allows it. */
 export type AuthorizeFunction = (peer: PeerInfo, method: string) => boolean | Promise<boolean>;
 /**
- * Identities by `package.Service/Method`, `package.Service/*` or `*`; only the most specific key applies. `*`
- * among the identities allows everybody, including peers without a known identity. Methods that no key covers
- * may be called by nobody.
+ * Allowed identities by `package.Service/Method`, `package.Service/*` or `*`. Only the most specific key
+ * applies. The identity `*` allows all peers, including peers without a known identity. A method that no key
+ * covers cannot be called at all.
  */
 export type AuthorizeTable = Readonly<Record<string, string | readonly string[]>>;
 
@@ -79,7 +79,9 @@ export class Authorization {
     this.#names = typeof given === 'function' ? [] : Object.keys(given);
   }
 
-  /** Throws when the table names methods that the service does not have, since they must be misspelt. */
+  /**
+   * Throws when the table names methods that the service does not have, because such names must be misspelt.
+   */
   check({ fullName, methods }: ServiceDefinition): void {
     const known = Object.values(methods).map((method) => method.fullName);
     for (const name of this.#names) {
@@ -89,15 +91,15 @@ export class Authorization {
   }
 
   /**
-   * Warns of services in the table that the server does not have: misspelt entries admit nobody. Called once,
-   * when the server begins to listen.
+   * Warns of services in the table that the server does not have. A misspelt entry would silently deny all
+   * calls. Called once, when the server begins to listen.
    */
   warnOfServices(services: readonly ServiceDefinition[], warn: Warn): void {
     const known = services.map(({ fullName }) => fullName);
     const named = new Set(
       this.#names.filter((name) => name !== '*').map((name) => name.slice(0, name.indexOf('/'))),
     );
-    // A server without services will get them later.
+    // A server without services will get its services later.
     const unknown = known.length === 0 ? [] : [...named].filter((service) => !known.includes(service));
     if (this.#warned || unknown.length === 0) return;
     this.#warned = true;
@@ -108,7 +110,10 @@ export class Authorization {
     }
   }
 
-  /** Throws or rejects when the peer may not call the method. Returns undefined when it may. */
+  /**
+   * Throws or rejects when the peer may not call the method. Returns undefined when the call is allowed at
+   * once.
+   */
   admit(peer: PeerInfo, method: string): Promise<void> | undefined {
     const allowed = decided(this.#decide, peer, method);
     if (allowed === true) return undefined;
@@ -147,7 +152,7 @@ export class Authorization {
   }
 }
 
-/** The application answers with an RpcError. */
+/** The application may answer the call with an RpcError of its own. */
 const faultOf = (error: unknown): Error => (error instanceof RpcError ? error : new AuthorizeFailed(error));
 
 function decided(decide: AuthorizeFunction, peer: PeerInfo, method: string): unknown {

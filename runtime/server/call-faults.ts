@@ -1,12 +1,15 @@
 /**
- * The status and text of calls that handlers do not answer: requests that the server rejects, and the reasons
- * with which handlers are aborted. For unary calls, streams, calls that a client serves, and gRPC servers.
+ * The status and text of calls that handlers do not answer: refusals of requests, and errors of handlers that
+ * were aborted. Used for unary calls, streams, calls that a client serves, and gRPC servers.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../core/errors/status.ts';
 import { textOf } from '../core/foreign.ts';
 
-/** Why a request is not run. It is not an Error, since there may be many and nobody needs their stacks. */
+/**
+ * Why a request is not run. It is not an Error, because a server may make many refusals and their stacks are
+ * not needed.
+ */
 export interface Refusal {
   readonly status: StatusCode;
   readonly text: string;
@@ -17,9 +20,9 @@ const refusal = (status: StatusCode, path: string, why: string): Refusal => ({
   text: `${path}: ${why}`,
 });
 
-/** The server or the connection is shutting down. */
+/** The refusal when the server or the connection is shutting down. */
 export const leaving = (path: string, why: string): Refusal => refusal(Status.UNAVAILABLE, path, why);
-/** `limit` is the exhausted limit, with its option. */
+/** The refusal when a limit is exhausted. `limit` names the limit and its option. */
 export const exhausted = (path: string, limit: string): Refusal =>
   refusal(Status.RESOURCE_EXHAUSTED, path, limit);
 export const startsLate = (path: string): Refusal =>
@@ -28,20 +31,20 @@ export const malformedMetadata = (path: string, why: string): Refusal =>
   refusal(Status.INTERNAL, path, `malformed metadata: ${why}`);
 export const undecodable = (path: string, cause: unknown): Refusal =>
   refusal(Status.INTERNAL, path, undecodableRequest(cause));
-/** `missing` is the text of a handler table. */
+/** The refusal of an unknown method. `missing` is the text that the handler table returned. */
 export const unknownMethod = (missing: string): Refusal => ({ status: Status.UNIMPLEMENTED, text: missing });
-/** Parts of a stream that break the protocol. */
+/** The refusal of parts of a stream that break the protocol. */
 export const broken = (path: string, rule: string): Refusal => refusal(Status.INTERNAL, path, rule);
 
-/** The text for an undecodable request, which follows the path of the method. */
+/** The text for a request that cannot be decoded. It follows the path of the method. */
 export const undecodableRequest = (cause: unknown): string =>
   `the request cannot be decoded: ${textOf(cause)}`;
 
 /** The text for the caller when a handler has failed with an error that is not an RpcError. */
 export const handlerFailed = (path: string): string => `${path}: the handler failed`;
 /**
- * The text when a handler has returned a value that is not a response of its method. It does not contain the
- * values, which may be confidential.
+ * The text when a handler has returned a value that is not a response of its method. The text does not
+ * contain the value, which may be confidential.
  */
 export const unencodable = (path: string): string =>
   `${path}: the response cannot be encoded; the server's log may say why`;
@@ -52,14 +55,17 @@ export const authorizeFailed = (path: string): string =>
 export const deadlinePassed = (path: string): RpcError =>
   new RpcError(Status.DEADLINE_EXCEEDED, `${path}: the deadline passed`);
 
-/** The server's own time limit has passed. */
+/** The error when the server's own time limit has passed. */
 export const limitPassed = (path: string): RpcError =>
   new RpcError(
     Status.DEADLINE_EXCEEDED,
     `${path}: the time limit of the server passed (its options defaultTimeoutMs and timeoutMaxMs)`,
   );
 
-/** `status` is the client's status of the cancel. */
+/**
+ * The error of a call that the client has cancelled. `status` is the status that the client sent with the
+ * cancellation.
+ */
 export const givenUp = (path: string, status: number): RpcError =>
   status === Status.DEADLINE_EXCEEDED
     ? deadlinePassed(path)

@@ -1,6 +1,6 @@
 /**
- * A connection attempt of a client: its identity, its quotas, and its outcome, which is reported once.
- * Created by a server for each connection; on its JS thread.
+ * A connection attempt of a client. It has the client's identity and quotas, and reports the outcome of the
+ * attempt once. A server creates one for each connection, on its JS thread.
  */
 
 import type { Prepared } from '../control/handshake/session-setup.ts';
@@ -16,17 +16,17 @@ import type { Account } from './quotas.ts';
 /** Reported when a client has got a session. */
 export interface AcceptedSession extends Pick<SessionSummary, 'fabric' | 'security'> {
   readonly accepted: true;
-  /** The peer; `peer.identity` is its verified identity. */
+  /** The peer. `peer.identity` is the verified identity of the peer. */
   readonly peer: PeerInfo;
 }
 
 /** Reported when a connection has got no session. */
 export interface RefusedSession {
   readonly accepted: false;
-  /** The peer as far as it was known by then; at least its address. */
+  /** What was known about the peer at the time of the refusal. It contains at least the address. */
   readonly peer: PeerInfo;
   readonly code: StatusCode;
-  /** The reason as in the server's log; the client may have got a shorter one. */
+  /** The reason as in the server's log. The client may have got a shorter reason. */
   readonly reason: string;
 }
 
@@ -45,7 +45,7 @@ export class ConnectionAttempt {
   readonly address: string;
   peer: KnownPeer;
   account: Account | undefined;
-  /** The connection on the fabric that was tried last. */
+  /** The connection over the fabric that was tried last. */
   connection: Tried | undefined;
   readonly #tell: OnSession | undefined;
 
@@ -55,18 +55,18 @@ export class ConnectionAttempt {
     this.#tell = tell;
   }
 
-  /** For the log: the address and the verified identity, if any. */
+  /** The name of the client for the log: the address and, if known, the verified identity. */
   get name(): string {
     const { identity } = this.peer;
     return identity === undefined ? this.address : `${this.address} (${identity})`;
   }
 
-  /** Limit of arena memory for large requests; undefined for no limit. */
+  /** Limit in bytes of the arena memory for large requests. Undefined when there is no limit. */
   get arenaBytesMax(): number | undefined {
     return this.account?.limits.arenaBytesMax;
   }
 
-  /** Reports that the client has a session, or had one. */
+  /** Reports that the client has got a session, which may already have ended. */
   accepted(): void {
     const { peer, connection } = this;
     if (connection === undefined) return;

@@ -7,10 +7,13 @@ import type { LimitedLog } from '../core/log.ts';
 import type { DeniedCall } from './authorize.ts';
 import type { ServerOptions } from './server-options.ts';
 
-/** Returns the address without the port: peers of one address without known identity count as one. */
+/** Returns the address without the port. Peers of one address without a known identity count as one peer. */
 const withoutPort = (address: string): string => address.replace(/:\d+$/, '');
 
-/** Clients can cause these lines, so the log is rate-limited for each client; `onDenied` gets all. */
+/**
+ * Returns the function that reports denied calls. Clients can cause these log lines, so the log is
+ * rate-limited for each client. `onDenied` is called for every denied call.
+ */
 export function denialsTo(log: LimitedLog | undefined, { onDenied }: Pick<ServerOptions, 'onDenied'>) {
   return (call: DeniedCall): void => {
     const { peer, method } = call;

@@ -1,6 +1,6 @@
 /**
- * Header, trailer and details of an error response. The status matters more, so metadata that does not fit is
- * left out. Used by the responder of a session.
+ * Header, trailer and details of an error response. The status matters more than the metadata, so metadata
+ * that does not fit is left out. Used by the responder of a session.
  */
 
 import type { RpcError } from '../core/errors/rpc-error.ts';
@@ -12,11 +12,11 @@ import { AnswerCut } from '../core/warnings.ts';
 import { metadataBytes } from '../limits.ts';
 import type { ServerCall } from './server-call.ts';
 
-/** Returns the trailer of the call, followed by that of the error. */
+/** Returns the trailer of the call, followed by the trailer of the error. */
 const trailerOf = (call: ServerCall, error: RpcError | undefined): Metadata =>
   new Metadata([...(call.givenTrailer ?? []), ...(error?.trailer ?? [])]);
 
-/** Returns `given`. Throws when a slot of the connection has no room for it. */
+/** Returns `given`. Throws when `given` does not fit into a slot of the connection. */
 export function fitting(given: Uint8Array | undefined, roomBytes: number): Uint8Array | undefined {
   if (given === undefined || given.byteLength <= roomBytes) return given;
   throw new RangeError(
@@ -25,8 +25,8 @@ export function fitting(given: Uint8Array | undefined, roomBytes: number): Uint8
 }
 
 /**
- * Returns the metadata of an error. `roomBytes` is the room in a slot; `onCut` is called with an error that
- * says what was left out.
+ * Returns the metadata of an error. `roomBytes` is the room in a slot. When metadata is left out, `onCut` is
+ * called with an error that names the part that was left out.
  */
 export function errorMetadata(
   call: ServerCall,
@@ -38,7 +38,7 @@ export function errorMetadata(
     onCut(
       new AnswerCut(`the ${what} of this error were left out: ${textOf(fault)}`, { cause: error ?? fault }),
     );
-  // An error of another, older copy of this package may have no details.
+  // An error from an older copy of this package may have no details.
   const details = error?.details ?? [];
   let rest: Uint8Array | undefined;
   try {

@@ -1,7 +1,8 @@
 /**
- * Warns of names in a handler object that are not methods of the service. They are mostly typing errors, and
- * the intended methods would silently answer UNIMPLEMENTED. TypeScript finds them only in object literals,
- * JavaScript never. Called once, when handlers are added to a server.
+ * Warns of names in a handler object that are not methods of the service. Such names are mostly typing
+ * errors, and the intended methods would silently answer UNIMPLEMENTED. TypeScript finds such errors only in
+ * object literals, and JavaScript does not find them at all. Called once, when handlers are added to a
+ * server.
  */
 import type { ServiceDefinition } from '../codec/types.ts';
 import { slipOf } from '../core/nearest.ts';
@@ -17,8 +18,9 @@ function functionsOf(object: object): Set<string> {
 }
 
 /**
- * In a class, or beside handlers of all methods, other functions count as helpers; elsewhere every unknown
- * name is reported. A name that resembles a method without a handler is always reported.
+ * Warns of unknown names in `handlers`. A name that resembles a method without a handler is always reported.
+ * Other functions count as helpers when `handlers` is an instance of a class or has handlers for all methods;
+ * otherwise every unknown name is reported.
  */
 export function warnOfNames(service: ServiceDefinition, handlers: object, warn: Warn): void {
   const given = functionsOf(handlers);

@@ -1,7 +1,7 @@
 /**
  * The signal of a handler's context. An EventTarget turns errors of listeners into uncaught exceptions, which
- * would end the process, and this package fires the signal. So each listener is wrapped like every function
- * of the application. Created by the contexts of handlers, here and over gRPC.
+ * would end the process. Because this package fires the signal, each listener is wrapped like every other
+ * function of the application. The contexts of handlers create it, here and over gRPC.
  */
 import { guardedInRoot } from '../core/foreign.ts';
 
@@ -9,7 +9,10 @@ type Listener = Parameters<AbortSignal['addEventListener']>[1];
 type Args = Parameters<AbortSignal['addEventListener']>;
 
 const { addEventListener, removeEventListener } = EventTarget.prototype;
-/** One wrapper for each listener, so that it can be removed and is added only once. */
+/**
+ * The wrapper of each listener. A listener has a single wrapper, so that it can be removed and is added only
+ * once.
+ */
 const wrappers = new WeakMap<object, (this: unknown, event: Event) => void>();
 const handlers = new WeakMap<AbortSignal, AbortSignal['onabort']>();
 

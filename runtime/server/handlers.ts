@@ -1,4 +1,4 @@
-/** The handlers of a server by method id: filled by `server.add`, read for each request. */
+/** The handlers of a server by method id. `server.add` fills the table, and each request reads it. */
 
 import { noMessage } from '../boundary/outgoing/plain-types.ts';
 import { noteMethod } from '../boundary/traces/method-names.ts';
@@ -15,15 +15,15 @@ import type { AnyHandler, ServerMethod, StreamMethod } from './server-method.ts'
 import { StaleRequests } from './stale-requests.ts';
 import { TimeLimits } from './time-limits.ts';
 
-/** For the response that ends a stream, which has no message. */
+/** The check for the response that ends a stream, which has no message. */
 const noCheck = new MessageCheck('', noMessage, () => undefined);
 noCheck.left = 0;
 
 const codecNames = { PROTOBUF: 'protobuf', MSGPACK: 'MessagePack' } as const;
 
 /**
- * Returns the message formats that a server accepts for a method: clients that do not know the option, and
- * gRPC, use protobuf.
+ * Returns the message formats that a server accepts for a method. Protobuf is always accepted, because gRPC
+ * and clients that do not know the option `preferred_codec` use it.
  */
 function formsOf(method: MethodDefinition): readonly MethodForm[] {
   return method.preferred === undefined ? [method] : [method, method.preferred];
@@ -33,7 +33,7 @@ export class HandlerTable {
   readonly limits: TimeLimits;
   readonly #services = new Set<string>();
   readonly #paths = new Map<number, string>();
-  /** Ids that methods would have in codecs that are not accepted here, with the error texts. */
+  /** Error texts by the ids that methods would have in codecs that are not accepted here. */
   readonly #otherCodecs = new Map<number, string>();
   readonly #methods = new Map<number, ServerMethod>();
   readonly #streams = new Map<number, StreamMethod>();
@@ -53,8 +53,8 @@ export class HandlerTable {
   }
 
   /**
-   * Adds the methods of `service` that `handlers` has; the others answer UNIMPLEMENTED. Throws before it has
-   * added any.
+   * Adds the methods of `service` for which `handlers` has a function. The other methods answer
+   * UNIMPLEMENTED. When it throws, it has added nothing.
    */
   add(service: ServiceDefinition, handlers: object, interceptors: readonly Interceptor[] = []): void {
     if (typeof handlers !== 'object' || handlers === null) {
@@ -141,7 +141,7 @@ export class HandlerTable {
     return this.#streams.get(id);
   }
 
-  /** Returns the error text for an unknown id. `stream` says that it was called as a streaming method. */
+  /** Returns the error text for an unknown id. `stream` says that the id was called as a streaming method. */
   missing(id: number, stream: boolean): string {
     const otherCodec = this.#otherCodecs.get(id >>> 0);
     if (otherCodec !== undefined && !this.#paths.has(id >>> 0)) return otherCodec;

@@ -1,6 +1,6 @@
 /**
- * Wraps a handler in interceptors. The result is a handler, so the rest of the server need not know about
- * interceptors. Created by `server.add` for services with interceptors.
+ * Wraps a handler in interceptors. The result is a handler again, so the rest of the server need not know
+ * about interceptors. Used by `server.add` for services with interceptors.
  */
 
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
@@ -25,16 +25,17 @@ import type { AnyHandler } from './server-method.ts';
 
 /** The state that all copies of the request share. */
 interface HandledCall extends ChainedCall {
-  /** The request as passed to the outermost interceptor. */
+  /** The request that was passed to the outermost interceptor. */
   request: RpcRequest | undefined;
 }
 
 type HandledRequest = ChainedRequest<HandledCall>;
 
 /**
- * A getter that creates the signal when an interceptor reads it, so that others do not pay for it. It is an
- * own property of the request, since copies (`{ ...request }`) contain only those. All requests share one
- * function, since V8 would create a hidden class for each other one.
+ * A getter that creates the signal when an interceptor reads it, so that calls without such an interceptor do
+ * not pay for a signal. It is an own property of the request, because copies (`{ ...request }`) contain only
+ * own properties. All requests share one function, because V8 would create a hidden class for each further
+ * function.
  */
 const lazySignal: PropertyDescriptor & ThisType<RpcRequest> = {
   get() {
@@ -57,7 +58,10 @@ export function interceptedHandler(
 
   const chain = compose(method.fullName, interceptors, stream ? carryOutStream : carryOutUnary);
 
-  /** Returns the call of a request, and adopts the interceptors' changes of the request for the handler. */
+  /**
+   * Returns the call of a request. Passes the changes that the interceptors have made to the request on to
+   * the handler.
+   */
   function adopted(request: HandledRequest): ServerCall {
     checkedRequest(method, request);
     const call = request.context;
@@ -95,7 +99,7 @@ export function interceptedHandler(
       const { header, trailer } = call;
       const messages = request.message as AsyncIterable<unknown>;
       const argument = method.requestStream ? messages : await onlyMessage(messages, noMessage);
-      // Keep the async context of the interceptors for a generator of the handler.
+      // A generator of the handler must run in the async context of the interceptors, so keep that context.
       const scope = new Scope();
       const result = handler.call(self, argument, call);
       const message = method.responseStream
@@ -145,7 +149,7 @@ export function interceptedHandler(
   }
 
   async function single(given: unknown, context: ServerCall): Promise<unknown> {
-    // Do not call respond() here: every unary call takes this path, and one more async function costs as much
+    // Do not call respond() here. Every unary call takes this path, and one more async function costs as much
     // as many interceptors.
     const response = checkedResponse(method, await chain(requestOf(given, context)));
     context.answerWith(response.header, response.trailer);

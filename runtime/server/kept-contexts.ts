@@ -1,7 +1,8 @@
 /**
  * The contexts that a server keeps open for future sessions, so that the first client finds its fabric open.
- * A context whose device is removed is released at once, since the system waits for that; it is kept open
- * again when a session has found the device again. Owned by a server, on its JS thread.
+ * A context whose device is removed is released at once, because the system waits for the release. When a
+ * session has found the device again, the server keeps its context open again. Owned by a server, on its JS
+ * thread.
  */
 import { acquireContext, releaseContext } from '../boundary/contexts.ts';
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -11,7 +12,10 @@ import { opensInListen } from '../fabrics.ts';
 export class KeptContexts {
   /** Returns what the server currently offers. */
   readonly #side: () => LocalSide;
-  /** True when the fabrics were chosen automatically: only the first one and cheap ones are opened then. */
+  /**
+   * True when the fabrics were chosen automatically. Then only the first fabric and the cheap fabrics are
+   * opened.
+   */
   readonly #isAuto: boolean;
   readonly #contexts: FabricContext[] = [];
   /** True when the device of a context was removed. */
@@ -36,13 +40,13 @@ export class KeptContexts {
       }
     }
     if (errors.length > 0 && this.#contexts.length === 0) throw errors[0];
-    // Each session will open a context of its own.
+    // On these fabrics each session opens a context of its own, so release the contexts.
     const kept = this.#contexts.splice(0);
     this.#release(kept.filter(({ fabric }) => isAlone(side, fabric)));
     this.#contexts.push(...kept.filter(({ fabric }) => !isAlone(side, fabric)));
   }
 
-  /** Keeps a removed device open again when a session has found it. */
+  /** Opens the context of a removed device again. Called when a session has found the device. */
   reopen(): void {
     if (!this.#lostDevice) return;
     this.#lostDevice = false;

@@ -1,13 +1,14 @@
 /**
- * Detects addresses on which a server could accept no client at all, because its options require something
- * that cannot be verified there. Checked when a server begins to listen, so that the warning is noticed.
+ * Detects addresses on which a server could not accept any client, because the server's options require
+ * something that cannot be verified there. This is checked when a server begins to listen, so that the
+ * warning is noticed.
  */
 import type { Address } from '../control/socket/address.ts';
 import type { ResolvedServerOptions, ServerOptions } from './server-options.ts';
 
 /** The means by which a listener can identify clients. */
 export interface Ways {
-  /** Undefined without TLS. */
+  /** Undefined when the listener does not use TLS. */
   readonly tls: { readonly knowsClients: boolean | undefined; readonly certTrouble: string } | undefined;
   /** The ciphers of this process for sealed sessions. */
   readonly ciphers: readonly string[];
@@ -18,7 +19,8 @@ const byTls = 'on host:port addresses clients are identified only by tls with a 
 const isEmpty = (list: unknown): boolean => Array.isArray(list) && list.length === 0;
 
 /**
- * Returns why no client can be accepted; '' when clients can be, or when functions of the application decide.
+ * Returns why no client can be accepted. Returns '' when clients can be accepted, or when functions of the
+ * application decide.
  */
 export function whyNoClient(
   { kind }: Address,

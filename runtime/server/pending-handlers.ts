@@ -1,7 +1,7 @@
 /**
  * Continues a call when the promise of its handler has settled. The two callback functions are reused for
- * later calls: an async function per call took 400 bytes and an unused promise. Owned by a ServerSession, on
- * its JS thread.
+ * later calls, because an async function per call cost 400 bytes and an unused promise. Owned by a
+ * ServerSession, on its JS thread.
  */
 import type { ServerCall } from './server-call.ts';
 
@@ -32,14 +32,16 @@ export class PendingHandlers {
     this.onError = onError;
   }
 
-  /** Calls exactly one of the two functions when `promise` has settled, never at once. */
+  /**
+   * Calls exactly one of the two functions when `promise` has settled. It never calls them before it returns.
+   */
   add(call: ServerCall, promise: Promise<unknown>): void {
     const pending = this.#free ?? new Pending(this);
     this.#free = pending.nextFree;
     pending.nextFree = undefined;
     pending.call = call;
     try {
-      // As with `await`, a `then` of the application is called in a microtask, where it may throw.
+      // A `then` of the application is called in a microtask, as with `await`, and may throw there.
       void then.call(Promise.resolve(promise), pending.onResponse, pending.onError);
     } catch (error) {
       void Promise.reject(error).catch(pending.onError);

@@ -1,6 +1,6 @@
 /**
- * Option `quotas`: limits what each identity may use of a server. All sessions of an identity share one
- * account, so that an identity harms only itself. Owned by a server, on its JS thread.
+ * Option `quotas`: limits how much of a server each identity may use. All sessions of an identity share one
+ * account, so that an identity that uses too much harms only itself. Owned by a server, on its JS thread.
  */
 
 import type { Duplex } from 'node:stream';
@@ -17,30 +17,36 @@ import { exhausted, type Refusal } from './call-faults.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 /**
- * The limits of one identity; a missing number means no limit. All peers without a known identity share one
+ * The limits of one identity. A missing number means no limit. All peers without a known identity share one
  * account.
  */
 export interface Quotas {
-  /** Concurrent connections, including those in their handshake. */
+  /** Concurrent connections, including connections in their handshake. */
   sessionsMax?: number;
-  /** Calls started per second, including streams; the calls of one second may be made at once. */
+  /** Calls that are started per second, including streams. All calls of one second may be made at once. */
   callsPerSecondMax?: number;
   /**
-   * Bytes per second of requests (including refused ones), responses and parts of streams. A larger message
-   * is accepted; later calls are refused until its bytes are paid off.
+   * Bytes per second of requests (including refused requests), responses and parts of streams. A larger
+   * message is accepted, but later calls are refused until its bytes are paid off.
    */
   bytesPerSecondMax?: number;
   /**
-   * Arena memory that the large requests of one session may hold, until their handlers have finished and
-   * released what they kept. Large responses may hold the same amount again, until the client has received
-   * them; a larger response is sent alone.
+   * Arena memory in bytes that the large requests of one session may hold. A request holds its memory until
+   * its handler has finished and has released what it kept. Large responses may hold the same amount again,
+   * until the client has received them. A response that is larger than this amount is sent alone.
    */
   arenaBytesMax?: number;
-  /** Bytes that may be exposed to it at a time, over all its sessions (`rdma-rpc/memory`). */
+  /**
+   * Bytes that the server may expose to the identity at the same time, over all its sessions
+   * (`rdma-rpc/memory`).
+   */
   exposedBytesMax?: number;
 }
 
-/** Called for each connection when its identity is known. Returns undefined for no limits. */
+/**
+ * Called for each connection when the identity of its peer is known. Returns the limits, or undefined for no
+ * limits.
+ */
 export type QuotasOf = (peer: PeerInfo) => Quotas | undefined;
 
 const quotaRules: OptionRules = {
@@ -61,14 +67,17 @@ export class Account {
   #calls: TokenBucket | undefined;
   #bytes: TokenBucket | undefined;
 
-  /** Sets the limits from now on. */
+  /** Sets the limits that apply from now on. */
   grant(quotas: Quotas, nowMs: number): void {
     this.limits = quotas;
     this.#calls = changed(this.#calls, quotas.callsPerSecondMax, nowMs);
     this.#bytes = changed(this.#bytes, quotas.bytesPerSecondMax, nowMs);
   }
 
-  /** Returns why a call is not run, or undefined and counts it. Its bytes count in both cases. */
+  /**
+   * Returns why a call is not run. When the call may run, counts it and returns undefined. The bytes of the
+   * call count in both cases.
+   */
   refusal(path: string, nowMs: number): Refusal | undefined {
     const over = this.exceeded(nowMs);
     if (over !== undefined) return exhausted(path, over);
@@ -81,14 +90,17 @@ export class Account {
     return undefined;
   }
 
-  /** Returns why no more bytes may be sent or received; undefined when they may. */
+  /** Returns why no more bytes may be sent or received, or undefined when they may. */
   exceeded(nowMs: number): string | undefined {
     const bytes = this.#bytes;
     if (bytes === undefined || bytes.has(nowMs)) return undefined;
     return `this client has used up its ${bytes.perSecond} bytes a second ${named('bytesPerSecondMax')}`;
   }
 
-  /** Counts memory that is exposed to it. Throws, and counts nothing, beyond its limit. */
+  /**
+   * Counts memory that is exposed to the identity. Throws when the limit would be exceeded; nothing is
+   * counted then.
+   */
   expose(bytes: number): void {
     const { exposedBytesMax = Infinity } = this.limits;
     if (this.#exposedBytes + bytes > exposedBytesMax) {
@@ -98,7 +110,7 @@ export class Account {
     this.#exposedBytes += bytes;
   }
 
-  /** That memory is exposed no more. */
+  /** Called when memory that `expose` counted is no longer exposed. */
   unexpose(bytes: number): void {
     this.#exposedBytes -= bytes;
   }
@@ -124,7 +136,10 @@ export class Accounts {
   readonly #quotasOf: QuotasOf;
   readonly #now: () => number;
   readonly #open = new Map<string | undefined, Account>();
-  /** Accounts of identities without a session, whose bytes may not be paid off yet; oldest first. */
+  /**
+   * Accounts of identities that have no session any more but may still have a deficit of bytes. The oldest
+   * comes first.
+   */
   readonly #closed = new Map<string | undefined, Account>();
 
   /** Throws for invalid quotas. */

@@ -1,7 +1,7 @@
 /**
- * The lease of a request whose memory is released at the end of its call (option `requestMemory`): when
- * nothing reads it any more, including a handler for which an interceptor no longer waits. Owned by a
- * ServerCall, on its JS thread.
+ * The lease of a request whose memory is released at the end of its call (option `requestMemory`). The call
+ * ends when no function reads the request any more. An interceptor may have stopped waiting for a handler;
+ * the call also waits for such a handler. Owned by a ServerCall, on its JS thread.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -11,10 +11,13 @@ import type { StaleRequests } from './stale-requests.ts';
 export class RequestLease {
   #lease: BlockLease | undefined;
   #weak: WeakRef<BlockLease> | undefined;
-  /** The request; undefined when later reads are not watched. */
+  /** The request, or undefined when reads after the call are not watched. */
   #request: object | undefined;
   readonly #stale: StaleRequests;
-  /** Number of running handlers inside interceptors: next() may be called more than once. */
+  /**
+   * Number of running handlers inside interceptors. There may be several, because an interceptor may call
+   * next() more than once.
+   */
   #readers = 0;
   #over = false;
 
@@ -25,8 +28,8 @@ export class RequestLease {
   }
 
   /**
-   * Called when a handler inside interceptors begins. Throws an RpcError when the memory may already be in
-   * other use.
+   * Called when a handler inside interceptors begins. Throws an RpcError when the memory has been released
+   * and other code may use it.
    */
   enter(path: string): void {
     if (this.#over) {
@@ -48,8 +51,8 @@ export class RequestLease {
   }
 
   /**
-   * Called when the response waits for arena memory, which this lease may hold. Unless the response refers to
-   * the request, the request can be collected from now on.
+   * Called when the response waits for arena memory. The missing memory may be held by this lease. If the
+   * response does not refer to the request, the garbage collector can free the request from now on.
    */
   yield(): void {
     if (this.#lease === undefined) return;
@@ -61,7 +64,7 @@ export class RequestLease {
   #end(): void {
     if (!this.#over || this.#readers !== 0) return;
     const lease = this.#lease ?? this.#weak?.deref();
-    // The application keeps the request.
+    // When `kept` is true, the application keeps the memory of the request.
     if (lease === undefined || lease.kept) return;
     lease.release();
     if (this.#request !== undefined) this.#stale.watch(this.#request);

@@ -1,8 +1,8 @@
 /**
  * Sends the answers of a server session: responses, errors, refusals. Answers wait here when no send slot is
  * free, when the arena has no room for a response that must be copied, or while a large buffer is being
- * registered. Their number is limited by the session's calls in flight, and a waiting answer holds only
- * memory of the application. Owned by a ServerSession, on its JS thread.
+ * registered. The session's limit of calls in flight also limits the number of waiting answers. A waiting
+ * answer holds only memory of the application. Owned by a ServerSession, on its JS thread.
  */
 
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -32,9 +32,9 @@ interface ShortAnswer {
 }
 
 /**
- * Returns when a response stops waiting for memory: before the caller's deadline, after which a caller
- * ignores answers to small calls. The last tenth of the remaining time is left for the error that says what
- * was missing.
+ * Returns the time at which a response stops waiting for memory. This time is before the caller's deadline,
+ * because a caller ignores answers to small calls after its deadline. The last tenth of the remaining time is
+ * left for the error that says what was missing.
  */
 function lastMoment(call: ServerCall, nowMs: number): number {
   const limitMs = nowMs + memoryWaitMs;
@@ -44,7 +44,7 @@ function lastMoment(call: ServerCall, nowMs: number): number {
 }
 
 export class Responder {
-  /** True when the session has ended, and nothing can be answered any more. */
+  /** True when the session has ended, so that no call can be answered any more. */
   down = false;
 
   readonly #context: FabricContext;
@@ -86,8 +86,8 @@ export class Responder {
   }
 
   /**
-   * Called when the client has cancelled a call whose handler has answered: its response no longer waits for
-   * memory.
+   * Called when the client has cancelled a call whose handler has answered. The response then stops waiting
+   * for memory.
    */
   forget(handle: number): void {
     for (const call of this.#short) {
@@ -143,14 +143,14 @@ export class Responder {
     }
   }
 
-  /** Counts the last submission, which has succeeded. */
+  /** Counts the bytes of the last submission. Called when the submission has succeeded. */
   sent(): void {
     this.#account?.spend(this.#context.outgoing.submittedBytes);
   }
 
   /**
-   * Answers with the error that a handler has thrown. `failed` is the text for the caller when that is not an
-   * RpcError.
+   * Answers with the error that a handler has thrown. `failed` is the text for the caller when the error is
+   * not an RpcError.
    */
   fail(
     call: ServerCall,
@@ -172,8 +172,8 @@ export class Responder {
 
   /**
    * Answers a call whose deadline has passed before its handler has finished. A client with its own deadline
-   * reports the same by itself, perhaps earlier; so header and trailer of the handler are left out in both
-   * cases.
+   * may report the same error by itself, before this answer arrives. Header and trailer of the handler are
+   * therefore left out in both cases.
    */
   outOfTime(call: ServerCall, reason: RpcError): void {
     call.finish();
@@ -187,12 +187,12 @@ export class Responder {
   }
 
   /**
-   * Reports an error of a handler to the application, unless it is an RpcError, with which the handler
-   * answers, or a consequence of the aborted call.
+   * Reports an error of a handler to the application. It does not report an RpcError, which is the handler's
+   * answer, or an error that is a consequence of the aborted call.
    */
   report(call: ServerCall, error: unknown): void {
     const meant = call.aborted !== undefined && abortCode(error) !== undefined;
-    // Errors of a one-way method are reported nowhere else.
+    // An RpcError of a one-way method is reported too, because the caller does not get it.
     if (error instanceof RpcError ? call.accepted : !meant) this.#onHandlerError(error, call.method);
   }
 
@@ -201,11 +201,12 @@ export class Responder {
     this.#send({ handle, status: status | notRun, text, metadata: undefined });
   }
 
-  /** Lets the response wait for memory. Returns false when it needs more than there ever is. */
+  /** Lets the response wait for memory. Returns false when waiting cannot help. */
   #awaitMemory(call: ServerCall, response: unknown): boolean {
     const { native, outgoing, waiters, lacking } = this.#context;
     const { shortBytes } = outgoing.bulk;
-    // If no lease holds memory, the operating system denies it. A registration (0) ends by itself.
+    // If no lease holds memory, the operating system has denied the memory. With `shortBytes` 0 the response
+    // waits for a registration, which ends by itself.
     if (shortBytes > native.arenaBytes) return false;
     if (shortBytes !== 0 && native.stats().arenaLeasedBlocks === 0) return false;
     call.shortBytes = shortBytes;
@@ -218,7 +219,7 @@ export class Responder {
   /** Answers a call whose response has waited too long for memory or for the registration of a buffer. */
   #giveUp(call: ServerCall): void {
     const why = this.#context.shortage.why(call.shortBytes);
-    // While a buffer is being registered nothing is exhausted; the deadline was just too short.
+    // While a buffer is being registered, no memory is exhausted. Only the deadline was too short.
     const isExhausted = call.shortBytes !== 0;
     const text = isExhausted
       ? `${call.method}: no memory for the response on the server: ${why}${this.#ofQuota()}`
@@ -228,7 +229,7 @@ export class Responder {
     call.over();
   }
 
-  /** Returns a text about the client's quota, if it may be the cause. */
+  /** Returns a text about the client's quota, if the quota may be the cause. */
   #ofQuota(): string {
     const most = this.#account?.limits.arenaBytesMax;
     if (most === undefined) return '';
@@ -246,7 +247,8 @@ export class Responder {
   }
 
   /**
-   * Returns the metadata of a response. Throws the error with which to answer instead when it is too large.
+   * Returns the metadata of a response. When the metadata is too large, throws the error with which to answer
+   * instead.
    */
   #metadata(call: ServerCall): Uint8Array | undefined {
     if (call.givenHeader === undefined && call.givenTrailer === undefined) return undefined;
@@ -262,8 +264,8 @@ export class Responder {
   }
 
   /**
-   * Returns the metadata of an error. Parts that are too large are left out, since the status matters more,
-   * and reported to the application.
+   * Returns the metadata of an error. Parts that are too large are left out, because the status matters more,
+   * and are reported to the application.
    */
   #errorMetadata(call: ServerCall, error: RpcError | undefined): Uint8Array | undefined {
     const roomBytes = this.#target.eagerBytes - errorTextBytes;
@@ -271,8 +273,8 @@ export class Responder {
   }
 
   /**
-   * Answers a part of a stream without a message. `header` is a part header, which is copied when it has to
-   * wait.
+   * Answers a part of a stream without a message. `header` is a part header. It is copied when the answer has
+   * to wait.
    */
   answerPart(handle: number, header: Uint8Array | undefined): void {
     if (this.#submit(handle, Status.OK, '', header)) return;

@@ -1,7 +1,7 @@
 /**
  * A unary call, or the OPEN of a stream, on the server, from its event to its response. It is also the
- * `context` of the handler; metadata, signal and trailer are created only when the handler reads them. Owned
- * by its ServerSession, on its JS thread.
+ * `context` of the handler. Metadata, signal and trailer are created only when the handler reads them. Owned
+ * by its ServerSession, on the JS thread of the session.
  */
 
 import { deadlines } from '../boundary/time/deadlines.ts';
@@ -29,7 +29,7 @@ class Asked {
   header: Metadata | undefined;
   trailer: Metadata | undefined;
   values: ContextValues | undefined;
-  /** The signal that an interceptor has put in place of the call's own. */
+  /** The signal that an interceptor has given the request instead of the call's own signal. */
   adopted: AbortSignal | undefined;
   controller: AbortController | undefined;
   aborted: RpcError | undefined;
@@ -39,7 +39,7 @@ class Asked {
   response: unknown;
   shortBytes = 0;
   lengths: Lengths | undefined;
-  /** The lease of the request, when it ends with the call. */
+  /** The lease of the request, when the lease ends with the call. */
   lease: RequestLease | undefined;
 }
 
@@ -47,8 +47,8 @@ class Asked {
 export interface CallOwner {
   readonly peer: PeerInfo;
   /**
-   * The deadline has passed, and the handler has been aborted: answer the call with `reason`. Not called for
-   * calls that opened a stream.
+   * Called when the deadline has passed and the handler has been aborted. It must answer the call with
+   * `reason`. Not called for calls that opened a stream.
    */
   onLate(call: ServerCall, reason: RpcError): void;
 }
@@ -65,12 +65,13 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   /** Handle for the response. */
   readonly handle: number;
   readonly definition: ServerMethod;
-  /** Deadline; 0 for none. */
+  /** Deadline of the call, or 0 when it has no deadline. */
   readonly deadlineMs: number;
   /** True when the deadline is the server's own limit, which the client does not know. */
   limited = false;
   /**
-   * True when the deadline has passed and the call has been answered: the result of the handler is dropped.
+   * True when the deadline has passed and the call has been answered. The result of the handler is then
+   * dropped.
    */
   late = false;
   /** True for a call of a one-way method that was answered before its handler ran. */
@@ -116,7 +117,9 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#more.lengths = lengthsOf(this.definition.responseType, response);
   }
 
-  /** Bytes of arena memory for which the response waits; 0 when it waits for the registration of a buffer. */
+  /**
+   * Bytes of arena memory that the response waits for, or 0 when it waits for the registration of a buffer.
+   */
   get shortBytes(): number {
     return this.#asked?.shortBytes ?? 0;
   }
@@ -125,7 +128,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#more.shortBytes = bytes;
   }
 
-  /** Throws CodecError when the response has changed. */
+  /** Throws CodecError when the length of a `bytes` value of the waiting response has changed. */
   checkResponse(): void {
     this.#asked?.lengths?.check();
   }
@@ -181,8 +184,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * Lets the handler see the request as interceptors have changed it. `own` says that it is the original
-   * request, not a copy.
+   * Lets the handler see the changes that interceptors have made to the request. `own` says that `request` is
+   * the original request, not a copy.
    */
   adopt(
     request: { metadata: Metadata; values: ContextValues; signal: AbortSignal | undefined },
@@ -192,13 +195,13 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     more.metadata = request.metadata;
     more.values = request.values;
     if (own) return;
-    // Reading the property would create a signal.
+    // The property descriptor is read, because reading the property itself would create a signal.
     const signal = Object.getOwnPropertyDescriptor(request, 'signal');
     if (signal?.get === undefined) more.adopted = request.signal;
   }
 
   /**
-   * Sends this header and trailer instead of those that the handler has filled. Mostly they are the same
+   * Sends this header and trailer instead of the ones that the handler has filled. Usually they are the same
    * objects.
    */
   answerWith(header: Metadata, trailer: Metadata): void {
@@ -211,8 +214,9 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * Like timeoutMs(), for a request that has just arrived. It uses the time of the current turn
-   * (boundary/time/deadlines.ts), since reading the clock costs as much as an interceptor.
+   * Does what timeoutMs() does, for a request that has just arrived. It uses the time of the current
+   * event-loop iteration (boundary/time/deadlines.ts), because reading the clock costs as much as an
+   * interceptor.
    */
   timeoutAtFirstMs(): number | undefined {
     return this.deadlineMs === 0 ? undefined : Math.max(0, this.deadlineMs - deadlines.now);
@@ -222,7 +226,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#asked?.stream?.sendHeader();
   }
 
-  /** Returns the header to be sent now; only once. */
+  /** Returns the header that is to be sent now. A second call returns undefined. */
   takeHeader(): Metadata | undefined {
     const header = this.#asked?.header;
     if (header !== undefined) this.#more.header = undefined;
@@ -230,8 +234,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * The handler may be notified here before the client's deadline passes there; mark the call as late, so
-   * that its result does not count as an answer in time.
+   * Called by the timer. The handler may learn of the deadline before the client's own timer fires. Therefore
+   * the call is marked as late, so that the handler's result does not count as an answer in time.
    */
   onDeadline(): void {
     this.#timer = -1;
@@ -252,14 +256,14 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * Enforces the deadline: the call is answered when it passes before the handler has finished, even if the
-   * handler has not read its signal.
+   * Enforces the deadline. The call is answered when the deadline passes before the handler has finished,
+   * even if the handler has not read its signal.
    */
   enforce(): void {
     this.#arm();
   }
 
-  /** Why the call was aborted; undefined while the client waits for it. */
+  /** Why the call was aborted, or undefined while the client waits for the call. */
   get aborted(): RpcError | undefined {
     return this.#asked?.aborted;
   }
@@ -273,23 +277,26 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     more.controller?.abort(reason);
   }
 
-  /** The handler has finished. */
+  /** Called when the handler has finished. */
   finish(): void {
     this.#stopTimer();
   }
 
-  /** Releases the request's memory when the call is over. */
+  /** Lends the request's memory to the call. The memory is released when the call is over. */
   borrow(lease: BlockLease, request: object): void {
     lease.lendTo(this.method);
     this.#more.lease = new RequestLease(lease, request, this.definition.stale);
   }
 
-  /** All functions of the call have finished, and none of their results will be read any more. */
+  /** Called when all functions of the call have finished and their results will not be read any more. */
   over(): void {
     this.#asked?.lease?.over();
   }
 
-  /** Called when a handler inside interceptors begins. Interceptors need not wait for the handler. */
+  /**
+   * Called when a handler inside interceptors begins. The handler may run longer than the interceptors, which
+   * need not wait for it.
+   */
   enter(): void {
     this.#asked?.lease?.enter(this.method);
   }
@@ -298,7 +305,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#asked?.lease?.leave();
   }
 
-  /** The response waits for memory. */
+  /** Called when the response waits for memory. */
   yieldMemory(): void {
     this.#asked?.lease?.yield();
   }

@@ -1,7 +1,7 @@
 /**
- * One connection of a server: its session, its sideband link, which ends together with the session, and the
- * reasons to end it: age, idleness, shutdown. Created by a server when the queue pair is connected to a
- * client's.
+ * One connection of a server. It has a session and a sideband link, which end together. The connection ends
+ * because of its age, idleness or a shutdown of the server. A server creates it when the queue pair is
+ * connected to the client's queue pair.
  */
 
 import {
@@ -30,11 +30,14 @@ export type ConnectionLife = Pick<
 
 /** The calls that this side makes to the client of a connection, over the second session (reverse/). */
 export interface ConnectionCalls {
-  /** The client begins or stops serving. */
+  /** Called when the client begins or stops serving. */
   onFrame(frame: Serve | Unserve): void;
-  /** The connection is being drained: no more calls; the second session ends after the last one. */
+  /**
+   * Called when the connection is being drained. No more calls may be made, and the second session must end
+   * after the last call.
+   */
   drain(reason: string): void;
-  /** The connection has ended. */
+  /** Called when the connection has ended. */
   end(reason: string): void;
   /** True while the client serves calls. */
   readonly open: boolean;
@@ -42,24 +45,24 @@ export interface ConnectionCalls {
 
 /** The queue pair for remote memory of a connection (memory/). */
 export interface ConnectionMemory {
-  /** The client asks for the queue pair, or ends it. */
+  /** Called when the client asks for the queue pair, or ends it. */
   onFrame(frame: Memory | MemoryEnd): void;
-  /** The connection has ended. */
+  /** Called when the connection has ended. */
   end(reason: string): void;
-  /** True while memory is exposed, or operations are under way. */
+  /** True while memory is exposed or operations are in progress. */
   readonly busy: boolean;
 }
 
 /**
- * What the connections of a server have beside calls, created when a client asks for it. Set by reverse/ and
- * memory/.
+ * Functions that create the further parts of a connection when a client asks for them. The folders reverse/
+ * and memory/ set these functions.
  */
 export interface ConnectionFeatures {
   calls?: (connection: ServerConnection) => ConnectionCalls;
   memory?: (connection: ServerConnection) => ConnectionMemory;
 }
 
-/** Status and text for a client that asks for one of them in vain. */
+/** Status and text for a client whose request for such a part is refused. */
 const going = [Status.UNAVAILABLE, 'the connection is about to end'] as const;
 const noCalls = [
   Status.UNIMPLEMENTED,
@@ -71,7 +74,10 @@ const noMemory = [
   'this server has no remote memory for its clients; it must call memoryOf(server) first',
 ] as const;
 
-/** How often idleness is checked within its time limit; that is cheaper than recording each call. */
+/**
+ * Number of checks for idleness within the time limit. These checks are cheaper than recording the time of
+ * each call.
+ */
 const looksPerLimit = 4;
 
 export class ServerConnection {
@@ -79,15 +85,16 @@ export class ServerConnection {
   readonly link: Link;
   readonly prepared: Prepared;
   /**
-   * True after the handshake: from then on session and link end together. Before, the client may try another
-   * fabric.
+   * True after the handshake. From then on session and link end together. Before that, the client may try
+   * another fabric.
    */
   ready = false;
   /**
-   * For a second session, in which this side makes the calls; undefined when the client does not support it.
+   * For a second session, in which this side makes the calls. Undefined when the client does not support
+   * second sessions.
    */
   readonly second: SecondSession | undefined;
-  /** For remote memory; undefined when the client does not support it. */
+  /** For remote memory. Undefined when the client does not support remote memory. */
   readonly terms: MemoryTerms | undefined;
   readonly #features: ConnectionFeatures;
   #calls: ConnectionCalls | undefined;
@@ -137,12 +144,15 @@ export class ServerConnection {
     return true;
   }
 
-  /** True after the first request, which counts as the `ready` that may still be on its way. */
+  /**
+   * True after the first request. The first request counts as the `ready` frame, which may still be on its
+   * way.
+   */
   get used(): boolean {
     return this.session.requests > 0;
   }
 
-  /** Begins after the handshake. */
+  /** Called after the handshake. Starts the timers of age and idleness. */
   begin({ connectionAgeMaxMs, connectionIdleMaxMs, connectionAgeGraceMs }: ConnectionLife): void {
     this.ready = true;
     if (connectionAgeMaxMs !== undefined) {
@@ -154,9 +164,9 @@ export class ServerConnection {
 
   /**
    * Asks the client to make no more calls, and to close the connection after the last response. All calls
-   * that the client has made until it reads this are served, however late they arrive: the client reports
-   * their number. If it does not, calls that arrive long after are rejected, so that it can make them
-   * elsewhere.
+   * that the client has made until it reads this request are served, however late they arrive, because the
+   * client reports their number. If the client does not report the number, calls that arrive long afterwards
+   * are rejected, so that the client can make them elsewhere.
    */
   leave(reason: string): void {
     if (this.#leaving) return;
@@ -169,9 +179,9 @@ export class ServerConnection {
   }
 
   /**
-   * The client has read the goaway, and reports how many calls it has made. Calls that have not arrived yet
-   * are on their way, so they cannot exceed the limit of calls in flight; a larger number is reduced to that.
-   * Returns false when the client was not asked.
+   * Called when the client has read the goaway and reports how many calls it has made. The calls that have
+   * not arrived yet are in flight, so there cannot be more of them than the limit of calls in flight. A
+   * larger number is reduced accordingly. Returns false when the client was not asked.
    */
   leaving(calls: number): boolean {
     const { inflightMax, streamsMax } = this.prepared;
@@ -187,12 +197,12 @@ export class ServerConnection {
     this.link.send({ type: 'goaway', reason: controlText(reason), last });
   }
 
-  /** Ends the connection now; calls in flight fail. */
+  /** Ends the connection now. Calls in flight fail. */
   close(reason: string): void {
     this.link.close(reason, { type: 'bye', reason: controlText(reason) });
   }
 
-  /** The session has ended. */
+  /** Called when the session has ended. */
   ended(reason: string): void {
     this.#stopTimers();
     this.#calls?.end(reason);
@@ -226,7 +236,7 @@ export class ServerConnection {
 
   #stopTimers(): void {
     clearTimeout(this.#notice);
-    // In Node both kinds of timers have the same handle type.
+    // clearTimeout also stops intervals, because both kinds of timers have the same handle type in Node.
     for (const timer of this.#timers.splice(0)) clearTimeout(timer);
   }
 }

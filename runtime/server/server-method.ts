@@ -1,6 +1,6 @@
 /**
- * A method of a server: its types, its handler, and its checks. Created by HandlerTable, read for each
- * request.
+ * A method of a server: its types, its handler, and its checks. HandlerTable creates it, and each request
+ * reads it.
  */
 import type { MessageType } from '../codec/types.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
@@ -14,9 +14,9 @@ export interface ServerMethod {
   readonly requestType: MessageType<unknown, never>;
   readonly responseType: MessageType<unknown, unknown>;
   readonly handler: AnyHandler;
-  /** `this` of the handler. */
+  /** The value of `this` in the handler. */
   readonly self: object;
-  /** The call is answered before the handler runs. */
+  /** Whether the call is answered before the handler runs. */
   readonly oneWay: boolean;
   readonly check: MessageCheck;
   readonly stale: StaleRequests;
@@ -26,6 +26,6 @@ export interface ServerMethod {
 export interface StreamMethod extends ServerMethod {
   readonly requestStream: boolean;
   readonly responseStream: boolean;
-  /** The stream itself as a call; the response that ends it has no message. */
+  /** The method of the call that opens the stream. The response that ends the stream has no message. */
   readonly open: ServerMethod;
 }

@@ -13,36 +13,40 @@ import type { OnSession } from './connection-attempt.ts';
 import type { Quotas, QuotasOf } from './quotas.ts';
 
 export interface ServerOptions extends FabricOptions {
-  /** Limit of calls in flight per session; the client may request fewer. Default 256. */
+  /** Limit of calls in flight per session. The client may request a lower limit. Default 256. */
   inflightMax?: number;
-  /** Limit of open streams per session; the client may request fewer. Default 64, 0 to allow none. */
+  /**
+   * Limit of open streams per session. The client may request a lower limit. Default 64; with 0, streams are
+   * not allowed.
+   */
   streamsMax?: number;
   /** Largest accepted request, in bytes. Default 64 MiB, at most 4 GiB - 1. */
   messageMaxBytes?: number;
   /**
-   * How long the memory of large `bytes` values of a request stays valid. `call` (default): until the call
-   * has been answered and its handler has finished; after that these values are empty, unless the handler has
-   * called `keep(request)`. `lease`: until `leaseOf(request)` is released or the values are collected.
-   * Messages of streams always behave as with `lease`.
+   * How long the memory of large `bytes` values of a request stays valid. With `call` (default), it is valid
+   * until the call has been answered and its handler has finished. After that the values are empty, except
+   * when the handler has called `keep(request)`. With `lease`, it is valid until `leaseOf(request)` is
+   * released or the values are garbage-collected. Messages of streams always behave as with `lease`.
    */
   requestMemory?: 'lease' | 'call';
   /** Limit of sessions. Default 1024. */
   sessionsMax?: number;
   /**
    * Limit of sessions of one network address. Default 64. Connections that are not admitted yet are counted
-   * separately with the same limit; beyond it the oldest is closed. Unix sockets have no address and no such
-   * limit.
+   * separately with the same limit; when there are more, the oldest is closed. The limit does not apply to
+   * unix sockets, which have no address.
    */
   sessionsPerPeerMax?: number;
   /**
-   * Limit of running asynchronous handlers of all sessions, including streams. Default 16384; further
-   * requests are refused with RESOURCE_EXHAUSTED before they are decoded.
+   * Limit of running asynchronous handlers of all sessions, including streams. Further requests are refused
+   * with RESOURCE_EXHAUSTED before they are decoded. Default 16384.
    */
   handlersMax?: number;
   /**
-   * Limit, for each of three groups, of connections in their handshake: those that have sent nothing yet,
-   * those that have, and those about which `authenticate` is deciding. Default 128. Beyond the limit of the
-   * first or the last group, its oldest connection is closed.
+   * Limit of connections in their handshake. It applies separately to three groups: connections that have
+   * sent nothing yet, connections that have sent something, and connections about which `authenticate` is
+   * deciding. When the first or the last group exceeds the limit, its oldest connection is closed. Default
+   * 128.
    */
   handshakesMax?: number;
   /**
@@ -51,36 +55,40 @@ export interface ServerOptions extends FabricOptions {
    */
   handshakeTimeoutMs?: number;
   /**
-   * Time limit of calls whose client sets none. When it passes, the server answers DEADLINE_EXCEEDED.
-   * Default: `timeoutMaxMs`, otherwise none.
+   * Time limit in ms of calls whose client sets no limit. When it passes, the server answers
+   * DEADLINE_EXCEEDED. Default: `timeoutMaxMs`, otherwise no limit.
    */
   defaultTimeoutMs?: number;
   /**
-   * Longest time that a call may take, whatever its client requests; when it passes, the server answers
-   * DEADLINE_EXCEEDED. Default: none.
+   * Longest time in ms that a call may take, even when its client requests more. When it passes, the server
+   * answers DEADLINE_EXCEEDED. Default: no limit.
    */
   timeoutMaxMs?: number;
   /**
-   * Age at which a connection is drained, plus or minus 10 %; the client opens a new one for its next call.
-   * Default: none.
+   * Age in ms at which a connection is drained, plus or minus 10 %. The client opens a new connection for its
+   * next call. Default: no limit.
    */
   connectionAgeMaxMs?: number;
-  /** Time without calls after which a connection is drained. Default: none. */
+  /** Time in ms without calls after which a connection is drained. Default: no limit. */
   connectionIdleMaxMs?: number;
-  /** Time that calls in flight have to finish when age or idleness ends their connection. Default 60000. */
+  /**
+   * Time in ms that calls in flight have to finish when age or idleness ends their connection. Default 60000.
+   */
   connectionAgeGraceMs?: number;
   /** Called for errors of handlers that are not RpcErrors. Callers get only INTERNAL and a fixed text. */
   onHandlerError?: OnHandlerError;
-  /** The peers that may have a session, by verified identity. Default: everybody who can connect. */
+  /** The peers that may have a session, by verified identity. Default: all peers that can connect. */
   allow?: AllowedPeers;
   /**
-   * Called once for each connection, before it gets a session. Returns the identity of the peer, or undefined
-   * to keep the verified one; throws to refuse the peer. `metadata` are the credentials of the channel.
+   * Called once for each connection, before the connection gets a session. Returns the identity of the peer,
+   * or undefined to keep the verified identity. Throws to refuse the peer. `metadata` contains the
+   * credentials of the channel.
    */
   authenticate?: Authenticate;
   /**
-   * Which identities may call which methods; methods that are not named may be called by nobody. Or a
-   * function that decides for each call. Default: every client with a session may call everything.
+   * A table that says which identities may call which methods, or a function that decides for each call.
+   * Methods that the table does not cover cannot be called. Default: every client with a session may call all
+   * methods.
    */
   authorize?: AuthorizeFunction | AuthorizeTable;
   /**
@@ -89,18 +97,19 @@ export interface ServerOptions extends FabricOptions {
    */
   onDenied?: (call: DeniedCall) => void;
   /**
-   * Limits of each identity, the same for all or by a function. They apply to each server separately, and so
-   * to each worker of a group. Default: only the limits of sessions.
+   * Limits of each identity: an object with the limits of all identities, or a function that returns the
+   * limits of one identity. The limits apply to each server separately, and therefore to each worker of a
+   * group. Default: only the limits of sessions apply.
    */
   quotas?: Quotas | QuotasOf;
   /**
-   * Called once for each connection, with its session or with the reason why it has none. An error that it
+   * Called once for each connection, with its session or with the reason why it was refused. An error that it
    * throws becomes a process warning.
    */
   onSession?: OnSession;
   /**
-   * TLS 1.3 on `host:port` addresses, from the first byte; with `ca`, mutual TLS. Unix sockets do not use
-   * TLS: the kernel identifies the peer.
+   * TLS 1.3 on `host:port` addresses, from the first byte. With `ca` it is mutual TLS. Unix sockets do not
+   * use TLS, because the kernel identifies the peer.
    */
   tls?: TlsSource<ServerTls>;
   /** The required security level of sessions. */
@@ -113,9 +122,10 @@ export interface ServerOptions extends FabricOptions {
   /** Name of this process for clients. Default: its process id. */
   identity?: string;
   /**
-   * Gets one line per connection: the fabric chosen, and why no other, or why the handshake failed. At most
-   * 10 lines a second for each peer address. Default: a process warning when a fabric was skipped, and one
-   * for refused clients (without `onSession`): the first is shown, further ones are summed up once a minute.
+   * Called with one line per connection, at most 10 lines a second for each peer address. The line says which
+   * fabric was chosen and why no other fabric was, or why the handshake failed. Without this option, a
+   * process warning is shown when a fabric was skipped. If `onSession` is not set either, a process warning
+   * is also shown for the first refused client; further refusals are counted and summed up once a minute.
    */
   log?: Log;
 }

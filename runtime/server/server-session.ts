@@ -1,6 +1,6 @@
 /**
- * The server's side of a session: passes each request to its handler, and the handler's result back.
- * Synchronous handlers answer within the event's callback; calls of asynchronous handlers are kept in a list
+ * The server's side of a session. It passes each request to its handler, and sends the handler's result back.
+ * Synchronous handlers answer within the event's callback. Calls of asynchronous handlers are kept in a list
  * until they finish. Owned by a server, on its JS thread.
  */
 
@@ -45,7 +45,7 @@ export interface Shared {
 export interface ServerParts {
   onPart(at: number): void;
   onPartWaits(at: number): void;
-  /** `status`: CANCELLED or DEADLINE_EXCEEDED. */
+  /** `status` is CANCELLED or DEADLINE_EXCEEDED. */
   onCancelled(handle: number, status: number): void;
   onDown(reason: string): void;
   /** Number of open streams. */
@@ -60,11 +60,11 @@ export interface ServerSessionListener {
 export class ServerSession implements SessionOwner, CallOwner {
   readonly target: Target;
   readonly peer: KnownPeer;
-  /** What the client's identity has used of its quotas; undefined without quotas. */
+  /** The account of the client's identity. Undefined when the server has no quotas. */
   readonly account: ConnectionAttempt['account'];
   /**
-   * Creates the stream table when the first stream arrives, since most sessions have no streams. Undefined
-   * when the session may have none.
+   * Creates the stream table when the first stream arrives, because most sessions have no streams. Undefined
+   * when the session may not have streams.
    */
   makeParts: (() => ServerParts) | undefined;
 
@@ -139,8 +139,8 @@ export class ServerSession implements SessionOwner, CallOwner {
   }
 
   /**
-   * Rejects calls of this session after the first `last` with UNAVAILABLE, without running them; earlier
-   * calls go on.
+   * Rejects all calls of this session after the first `last` calls with UNAVAILABLE, without running them.
+   * The first `last` calls go on.
    */
   rejectAfter(reason: string, last: number): void {
     this.#admission.rejectAfter(reason, last);
@@ -245,7 +245,7 @@ export class ServerSession implements SessionOwner, CallOwner {
     this.#listener.onSessionDown(this, reason);
   }
 
-  /** For calls that this side makes; a server session makes none. */
+  /** Does nothing, because it is for calls that this side makes, and a server session makes no calls. */
   onReleased(): void {}
 
   onSettled(at: number): void {
@@ -263,7 +263,7 @@ export class ServerSession implements SessionOwner, CallOwner {
   #run(call: ServerCall, request: unknown): void {
     const { handler, self, oneWay } = call.definition;
     // The response tells the caller only that the request has arrived. Handlers that go on running count like
-    // all others, so a flood is rejected.
+    // all other handlers, so a flood is rejected.
     if (oneWay) this.#responder.accept(call);
     let result: unknown;
     let promise: Promise<unknown> | undefined;

@@ -1,5 +1,5 @@
 /**
- * The public interface of a server, as createServer() returns it. The class that implements it is in
+ * The public interface of the servers that createServer() returns. The class that implements it is in
  * server.ts.
  */
 import type { ServiceDefinition } from '../codec/types.ts';
@@ -10,27 +10,31 @@ import type { Handlers } from '../core/types.ts';
 /** Handlers of services, and the addresses on which they are served. */
 export interface Server extends AsyncDisposable {
   /**
-   * Serves the methods of `definition` that `handlers` (an object or class instance) has; the others answer
-   * UNIMPLEMENTED. Throws if the service was added before, or one of its method ids collides.
+   * Serves the methods of `definition` for which `handlers` (an object or class instance) has a function. The
+   * other methods answer UNIMPLEMENTED. Throws if the service was added before, or if one of its method ids
+   * is already in use.
    */
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this;
   /**
-   * Adds interceptors around all services, the first one outermost. Throws when a service has been added
-   * before, since it would not have them.
+   * Adds interceptors around all services. The first interceptor is the outermost. Throws when a service has
+   * already been added, because that service would not have these interceptors.
    */
   use(...interceptors: Interceptor[]): this;
-  /** Where to add services that have these interceptors, inside of those of the server. */
+  /**
+   * Returns an object to which services can be added that have these interceptors, inside the interceptors of
+   * the server.
+   */
   scope(...interceptors: Interceptor[]): ServiceScope;
   /**
-   * Listens on `host:port` (port 0 for any free port), `[ipv6]:port` or `unix:/path`; may be called several
+   * Listens on `host:port` (port 0 for any free port), `[ipv6]:port` or `unix:/path`. May be called several
    * times. Resolves with the bound address in the form that clients use. Rejects when the address is in use
    * or no fabric can be opened.
    */
   listen(address: string): Promise<string>;
   /**
    * Stops accepting connections, tells clients to send no more calls, and lets calls in flight finish for
-   * `graceMs` (default 5000). After that it ends the remaining calls: their handlers' signals are aborted,
-   * and their callers get UNAVAILABLE. Always resolves, at the latest shortly after the grace period.
+   * `graceMs` (default 5000). Then it ends the remaining calls: it aborts the signals of their handlers, and
+   * their callers get UNAVAILABLE. Always resolves, at the latest shortly after the grace period.
    */
   shutdown(options?: { graceMs?: number }): Promise<void>;
   /**
@@ -49,13 +53,13 @@ export interface Server extends AsyncDisposable {
   readonly sessions: readonly SessionSummary[];
 }
 
-/** Services of a server that share interceptors; the result of `server.scope(...)`. */
+/** Services of a server that share interceptors: the result of `server.scope(...)`. */
 export interface ServiceScope {
   /**
-   * Adds a service as `server.add` does, with the interceptors of the server and, inside them, those of this
-   * scope.
+   * Adds a service as `server.add` does. The service has the interceptors of the server and, inside them, the
+   * interceptors of this scope.
    */
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this;
-  /** A scope with more interceptors, inside of those of this one. */
+  /** Returns a scope with further interceptors, inside the interceptors of this scope. */
   scope(...interceptors: Interceptor[]): ServiceScope;
 }

@@ -1,6 +1,6 @@
 /**
- * A server: its handlers, the addresses on which it listens, and its sessions. `createServer` creates one;
- * the in-process channel passes it connections without a socket.
+ * A server: its handlers, the addresses on which it listens, and its sessions. `createServer` creates it. The
+ * in-process channel passes it connections without a socket.
  */
 
 import type { Duplex } from 'node:stream';
@@ -69,15 +69,17 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #authentication: Authentication;
   readonly #tls: TlsAcceptor | undefined;
   readonly #log: LimitedLog | undefined;
-  /** Undefined when the application hears of refused clients in another way. */
+  /** Undefined when the application learns about refused clients by `log` or `onSession`. */
   readonly #refusals: RefusalWarnings | undefined;
   readonly #warn: Warn;
   readonly #whyNoClient: (address: Address) => string;
   readonly #listeners: Listener[] = [];
   readonly #sessions = new Map<ServerSession, ServerConnection>();
-  /** The newest connection of each link; earlier ones, which failed, may still be closing. */
+  /**
+   * The newest connection of each link. Earlier connections of the link have failed and may still be closing.
+   */
   readonly #newest = new WeakMap<Link, ServerConnection>();
-  /** Sessions of failed handshakes: they are closing, and do not count against the limit. */
+  /** Sessions of failed handshakes. They are closing and do not count against the limit of sessions. */
   readonly #vain = new Set<ServerSession>();
   readonly #contexts: KeptContexts;
   readonly #services: ServiceDefinition[] = [];
@@ -138,7 +140,7 @@ export class RpcServer implements Server, ServerSessionListener {
   async listen(address: string): Promise<string> {
     if (this.stopping) throw new Error('listen: this server has been shut down');
     this.open();
-    // Without TLS nothing is awaited, so that the server listens before this function returns.
+    // Only TLS needs to wait here. Without TLS, the server listens before this function returns.
     if (this.#tls !== undefined) await this.#tls.ready();
     if (this.stopping) throw new Error(`listen ${address}: the server was shut down`);
     const noClient = this.#whyNoClient(parseAddress(address));
@@ -176,7 +178,7 @@ export class RpcServer implements Server, ServerSessionListener {
     return this.shutdown();
   }
 
-  /** True when its own listeners use TLS. */
+  /** True when the server's own listeners use TLS. */
   get hasTls(): boolean {
     return this.#tls !== undefined;
   }
@@ -191,7 +193,7 @@ export class RpcServer implements Server, ServerSessionListener {
       .map(({ prepared, session }) => summaryOf(prepared, session.peer, String(session.peer)));
   }
 
-  /** Accepts a sideband connection. `address` is its origin, for logs. */
+  /** Accepts a sideband connection. `address` is the address of the client, for logs. */
   accept(duplex: Duplex, address: string): void {
     const from = peerAddress(duplex);
     const link: Link = new Link(
@@ -213,7 +215,7 @@ export class RpcServer implements Server, ServerSessionListener {
       .then(
         () => attempt.accepted(),
         (error: unknown) => {
-          // Requests that have arrived count as the `ready` that was still on its way.
+          // A request that has arrived counts as the `ready` frame, which was still on its way.
           if (attempt.connection?.used === true) attempt.accepted();
           else if (!link.handedOver) attempt.refused(error);
           throw error;
@@ -227,7 +229,7 @@ export class RpcServer implements Server, ServerSessionListener {
         log?.(line);
         if (isRefusal(error)) this.#refusals?.add(line);
         const told = error instanceof NotConnected ? error.told : message;
-        // A refusal would say that no request has been run.
+        // After the first request, send no refusal, because a refusal would say that no request has been run.
         const used = attempt.connection?.used === true;
         link.close(told, used ? { type: 'bye', reason: told } : refusalOf(known, told));
       })
@@ -235,8 +237,8 @@ export class RpcServer implements Server, ServerSessionListener {
   }
 
   /**
-   * Throws or rejects when the peer may not call the method (option `authorize`). Returns undefined when it
-   * may.
+   * Throws or rejects when the peer may not call the method (option `authorize`). Returns undefined when the
+   * call is allowed at once.
    */
   authorize(peer: PeerInfo, method: string): Promise<void> | undefined {
     const authorization = this.#authorization;
@@ -265,13 +267,13 @@ export class RpcServer implements Server, ServerSessionListener {
     if (this.#sessions.size === 0) this.#onLastSession?.();
   }
 
-  /** `inner` are interceptors inside those of the server. */
+  /** Adds a service. `inner` contains interceptors that are inside the interceptors of the server. */
   #addWith(inner: readonly Interceptor[], definition: ServiceDefinition, handlers: object): void {
     this.#handlers.add(definition, handlers, [...this.#interceptors, ...inner]);
     this.#services.push(definition);
   }
 
-  /** Throws when there is no room for another session, unless a silent client can be evicted. */
+  /** Throws when the server has too many sessions and no silent client can be evicted. */
   #checkRoom(): void {
     const { sessionsMax } = this.#options;
     if (this.#sessions.size - this.#vain.size < sessionsMax) return;
@@ -288,7 +290,7 @@ export class RpcServer implements Server, ServerSessionListener {
     second: SecondSession | undefined,
     memory: MemoryTerms | undefined,
   ): void {
-    // Check again: other sessions may have been created during this handshake.
+    // Check again, because other sessions may have been created during this handshake.
     this.#checkRoom();
     const { context, target } = prepared;
     const session = new ServerSession(context, target, attempt, this.#handlers, this.#load, this);
@@ -304,7 +306,8 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#contexts.reopen();
     link.onEnd = (reason) => {
       if (!this.#sessions.has(session)) return;
-      // The client has been told that none of its calls was run; that must stay true, whatever arrives now.
+      // The client has been told that none of its calls was run. Reject all calls that still arrive, so that
+      // this stays true.
       if (!connection.ready && !connection.used) {
         session.rejectAfter(reason, 0);
         this.#vain.add(session);
@@ -361,7 +364,7 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#contexts.close();
     this.#errors.sum();
     this.#refusals?.sum();
-    // Contexts that nobody uses any more are closed by then.
+    // One event-loop iteration later, the contexts without users are closed.
     await setImmediate();
   }
 

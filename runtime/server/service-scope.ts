@@ -1,4 +1,4 @@
-/** Services of a server that share interceptors. Made by `server.scope(...)`. */
+/** Services of a server that share interceptors. `server.scope(...)` creates it. */
 import type { ServiceDefinition } from '../codec/types.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import type { Handlers } from '../core/types.ts';

@@ -1,8 +1,8 @@
 /**
- * Warns an application that reads a request after its call, when the request's memory has been released and
- * its values are empty. Only the first requests of each method are watched, since a handler makes this
- * mistake in the first ones or never. One warning names the method, the field and the remedy. Created by
- * HandlerTable for each method, used by RequestLease.
+ * Warns an application that reads a request after the request's call, when the memory has been released and
+ * the values are empty. Only the first requests of each method are watched, because a handler with this
+ * mistake usually makes it in the first requests. One warning names the method, the field and the remedy.
+ * Created by HandlerTable for each method, used by RequestLease.
  */
 import { isDetached } from '../codec/memory/lent.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
@@ -31,7 +31,7 @@ export class StaleRequests {
     try {
       this.#watchIn(request, '', 0);
     } catch {
-      // A request that the application has frozen, for example, cannot be watched.
+      // Some requests cannot be watched, for example a request that the application has frozen.
     }
   }
 

@@ -1,6 +1,6 @@
 /**
- * The server's own time limits of calls, in addition to the clients' deadlines. The server enforces them: it
- * answers when the time has passed, since the client would wait longer or for ever.
+ * The server's own time limits of calls, in addition to the clients' deadlines. The server enforces its
+ * limits by answering when the time has passed, because the client would otherwise wait longer or for ever.
  */
 
 import type { SessionOptions } from '../native/native.ts';
@@ -9,7 +9,7 @@ export class TimeLimits {
   readonly #defaultUs: number;
   readonly #maxUs: number;
 
-  /** Both in milliseconds; undefined for no limit. */
+  /** Both limits are in milliseconds. Undefined means no limit. */
   constructor(defaultMs: number | undefined, maxMs: number | undefined) {
     this.#maxUs = maxMs === undefined ? Infinity : maxMs * 1000;
     const defaultUs = defaultMs === undefined ? this.#maxUs : defaultMs * 1000;
@@ -17,7 +17,10 @@ export class TimeLimits {
     this.#defaultUs = least === Infinity ? 0 : least;
   }
 
-  /** Returns the limits for native code, which ends the transfer of large messages that clients stall. */
+  /**
+   * Returns the limits for native code. Native code ends the transfer of a large message when the client
+   * stalls it.
+   */
   get native(): NonNullable<SessionOptions['timeLimits']> {
     return {
       ...(this.#defaultUs !== 0 && { defaultUs: this.#defaultUs }),
@@ -26,8 +29,8 @@ export class TimeLimits {
   }
 
   /**
-   * Returns the limit of a call in microseconds, 0 for none, from its client's limit. If the result differs
-   * from that, it is the server's own limit.
+   * Returns the time limit of a call in microseconds, or 0 when it has no limit. `givenUs` is the client's
+   * limit. A result that differs from `givenUs` is the server's own limit.
    */
   limitUs(givenUs: number): number {
     if (givenUs === 0) return this.#defaultUs;

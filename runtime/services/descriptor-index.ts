@@ -1,6 +1,6 @@
 /**
- * The index for reflection: finds files by name and by the symbols that they declare, and extensions by the
- * message that they extend. Built from the files of services.
+ * The index for reflection. It finds files by name and by the symbols that they declare, and extensions by
+ * the message that they extend. It is built from the files of services.
  */
 import type { FileDescriptor } from '../codec/file-descriptor.ts';
 import { type EnumNames, type FieldName, FileNames, type MessageNames } from './gen/symbols.rdma.ts';
@@ -8,11 +8,12 @@ import { type EnumNames, type FieldName, FileNames, type MessageNames } from './
 export class DescriptorIndex {
   readonly #files = new Map<string, FileDescriptor>();
   readonly #symbols = new Map<string, FileDescriptor>();
-  /** By extended message, then by number. */
+  /** The files that declare extensions, by extended message, then by number. */
   readonly #extensions = new Map<string, Map<number, FileDescriptor>>();
 
   constructor(files: Iterable<FileDescriptor>) {
-    // An explicit list instead of recursion, since chains of imports may be longer than the stack is deep.
+    // An explicit list is used instead of recursion, because a chain of imports may be longer than the stack
+    // allows.
     for (const open = [...files]; open.length > 0; ) {
       const file = open.pop();
       if (file === undefined || this.#files.has(file.name)) continue;
@@ -67,7 +68,7 @@ export class DescriptorIndex {
     for (const each of message.extension) this.#addExtension(`${path}.`, each, file);
   }
 
-  /** Values are siblings of their enum, as in C++. */
+  /** Adds an enum and its values. The values are siblings of the enum, as in C++. */
   #addEnum(scope: string, declared: EnumNames, file: FileDescriptor): void {
     this.#symbols.set(`${scope}${declared.name}`, file);
     for (const value of declared.value) this.#symbols.set(`${scope}${value.name}`, file);

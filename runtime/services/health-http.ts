@@ -1,6 +1,6 @@
 /**
- * Health over plain HTTP on a port of its own, for probes that need it (Kubernetes, load balancers):
- * `/healthz` reports that the process is alive, `/readyz` whether it accepts calls.
+ * Health over plain HTTP on a separate port, for probes that need it (Kubernetes, load balancers). `/healthz`
+ * reports that the process is alive, and `/readyz` reports whether it accepts calls.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -13,7 +13,7 @@ import type { HealthSource, ServingStatus } from './health-source.ts';
 import { healthHttpConnections, healthHttpTimeoutMs, tcpPort } from './limits.ts';
 
 export interface HealthHttpOptions {
-  /** Default 0, which picks a free port. */
+  /** Port to listen on. Default 0, which picks a free port. */
   port?: number;
   /** Address to listen on. Default `127.0.0.1`; use `0.0.0.0` for probes from other hosts. */
   host?: string;
@@ -33,7 +33,7 @@ const rules: OptionRules = {
 function answer(health: HealthSource, { method, url = '' }: IncomingMessage): [number, string] {
   if (method !== 'GET' && method !== 'HEAD') return [405, 'use GET'];
   const { pathname, searchParams } = new URL(url, 'http://probe');
-  // A process that answers is alive. A draining server must not be killed.
+  // A process that answers is alive. This is also true for a draining server, which must not be killed.
   if (pathname === '/healthz') return [200, 'ok'];
   if (pathname !== '/readyz') return [404, 'the paths are /healthz and /readyz?service=NAME'];
   const status = statusOf(health, searchParams.get('service') ?? '');
@@ -41,13 +41,16 @@ function answer(health: HealthSource, { method, url = '' }: IncomingMessage): [n
   return [status === 'SERVING' ? 200 : 503, status];
 }
 
-/** An exception of the source is the application's mistake, and no reason to end its process. */
+/**
+ * Returns the status of a service, or undefined when the source does not know it. An exception of the source
+ * is a mistake of the application, and must not end the process.
+ */
 function statusOf(health: HealthSource, service: string): ServingStatus | undefined {
   try {
     const status: unknown = disown(inRoot(() => health.statusOf(service)));
     if (status === undefined || status === 'SERVING' || status === 'NOT_SERVING') return status;
   } catch {
-    // The source does not know.
+    // The status is unknown.
   }
   return 'UNKNOWN';
 }
@@ -62,9 +65,10 @@ function respond(response: ServerResponse, [code, text]: [number, string]): void
 }
 
 /**
- * Serves `GET /healthz`: 200. `GET /readyz` and `/readyz?service=NAME`: 200 when serving, 503 when not, 404
- * for an unknown service. It does not keep the process alive. It keeps running during `server.shutdown()`, so
- * that probes see the drain: close it afterwards. Rejects when the port is in use.
+ * Serves health over HTTP. `GET /healthz` is answered with 200. `GET /readyz` and `/readyz?service=NAME` are
+ * answered with 200 when the service is SERVING, with 503 when it is not, and with 404 when it is unknown.
+ * The port does not keep the process alive. It stays open during `server.shutdown()`, so that probes see the
+ * drain; close it afterwards. Rejects when the port is in use.
  */
 export async function serveHealthHttp(
   health: HealthSource,
@@ -76,8 +80,9 @@ export async function serveHealthHttp(
     requestTimeout: healthHttpTimeoutMs,
     connectionsCheckingInterval: healthHttpTimeoutMs / 4,
   };
-  // Not `maxConnections`, which rejects the newest connections: peers that send nothing could then keep the
-  // probes out, and the orchestrator would consider this process dead.
+  // Close the oldest silent connections here. `maxConnections` would reject the newest connections instead:
+  // peers that send nothing could then keep the probes out, and the orchestrator would consider this process
+  // dead.
   const silent = new Silent<Socket>(healthHttpConnections, (socket) => socket.destroy());
   const http = createServer(limits, (request, response) => {
     silent.delete(request.socket);

@@ -1,6 +1,6 @@
 /**
- * The handlers of grpc.health.v1, and the statuses that the application has set. Made by addHealth(), on the
- * server's JS thread.
+ * The handlers of grpc.health.v1, and the statuses that the application has set. The function addHealth()
+ * creates it, on the server's JS thread.
  */
 
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -20,7 +20,7 @@ const shuttingDown = 'the server is shutting down';
 export class HealthService implements Health {
   readonly #server: Server;
   readonly #statuses = new Map<string, ServingStatus>();
-  /** Watchers that wait for a change. */
+  /** Functions that wake the watchers that wait for a change. */
   readonly #waiting = new Set<() => void>();
 
   constructor(server: Server) {
@@ -64,7 +64,10 @@ export class HealthService implements Health {
     return { statuses: Object.fromEntries(entries) };
   }
 
-  /** An open watch would delay a shutdown for ever, so it gets the final status and ends. */
+  /**
+   * Streams the status of a service. When the server shuts down, a watch gets the final status and ends,
+   * because an open watch would delay the shutdown.
+   */
   async *watch(
     { service }: HealthCheckRequest,
     { signal }: HandlerContext,
@@ -87,7 +90,7 @@ export class HealthService implements Health {
     for (const wake of [...this.#waiting]) wake();
   }
 
-  /** Waits for the next change, or the end of the call. */
+  /** Resolves at the next change, or at the end of the call. */
   #change(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = (): void => {

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc/health`: the standard health service, grpc.health.v1. A running server is SERVING, one that is
- * shutting down is not; the application sets the status of its services.
+ * `rdma-rpc/health`: the standard health service, grpc.health.v1. A server is SERVING while it runs, and
+ * NOT_SERVING while it shuts down. The application sets the status of its services.
  */
 
 import type { HealthCheck } from '../core/health-check.ts';
@@ -25,7 +25,7 @@ export {
 } from './health-http.ts';
 export type { Health, HealthSource, ServingStatus } from './health-source.ts';
 
-/** Adds the health service to a server. Throws when it has been added already. */
+/** Adds the health service to a server. Throws when the service has already been added. */
 export function addHealth(server: Server): Health {
   const health = new HealthService(server);
   server.add(HealthDefinition, health);

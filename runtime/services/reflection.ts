@@ -1,7 +1,7 @@
 /**
  * `rdma-rpc/reflection`: the standard reflection service, grpc.reflection.v1. Tools use it to list a server's
- * services; it answers from the descriptors in generated code. Any client that can connect can query it, so
- * it exists only when the application adds it.
+ * services. It answers from the descriptors in generated code. Every client that can connect can query it, so
+ * a server has it only when the application adds it.
  */
 import type { FileDescriptor } from '../codec/file-descriptor.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
@@ -31,7 +31,7 @@ function notFound(what: string): Answer {
 class Reflection {
   readonly #services: () => readonly ServiceDefinition[];
   #index: DescriptorIndex | undefined;
-  /** Number of services that the index was built from. */
+  /** Number of services from which the index was built. */
   #indexed = 0;
 
   constructor(services: () => readonly ServiceDefinition[]) {
@@ -46,8 +46,8 @@ class Reflection {
   }
 
   /**
-   * `sent` has the names of the files that the client has received on this stream; their imports are not sent
-   * again.
+   * Returns the answer to a request. `sent` has the names of the files that the client has already received
+   * on this stream. These files are not sent again as imports.
    */
   answer(request: ServerReflectionRequest, sent: Set<string>): ServerReflectionResponseInit {
     return {
@@ -93,7 +93,7 @@ class Reflection {
     }
   }
 
-  /** Returns the file, and those of its imports that the client has not received. */
+  /** Returns the file and the imports of the file that the client has not received. */
   #files(file: FileDescriptor | undefined, what: string, sent: Set<string>): Answer {
     if (file === undefined) return notFound(what);
     const fileDescriptorProto = [file.bytes];
@@ -121,8 +121,8 @@ class Reflection {
 }
 
 /**
- * Adds the reflection service to a server: it reports all services of the server, including those added
- * later. Throws when it has been added already.
+ * Adds the reflection service to a server. It reports all services of the server, including services that are
+ * added later. Throws when the reflection service has already been added.
  */
 export function addReflection(server: Server): void {
   server.add(ServerReflectionDefinition, new Reflection(() => server.services) as object);

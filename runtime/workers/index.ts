@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc/workers`: a server on several threads behind one address. A single entry point for the main
- * thread and the workers.
+ * `rdma-rpc/workers`: a server on several threads behind one address. The main thread and the workers import
+ * the same entry point.
  */
 export type { ThreadMetrics } from '../core/thread-metrics.ts';
 export { listenInWorker, type MetricsRegistry, type WorkerOptions } from './listen-in-worker.ts';

@@ -1,4 +1,7 @@
-/** The worker's side of serveWorkers(): gives a server the connections that the main thread has accepted. */
+/**
+ * The worker's side of serveWorkers(). It passes the connections that the main thread has accepted to a
+ * server.
+ */
 import { isMainThread, MessagePort, workerData } from 'node:worker_threads';
 import { promiseOf, textOf } from '../core/foreign.ts';
 import { checkedOptions, type OptionRules } from '../core/options.ts';
@@ -20,19 +23,19 @@ import { PortDuplex } from './port-duplex.ts';
 /** Options of listenInWorker(). */
 export interface WorkerOptions {
   /**
-   * Called in this worker when it has drained: its server has been shut down, and no call is under way any
-   * more. The thread ends when the returned promise is settled, after 5,000 ms at the latest. Its
-   * exceptions and rejections become process warnings.
+   * Called in this worker when it has drained: its server has been shut down, and no call is in progress any
+   * more. The thread ends when the returned promise is settled, after 5,000 ms at the latest. Exceptions and
+   * rejections of the function become process warnings.
    */
   onDrained?: () => unknown;
   /**
-   * prom-client's registry with the metrics of this worker, which `workersRegistry(group)` of
-   * `rdma-rpc/prometheus` adds up. Default: none.
+   * A registry of prom-client with the metrics of this worker. `workersRegistry(group)` of
+   * `rdma-rpc/prometheus` adds up the registries of all workers. Default: none.
    */
   registry?: MetricsRegistry;
 }
 
-/** The used part of prom-client's Registry. */
+/** The part of prom-client's Registry that this package uses. */
 export interface MetricsRegistry {
   getMetricsAsJSON(): Promise<readonly object[]>;
 }
@@ -56,9 +59,9 @@ function controlPort(): MessagePort {
 }
 
 /**
- * Replaces `server.listen(address)` in a worker that serveWorkers() has started: the main thread hands over
- * connections, and tells the worker when to shut down. A worker that shuts its server down by itself is
- * replaced. Throws in any other thread, for unknown options, and when no fabric can be opened.
+ * Replaces `server.listen(address)` in a worker that serveWorkers() has started. The main thread hands
+ * connections over to the worker, and tells it when to shut down. A worker that shuts its server down by
+ * itself is replaced. Throws in any other thread, for unknown options, and when no fabric can be opened.
  */
 export function listenInWorker(given: Server, options: WorkerOptions = {}): void {
   const { onDrained, registry } = checkedOptions<WorkerOptions>('listenInWorker', options, rules);
@@ -79,10 +82,10 @@ export function listenInWorker(given: Server, options: WorkerOptions = {}): void
     else if (message.type === 'metrics') void sendMetrics(send, registry);
     else server.accept(new PortDuplex(message.port, message.from), message.peer);
   });
-  // Runs whichever side started the shutdown.
+  // This listener runs when either side has started the shutdown.
   server.onShutdown(() => {
     send({ type: 'stopping' });
-    // Without the port, nothing of this library keeps the thread alive.
+    // Once the port is closed, nothing of this library keeps the thread alive.
     void server
       .shutdown()
       .then(() => {
@@ -95,8 +98,8 @@ export function listenInWorker(given: Server, options: WorkerOptions = {}): void
 }
 
 /**
- * Sends the worker's metrics to the main thread. Never rejects: the application's registry may throw, or
- * return values that cannot be sent to a thread.
+ * Sends the worker's metrics to the main thread. Never rejects, although the application's registry may throw
+ * or return values that cannot be sent to a thread.
  */
 async function sendMetrics(
   send: (message: ToMain) => void,
@@ -110,7 +113,9 @@ async function sendMetrics(
   }
 }
 
-/** Resolves when the function of the application is done, or has had its time. Never rejects. */
+/**
+ * Resolves when the function of the application is done, or when its time limit has passed. Never rejects.
+ */
 function drained(onDrained: () => unknown): Promise<void> {
   return new Promise((resolve) => {
     const failed = (error: unknown): void =>

@@ -1,8 +1,8 @@
 /**
- * A byte stream over a MessagePort: a worker gets it in place of the sideband socket, which cannot leave the
- * main thread. Both threads have one; the main thread's is piped to the socket. Only one chunk at a time is
- * in flight in each direction, so a peer that sends faster than the worker reads fills only its own socket.
- * It carries control frames only: no call passes through it.
+ * A byte stream over a MessagePort. A worker gets it in place of the sideband socket, which cannot leave the
+ * main thread. Each thread has one end of the stream, and the main thread's end is piped to the socket. Only
+ * one chunk at a time is in flight in each direction, so a peer that sends faster than the worker reads fills
+ * only its own socket. The stream carries control frames only; calls do not pass through it.
  */
 import { Duplex } from 'node:stream';
 import type { MessagePort } from 'node:worker_threads';
@@ -14,11 +14,14 @@ export interface SocketAddresses {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
   readonly localAddress?: string | undefined;
-  /** See handoff.ts: the main thread hands over connections of sessions. */
+  /**
+   * Why the client cannot use fabrics that dial (handoff.ts). Only the main thread can hand over their
+   * connections.
+   */
   readonly handoffRefusals?: HandoffRefusals | undefined;
   /** The verified identity of the peer. */
   readonly verified?: Verified | undefined;
-  /** See binding.ts. */
+  /** The exported key of TLS (binding.ts). */
   readonly tlsSecret?: Uint8Array | undefined;
 }
 
@@ -33,7 +36,7 @@ export class PortDuplex extends Duplex implements SocketAddresses {
   readonly verified: Verified;
   readonly tlsSecret: Uint8Array | undefined;
   readonly #port: MessagePort;
-  /** Called when `taken` arrives. */
+  /** The callback that is called when `taken` arrives. */
   #written: (() => void) | undefined;
   #owesTaken = false;
   #ended = false;
@@ -49,7 +52,7 @@ export class PortDuplex extends Duplex implements SocketAddresses {
     this.tlsSecret = tlsSecret;
     this.#port = port;
     port.on('message', (message: Message) => this.#take(message));
-    // The other thread has destroyed its end, or has ended.
+    // The port is closed when the other thread has destroyed its end of the stream, or has ended.
     port.on('close', () => {
       if (!this.#ended || this.readableEnded) this.destroy();
       else this.once('end', () => this.destroy());
@@ -64,7 +67,7 @@ export class PortDuplex extends Duplex implements SocketAddresses {
 
   override _write(chunk: Buffer, _: BufferEncoding, callback: () => void): void {
     this.#written = callback;
-    // A copy, since a chunk is often a view of a pool, which would be transferred as a whole.
+    // Send a copy, because a chunk is often a view of a pool, which would be sent as a whole.
     this.#port.postMessage(new Uint8Array(chunk) satisfies Message);
   }
 

@@ -1,19 +1,19 @@
 /**
- * Connections that no worker has taken yet. Each is offered to the worker with the fewest connections, and
- * goes to the first of the asked workers that answers: a thread that is busy does not answer, and must not
- * collect connections meanwhile. Owned by a WorkerGroup, on the main thread.
+ * Connections that no worker has taken yet. A connection is first offered to the worker with the fewest
+ * connections. It goes to the first worker that answers, because a thread that is busy does not answer and
+ * must not get connections in this time. Owned by a WorkerGroup, on the main thread.
  */
 import type { Socket } from 'node:net';
 import { Link } from '../control/link.ts';
 import { Status } from '../core/errors/status.ts';
 import { workerAnswerMs, workerWaiting, workerWaitMs } from './limits.ts';
 
-/** What this file uses of a worker. */
+/** The part of a worker that this file uses. */
 export interface Place {
-  /** Whether it takes connections. */
+  /** Whether the worker takes connections. */
   readonly up: boolean;
   readonly connections: number;
-  /** Asks whether its thread is free; it answers by `Unplaced.here`. */
+  /** Asks whether the worker's thread is free. The worker's answer leads to a call of `Unplaced.here`. */
   ask(): void;
   take(socket: Socket, peer: string): void;
 }
@@ -23,7 +23,7 @@ interface Waiting {
   readonly peer: string;
   readonly asked: Set<Place>;
   readonly onClose: () => void;
-  /** Runs until the next worker is asked. */
+  /** The timer that runs until the next worker is asked. */
   timer: NodeJS.Timeout | undefined;
   readonly end: NodeJS.Timeout;
 }
@@ -31,7 +31,7 @@ interface Waiting {
 /** A worker that has been asked and has not answered. */
 interface Asked {
   readonly waiting: Set<Waiting>;
-  /** True when the worker has not answered for a while, so that others are asked first. */
+  /** True when the worker has not answered for a while. Other workers are then asked first. */
   silent: boolean;
 }
 
@@ -51,7 +51,7 @@ export class Unplaced {
   }
 
   add(socket: Socket, peer: string): void {
-    // The loss of a waiting connection must not be an uncaught error.
+    // Handle errors, because the loss of a waiting connection must not be an uncaught error.
     socket.on('error', () => undefined);
     if (!this.#places.some(({ up }) => up)) {
       refuse(socket, 'no worker of this server is up; try again soon');
@@ -77,8 +77,8 @@ export class Unplaced {
   }
 
   /**
-   * Call when the worker has answered. It gets one connection at a time, so that waiting connections are
-   * shared among all workers that answer.
+   * Call this when the worker has answered. The worker gets one connection at a time, so that all workers
+   * that answer share the waiting connections.
    */
   here(place: Place): void {
     const asked = this.#asked.get(place);
@@ -94,7 +94,7 @@ export class Unplaced {
     place.ask();
   }
 
-  /** Call when the worker starts or stops to take connections. */
+  /** Call this when the worker starts or stops taking connections. */
   changed(place: Place): void {
     const asked = this.#asked.get(place);
     this.#asked.delete(place);
@@ -111,8 +111,8 @@ export class Unplaced {
   }
 
   /**
-   * Asks the worker with the fewest connections, including those that are offered to it. If that worker does
-   * not answer, asks all workers.
+   * Asks the worker with the fewest connections. Connections that are being offered to a worker count, too.
+   * If that worker does not answer, asks all workers.
    */
   #askNext(one: Waiting): void {
     clearTimeout(one.timer);
@@ -134,7 +134,7 @@ export class Unplaced {
   #best(one: Waiting): Place | undefined {
     let best: Place | undefined;
     let bestLoad = Number.POSITIVE_INFINITY;
-    // Workers with equal numbers take turns.
+    // Begin with another worker each time, so that workers with equal numbers of connections take turns.
     for (let i = 0; i < this.#places.length; ++i) {
       const place = this.#places[(this.#next + i) % this.#places.length]!;
       if (!place.up || one.asked.has(place)) continue;

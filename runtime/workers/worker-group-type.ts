@@ -5,32 +5,33 @@ import type { ServerTls, TlsSource } from '../control/tls/tls-options.ts';
 import type { ThreadMetricsSource } from '../core/thread-metrics.ts';
 
 export interface WorkersOptions {
-  /** As for `server.listen`: `host:port`, `[ipv6]:port` or `unix:/path`. */
+  /** The address of the group: `host:port`, `[ipv6]:port` or `unix:/path`, as for `server.listen`. */
   address: string;
   /** Number of threads. Default: one for each CPU that this process may use. */
   workers?: number;
-  /** As for `createServer`; the workers' servers have no such option. */
+  /** The TLS options, as for `createServer`. The servers in the workers must not have this option. */
   tls?: TlsSource<ServerTls>;
   /**
-   * Gets a line for each connection that TLS ends before a worker has it, as a server's log does, and for
-   * problems with the files of `tls`. Default: process warnings for the files and for refused clients, of
-   * which the first is shown and further ones are summed up once a minute.
+   * Called with a line for each connection that TLS ends before a worker has it, and for problems with the
+   * files of `tls`. Default: process warnings are shown for the files and for the first refused client;
+   * further refusals are counted and summed up once a minute.
    */
   log?: (line: string) => void;
-  /** As for `createServer`: the file of a unix socket. */
+  /** Permissions and owner of the file of a unix socket, as for `createServer`. */
   socket?: SocketFile;
   /** Values for the workers, available in `workerData` of `node:worker_threads`. */
   workerData?: object;
   /**
-   * Called with the reason when a worker ends unexpectedly; it is started again. Default: a process warning.
+   * Called with the reason when a worker ends unexpectedly. The worker is started again. Default: a process
+   * warning.
    */
   onWorkerError?: (error: Error) => void;
 }
 
 export interface WorkerSummary {
-  /** -1 while it is being restarted. */
+  /** The thread id, or -1 while the worker is being restarted. */
   readonly threadId: number;
-  /** Whether it takes connections. */
+  /** Whether the worker takes connections. */
   readonly up: boolean;
   readonly connections: number;
   readonly restarts: number;
@@ -43,8 +44,8 @@ export interface WorkerGroup extends AsyncDisposable, ThreadMetricsSource {
   /** The workers with their current connections. */
   readonly workers: readonly WorkerSummary[];
   /**
-   * Accepts no more connections, shuts every worker's server down with this grace (default 5000), and ends
-   * the threads. Always resolves, at the latest a few seconds after the grace.
+   * Accepts no more connections, shuts every worker's server down, and ends the threads. Calls in flight have
+   * `graceMs` to finish (default 5000). Always resolves, at the latest a few seconds after this time.
    */
   shutdown(options?: { graceMs?: number }): Promise<void>;
 }

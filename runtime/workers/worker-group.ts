@@ -1,7 +1,7 @@
 /**
- * Several worker threads behind one address. The main thread listens and hands each connection to the worker
- * with the fewest connections among those that answer; the worker does the handshake, and has the queue pair
- * and the calls. Used on the main thread, by serveWorkers().
+ * Several worker threads behind one address. The main thread listens. It hands each connection to the worker
+ * that has the fewest connections among the workers that answer. The worker performs the handshake, and has
+ * the queue pair and the calls. Used on the main thread, by serveWorkers().
  */
 
 import type { Socket } from 'node:net';
@@ -34,8 +34,8 @@ const rules: OptionRules = {
 };
 
 /**
- * Throws for an invalid address, before any thread is started, and for options that belong to the workers'
- * own servers.
+ * Throws for an invalid address and for options that belong to the servers in the workers. Called before any
+ * thread is started.
  */
 function checkGiven(options: WorkersOptions): void {
   const own = ['address', 'workerData', ...Object.keys(rules)];
@@ -65,7 +65,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
   readonly #tls: TlsAcceptor | undefined;
   readonly #tellOfTls: Warn;
   readonly #unplaced: Unplaced;
-  /** Undefined when the application has a `log`. */
+  /** Undefined when the option `log` is set. */
   readonly #refusals: RefusalWarnings | undefined;
   #address = '';
   #shutdown: Promise<void> | undefined;
@@ -145,7 +145,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
 
   async start(address: string): Promise<void> {
     try {
-      // Without TLS nothing is awaited, so the threads have been started when this function returns.
+      // Only TLS needs to wait here. Without TLS, the threads have been started when this function returns.
       if (this.#tls !== undefined) {
         await this.#tls.ready();
         const trouble = this.#tls.certTrouble;
@@ -169,7 +169,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
       this.#warn(text);
       return;
     }
-    // Handle its exceptions and rejections here, since no caller would.
+    // Handle exceptions and rejections of onWorkerError here, because no caller would.
     const failed = (fault: unknown): void =>
       this.#warn(`${text}; and onWorkerError has failed: ${textOf(fault)}`);
     try {
@@ -187,7 +187,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
     this.#unplaced.changed(thread);
   }
 
-  /** A client of a unix socket has no address of its own. */
+  /** Returns the name of a client for logs. A client of a unix socket has no address of its own. */
   #nameOf({ remoteAddress, remotePort }: Socket): string {
     return remoteAddress === undefined ? this.#address : `${remoteAddress}:${remotePort}`;
   }

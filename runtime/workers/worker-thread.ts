@@ -24,7 +24,7 @@ import type { Place } from './unplaced.ts';
 export interface WorkerThreadOwner {
   readonly file: URL;
   readonly workerData: object | undefined;
-  /** Called when a thread has ended unexpectedly, or cannot be started. Must not throw. */
+  /** Called when a thread has ended unexpectedly or cannot be started. It must not throw. */
   onWorkerError(error: Error): void;
   /** Called when the thread has answered. */
   onHere(thread: WorkerThread): void;
@@ -55,22 +55,22 @@ export class WorkerThread implements Place {
   #worker: Worker | undefined;
   #port: MessagePort | undefined;
   #up = false;
-  /** Time since when it listens; infinity before that. */
+  /** The time at which the worker began to listen, or infinity before that. */
   #upSinceMs = Number.POSITIVE_INFINITY;
   #pauseMs = 0;
   #timer: NodeJS.Timeout | undefined;
   #ending = false;
   #exited: Promise<void> = Promise.resolve();
-  /** Called when its server has been shut down. */
+  /** Called when the server of the worker has been shut down. */
   #onDrained: (() => void) | undefined;
-  /** Of metrics that have been asked for. */
+  /** The pending request for metrics. Undefined when no request is pending. */
   #reading: { readonly promise: Promise<Metrics>; readonly done: (metrics: Metrics) => void } | undefined;
 
   constructor(owner: WorkerThreadOwner) {
     this.#owner = owner;
   }
 
-  /** Whether it takes connections. */
+  /** Whether the worker takes connections. */
   get up(): boolean {
     return this.#up;
   }
@@ -79,7 +79,9 @@ export class WorkerThread implements Place {
     return this.#worker?.threadId ?? -1;
   }
 
-  /** Resolves when the worker listens. Rejects with the error that ended it before that. */
+  /**
+   * Resolves when the worker listens. Rejects when the worker ends before that, with the error that ended it.
+   */
   start(): Promise<void> {
     const { port1, port2 } = new MessageChannel();
     this.#upSinceMs = Number.POSITIVE_INFINITY;
@@ -90,7 +92,7 @@ export class WorkerThread implements Place {
         transferList: [port2],
       });
     } catch (error) {
-      // The values cannot be sent to a thread, or memory is exhausted.
+      // `workerData` cannot be sent to a thread, or memory is exhausted.
       port1.close();
       return Promise.reject(error);
     }
@@ -117,7 +119,8 @@ export class WorkerThread implements Place {
       worker.on('error', (error) => {
         failure ??= error instanceof Error ? error : new Error(String(error));
       });
-      // Its server has been shut down, but other code of the application may keep the thread alive.
+      // The server of the worker has been shut down, but other code of the application may keep the thread
+      // alive.
       port1.once('close', () => {
         if (!this.#ending) setTimeout(() => void worker.terminate(), closeTimeoutMs).unref();
       });
@@ -142,14 +145,15 @@ export class WorkerThread implements Place {
     });
   }
 
-  /** Asks whether the thread is free; `onHere` is called as soon as it is. */
+  /** Asks whether the thread is free. `onHere` is called as soon as the thread is free. */
   ask(): void {
     this.#port?.postMessage({ type: 'ask' } satisfies ToWorker);
   }
 
   /**
-   * Resolves with the metrics of its registry. Resolves with undefined when it has none, is not up, or does
-   * not answer in time. Callers that come meanwhile share one answer.
+   * Resolves with the metrics of the worker's registry. Resolves with undefined when the worker has no
+   * registry, is not up, or does not answer in time. Callers that come while a request is pending share its
+   * answer.
    */
   metrics(): Promise<Metrics> {
     if (!this.#up || this.#port === undefined) return Promise.resolve(undefined);
@@ -183,7 +187,8 @@ export class WorkerThread implements Place {
     ++this.connections;
     relay.once('close', () => {
       --this.connections;
-      // The worker's last bytes must still be sent, but a peer that reads nothing must not delay the end.
+      // Send the worker's last bytes before the end. A peer that reads nothing must not delay the end for
+      // long.
       socket.destroySoon();
       setTimeout(() => socket.destroy(), closeTimeoutMs).unref();
     });
@@ -192,7 +197,7 @@ export class WorkerThread implements Place {
     socket.pipe(relay).pipe(socket);
   }
 
-  /** Resolves when the thread has ended: by itself, or by force soon after the grace. */
+  /** Resolves when the thread has ended by itself, or was terminated soon after `graceMs`. */
   async end(graceMs: number): Promise<void> {
     this.#ending = true;
     clearTimeout(this.#timer);
@@ -209,9 +214,9 @@ export class WorkerThread implements Place {
     const over = Promise.race([new Promise((resolve) => port.once('close', resolve)), this.#exited]);
     port.postMessage({ type: 'shutdown', graceMs } satisfies ToWorker);
     await within(graceMs + closeTimeoutMs, Promise.race([drained, over]));
-    // A worker that is stuck gets no time for its `onDrained`.
+    // Only a worker that has drained gets time for its `onDrained`. A worker that is stuck gets none.
     if (hasDrained) await within(workerDrainedMs + closeTimeoutMs, over);
-    // A handler that never ends may hold a timer or a socket.
+    // A handler that never ends may hold a timer or a socket, so terminate the thread after a short time.
     await within(closeTimeoutMs, this.#exited);
     await worker.terminate();
   }

@@ -1,9 +1,9 @@
 /**
- * Streams of responses that are no longer read but have not been ended. connect-es gives its callers an
- * iterator without `return()`, so a loop left by `break` or an error does not end its stream: it would keep
- * its stream slot, and its handler, as long as the connection lives. Such dropped streams are found by the
- * garbage collector; when streams are waiting for a slot, a collection is triggered. Used by the transport,
- * on its JS thread.
+ * Ends streams of responses that are no longer read. The library connect-es gives its callers an iterator
+ * without `return()`, so a loop that is left by `break` or an error does not end its stream. Such a dropped
+ * stream would keep its stream slot and its handler as long as the connection lives. The garbage collector
+ * finds dropped streams. When streams wait for a slot, a collection is triggered. Used by the transport, on
+ * its JS thread.
  */
 import { clockMs } from '../../clock.ts';
 import { collectPauseMs } from '../../limits.ts';
@@ -12,13 +12,13 @@ import { nativeIfLoads } from '../../native/native.ts';
 
 type Messages = AsyncGenerator<unknown, void, undefined>;
 
-/** The owner of the streams: the used part of a channel's queue. */
+/** The owner of the streams: the part of a channel's queue that this file uses. */
 export interface StreamPlaces {
   readonly openStreams: { readonly full: boolean } | undefined;
   readonly streams: { readonly size: number };
 }
 
-/** The object that connect-es holds, and finally drops. */
+/** The object that connect-es holds while it reads the stream. */
 class Held implements AsyncIterableIterator<unknown> {
   readonly #messages: Messages;
   constructor(messages: Messages) {
@@ -37,15 +37,15 @@ class Held implements AsyncIterableIterator<unknown> {
 
 /** Number of streams of this thread that have begun and not ended. */
 let open = 0;
-/** Number of dropped streams found since the last triggered collection. */
+/** Number of dropped streams that were found since the last triggered collection. */
 let found = 0;
 const dropped = new FinalizationRegistry<Messages>((messages) => {
   ++found;
-  // No effect if it has already ended.
+  // This has no effect if the stream has already ended.
   messages.return().catch(() => undefined);
 });
 
-/** Wraps `messages` for connect-es, so that the stream ends when it is dropped. */
+/** Wraps `messages` for connect-es, so that the stream ends when connect-es drops the wrapper. */
 export function endedWhenDropped(messages: Messages): AsyncIterable<unknown> {
   const counted = (async function* (): Messages {
     ++open;
@@ -63,13 +63,13 @@ export function endedWhenDropped(messages: Messages): AsyncIterable<unknown> {
 let collect: Collector | undefined | 'not looked up' = 'not looked up';
 let timer: NodeJS.Timeout | undefined;
 let nextMs = 0;
-/** Pause between two collections; it grows while they find nothing. */
+/** Pause between two collections in ms. It grows while the collections find nothing. */
 let pauseMs: number = collectPauseMs.first;
 
 /**
- * Call when a stream is about to be opened. While it has to wait for a slot, and other streams might have
- * been dropped, collections are triggered now and then: together with those for calls that wait for memory
- * they get a tenth of the thread's time, and become rare when they find nothing.
+ * Call this when a stream is about to be opened. Triggers collections now and then while the stream has to
+ * wait for a slot and other streams may have been dropped. Together with the collections for calls that wait
+ * for memory, they take at most a tenth of the thread's time. They become rare when they find nothing.
  */
 export function findDropped(places: StreamPlaces): void {
   if (places.openStreams?.full === true || places.streams.size > 0) schedule(places);
@@ -85,7 +85,7 @@ function look(places: StreamPlaces, now: Collector): void {
   timer = undefined;
   if (places.streams.size === 0 || open === 0) return;
   const began = clockMs();
-  // A collection triggered for another reason finds dropped streams, too.
+  // Wait for a collection that was triggered for another reason, because it finds dropped streams, too.
   const native = nativeIfLoads();
   const waitMs = native?.collectionWaitMs() ?? 0;
   if (waitMs > 0) nextMs = began + waitMs;

@@ -1,6 +1,6 @@
 /**
- * A message of protobuf-es as a MessageType: protobuf-es encodes and decodes, and the bytes are sent like
- * those of other messages. Created once per message. Used by the transport.
+ * Makes a MessageType of a message of protobuf-es. That library encodes and decodes the message, and the
+ * bytes are sent like the bytes of other messages. Created once per type of message. Used by the transport.
  */
 import { create, type DescMessage, fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
 import { CodecError } from '../../codec/error.ts';
@@ -9,13 +9,16 @@ import { messageType } from '../../codec/message.ts';
 import type { MessageType } from '../../codec/types.ts';
 
 /**
- * The encoding of a message, kept from an `encodeTo` without enough room, through `bound`, to the next
- * `encodeTo`.
+ * The encoding of a message. It is kept when an `encodeTo` had too little room, so that `bound` and the next
+ * `encodeTo` can use it.
  */
 interface Encoded {
   readonly message: unknown;
   readonly bytes: Uint8Array;
-  /** The second of two calls of `bound`: one for a message that did not fit a slot has just been made. */
+  /**
+   * True after the second of two calls of `bound`. The first call was made because the message did not fit
+   * into a slot.
+   */
   readonly again: boolean;
 }
 
@@ -32,10 +35,10 @@ function make(desc: DescMessage): MessageType<Message, object> {
   return messageType<Message, object>({
     typeName,
     create: (init) => create(desc, init as never),
-    // protobuf-es can bound a message only by encoding it.
+    // protobuf-es can determine the size of a message only by encoding it.
     bound: (message, writer) => {
       const again = writer.gatherBytes !== Number.POSITIVE_INFINITY;
-      // Used at most once, since the message may have changed when it is sent again.
+      // The kept encoding is used at most once, because the message may have changed when it is sent again.
       const known = again && last?.message === message && !last.again;
       last = { message, bytes: known ? last!.bytes : encode(message), again };
       return last.bytes.byteLength;
@@ -52,7 +55,7 @@ function make(desc: DescMessage): MessageType<Message, object> {
     },
     decodeFrom: (source, at, end) => {
       try {
-        // A copy, because its `bytes` fields may be views of the given memory, which is reused.
+        // Decode from a copy, because `bytes` fields may become views of the given memory, which is reused.
         const bytes = source.slice(at, end);
         source.cross(at, end);
         return fromBinary(desc, bytes);

@@ -1,6 +1,6 @@
 /**
- * Converts headers of connect-es to metadata and back, and errors of each to the other. Used by the
- * transport.
+ * Converts headers of connect-es to metadata and back, and errors of this package to errors of connect-es.
+ * Used by the transport.
  */
 import { Buffer } from 'node:buffer';
 import { Code, ConnectError, decodeBinaryHeader, encodeBinaryHeader } from '@connectrpc/connect';
@@ -8,8 +8,8 @@ import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Metadata } from '../../core/metadata.ts';
 
 /**
- * Values under `-bin` are base64 in a header, bytes in metadata. Throws a TypeError for values that metadata
- * cannot contain.
+ * Converts a header to metadata. Values under `-bin` are base64 in a header and bytes in metadata. Throws a
+ * TypeError for values that metadata cannot contain.
  */
 export function toMetadata(header: Headers): Metadata | undefined {
   const metadata = new Metadata();
@@ -20,12 +20,12 @@ export function toMetadata(header: Headers): Metadata | undefined {
   return metadata.size === 0 ? undefined : metadata;
 }
 
-/** The characters that a header can contain. */
+/** Matches a text that has only characters that a header can contain. */
 const carried = /^[^\0\r\n\u0100-\uffff]*$/;
 
 /**
- * Returns a text for a header. Other characters are percent-encoded, as gRPC does with error texts: the
- * outcome of a call must not be lost because of them. `decodeURIComponent` restores the text.
+ * Returns a text in a form that a header can contain. Other characters are percent-encoded, as gRPC does with
+ * error texts, so that they do not make a call fail. `decodeURIComponent` restores the text.
  */
 function headerText(value: string): string {
   if (carried.test(value)) return value;
@@ -43,7 +43,10 @@ export function toHeaders(metadata: Metadata | undefined, headers: Headers = new
   return headers;
 }
 
-/** Both use gRPC's codes. Details keep their bytes; `error.findDetails(schema)` decodes them. */
+/**
+ * Converts an error to a ConnectError. Both classes use gRPC's codes. Details keep their bytes, and
+ * `error.findDetails(schema)` decodes them.
+ */
 export function toConnectError(error: unknown): ConnectError {
   if (!(error instanceof RpcError)) return ConnectError.from(error, Code.Internal);
   const { code, rawMessage, trailer: metadata, details } = error;

@@ -1,6 +1,6 @@
 /**
- * The transport of connect-es over a channel: its two methods, `unary` and `stream`, implemented by the calls
- * and streams of this package.
+ * The transport of connect-es over a channel. Its two methods, `unary` and `stream`, make calls and streams
+ * of this package.
  */
 import {
   create,
@@ -37,11 +37,11 @@ import { toConnectError, toHeaders, toMetadata } from './metadata.ts';
 
 export interface ConnectTransportOptions {
   /**
-   * Interceptors of connect-es for all calls; the first one is outermost, as in connect-es. Those of the
-   * channel run inside them.
+   * Interceptors of connect-es for all calls. The first interceptor is the outermost, as in connect-es. The
+   * interceptors of the channel run inside them.
    */
   interceptors?: Interceptor[];
-  /** Time limit in ms of calls that have none of their own. Default: that of the channel. */
+  /** Time limit in ms of calls that set no limit. Default: the limit of the channel. */
   defaultTimeoutMs?: number;
 }
 
@@ -117,7 +117,10 @@ class ChannelTransport implements Transport {
     return this.#run(next, { ...request, stream: true, method, message } as StreamRequest) as Promise<never>;
   };
 
-  /** The responses, one or many; a method with a single request takes the first of `input`. */
+  /**
+   * Yields the responses, one or many. For a method with a single request, the request is the first message
+   * of `input`.
+   */
   async *#messages(
     method: DescMethod,
     input: AsyncIterable<unknown>,
@@ -172,7 +175,7 @@ class ChannelTransport implements Transport {
     received: { header: Headers; trailer: Headers },
   ): CallOptions {
     return {
-      // In connect-es, 0 and less mean that the limit has passed.
+      // In connect-es, a limit of 0 or less means that the time has passed.
       timeoutMs: timeoutMs === undefined ? undefined : Math.max(0, timeoutMs),
       signal,
       metadata: toMetadata(header),
@@ -211,7 +214,10 @@ async function only(messages: AsyncIterable<unknown>): Promise<unknown> {
   throw new TypeError('a request is missing');
 }
 
-/** For `createClient(Service, createConnectTransport(channel))` of connect-es. Close the channel yourself. */
+/**
+ * Returns a transport for `createClient(Service, createConnectTransport(channel))` of connect-es. The
+ * transport does not close the channel.
+ */
 export function createConnectTransport(channel: Channel, options: ConnectTransportOptions = {}): Transport {
   checkNames('createConnectTransport', options, ['interceptors', 'defaultTimeoutMs']);
   return new ChannelTransport(clientChannel('createConnectTransport', channel), options);

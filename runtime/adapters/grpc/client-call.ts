@@ -1,6 +1,6 @@
 /**
- * One call over a client of grpc-js, of any kind: on gRPC's wire they are all streams, of one or many
- * messages in each direction. It has the options and errors of this package. Used by client.ts.
+ * One call of any kind over a client of grpc-js. On gRPC's wire all calls are streams, with one or many
+ * messages in each direction. The call has the options and errors of this package. Used by client.ts.
  */
 import type { Client, ClientDuplexStream, ServiceError, StatusObject } from '@grpc/grpc-js';
 import { callTimeoutMs } from '../../client/call/call-options.ts';
@@ -15,17 +15,17 @@ import { Scope } from '../../core/scopes.ts';
 import type { CallOptions } from '../../core/types.ts';
 import { errorOf, fromGrpc, toGrpc } from './client-metadata.ts';
 
-/** The used part of a client of grpc-js. */
+/** The part of a client of grpc-js that this package uses. */
 export type GrpcClient = Pick<Client, 'makeBidiStreamRequest' | 'getChannel'>;
 
-/** A method and its client's defaults for all calls of it. */
+/** A method, and the defaults that its client has for all calls of the method. */
 export interface GrpcMethod {
   readonly client: GrpcClient;
   readonly definition: MethodDefinition;
-  /** In ms, -1 for none. */
+  /** Default time limit in ms, or -1 for no limit. */
   readonly timeoutMs: number;
   readonly waitForReady: boolean;
-  /** From the client's defaults. */
+  /** Whether the client's defaults say that the method is idempotent. Undefined when they do not say it. */
   readonly idempotent?: boolean | undefined;
   readonly check: MessageCheck;
 }
@@ -36,10 +36,13 @@ const same = (bytes: Buffer): Buffer => bytes;
 class GrpcClientCall {
   readonly #method: MethodDefinition;
   readonly #options: CallOptions;
-  /** The caller's async context: grpc-js emits events of a call in the context that opened the connection. */
+  /**
+   * The caller's async context, in which callbacks run. grpc-js would run them in the context that opened the
+   * connection.
+   */
   readonly #scope = new Scope();
   readonly #stream: Stream;
-  /** Why this side cancelled the call; the caller gets this error. */
+  /** The error with which this side has cancelled the call. The caller gets this error. */
   #gaveUp: { readonly error: unknown } | undefined;
   #done = false;
   #status: StatusObject | undefined;
@@ -61,7 +64,8 @@ class GrpcClientCall {
     try {
       this.#stream = client.makeBidiStreamRequest(`/${path}`, same, same, metadata, { deadline });
     } catch (cause) {
-      // A closed client throws a plain Error; a channel of this package would report UNAVAILABLE.
+      // A closed client throws a plain Error. Convert it to UNAVAILABLE, which a channel of this package
+      // would report.
       const why = `${path}: grpc-js cannot make the call: ${(cause as Error).message}`;
       throw new RpcError(Status.UNAVAILABLE, why, { processed: 'no', cause });
     }
@@ -70,7 +74,8 @@ class GrpcClientCall {
       this.#status = status;
       this.#finish();
     });
-    // The reader gets the error; without a listener it would end the process.
+    // The reader of the responses gets the error. The listener is needed because an error without a listener
+    // would end the process.
     this.#stream.on('error', () => this.#finish());
     this.#stream.on('drain', () => this.#wake?.());
     for (const signal of [options.signal, options.context?.signal])
@@ -90,13 +95,13 @@ class GrpcClientCall {
     this.#stream.cancel();
   }
 
-  /** A callback that throws fails the call. */
+  /** Calls a callback of the caller. A callback that throws makes the call fail. */
   #tell(callback: ((metadata: Metadata) => void) | undefined, metadata: Metadata): void {
     if (callback === undefined || metadata.size === 0) return;
     try {
       this.#scope.run(callback, undefined, metadata);
     } catch (error) {
-      // Also after the end of the call, when the trailer is reported.
+      // Record the error even after the end of the call, because the trailer is reported then.
       this.#gaveUp ??= { error: responseFault(this.#method.fullName, error) };
       this.#stream.cancel();
     }
@@ -178,7 +183,7 @@ class GrpcClientCall {
       }
       if (this.#gaveUp !== undefined) throw this.#gaveUp.error;
       this.#tell(this.#options.onTrailer, fromGrpc(this.#status?.metadata ?? this.#noMetadata(path)));
-      // Set by a callback that has thrown.
+      // A callback that has thrown may have set `#gaveUp`.
       const late = this.#gaveUp as { readonly error: unknown } | undefined;
       if (late !== undefined) throw late.error;
     } catch (error) {
@@ -205,7 +210,8 @@ function isServiceError(error: unknown): error is ServiceError {
 }
 
 /**
- * Starts when it is first read, as a stream over a channel does; errors in the options are thrown then, too.
+ * Returns the responses of a call. The call starts when the result is first read, as a stream over a channel
+ * does. Errors in the options are thrown then, too.
  */
 export async function* grpcResponses(
   method: GrpcMethod,
@@ -217,7 +223,7 @@ export async function* grpcResponses(
   yield* call.responses();
 }
 
-/** Returns the only response of a method that has one. */
+/** Resolves with the response of a method that has a single response. */
 export async function grpcResponse(
   method: GrpcMethod,
   request: unknown,

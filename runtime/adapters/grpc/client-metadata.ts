@@ -1,4 +1,7 @@
-/** Converts metadata and errors of calls over grpc-js to ours and back. Used by client-call.ts. */
+/**
+ * Converts metadata and errors of calls over grpc-js to the types of this package, and metadata also back.
+ * Used by client-call.ts.
+ */
 import { Metadata as GrpcMetadata, type ServiceError } from '@grpc/grpc-js';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { errorCode, Status } from '../../core/errors/status.ts';
@@ -6,10 +9,10 @@ import { takeDetails } from '../../core/errors/status-details.ts';
 import { Metadata, type MetadataInit, receivedMetadata } from '../../core/metadata.ts';
 import { printable } from './context.ts';
 
-/** Headers of HTTP/2 and of gRPC itself, which are not metadata of an application. */
+/** Matches the headers of HTTP/2 and of gRPC itself, which are not metadata of an application. */
 const transport = /^(:|content-type$|date$|user-agent$|te$|grpc-(?!status-details-bin$))/;
 
-/** Throws a TypeError for text that gRPC cannot carry. */
+/** Converts metadata to metadata of grpc-js. Throws a TypeError for text that gRPC cannot carry. */
 export function toGrpc(path: string, init: MetadataInit | undefined, waitForReady: boolean): GrpcMetadata {
   const result = new GrpcMetadata({ waitForReady });
   if (init === undefined) return result;
@@ -25,13 +28,16 @@ export function toGrpc(path: string, init: MetadataInit | undefined, waitForRead
   return result;
 }
 
-/** Omits entries that are invalid as our metadata. */
+/** Converts received metadata of grpc-js. Omits entries that are invalid in metadata of this package. */
 export function fromGrpc(received: GrpcMetadata): Metadata {
   const keys = Object.keys(received.getMap()).filter((key) => !transport.test(key));
   return receivedMetadata(keys.flatMap((key) => received.get(key).map((value) => [key, value] as const)));
 }
 
-/** Codes that grpc-js also generates itself: with them it is unknown whether a handler has run. */
+/**
+ * Codes that grpc-js also generates itself. After an error with such a code it is unknown whether a handler
+ * has run.
+ */
 const ownCodes: ReadonlySet<number> = new Set([
   Status.CANCELLED,
   Status.UNKNOWN,

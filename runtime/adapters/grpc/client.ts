@@ -1,8 +1,8 @@
 /**
- * `rdma-rpc/grpc/client`: the generated client over gRPC, for services whose server does not use RDMA, yet or
- * any more. Code written for `createClient` works unchanged with `createGrpcClient`. Needs `@grpc/grpc-js`,
- * an optional peer dependency, whose client it is given: addresses, TLS and connections are managed by that
- * client.
+ * `rdma-rpc/grpc/client`: generated clients over gRPC, for services whose server does not use RDMA. Code
+ * written for `createClient` works unchanged with `createGrpcClient`. It needs `@grpc/grpc-js`, an optional
+ * peer dependency. The application passes it a client of grpc-js, which manages addresses, TLS and
+ * connections.
  */
 import {
   checkHedgingFits,
@@ -26,7 +26,7 @@ import { type GrpcClient, type GrpcMethod, grpcResponse, grpcResponses } from '.
 
 export type { GrpcClient } from './client-call.ts';
 
-/** Options that a stream does not accept, as over a channel. */
+/** Options that a stream does not accept; they are the same as over a channel. */
 const notForStreams = ['into', 'retry', 'hedging'] as const;
 
 function streamed(method: GrpcMethod): ClientMethodFunction {
@@ -62,10 +62,10 @@ function functionOf(method: GrpcMethod, repeats: Repeats): ClientMethodFunction 
 }
 
 /**
- * Makes a client of `definition` over a client of grpc-js, `new Client(address, credentials)`, which you
- * close yourself. It has the same interface as that of `createClient`, with the same options, defaults,
- * interceptors and errors; `into` has no effect, since gRPC manages its own memory. Throws for unknown method
- * or option names.
+ * Makes a client of `definition` over a client of grpc-js, `new Client(address, credentials)`. The
+ * application closes the client of grpc-js itself. The result has the interface of a client of
+ * `createClient`, with the same options, defaults, interceptors and errors. Only `into` has no effect,
+ * because gRPC manages its own memory. Throws for unknown method or option names.
  */
 export function createGrpcClient<D extends ServiceDefinition>(
   definition: D,

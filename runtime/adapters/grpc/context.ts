@@ -1,6 +1,6 @@
 /**
  * The handler's context of a call over real gRPC, and the conversion of the metadata and errors that the
- * handler returns. For the adapters of grpc-js and nice-grpc, which describe their call as a `GrpcCall`.
+ * handler returns. Used by the adapters of grpc-js and nice-grpc, which describe their call as a `GrpcCall`.
  */
 import type { MethodDefinition } from '../../codec/types.ts';
 import { ContextValues } from '../../core/context-values.ts';
@@ -18,7 +18,10 @@ export interface GrpcCall {
   readonly peer: string;
   /** The received metadata, by key. */
   metadata(): Iterable<readonly [string, Iterable<MetadataValue>]>;
-  /** Time left in ms, never below 0; undefined without a limit, or when the server does not know it. */
+  /**
+   * Returns the time left in ms, at least 0. Returns undefined when the call has no limit, or when the server
+   * does not know the limit.
+   */
   timeoutMs(): number | undefined;
   sendHeader(header: Metadata): void;
 }
@@ -30,7 +33,7 @@ export interface GrpcFailure {
   readonly trailer: Metadata;
 }
 
-/** The text that HTTP/2 can carry. For anything else grpc-js throws an error that is not caught. */
+/** Matches the text that HTTP/2 can carry. For any other text grpc-js throws an error that is not caught. */
 export const printable = /^[ -~]*$/;
 
 function checkCarried(method: string, what: string, metadata: Metadata): void {
@@ -63,7 +66,10 @@ export class GrpcContext implements HandlerContext {
     this.#early = requestStream || responseStream;
   }
 
-  /** Identities verified by gRPC are known only to gRPC's own interceptors. */
+  /**
+   * The peer has no verified identity here, because only gRPC's own interceptors know the identities that
+   * gRPC has verified.
+   */
   get peer(): PeerInfo {
     this.#peer ??= new KnownPeer(this.#call.peer);
     return this.#peer;
@@ -87,7 +93,7 @@ export class GrpcContext implements HandlerContext {
     return this.#controller.signal;
   }
 
-  /** Why the answer is no longer needed, if so. */
+  /** Why the answer is no longer needed, or undefined. */
   get cancelled(): RpcError | undefined {
     return this.#cancelled;
   }
@@ -97,8 +103,8 @@ export class GrpcContext implements HandlerContext {
   }
 
   /**
-   * Sends the header once; otherwise it is sent with the first message or at the end. For a method without
-   * streams it goes with the response, as in all servers.
+   * Sends the header now, once. Without this call, the header is sent with the first message or at the end.
+   * The header of a method without streams is always sent with the response, as in all servers.
    */
   sendHeader(): void {
     if (this.#early) this.#sendHeader();
@@ -112,8 +118,8 @@ export class GrpcContext implements HandlerContext {
   }
 
   /**
-   * The answer is no longer needed. gRPC servers also report this for calls that ended normally, which the
-   * handler should not see.
+   * Called when the answer is no longer needed. Servers of gRPC also report a cancellation for calls that
+   * ended normally; the handler must not see it.
    */
   cancel(): void {
     if (this.#done || this.#cancelled !== undefined) return;
@@ -125,8 +131,8 @@ export class GrpcContext implements HandlerContext {
   }
 
   /**
-   * The requests for the handler. Node's HTTP/2 clients end a stream before they reset it, so the end of
-   * cancelled requests looks like any other; the reset arrives before the next event-loop iteration.
+   * Yields the requests for the handler. Node's HTTP/2 clients end a stream before they reset it, so the end
+   * of cancelled requests looks like a normal end. The reset arrives before the next event-loop iteration.
    */
   async *requests(messages: AsyncIterable<unknown>): AsyncGenerator<unknown, void, undefined> {
     try {
@@ -138,7 +144,7 @@ export class GrpcContext implements HandlerContext {
     if (this.#cancelled !== undefined) throw this.#cancelled;
   }
 
-  /** The handler has returned: returns its trailer. */
+  /** Called when the handler has returned. Returns the handler's trailer. */
   finish(): Metadata {
     this.#sendHeader();
     checkCarried(this.method, 'trailer', this.trailer);
@@ -146,13 +152,13 @@ export class GrpcContext implements HandlerContext {
     return this.trailer;
   }
 
-  /** The handler has thrown `error`. */
+  /** Called when the handler has thrown `error`. */
   fail(error: unknown): GrpcFailure {
     this.#done = true;
     const known = error instanceof RpcError ? error : undefined;
     const details = known?.rawMessage ?? handlerFailed(this.method);
     const code = known?.code ?? Status.INTERNAL;
-    // Metadata that cannot be sent is omitted: the error is more important.
+    // Omit metadata that cannot be sent, because the error is more important.
     const carry = (action: () => void): void => {
       try {
         action();

@@ -1,7 +1,7 @@
 /**
- * Handlers of a generated service for a server of grpc-js, which uses callbacks and Node streams. Nothing of
- * grpc-js is imported: the needed parts are declared here, and Metadata is created with the class of the
- * call's own, so that any copy of grpc-js works.
+ * Handlers of a generated service for a server of grpc-js, which uses callbacks and Node streams. This file
+ * does not import grpc-js, so that any copy of grpc-js works. It declares the needed parts, and creates
+ * Metadata with the class of the call's own metadata.
  */
 import type { Duplex } from 'node:stream';
 import type { ServiceDefinition } from '../../codec/types.ts';
@@ -38,7 +38,7 @@ interface GrpcJsStatus {
   readonly metadata: never;
 }
 type Callback = (error: GrpcJsStatus | null, response?: unknown, trailer?: never) => void;
-/** Streams exist in the directions that the method has. */
+/** A call as a Node stream. It streams in the directions in which the method streams. */
 type GrpcJsStream = GrpcJsCall & Duplex & { readonly request: unknown; end(trailer: never): void };
 
 function toGrpcJs(call: GrpcJsCall, from: Metadata): never {
@@ -80,7 +80,7 @@ function statusOf(
   return { code, details, metadata: toGrpcJs(call, trailer) };
 }
 
-/** Waits for room, or for the cancellation. */
+/** Resolves when the stream has room for another message, or when the call is cancelled. */
 function roomIn(call: GrpcJsStream): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
@@ -101,14 +101,14 @@ async function write(
     context.sendHeader();
     handler.checked(message);
     if (context.cancelled === undefined && !call.write(message)) await roomIn(call);
-    // Leaving the loop ends the handler's generator.
+    // Throw to leave the loop, which ends the handler's generator.
     if (context.cancelled !== undefined) throw context.cancelled;
   }
 }
 
 function adapted(handler: GrpcHandler): (call: GrpcJsStream, callback: Callback) => void {
   const { requestStream, responseStream } = handler.method;
-  // If a handler stops reading early, the stream must stay open, since it also carries the response.
+  // If a handler stops reading early, the stream must stay open, because it also carries the response.
   const requestOf = (call: GrpcJsStream, context: GrpcContext): unknown =>
     requestStream ? context.requests(call.iterator({ destroyOnReturn: false })) : call.request;
 

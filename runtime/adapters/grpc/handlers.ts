@@ -1,5 +1,6 @@
 /**
- * The handlers of a service as both adapters run them: bound, complete, and with the user's error callback.
+ * The handlers of a service in the form that both adapters run. Each handler is bound to its object, missing
+ * handlers are added, and errors are passed to the user's callback.
  */
 import { encodeAhead } from '../../codec/service/encoded-ahead.ts';
 import type { MessageType, MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
@@ -22,7 +23,9 @@ export interface GrpcHandlerOptions {
 
 type AnyHandler = (request: unknown, context: HandlerContext) => unknown;
 
-/** A method with its handler, or one that answers UNIMPLEMENTED when the user has none. */
+/**
+ * A method with its handler. When the user has no handler for the method, the handler answers UNIMPLEMENTED.
+ */
 export class GrpcHandler {
   readonly method: MethodDefinition;
   readonly #handler: AnyHandler;
@@ -48,15 +51,15 @@ export class GrpcHandler {
   }
 
   /**
-   * Checks and encodes a response. It is encoded here, because a gRPC server does not report a failure to
-   * encode. Throws when the response cannot be sent.
+   * Checks and encodes a response. The response is encoded here because a gRPC server does not report that a
+   * response cannot be encoded. Throws when the response cannot be sent.
    */
   checked(response: unknown): unknown {
     if (typeof response !== 'object' || response === null) {
       const what = response === undefined || response === null ? 'no response' : `a ${typeof response}`;
       throw new TypeError(`${this.method.fullName}: the handler returned ${what}`);
     }
-    // See MessageCheck.
+    // MessageCheck warns of mistakes in the first messages.
     if (this.#check.left > 0) this.#check.look(response);
     encodeAhead(this.method.output as MessageType<unknown, object>, response);
     return response;
@@ -68,8 +71,8 @@ export class GrpcHandler {
   }
 
   /**
-   * A call has failed with `error`. `over` says that the call was cancelled, in which case an AbortError is
-   * no news.
+   * Called when a call has failed with `error`. `over` says that the call was cancelled; an AbortError is
+   * expected then and is not reported.
    */
   report(error: unknown, over: boolean): void {
     if (error instanceof RpcError || (over && abortCode(error) !== undefined)) return;
@@ -77,7 +80,10 @@ export class GrpcHandler {
   }
 }
 
-/** Throws a TypeError for a handler that is not a function. */
+/**
+ * Returns the handlers of a service by the names of its methods. Throws a TypeError for a handler that is not
+ * a function.
+ */
 export function grpcHandlers<D extends ServiceDefinition>(
   definition: D,
   handlers: Partial<Handlers<D>>,

@@ -1,6 +1,6 @@
 /**
- * Handlers of a generated service for a server of nice-grpc, with the usual context and errors. Nothing of
- * nice-grpc is imported: the needed parts are declared here.
+ * Handlers of a generated service for a server of nice-grpc, with the usual context and errors. This file
+ * does not import nice-grpc, but declares the needed parts.
  */
 import type { MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
 import type { Metadata, MetadataValue } from '../../core/metadata.ts';
@@ -12,7 +12,7 @@ interface NiceGrpcMetadata extends Iterable<[string, (string | Uint8Array)[]]> {
   append(key: string, value: never): unknown;
 }
 
-/** nice-grpc's CallContext. */
+/** The CallContext of nice-grpc. */
 export interface NiceGrpcContext {
   readonly metadata: NiceGrpcMetadata;
   readonly peer: string;
@@ -43,7 +43,7 @@ function contextOf(method: MethodDefinition, theirs: NiceGrpcContext): GrpcConte
   const call: GrpcCall = {
     peer: theirs.peer,
     metadata: () => theirs.metadata as Iterable<[string, MetadataValue[]]>,
-    // nice-grpc does not provide it.
+    // nice-grpc does not provide the time limit.
     timeoutMs: () => undefined,
     sendHeader: (header) => {
       copyTo(theirs.header, header);
@@ -60,7 +60,9 @@ function requestOf(handler: GrpcHandler, request: unknown, context: GrpcContext)
   return handler.method.requestStream ? context.requests(request as AsyncIterable<unknown>) : request;
 }
 
-/** An error in the form of nice-grpc's ServerError, which is recognised by these properties. */
+/**
+ * Returns an error in the form of nice-grpc's ServerError, which nice-grpc recognises by these properties.
+ */
 function serverError(
   { code, details, trailer }: GrpcFailure,
   theirs: NiceGrpcContext,

@@ -1,6 +1,6 @@
 /**
- * Observes a call for telemetry: its start, its status and its end; for streams until the last message.
- * Shared by the interceptors of rdma-rpc/otel and rdma-rpc/prometheus.
+ * Observes the start, the status and the end of a call for telemetry. A stream ends with its last message.
+ * Used by the interceptors of rdma-rpc/otel and rdma-rpc/prometheus.
  */
 
 import { RpcError } from '../../core/errors/rpc-error.ts';
@@ -9,21 +9,27 @@ import { guarded } from '../../core/foreign.ts';
 import type { Next, RpcRequest, RpcResponse } from '../../core/interceptor.ts';
 
 /**
- * Upper bounds in seconds: 1, 2, 5 per decade from 1 us to 10 s. Calls take microseconds, which the usual
- * bounds (from 5 ms) cannot distinguish.
+ * Upper bounds of the buckets of durations in seconds: 1, 2 and 5 per decade, from 1 us to 10 s. The usual
+ * bounds begin at 5 ms, but calls take microseconds.
  */
 export const durationBounds: readonly number[] = [-6, -5, -4, -3, -2, -1, 0]
   .flatMap((exponent) => [1, 2, 5].map((digit) => Number(`${digit}e${exponent}`)))
   .concat(10);
 
 export interface Observer {
-  /** Runs a part of the call, so that code called by it, above all the handler, finds a context. */
+  /**
+   * Runs a part of the call in the observer's context, so that code called by this part, such as the handler,
+   * finds the context.
+   */
   run<T>(part: () => T): T;
-  /** Called once at the end of the call. `error` is undefined on success. */
+  /** Called once, at the end of the call. `error` is undefined on success. */
   done(status: StatusName, error: unknown): void;
 }
 
-/** Returns the status that the peer gets: on a server INTERNAL for errors without a status. */
+/**
+ * Returns the status of an error. An error without a status becomes INTERNAL on a server, because the client
+ * gets this status, and UNKNOWN on a client.
+ */
 function statusOf(side: RpcRequest['side'], error: unknown): StatusName {
   if (error instanceof RpcError) return error.codeName;
   return statusName(side === 'server' ? Status.INTERNAL : Status.UNKNOWN);
@@ -32,7 +38,7 @@ function statusOf(side: RpcRequest['side'], error: unknown): StatusName {
 /** Used when creating an observer has failed. */
 const noObserver: Observer = { run: (part) => part(), done: () => undefined };
 
-/** Catches errors of an observer: failing telemetry must not fail calls. */
+/** Catches errors of an observer, so that failing telemetry does not make calls fail. */
 class Guarded implements Observer {
   readonly #observer: Observer;
 
@@ -75,7 +81,7 @@ class Guarded implements Observer {
   }
 }
 
-/** Carries out a call and reports its end to the observer that `begin` creates. */
+/** Carries out a call, and reports the end of the call to the observer that `begin` creates. */
 export async function observedCall(
   next: Next,
   request: RpcRequest,
@@ -124,8 +130,8 @@ class ObservedMessages implements AsyncIterableIterator<unknown> {
   }
 
   /**
-   * The reader has stopped: on a client by itself, on a server because the call was cancelled, with the
-   * signal's reason.
+   * Called when the reader has stopped. On a client it has stopped by itself. On a server it has stopped
+   * because the call was cancelled, for the reason of the signal.
    */
   async return(value?: unknown): Promise<IteratorResult<unknown>> {
     const reason: unknown = this.#over ? undefined : this.#request.signal?.reason;

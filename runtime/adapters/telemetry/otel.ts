@@ -1,7 +1,7 @@
 /**
- * `rdma-rpc/otel`: spans, their context across processes, and durations of calls, by the API of
- * OpenTelemetry, which is an optional peer dependency. One interceptor for clients and servers; attributes
- * and names follow the semantic conventions for RPC.
+ * `rdma-rpc/otel`: spans of calls, their context across processes, and durations of calls, for the API of
+ * OpenTelemetry, which is an optional peer dependency. The same interceptor works for clients and servers.
+ * Attributes and names follow the semantic conventions for RPC.
  */
 import {
   type Attributes,
@@ -32,23 +32,23 @@ import type { Metadata } from '../../core/metadata.ts';
 import { durationBounds, type Observer, observedCall } from './observed-call.ts';
 
 export interface OpenTelemetryOptions {
-  /** Default: the global one, as for the next two. */
+  /** Default: the global tracer provider. The next two options have global defaults, too. */
   tracerProvider?: TracerProvider;
   meterProvider?: MeterProvider;
   /**
-   * How the context is carried in the metadata of requests. The SDK's default uses `traceparent`,
-   * `tracestate`, `baggage`.
+   * Writes the context into the metadata of requests. The SDK's default uses the keys `traceparent`,
+   * `tracestate` and `baggage`.
    */
   propagator?: TextMapPropagator;
-  /** Further attributes of a call's span, computed at its start. */
+  /** Returns further attributes of a call's span. Called at the start of the call. */
   attributes?: (request: RpcRequest) => Attributes;
 }
 
 const scope = 'rdma-rpc';
 const system = 'rdma_rpc';
 /**
- * Statuses that indicate a server error; others, such as NOT_FOUND, are valid answers. On a client every
- * status except OK is an error.
+ * Statuses that are errors on a server. Other statuses, such as NOT_FOUND, are valid answers there. On a
+ * client every status except OK is an error.
  */
 const serverErrors: ReadonlySet<StatusName> = new Set<StatusName>([
   'UNKNOWN',
@@ -59,7 +59,10 @@ const serverErrors: ReadonlySet<StatusName> = new Set<StatusName>([
   'DATA_LOSS',
 ]);
 
-/** The context of the handler, for its own calls when no context manager carries it over `await`. */
+/**
+ * The OpenTelemetry context of the handler. The handler's calls use it when no context manager preserves the
+ * context across `await`.
+ */
 const handlerContext: ContextKey<Context | undefined> = createContextKey<Context | undefined>(
   undefined,
   'OpenTelemetry context',
@@ -78,7 +81,7 @@ const setter: TextMapSetter<Metadata> = { set: (metadata, key, value) => void me
 const knownPeersMax = 1024;
 const knownPeers = new Map<string, Attributes>();
 
-/** Attributes of a request's peer, computed once. */
+/** Returns the attributes of a request's peer, which are computed once per peer. */
 function peerAttributes({ side, peer }: RpcRequest): Attributes {
   let attributes = knownPeers.get(side + peer);
   if (attributes === undefined) {
@@ -90,7 +93,7 @@ function peerAttributes({ side, peer }: RpcRequest): Attributes {
   return attributes;
 }
 
-/** Splits `host:port`; keeps a path or list unchanged. */
+/** Splits `host:port`. Keeps a path or a list of addresses unchanged. */
 function addressOf(peer: string, side: string): Attributes {
   const name = peer.replace(/^(unix:|dns:\/\/\/)/, '');
   const [, host, port] = /^\[?([^,]*?)\]?:(\d+)$/.exec(name) ?? [];
@@ -136,8 +139,8 @@ class ObservedSpan implements Observer {
 }
 
 /**
- * The instruments of the interceptor; created at the first call, so that a provider may be registered after
- * the interceptor was made.
+ * The instruments of the interceptor. They are created at the first call, so that a provider may be
+ * registered after the interceptor was made.
  */
 interface Instruments {
   readonly tracer: Tracer;
@@ -161,8 +164,8 @@ function instruments(options: OpenTelemetryOptions): Instruments {
 }
 
 /**
- * An interceptor for a server (`use`), a channel or a client. As the outermost one it also measures the
- * others.
+ * Returns an interceptor for a server (`use`), a channel or a client. As the outermost interceptor it also
+ * measures the other interceptors.
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Interceptor {
   let ready: Instruments | undefined;
@@ -172,7 +175,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Interceptor {
     const propagator = options.propagator ?? propagation;
     const client = request.side === 'client';
     const peer = peerAttributes(request);
-    // Without the peer: a server has too many clients for a metric.
+    // The attributes do not contain the peer, because a server has too many clients for a metric.
     const attributes: Attributes = {
       'rpc.system.name': system,
       'rpc.method': request.method.fullName,

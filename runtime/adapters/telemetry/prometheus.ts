@@ -1,6 +1,7 @@
 /**
  * `rdma-rpc/prometheus`: counts and durations of calls by method and status, and the counters of the native
- * layers, for prom-client, which is an optional peer dependency. One interceptor for clients and servers.
+ * layers, for prom-client, which is an optional peer dependency. The same interceptor works for clients and
+ * servers.
  */
 import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client';
 import { clockMs } from '../../clock.ts';
@@ -22,7 +23,7 @@ export {
 export { workersRegistry } from './workers-registry.ts';
 
 export interface PrometheusOptions {
-  /** Default: prom-client's global one. */
+  /** Default: prom-client's global registry. */
   registry?: Registry;
   /** Upper bounds of the buckets in seconds. Default: 1, 2, 5 per decade from 1 us to 10 s. */
   buckets?: readonly number[];
@@ -30,7 +31,7 @@ export interface PrometheusOptions {
 
 type Label = 'service' | 'method' | 'type';
 
-/** The names that other libraries use. */
+/** Returns the kind of a method, by the name that other libraries use. */
 function kindOf({ method }: RpcRequest): string {
   if (method.requestStream) return method.responseStream ? 'bidi' : 'client_stream';
   return method.responseStream ? 'server_stream' : 'unary';
@@ -42,7 +43,7 @@ interface SideMetrics {
   readonly seconds: Histogram<Label>;
 }
 
-/** Returns the metrics of a registry: two interceptors with one registry count together. */
+/** Returns the metrics of a registry. Two interceptors with the same registry share its metrics. */
 function metricsOf(registry: Registry, side: string, buckets: number[]): SideMetrics {
   const labelNames: Label[] = ['service', 'method', 'type'];
   const registers = [registry];
@@ -78,8 +79,8 @@ function metricsOf(registry: Registry, side: string, buckets: number[]): SideMet
 }
 
 /**
- * An interceptor for a server (`use`), a channel or a client. Its metrics appear with the first call of their
- * side.
+ * Returns an interceptor for a server (`use`), a channel or a client. The metrics of a side appear with the
+ * first call of that side.
  */
 export function prometheus(options: PrometheusOptions = {}): Interceptor {
   const { registry = register, buckets = durationBounds } = options;
@@ -108,7 +109,10 @@ export function prometheus(options: PrometheusOptions = {}): Interceptor {
   return (next) => (request) => observedCall(next, request, () => begin(request));
 }
 
-/** A scrape reads one gauge after the other; all get the same reading for this time. */
+/**
+ * Time in ms for which a reading of the counters is kept. A scrape reads one gauge after the other, so all
+ * gauges show the same reading.
+ */
 const readingMs = 50;
 
 function contextsOf(pid: number): readonly ContextCounters[] {
@@ -120,8 +124,8 @@ function contextsOf(pid: number): readonly ContextCounters[] {
 }
 
 /**
- * Returns the counters of a process, of all its threads: sums over its contexts, and the maximum for longest
- * times.
+ * Returns a function that reads the counters of all threads of a process. The function adds up the counters
+ * of all contexts of the process. For a longest time, it takes the maximum.
  */
 function statsOf(pid: number): () => Stats {
   const names = Object.keys(stats()) as (keyof Stats)[];
@@ -137,9 +141,9 @@ function statsOf(pid: number): () => Stats {
 }
 
 /**
- * Exports the counters of the native layers as gauges `rdma_rpc_native_…`, read when the registry is. They
- * are those of this thread (`stats()`) or, with a pid, those of that process with all its threads, from its
- * counters pages; 0 when it has ended.
+ * Exports the counters of the native layers as gauges `rdma_rpc_native_…`, which are read when the registry
+ * is read. Without `pid` they are the counters of this thread (`stats()`). With `pid` they are the counters
+ * of all threads of that process, from its counters pages, or 0 when the process has ended.
  */
 export function collectNativeStats(registry: Registry = register, pid?: number): void {
   const read = pid === undefined ? stats : statsOf(pid);
@@ -158,9 +162,10 @@ export function collectNativeStats(registry: Registry = register, pid?: number):
 }
 
 /**
- * Exports the counters of the RDMA devices of this machine as one gauge, `rdma_rpc_device_counter`, with the
- * labels `device`, `port` (0: of the device as a whole) and `counter`, the name that the kernel or the driver
- * has for it. Read when the registry is; empty without a device. `devices`: only those of these names.
+ * Exports the counters of the RDMA devices of this machine as one gauge, `rdma_rpc_device_counter`. Its
+ * labels are `device`, `port` (0 for the device as a whole) and `counter`, which is the name that the kernel
+ * or the driver uses. The gauge is read when the registry is read, and is empty when the machine has no
+ * device. `devices` selects devices by name.
  */
 export function collectDeviceCounters(registry: Registry = register, devices?: readonly string[]): void {
   const name = 'rdma_rpc_device_counter';
@@ -172,7 +177,7 @@ export function collectDeviceCounters(registry: Registry = register, devices?: r
     registers: [registry],
     async collect() {
       const read = await readDeviceCounters(devices);
-      // A device may have gone.
+      // Remove old values, because a device may be gone.
       this.reset();
       for (const { device, port, counters } of read)
         for (const [counter, value] of Object.entries(counters)) this.set({ device, port, counter }, value);

@@ -1,17 +1,23 @@
 /**
- * The metrics of all threads of a worker group in one registry, part of `rdma-rpc/prometheus`. Used on the
- * main thread, for each scrape.
+ * The metrics of all threads of a worker group in one registry. This file is a part of `rdma-rpc/prometheus`.
+ * It is used on the main thread, for each scrape.
  */
 import { AggregatorRegistry, type Registry, register } from 'prom-client';
 import type { ThreadMetricsSource } from '../../core/thread-metrics.ts';
 
 type Metrics = readonly object[];
 
-/** Counters and histograms only grow. A gauge of a thread that has ended means nothing. */
+/**
+ * Returns whether a metric only grows, as counters and histograms do. A gauge of a thread that has ended has
+ * no meaning.
+ */
 const grows = (metric: object): boolean =>
   ['counter', 'histogram'].includes((metric as { type?: string }).type ?? '');
 
-/** prom-client only reads what it is given, which its types do not say. */
+/**
+ * Returns a registry with the sums of the given metrics. The cast is safe because prom-client only reads
+ * them, although its types do not say so.
+ */
 const summed = (all: readonly Metrics[]): Registry => AggregatorRegistry.aggregate(all as object[][]);
 
 /** The metrics of the workers of one group. */
@@ -19,7 +25,7 @@ class GroupMetrics {
   readonly #group: ThreadMetricsSource;
   /** The last answer of each thread that has not ended. */
   readonly #last = new Map<number, Metrics>();
-  /** The sum of what threads had counted when they ended. */
+  /** The sums of the metrics of threads that have ended. */
   #ended: Metrics = [];
   #reading: Promise<readonly Metrics[]> | undefined;
 
@@ -27,7 +33,10 @@ class GroupMetrics {
     this.#group = group;
   }
 
-  /** Scrapes that come meanwhile share one reading, so that a thread that ends is added to the sum once. */
+  /**
+   * Reads the metrics of all workers. Scrapes that come during a reading share it, so that a thread that ends
+   * is added to the sum only once.
+   */
   read(): Promise<readonly Metrics[]> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
@@ -51,11 +60,11 @@ class GroupMetrics {
 const groups = new WeakMap<ThreadMetricsSource, GroupMetrics>();
 
 /**
- * Resolves with a registry that has the metrics of all workers of `group` and of `registry`, the main
- * thread's own (default: prom-client's global one), added up. Each worker gives its registry to
- * `listenInWorker(server, { registry })`. A worker that is busy counts with its last answer, and counters and
- * histograms of a worker that has ended stay in the sum, so that no sum falls. Call this for each scrape.
- * Rejects when `registry` cannot be read.
+ * Resolves with a registry that has the sums of the metrics of all workers of `group` and of `registry`,
+ * which is the registry of the main thread (default: prom-client's global registry). Each worker passes its
+ * registry to `listenInWorker(server, { registry })`. For a worker that is busy, its last answer counts.
+ * Counters and histograms of a worker that has ended stay in the sum, so that sums never fall. Call this
+ * function for each scrape. Rejects when `registry` cannot be read.
  */
 export async function workersRegistry(
   group: ThreadMetricsSource,

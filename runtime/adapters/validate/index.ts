@@ -1,6 +1,6 @@
 /**
  * `rdma-rpc/validate`: an interceptor for servers and clients that checks messages against the protovalidate
- * rules of their .proto (`(buf.validate.field).string.email = true`). Needs `@bufbuild/protovalidate` and
+ * rules of their .proto (`(buf.validate.field).string.email = true`). It needs `@bufbuild/protovalidate` and
  * `@bufbuild/protobuf`, which are optional peer dependencies and implement the rules.
  */
 import { type DescMessage, type FileRegistry, fromBinary } from '@bufbuild/protobuf';
@@ -16,18 +16,18 @@ import { hasRules, registryOf } from './schema.ts';
 import { violationDetails, violationsText } from './violations.ts';
 
 export interface ValidationOptions {
-  /** Checks requests. Default true. */
+  /** Whether to check requests. Default true. */
   readonly requests?: boolean | undefined;
   /**
-   * Also checks responses: on a server those of its handlers, on a client the received ones; a response that
-   * breaks a rule becomes INTERNAL. Default false.
+   * Whether to check responses, too: the responses of handlers on a server, and received responses on a
+   * client. A response that breaks a rule becomes INTERNAL. Default false.
    */
   readonly responses?: boolean | undefined;
-  /** Reports only the first broken rule. Default false. */
+  /** Whether to report only the first broken rule. Default false. */
   readonly failFast?: boolean | undefined;
   /**
-   * Further options of protovalidate's `createValidator`. Its registry is made from the service's files, with
-   * their predefined rules, unless one is given.
+   * Further options of protovalidate's `createValidator`. When they have no registry, a registry is made from
+   * the service's files, with their predefined rules.
    */
   readonly validator?: ValidatorOptions | undefined;
 }
@@ -38,7 +38,7 @@ const names: readonly (keyof ValidationOptions)[] = ['requests', 'responses', 'f
 type Check = (message: unknown) => void;
 const nothing: Check = () => undefined;
 
-/** Validators of the files of services, which know their predefined rules. */
+/** Validators for the files of services. Each validator knows the predefined rules of its file. */
 class Validators {
   readonly #options: ValidationOptions;
   readonly #byFile = new WeakMap<FileDescriptor, { registry: FileRegistry; validator: Validator }>();
@@ -58,7 +58,10 @@ class Validators {
     return found;
   }
 
-  /** Services without a schema have no rules, nor do most messages. */
+  /**
+   * Returns the check for a message. It does nothing for services without a schema and for messages without
+   * rules.
+   */
   checkOf(
     service: ServiceDefinition,
     method: MethodDefinition,
@@ -83,13 +86,13 @@ function check(
   what: string,
   code: StatusCode,
 ): void {
-  // The response of a call that was cancelled.
+  // A call that was cancelled has no response.
   if (message === undefined) return;
   let bytes: Uint8Array;
   try {
     bytes = type.encode(message);
   } catch (error) {
-    // Not a message of the type at all. Its encoder will report that later.
+    // The value is not a message of the type. Its encoder will report that later.
     if (error instanceof CodecError) return;
     throw error;
   }
@@ -129,11 +132,11 @@ function checkedResponse(response: RpcResponse, one: Check): RpcResponse {
 }
 
 /**
- * Makes the interceptor: `createServer().use(validation())`, `createClient(…, { '*': { interceptors:
+ * Returns the interceptor for `createServer().use(validation())` and `createClient(…, { '*': { interceptors:
  * [validation()] } })`. A request that breaks a rule becomes INVALID_ARGUMENT, and no handler sees it (in a
- * stream, the handler's next read throws). The error has the broken rules as details, google.rpc.BadRequest
- * and buf.validate.Violations. Messages with rules are encoded an additional time for the check; those
- * without cost nothing. Throws a TypeError for unknown options.
+ * stream, the handler's next read throws). The error has the broken rules as details, in the forms
+ * google.rpc.BadRequest and buf.validate.Violations. A message with rules is encoded an additional time for
+ * the check. A message without rules costs nothing. Throws a TypeError for unknown options.
  */
 export function validation(options: ValidationOptions = {}): Interceptor {
   checkNames('validation', options, names);

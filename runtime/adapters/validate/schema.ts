@@ -1,6 +1,6 @@
 /**
- * Descriptions of a service's messages for protobuf-es, made from the descriptors in generated files, and
- * which of the messages have rules. Cached per file.
+ * Makes descriptions of a service's messages for protobuf-es from the descriptors in generated files, and
+ * determines which of the messages have rules. The results are cached per file.
  */
 import {
   create,
@@ -18,7 +18,7 @@ import {
 } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 import type { FileDescriptor } from '../../codec/file-descriptor.ts';
 
-/** Imports come first. */
+/** Adds a file to `into`, after the files that it imports. */
 function collect(file: FileDescriptor, into: Map<string, FileDescriptor>): void {
   if (into.has(file.name)) return;
   for (const dependency of file.dependencies) collect(dependency, into);
@@ -27,7 +27,7 @@ function collect(file: FileDescriptor, into: Map<string, FileDescriptor>): void 
 
 const registries = new WeakMap<FileDescriptor, FileRegistry>();
 
-/** Returns the file with all its imports. */
+/** Returns a registry with the file and all its imports. */
 export function registryOf(file: FileDescriptor): FileRegistry {
   let registry = registries.get(file);
   if (registry === undefined) {
@@ -46,13 +46,14 @@ function ruled(desc: DescMessage, met: Set<DescMessage>): boolean {
   if (hasOption(desc, messageRules) || desc.oneofs.some((each) => hasOption(each, oneofRules))) return true;
   return desc.fields.some((field) => {
     if (hasOption(field, fieldRules)) return true;
-    // Also for the elements of lists and the values of maps.
+    // This also finds the elements of lists and the values of maps.
     return field.message !== undefined && ruled(field.message, met);
   });
 }
 
 /**
- * Whether the message, or a message inside it, has rules. Others are not checked, which saves encoding them.
+ * Returns whether the message, or a message inside it, has rules. Other messages are not checked, so they
+ * need not be encoded.
  */
 export function hasRules(desc: DescMessage): boolean {
   return ruled(desc, new Set());

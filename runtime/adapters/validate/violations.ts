@@ -1,6 +1,6 @@
 /**
- * The error for a message that breaks rules: its text, and details in both forms that clients look for.
- * Limited to the room of metadata.
+ * The error for a message that breaks rules: its text, and its details in both forms that clients look for.
+ * Their size is limited by the room of metadata.
  */
 import { toBinary } from '@bufbuild/protobuf';
 import { pathToString } from '@bufbuild/protobuf/reflect';
@@ -8,7 +8,7 @@ import { type Violation, violationsToProto } from '@bufbuild/protovalidate';
 import type { ErrorDetail } from '../../core/errors/status-details.ts';
 import { BadRequest } from '../../details/index.ts';
 
-/** Limit of each detail. Metadata has 8 KiB in total, and is sent in a slot. */
+/** Limit of each detail in bytes. Metadata has at most 8 KiB in total, and must fit into a slot. */
 const detailBytesMax = 2048;
 const textMax = 400;
 const namedMax = 3;
@@ -18,7 +18,9 @@ const cut = (text: string, length: number): string =>
 
 const fieldOf = ({ field }: Violation): string => (field.length === 0 ? '' : pathToString(field));
 
-/** Returns `name: must be at least 2 characters [string.min_len]`, for the first few violations. */
+/**
+ * Returns a text such as `name: must be at least 2 characters [string.min_len]` for the first few violations.
+ */
 export function violationsText(violations: readonly Violation[]): string {
   const named = violations.slice(0, namedMax).map((violation) => {
     const { message, ruleId } = violation;
@@ -29,7 +31,7 @@ export function violationsText(violations: readonly Violation[]): string {
   return `${named.join('; ')}${rest > 0 ? `; and ${rest} more` : ''}`;
 }
 
-/** Returns the encoding of as many violations as fit. */
+/** Returns the encoding of the first violations that fit into a detail. */
 function asManyAs(violations: readonly Violation[], encode: (some: Violation[]) => Uint8Array): Uint8Array {
   for (let count = violations.length; ; count = Math.floor(count / 2)) {
     const bytes = encode(violations.slice(0, count));
@@ -47,7 +49,7 @@ function google(violations: Violation[]): Uint8Array {
     fieldViolations: violations.map((violation) => ({
       field: fieldOf(violation),
       description: violation.message,
-      // As google.rpc requires: UPPER_SNAKE_CASE, at most 63 characters.
+      // google.rpc requires UPPER_SNAKE_CASE with at most 63 characters.
       reason: violation.ruleId
         .replace(/[^A-Za-z0-9]+/g, '_')
         .toUpperCase()
@@ -57,8 +59,8 @@ function google(violations: Violation[]): Uint8Array {
 }
 
 /**
- * buf.validate.Violations, as sent by other implementations of protovalidate, and google.rpc.BadRequest,
- * which every gRPC client knows.
+ * Returns the violations as details in two forms: buf.validate.Violations, which other implementations of
+ * protovalidate send, and google.rpc.BadRequest, which every gRPC client knows.
  */
 export function violationDetails(violations: readonly Violation[]): ErrorDetail[] {
   return [

@@ -1,6 +1,6 @@
 /**
- * Makes one method of a client a function that starts calls on the channel, wrapped in interceptors if there
- * are any. For `createClient` and the transport of connect-es.
+ * Returns the function of a client for one method. The function starts calls on the channel, and is wrapped
+ * in the interceptors of the method. Used by `createClient` and by the transport of connect-es.
  */
 import type { MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
 import type { Interceptor } from '../../core/interceptor.ts';
@@ -10,8 +10,8 @@ import type { ClientMethod } from './client-method.ts';
 import { type ClientMethodFunction, interceptedCall } from './intercepted-call.ts';
 
 /**
- * `target` is `method` with the client's settings. `interceptors` (outermost first) include those of the
- * channel.
+ * `target` is `method` with the client's settings. `interceptors` (outermost first) include the interceptors
+ * of the channel.
  */
 export function callFunction(
   channel: ClientChannel,

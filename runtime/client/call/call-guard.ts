@@ -1,7 +1,7 @@
 /**
  * Ends a call with interceptors at its time limit or by its signals, even when an interceptor never settles.
- * (The calls that interceptors make have the same limits of their own.) Each intercepted call of a client has
- * one.
+ * The calls that the interceptors make have the same time limit and signals. Each intercepted call of a
+ * client has one guard.
  */
 
 import { turnNow } from '../../boundary/time/deadlines.ts';
@@ -18,7 +18,10 @@ import { Reason } from '../../native/native.ts';
 const order: readonly Processed[] = ['no', 'maybe', 'yes'];
 
 export class CallGuard implements Abortable {
-  /** In milliseconds, on the clock of deadlines.ts, like the deadline of the guarded call. */
+  /**
+   * The start of the call in milliseconds, on the clock of deadlines.ts, like the deadline of the guarded
+   * call.
+   */
   readonly startedMs: number = turnNow();
   readonly #path: string;
   readonly #signal: AbortSignal | undefined;
@@ -29,21 +32,24 @@ export class CallGuard implements Abortable {
   /** True while this object listens to the signals and the timer runs. */
   #watching = false;
   /**
-   * Timer for the deadline, then for the grace period. It keeps the process alive, so that a call with a
-   * limit always settles.
+   * Timer for the deadline, then for the grace period. The timer keeps the process alive, so that a call with
+   * a time limit always settles.
    */
   #timer: NodeJS.Timeout | undefined;
-  /** Settles the promise for which the caller waits, or last waited. */
+  /** Rejects the promise that the caller waits for, or waited for last. */
   #reject: ((error: unknown) => void) | undefined;
-  /** The reason for the end, 0 before it. */
+  /** The Reason why the call has ended, or 0 before its end. */
   #reason = 0;
   #cause: unknown;
   #sent: Processed = 'no';
   #underWay = 0;
-  /** True when the last call of next() has the signals of this call, and so ends with it. */
+  /**
+   * True when the last call of next() has the signals of this call, and therefore ends together with this
+   * call.
+   */
   bound = false;
 
-  /** `timeoutMs` is negative for no limit. */
+  /** A negative `timeoutMs` means no time limit. */
   constructor(path: string, timeoutMs: number, { signal, context }: CallOptions) {
     this.#path = path;
     this.#signal = signal;
@@ -58,14 +64,14 @@ export class CallGuard implements Abortable {
     return this.#parent?.aborted ? this.#parent : undefined;
   }
 
-  /** Checks for signals that were aborted before they were listened to. */
+  /** Checks for signals that were aborted before this object listened to them. */
   #look(): void {
     if (this.#fired !== undefined) this.onAbort();
   }
 
   /**
-   * Begins to watch the time and the signals. Called only when interceptors may not settle: most calls end
-   * without this, and a timer for each would cost as much as the rest of an interceptor.
+   * Begins to watch the time and the signals. Called only when an interceptor may fail to settle. Most calls
+   * end without it, because a timer for each call would cost as much as the rest of an interceptor.
    */
   #watch(): void {
     if (this.#watching) return;
@@ -77,34 +83,35 @@ export class CallGuard implements Abortable {
       if (this.#signal !== undefined) listen(this.#signal, this);
       if (this.#parent !== undefined) listen(this.#parent, this);
     } catch (error) {
-      // A signal of another library may throw; then remove the other listeners and the timer, too.
+      // A signal of another library may throw. In this case remove the other listeners and the timer, too.
       this.end();
       throw error;
     }
   }
 
   /**
-   * Returns a promise for the caller that settles as `step` does, but not much later than the time limit. One
-   * step at a time.
+   * Returns a promise for the caller that settles as `step` does, but not much later than the time limit.
+   * Only one step may wait at a time.
    */
   wait<T>(step: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#reject = reject;
-      // Not closures, so that V8's async stack traces reach the line that awaits the call.
+      // These functions are not closures, so that V8's async stack traces reach the line that awaits the
+      // call.
       step.then(resolve, reject);
       this.#watch();
       if (this.#reason !== 0) this.#grant();
     });
   }
 
-  /** The deadline has passed, or a signal was aborted. */
+  /** True when the deadline has passed or a signal was aborted. */
   get late(): boolean {
     return this.#reason !== 0;
   }
 
   /**
-   * An interceptor has called `next` with this request. It may give its call more time than the caller did.
-   * Throws when no time is left.
+   * Called when an interceptor has called `next` with this request. The interceptor may give the inner call
+   * more time than the caller gave. Throws when no time is left.
    */
   enter({ timeoutMs, signal, context }: Pick<RpcRequest, 'timeoutMs' | 'signal' | 'context'>): void {
     if (!this.#watching) this.#look();
@@ -118,7 +125,7 @@ export class CallGuard implements Abortable {
     ++this.#underWay;
   }
 
-  /** Called when the last call of next() has ended, with its value of `processed`. */
+  /** Called when the last call of next() has ended. `processed` is the value of that call. */
   leave(processed: Processed): void {
     --this.#underWay;
     if (order.indexOf(processed) > order.indexOf(this.#sent)) this.#sent = processed;
@@ -151,7 +158,10 @@ export class CallGuard implements Abortable {
     if (this.#watching) this.#grant();
   }
 
-  /** Wait for the calls of the interceptors first: they end by themselves, and their errors say more. */
+  /**
+   * Rejects the caller's promise after a grace period. The calls of the interceptors end by themselves in
+   * that time, and their errors say more.
+   */
   #grant(): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(
@@ -166,7 +176,7 @@ export class CallGuard implements Abortable {
   }
 }
 
-/** Returns `processed` of an attempt's error. */
+/** Returns the value of `processed` of an attempt's error. */
 export function sentOf(error: unknown): Processed {
   return error instanceof RpcError ? error.processed : 'maybe';
 }

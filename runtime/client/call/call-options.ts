@@ -1,6 +1,6 @@
 /**
- * Converts the options of one call into the extras that the call carries along; undefined for a call without
- * such options. Used by a channel.
+ * Converts the options of one call into its CallExtras. A call without such options has no CallExtras. Used
+ * by a channel.
  */
 import type { ContextValues } from '../../core/context-values.ts';
 import { failure, reasonOf } from '../../core/errors/failure.ts';
@@ -31,8 +31,8 @@ const names: readonly (keyof CallOptions)[] = [
 ];
 
 /**
- * Checks the names of options, since a misspelt limit would be no limit. Every call with options takes this
- * path: a switch is several times faster than a lookup in a Set.
+ * Checks the names of options, because a misspelt limit would have no effect. Every call with options takes
+ * this path, and a switch is several times faster than a lookup in a Set.
  */
 function checkNames(options: CallOptions): void {
   for (const name in options) {
@@ -60,8 +60,8 @@ function checkNames(options: CallOptions): void {
 type Changed = Pick<RpcRequest, 'metadata' | 'signal' | 'context'>;
 
 /**
- * The options of a call inside interceptors, which this package builds. Their names need no check, and their
- * callbacks belong to the package and need no async context of the caller.
+ * The options of a call inside interceptors. This package builds these options, so their names need no check.
+ * The callbacks belong to this package, so they do not need the async context of the caller.
  */
 export class InnerOptions implements CallOptions {
   readonly timeoutMs: number | undefined;
@@ -78,7 +78,8 @@ export class InnerOptions implements CallOptions {
   readonly intoOverflow: 'error' | 'lease' | undefined;
 
   /**
-   * `given` are the options of the request. `known` are the caller's options, whose names have been checked.
+   * `given` contains the options of the request. `known` contains the caller's options, whose names have been
+   * checked.
    */
   constructor(
     given: CallOptions | undefined,
@@ -105,8 +106,8 @@ export class InnerOptions implements CallOptions {
 }
 
 /**
- * Also accepts AbortSignals of other libraries. An invalid one would otherwise be noticed only when the call
- * is in flight.
+ * Returns whether a value is an AbortSignal of any library. An invalid signal would otherwise be noticed only
+ * when the call is in flight.
  */
 function isSignal(signal: AbortSignal | undefined): boolean {
   return (
@@ -122,7 +123,7 @@ function isFunction(value: unknown): boolean {
   return value === undefined || typeof value === 'function';
 }
 
-/** JavaScript callers may pass any value. */
+/** Throws a TypeError for values of a wrong type, because JavaScript callers may pass any value. */
 function checkKinds(options: CallOptions): void {
   if (typeof options !== 'object' || options === null)
     throw new TypeError('the options of a call must be an object');
@@ -139,9 +140,10 @@ function checkKinds(options: CallOptions): void {
 }
 
 /**
- * Returns the call's time limit in milliseconds, -1 for none: its own limit, otherwise `defaultMs`, and at
- * most what its context has left. Every call with options begins here, so this also checks their names and
- * types. Throws a RangeError or TypeError.
+ * Returns the call's time limit in milliseconds, or -1 for no limit. It is the limit in the options,
+ * otherwise `defaultMs`, but at most the time that the call's context has left. Every call with options
+ * begins here, so this function also checks the names and types of the options. Throws a RangeError or
+ * TypeError.
  */
 export function callTimeoutMs(options: CallOptions, defaultMs: number): number {
   checkKinds(options);
@@ -152,8 +154,8 @@ export function callTimeoutMs(options: CallOptions, defaultMs: number): number {
 }
 
 /**
- * Throws the error with which to reject the call: CANCELLED for an aborted signal, a TypeError or RangeError
- * for an invalid value.
+ * Returns the extras of a call, or undefined when the call needs none. Throws the error with which to reject
+ * the call: CANCELLED for an aborted signal, or a TypeError or RangeError for an invalid value.
  */
 export function callExtras(path: string, options: CallOptions): CallExtras | undefined {
   const { signal, metadata, into, intoOverflow, onHeader, onTrailer, context, waitForReady } = options;

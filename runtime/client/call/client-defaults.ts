@@ -1,6 +1,6 @@
 /**
- * The default options of a client's calls: checked when the client is created, and merged with the options of
- * each call.
+ * The default options of a client's calls. They are checked when the client is created, and merged with the
+ * options of each call.
  */
 import type { MethodDefinition } from '../../codec/types.ts';
 import { Metadata, type MetadataInit } from '../../core/metadata.ts';
@@ -25,8 +25,8 @@ const names: readonly (keyof MethodDefaults)[] = [
 ];
 
 /**
- * Returns the defaults of a method: its own entry overrides that for all methods, option by option. `others`
- * are the options that each call gets, if any.
+ * Returns the defaults of a method. Each option in the method's own entry overrides the same option in the
+ * entry for all methods (`*`). `others` contains the further options that each call gets.
  */
 export function defaultsOf(
   what: string,
@@ -59,13 +59,14 @@ export function defaultsOf(
   const stream = method.requestStream || method.responseStream;
   const twice = idempotent ?? method.options.idempotencyLevel !== undefined;
   checkFits(`${what}: ${name}`, defaults[name], stream, twice, idempotent);
-  // Defaults for all methods apply only to methods that they fit.
+  // A default for all methods applies only to the methods that support it.
   if (stream) delete others.retry;
   if (stream || !twice) delete others.hedging;
-  // The method has chosen between retry and hedging.
+  // The method's own entry decides between retry and hedging.
   if (defaults[name]?.retry) delete others.hedging;
   if (defaults[name]?.hedging) delete others.retry;
-  // A `retry` for all methods repeats calls of methods that are not idempotent only when they have not run.
+  // With a `retry` for all methods, a call of a method that is not idempotent is repeated only when it has
+  // not run.
   const decided = idempotent ?? (others.retry && !twice ? false : undefined);
   return {
     timeoutMs,
@@ -75,7 +76,10 @@ export function defaultsOf(
   };
 }
 
-/** Options for a named method must fit it. Report a mistake now, not by a call that is not retried later. */
+/**
+ * Throws for options that the named method does not support. The mistake is reported now, because later the
+ * calls would silently not be retried.
+ */
 function checkFits(
   where: string,
   given: MethodDefaults | undefined,
@@ -91,7 +95,7 @@ function checkFits(
   }
 }
 
-/** Hedging for all methods must fit at least one of them. */
+/** Throws when hedging is a default for all methods and none of the methods supports it. */
 export function checkHedgingFits(
   what: string,
   defaults: Defaults,
@@ -107,8 +111,8 @@ export function checkHedgingFits(
 }
 
 /**
- * Returns `method` with default options for each call. They are copied now, so that later changes by the
- * application have no effect. With `shared`, all calls without own options get one object, which the
+ * Returns `call` with default options. The options are copied now, so that later changes by the application
+ * have no effect. With `shared`, all calls without options of their own get the same object, which the
  * application never sees.
  */
 export function withDefaults(
@@ -121,7 +125,7 @@ export function withDefaults(
     metadata === undefined ? { ...given } : { ...given, metadata: constantMetadata(metadata) };
   return (request, options) => {
     if (options === undefined && shared) return call(request, defaults);
-    // Invalid options of JavaScript callers are refused at the start of every call.
+    // Pass on invalid options of JavaScript callers, because the call itself refuses them when it starts.
     if (options !== undefined && (typeof options !== 'object' || options === null))
       return call(request, options);
     const both = merged(defaults, options);
@@ -132,7 +136,9 @@ export function withDefaults(
   };
 }
 
-/** Merges options: the second ones override the first. Keys of metadata are replaced one by one. */
+/**
+ * Merges options. Options of `over` override options of `under`. Keys of metadata are replaced one by one.
+ */
 function merged<O extends CallOptions>(under: O | undefined, over: O | undefined): O {
   const both = { ...under } as Record<string, unknown>;
   for (const [name, value] of Object.entries(over ?? {})) if (value !== undefined) both[name] = value;

@@ -14,20 +14,20 @@ export interface ClientMethod {
   readonly responseType: MessageType<unknown, never>;
   readonly requestStream: boolean;
   readonly responseStream: boolean;
-  /** Default time limit in ms, -1 for none. */
+  /** Default time limit in ms, or -1 for no limit. */
   readonly timeoutMs: number;
-  /** Calls wait for a connection through failed attempts. */
+  /** Whether calls wait for a connection even when connection attempts fail. */
   readonly waitForReady: boolean;
-  /** The definition, or the client, says that the method is idempotent. */
+  /** Whether the definition or the client says that the method is idempotent. */
   readonly idempotent: boolean;
   /** True when `idempotent` was set, to either value. */
   readonly decided: boolean;
-  /** Expected size of responses according to the definition, 0 if unknown. */
+  /** Expected size of responses in bytes, from the definition, or 0 if unknown. */
   readonly expectedResponseBytes: number;
   readonly check: MessageCheck;
 }
 
-/** `warn` is called for mistakes in requests. */
+/** Returns the properties of a method. `warn` is called for mistakes in requests. */
 export function clientMethod(
   definition: MethodDefinition,
   timeoutMs: number,

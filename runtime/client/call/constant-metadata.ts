@@ -1,14 +1,14 @@
 /**
- * Metadata of a client's defaults, which is the same for all calls: it is copied when the client is created,
+ * Metadata of a client's defaults, which is the same for all calls. It is copied when the client is created,
  * and encoded once. Used by clients and by code that reads the options of a call.
  */
 import { Metadata, type MetadataInit } from '../../core/metadata.ts';
 import { encodeMetadata } from '../../core/metadata-wire.ts';
 
-/** Null before it is encoded. */
+/** The wire form of each constant Metadata, or null before it has been encoded. */
 const constants = new WeakMap<Metadata, Uint8Array | null>();
 
-/** Returns an immutable copy. Throws a TypeError for an invalid value. */
+/** Returns a copy of the given metadata that is never changed. Throws a TypeError for an invalid value. */
 export function constantMetadata(given: MetadataInit): Metadata {
   const copy = new Metadata();
   for (const [key, value] of new Metadata(given))
@@ -17,7 +17,10 @@ export function constantMetadata(given: MetadataInit): Metadata {
   return copy;
 }
 
-/** Returns the wire form, undefined for empty metadata. Throws as `encodeMetadata` does, for each call. */
+/**
+ * Returns the wire form, or undefined for empty metadata. Throws as `encodeMetadata` does, again for each
+ * call.
+ */
 export function metadataBytes(given: MetadataInit): Uint8Array | undefined {
   if (!(given instanceof Metadata)) {
     const made = new Metadata(given);
@@ -27,7 +30,8 @@ export function metadataBytes(given: MetadataInit): Uint8Array | undefined {
   const known = constants.get(given);
   if (known instanceof Uint8Array) return known;
   const bytes = encodeMetadata(given);
-  // Copy it: its memory is shared with short-lived wire forms, and this one is kept.
+  // Keep a copy, because the original shares its memory with wire forms that are needed only for a short
+  // time.
   if (known === null) constants.set(given, bytes.slice());
   return bytes;
 }

@@ -1,6 +1,6 @@
 /**
- * A client's method with interceptors: creates their request from the caller's arguments, and the caller's
- * result from their response. Created by `createClient` for methods with interceptors.
+ * A client's method with interceptors. It creates the interceptors' request from the caller's arguments, and
+ * the caller's result from the interceptors' response. `createClient` uses it for methods with interceptors.
  */
 
 import { turnNow } from '../../boundary/time/deadlines.ts';
@@ -25,13 +25,13 @@ import { sentOf } from './call-guard.ts';
 import { callTimeoutMs, InnerOptions } from './call-options.ts';
 import { InterceptedState } from './intercepted-state.ts';
 
-/** A method as created by createClient. */
+/** The function of a method that createClient creates. */
 export type ClientMethodFunction = (message: unknown, options?: CallOptions) => unknown;
 
 type Stateful = ChainedRequest<InterceptedState>;
 const ignore = (): void => undefined;
 
-/** Later attempts share the deadline of the first. */
+/** Returns the time that the call has left in ms. Later attempts share the deadline of the first attempt. */
 function leftMs(request: Stateful): number | undefined {
   const { timeoutMs } = request;
   const startedMs = request[chained]?.guard.startedMs;
@@ -39,7 +39,7 @@ function leftMs(request: Stateful): number | undefined {
   return Math.max(0, timeoutMs - (turnNow() - startedMs));
 }
 
-/** Returns the options of the actual call: the caller's options with the interceptors' changes. */
+/** Returns the options of the innermost call: the caller's options with the interceptors' changes. */
 function innerOptions(
   request: Stateful,
   onHeader: (header: Metadata) => void,
@@ -49,7 +49,7 @@ function innerOptions(
   return new InnerOptions(options, call?.options, request, leftMs(request), onHeader, onTrailer);
 }
 
-/** These are no longer read. */
+/** Tells the source of the messages that they are no longer read. */
 async function leave(messages: AsyncIterator<unknown> | undefined): Promise<void> {
   await messages?.return?.();
 }
@@ -58,7 +58,10 @@ function fill(metadata: Metadata, received: Metadata): void {
   for (const [key, value] of received) metadata.append(key, value);
 }
 
-/** `invoke` is the method without interceptors; `peer` is the address of the channel. */
+/**
+ * Returns the method with interceptors. `invoke` is the method without interceptors, and `peer` is the
+ * address of the channel.
+ */
 export function interceptedCall(
   service: ServiceDefinition,
   method: MethodDefinition,
@@ -112,7 +115,7 @@ export function interceptedCall(
   async function carryOutStream(request: Stateful, onFailure: () => void): Promise<RpcResponse> {
     try {
       checkedRequest(method, request);
-      // Filled when header and trailer arrive, which is after the response.
+      // These objects are filled when header and trailer arrive, which is after the response.
       const header = new Metadata();
       const trailer = new Metadata();
       const options = innerOptions(
@@ -143,7 +146,10 @@ export function interceptedCall(
     return method.requestStream ? new RequestMessages(method.fullName, given) : iterableOfOne(given);
   }
 
-  /** The request for the outermost interceptor. One literal, so that all requests have one hidden class. */
+  /**
+   * Returns the request for the outermost interceptor. A single literal creates it, so that all requests have
+   * the same hidden class.
+   */
   function requestOf(given: unknown, options: CallOptions, call: InterceptedState): Stateful {
     return {
       side: 'client',
@@ -213,12 +219,13 @@ export function interceptedCall(
     } catch (error) {
       const left = leave(messages).catch(ignore);
       messages = undefined;
-      // An interceptor that hangs would keep them for ever.
+      // Do not wait after the end of the call, because an interceptor that hangs would never leave its
+      // messages.
       if (!guard.late) await left;
       call.tellOfFailure(error);
       throw error;
     } finally {
-      // Still set: the caller has left the loop.
+      // If `messages` is still set, the caller has left the loop.
       if (messages !== undefined) await guard.wait(leave(messages));
       guard.end();
     }

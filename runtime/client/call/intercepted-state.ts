@@ -1,7 +1,7 @@
 /**
  * The state of an intercepted call that all copies of its request share: its guard, its callbacks to the
- * caller, and the promise of the actual call. Created by intercepted-call.ts for each call, on the channel's
- * JS thread.
+ * caller, and the promise of the innermost call. Created by intercepted-call.ts for each call, on the
+ * channel's JS thread.
  */
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
@@ -16,7 +16,7 @@ export class InterceptedState implements ChainedCall {
   carried: Promise<RpcResponse> | undefined;
   /** The header of the last attempt. */
   header: Metadata | undefined;
-  /** Negative for none. */
+  /** The time limit of the call in ms. Negative means no limit. */
   readonly timeoutMs: number;
   readonly guard: CallGuard;
   readonly options: CallOptions;
@@ -32,15 +32,15 @@ export class InterceptedState implements ChainedCall {
   }
 
   /**
-   * Returns whether every interceptor has returned the promise of its own `next`, down to the actual call.
-   * Then no interceptor can keep the caller waiting: the call has the same time limit and signals, and ends
-   * by itself.
+   * Returns whether every interceptor has returned the promise of its own `next`, down to the innermost call.
+   * In this case no interceptor can keep the caller waiting, because the innermost call has the same time
+   * limit and signals, and ends by itself.
    */
   isCarriedBy(result: unknown): boolean {
     return this.carried !== undefined && result === this.carried && this.guard.bound;
   }
 
-  /** Passes the header to the caller once, as interceptors have left it. */
+  /** Passes the header with the interceptors' changes to the caller, once. */
   tellHeader(header: Metadata): void {
     if (this.#toldHeader) return;
     this.#toldHeader = true;
@@ -53,7 +53,10 @@ export class InterceptedState implements ChainedCall {
     this.#tell(this.options.onTrailer, trailer);
   }
 
-  /** A callback that throws fails the call, as it does without interceptors. */
+  /**
+   * Calls a callback of the caller. A callback that throws makes the call fail, as it does without
+   * interceptors.
+   */
   #tell(callback: ((metadata: Metadata) => void) | undefined, metadata: Metadata): void {
     if (callback === undefined || metadata.size === 0) return;
     try {
@@ -70,7 +73,7 @@ export class InterceptedState implements ChainedCall {
       if (this.header !== undefined) this.tellHeader(this.header);
       if (error instanceof RpcError) this.tellTrailer(error.trailer);
     } catch {
-      // The caller gets the call's own error, which came first.
+      // Ignore the error of the callback, because the caller gets the call's own error, which came first.
     }
   }
 }

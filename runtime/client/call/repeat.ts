@@ -1,6 +1,6 @@
 /**
- * Calls that the fast path does not handle: with retry, hedging, or metadata of the channel. Also checks
- * these options. Used by channels, and when a client is created.
+ * Calls with retry or hedging, which the fast path does not handle. This file also checks these options. Used
+ * by channels, and when a client is created.
  */
 import { clockMs } from '../../clock.ts';
 import { refusedCall } from '../../core/errors/failing.ts';
@@ -24,7 +24,7 @@ import {
 import { callTimeoutMs } from './call-options.ts';
 import type { ClientMethod } from './client-method.ts';
 
-/** The functions of a channel that this needs. */
+/** The functions of a channel that this file needs. */
 export interface Attempts {
   readonly repeats: Repeats;
   attempt(method: ClientMethod, request: unknown, options: CallOptions | undefined): Promise<unknown>;
@@ -52,8 +52,8 @@ function checkedCodes(where: string, given: unknown): StatusCode[] {
 }
 
 /**
- * Copies the given values that are not undefined. Throws for an invalid one. Each value is read once, so that
- * a getter cannot return another value after the check.
+ * Copies the given values that are not undefined. Throws for an invalid value. Each value is read once, so
+ * that a getter cannot return another value after the check.
  */
 function checkedPolicy(
   where: string,
@@ -97,7 +97,10 @@ export function notIdempotent(where: string, option: 'retry' | 'hedging'): TypeE
   return new TypeError(`${where}: ${text}`);
 }
 
-/** Passes header and trailer of the deciding attempt to the caller, not those of others. */
+/**
+ * Keeps header and trailer of an attempt, and passes them to the caller only if the result of this attempt is
+ * used.
+ */
 class Told {
   #header: Metadata | undefined;
   #trailer: Metadata | undefined;
@@ -127,8 +130,8 @@ function anyOf(signals: readonly (AbortSignal | undefined)[]): AbortSignal | und
 }
 
 /**
- * Returns whether a call uses retry or hedging; neither when `retry: false` overrides a default. Throws a
- * TypeError or RangeError for options that do not fit.
+ * Returns the retry or hedging options of a call. It returns neither when `retry: false` overrides a default.
+ * Throws a TypeError or RangeError for options that the method does not support.
  */
 function policiesOf(
   method: ClientMethod,
@@ -146,7 +149,7 @@ function policiesOf(
   return { retry, hedging, timeoutMs };
 }
 
-/** Starts such a call. Rejects with a TypeError or RangeError for invalid options. */
+/** Starts a call with retry or hedging. Rejects with a TypeError or RangeError for invalid options. */
 export async function repeated(
   channel: Attempts,
   method: ClientMethod,
@@ -179,7 +182,8 @@ export async function repeated(
       const left = timeoutMs < 0 ? {} : { timeoutMs: Math.max(0, endMs - clockMs()) };
       const signal = anyOf([options.signal, also]);
       const attempt = channel.attempt(method, request, { ...options, ...left, ...mine.listeners, signal });
-      // The result of the winner: losers are cancelled, and settle later.
+      // Use header and trailer of the attempt that wins. The attempts that lose are cancelled and settle
+      // later.
       const settled = (): void => {
         if (also?.aborted !== true) told = mine;
       };
@@ -195,7 +199,7 @@ export async function repeated(
     try {
       told?.tell();
     } catch {
-      // The caller gets the call's own error, which came first.
+      // Ignore the error of the callback, because the caller gets the call's own error, which came first.
     }
     throw error;
   }

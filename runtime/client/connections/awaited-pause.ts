@@ -1,16 +1,16 @@
 /**
- * The pause between two attempts to connect while calls wait for the connection. A lone server that restarts
- * is noticed within a second, however long the pauses would have grown by then, and each waiting call gets
- * one more attempt shortly before its deadline. The server is asked at most four times a second, and a server
- * that has said when to come again is asked then. Used by endpoints.
+ * The pause between two attempts to connect while calls wait for the connection. The pauses stay short while
+ * calls wait, so that the restart of a single server is noticed within a second. Each waiting call gets one
+ * more attempt shortly before its deadline. There are at most four attempts a second. When a server has given
+ * a retry-after time, the next attempt is made at that time. Used by endpoints.
  */
 import { attemptGapMs, awaitedPauseMs, lastAttemptMs } from './limits.ts';
 
-/** When the calls that wait end, ms on the clock of `clockMs()`. Infinity for those without a deadline. */
+/** The deadlines of the waiting calls, in ms on the clock of `clockMs()`. Infinity stands for no deadline. */
 export type Deadlines = Iterable<number>;
 
 /**
- * Returns the pause, in ms: no longer than `pauseMs`. `firstMs` is the first pause of the channel, which an
+ * Returns the pause in ms, which is at most `pauseMs`. `firstMs` is the first pause of the channel, which an
  * application may have made longer than the limit. `random` is from 0 to 1.
  */
 export function awaitedPause(

@@ -1,8 +1,8 @@
 /**
  * Exponential backoff: pauses between attempts that grow by 1.6 with 20 % jitter, as in gRPC. Used for
  * connections, name resolution, ejected addresses and retried calls. With 20 % jitter, thousands of clients
- * that lost one server at the same moment would still return within a second or two of each other. So long
- * pauses of connections are fully random, from 0 to twice their mean.
+ * that lost one server at the same moment would still return within a second or two of each other. Therefore
+ * long pauses of connections are fully random, from 0 to twice their mean.
  */
 
 const factor = 1.6;
@@ -16,7 +16,8 @@ export class Backoff {
   #ms: number;
 
   /**
-   * `random` returns 0 to 1, for tests. Pauses of at least `anyFromMs` are fully random with the same mean.
+   * `random` returns a number from 0 to 1, and is given by tests. Pauses of at least `anyFromMs` are fully
+   * random with the same mean.
    */
   constructor(
     firstMs: number,

@@ -1,13 +1,13 @@
 /**
- * Looks for a better fabric. A connection over a less preferred fabric stays there, although a device or
- * shared memory may have become available. So the better fabrics are tried periodically; calls use the old
- * connection until one of them connects. Owned by one address of a channel, on its JS thread.
+ * Looks for a better fabric. A connection over a less preferred fabric would stay there, although a device or
+ * shared memory may have become available. Therefore the better fabrics are tried periodically. Calls use the
+ * old connection until a better fabric connects. Owned by one address of a channel, on its JS thread.
  */
 import type { FabricName } from '../../fabrics.ts';
 
 /**
- * Tries only these fabrics. Resolves with true when one has connected and has replaced the current
- * connection.
+ * Tries only these fabrics. Resolves with true when a new connection over one of them has replaced the
+ * current connection.
  */
 export type TryFabrics = (fabrics: readonly FabricName[], abandon: AbortController) => Promise<boolean>;
 
@@ -18,7 +18,7 @@ export class FabricUpgrade {
   #abandon: AbortController | undefined;
   #attempt: Promise<void> | undefined;
 
-  /** `everyMs` is the time between two attempts; 0 for never. */
+  /** `everyMs` is the time in ms between two attempts. With 0, no attempts are made. */
   constructor(everyMs: number, tryFabrics: TryFabrics) {
     this.#everyMs = everyMs;
     this.#tryFabrics = tryFabrics;
@@ -35,7 +35,7 @@ export class FabricUpgrade {
     this.#timer.unref();
   }
 
-  /** Stops; an attempt in progress is aborted with this reason. */
+  /** Stops the search. An attempt in progress is aborted with this reason. */
   stop(reason: string): void {
     clearTimeout(this.#timer);
     const abandon = this.#abandon;
@@ -43,7 +43,7 @@ export class FabricUpgrade {
     abandon?.abort(new Error(reason));
   }
 
-  /** An attempt in progress has ended. */
+  /** Resolves when the attempt in progress has ended. */
   async ended(): Promise<void> {
     await this.#attempt;
   }
@@ -51,7 +51,7 @@ export class FabricUpgrade {
   async #look(fabric: FabricName, better: readonly FabricName[]): Promise<void> {
     const abandon = new AbortController();
     this.#abandon = abandon;
-    // Errors do not matter: calls have a connection.
+    // Errors do not matter, because the calls have a connection.
     const found = await this.#tryFabrics(better, abandon).catch(() => false);
     // True after `stop()`.
     if (this.#abandon !== abandon) return;

@@ -1,6 +1,6 @@
 /**
- * Hedging: makes a call several times, each a while after the previous one, and uses the first response; the
- * others are cancelled. Used by repeat.ts for calls with this option.
+ * Hedging: makes a call several times, each attempt a while after the previous one, and uses the first
+ * response. The other attempts are cancelled. Used by repeat.ts for calls with this option.
  */
 
 import { countRetry } from '../../boundary/contexts.ts';
@@ -80,7 +80,8 @@ export async function hedged(
     later(policy.delayMs);
   };
   begin();
-  // After a call has settled, nothing may touch its memory; so wait for the losers, too.
+  // Wait for the cancelled attempts, too, because nothing may touch the memory of a call after the call has
+  // settled.
   return promise.finally(() => Promise.all(running));
 }
 

@@ -1,7 +1,8 @@
 /**
- * Keeps the process alive while a channel has calls in flight, and only then. The socket is unreferenced;
- * instead a timer runs from the first call until it finds none in flight, so that starting a call costs only
- * one comparison. This also detects the first call after an idle time.
+ * Keeps the process alive while a channel has calls in flight, and only then. The socket itself does not keep
+ * the process alive. Instead a timer runs from the first call until the timer finds no call in flight, so
+ * that starting a call costs only one comparison. The timer also shows which call is the first after an idle
+ * time.
  */
 
 import { clockMs } from '../../clock.ts';
@@ -22,7 +23,7 @@ export class KeepAlive {
     return this.#timer !== undefined;
   }
 
-  /** Returns for how many milliseconds no call was in flight; 0 for the first call. */
+  /** Returns the number of milliseconds in which no call was in flight, or 0 for the first call. */
   start(): number {
     if (this.#timer !== undefined) return 0;
     const look = (): void => {

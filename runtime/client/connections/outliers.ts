@@ -26,7 +26,7 @@ export function outliers(tallies: readonly Tally[], answersMin: number): number[
   return [...rates.keys()].filter((place) => rates[place]! >= 0 && rates[place]! < least);
 }
 
-/** The functions of an address that this needs. */
+/** The functions of an address that this file needs. */
 export interface Watched {
   /** Returns the answers and starts counting again. */
   takeTally(): Tally;
@@ -35,19 +35,23 @@ export interface Watched {
 }
 
 /**
- * When an address with bad answers is ejected for a while. The last address of a channel is never ejected.
+ * Conditions under which an address with bad answers is ejected for a while. The last address of a channel is
+ * never ejected.
  */
 export interface OutlierDetection {
-  /** Consecutive errors after which one of several addresses is ejected; 0 for never. Default 5. */
+  /**
+   * Number of consecutive errors after which one of several addresses is ejected. With 0, errors in a row
+   * never eject an address. Default 5.
+   */
   readonly badAnswersMax?: number;
-  /** Duration of the first ejection. Default 30 000. */
+  /** Duration of the first ejection, in ms. Default 30 000. */
   readonly ejectionMs?: number;
   /**
-   * How often the success rates of several addresses are compared, to eject an outlier; 0 for never. Default
-   * 10 000.
+   * Interval in ms at which the success rates of several addresses are compared, to eject an outlier. With 0,
+   * they are never compared. Default 10 000.
    */
   readonly intervalMs?: number;
-  /** Number of answers that an address must have given in that time to be compared. Default 100. */
+  /** Number of answers that an address must have given in an interval to be compared. Default 100. */
   readonly answersMin?: number;
 }
 

@@ -7,8 +7,8 @@ export class Pauses {
   #closed = false;
 
   /**
-   * Calls `then` after `ms`, or earlier when the signal is aborted or the channel closes, in which case a new
-   * attempt ends at once. Never calls it before this returns. Returns a function that cancels the pause.
+   * Calls `then` after `ms`, but never before `begin` returns. Calls it earlier when the signal is aborted or
+   * the channel closes; the next attempt then ends at once. Returns a function that cancels the pause.
    */
   begin(ms: number, signal: AbortSignal | undefined, then: () => void): () => void {
     const stop = (): void => {
@@ -26,7 +26,7 @@ export class Pauses {
     return stop;
   }
 
-  /** Ends all pauses, including later ones. */
+  /** Ends all pauses, including pauses that begin later. */
   close(): void {
     this.#closed = true;
     for (const end of [...this.#open]) end();

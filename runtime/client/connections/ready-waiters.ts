@@ -6,9 +6,12 @@ import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 
 interface Waiter {
-  /** True when it waits through failed attempts until its time has passed. */
+  /** True when the caller goes on waiting after failed attempts, until its time has passed. */
   readonly waitForReady: boolean;
-  /** End of its time, in milliseconds on the clock of `clockMs()`; Infinity for one attempt. */
+  /**
+   * The end of the caller's time in milliseconds on the clock of `clockMs()`, or Infinity when it waits for
+   * one attempt.
+   */
   readonly endMs: number;
   readonly resolve: () => void;
   readonly reject: (error: RpcError) => void;
@@ -26,7 +29,10 @@ export class ReadyWaiters {
     for (const { endMs } of this.#waiters) yield endMs;
   }
 
-  /** Waits for one attempt when `timeoutMs` is undefined. `lastError` is called when the time has passed. */
+  /**
+   * Waits until the channel is connected. Waits for only one attempt when `timeoutMs` is undefined.
+   * `lastError` is called when the time has passed.
+   */
   wait(
     name: string,
     timeoutMs: number | undefined,
@@ -74,7 +80,7 @@ export class ReadyWaiters {
     for (const waiter of this.#waiters) waiter.resolve();
   }
 
-  /** An attempt has failed: rejects the callers that wait for one attempt only. */
+  /** Called when an attempt has failed. Rejects the callers that wait for only one attempt. */
   rejectUnlessWaitForReady(error: RpcError): void {
     for (const waiter of this.#waiters) if (!waiter.waitForReady) waiter.reject(error);
   }

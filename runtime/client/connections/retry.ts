@@ -1,5 +1,5 @@
 /**
- * Retries a failed call: with growing pauses, within one deadline, as long as the retry budget allows. Used
+ * Retries a failed call with growing pauses, within one deadline, as long as the retry budget allows it. Used
  * by repeat.ts for calls with this option.
  */
 
@@ -25,7 +25,7 @@ export const retryDefaults: RetryPolicy = {
 export interface Repeatable {
   /** True when any error allows another attempt; otherwise only errors with `processed: 'no'` do. */
   readonly idempotent: boolean;
-  /** Deadline on the clock of clock.ts; Infinity for none. */
+  /** Deadline on the clock of clock.ts, or Infinity for no deadline. */
   readonly endMs: number;
   /** Cancels all attempts. */
   readonly signal: AbortSignal | undefined;
@@ -64,7 +64,7 @@ export async function retried(
       const pauseMs = asked ?? backoff.next();
       if (attempt >= policy.attemptsMax || pauseMs === 'never' || !budget.allows) throw cause;
       if (clockMs() + pauseMs >= call.endMs) throw cause;
-      // When the signal is aborted meanwhile, the next attempt ends before it begins.
+      // If the signal is aborted during the pause, the next attempt ends before it begins.
       await new Promise<void>((resolve) => pauses.begin(pauseMs, call.signal, resolve));
     }
   }

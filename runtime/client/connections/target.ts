@@ -1,6 +1,6 @@
 /**
- * Where a channel finds its servers, by the first argument of createChannel: a list, a name in DNS, or a
- * resolver of the application. Used when a channel is created.
+ * Determines where a channel finds its servers. The first argument of createChannel is a list, a name in DNS,
+ * or a resolver of the application. Used when a channel is created.
  */
 import { Resolver as DnsResolver } from 'node:dns';
 import { isIP } from 'node:net';
@@ -14,15 +14,15 @@ import { checkedServers, type Server, type ServerAddress } from './servers.ts';
 export interface Target {
   /** Text for errors and logs. */
   readonly name: string;
-  /** The host name given by the user, where the addresses have none. */
+  /** The host name that the user has given. Set when the addresses themselves have no host name. */
   readonly host?: string;
   readonly servers?: readonly Server[];
   readonly resolver?: Resolver;
 }
 
-/** `dns:host:port` and `srv:name`, also with two or three slashes; or `dns://SERVER/host:port`. */
+/** Matches `dns:host:port` and `srv:name`, also with two or three slashes, and `dns://SERVER/host:port`. */
 const named = /^(dns|srv):(?:\/\/([^/]+)\/|\/\/\/?)?(.*)$/;
-/** `_service._proto.name`; the name is what a certificate must have. */
+/** Matches `_service._proto.name`. A server's certificate must have this name. */
 const serviceName = /^_[^.:]+\._[^.:]+\.([^:]+)$/;
 
 /** Throws a TypeError when the DNS server is not an IP address, with or without a port. */
@@ -51,7 +51,10 @@ function namedTarget(given: string, scheme: string, server: string | undefined, 
   return { name: given, host, resolver: dnsResolver(host, port, server) };
 }
 
-/** Interprets the first argument of createChannel. Throws a TypeError that says what is wrong with it. */
+/**
+ * Interprets the first argument of createChannel. Throws a TypeError that says what is wrong with the
+ * argument.
+ */
 export function targetOf(given: string | readonly (string | ServerAddress)[] | Resolver): Target {
   if (typeof given === 'object' && given !== null && 'resolve' in given) {
     if (typeof given.resolve !== 'function') throw new TypeError('createChannel: resolve is not a function');

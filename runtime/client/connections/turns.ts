@@ -1,10 +1,10 @@
 /**
- * Limits the concurrent attempts of this thread to connect to one address; the others wait in order. A
+ * Limits the concurrent attempts of this thread to connect to one address. Further attempts wait in order. A
  * process that opens a thousand channels, or loses the server of a thousand channels, would otherwise begin
- * as many handshakes at once. Being busy with all of them, it would answer none in time, the server would
- * evict the slow ones (control/handshake/handshake-limiter.ts), and all would start again. Each address has
- * its own limit, so that an address that does not answer does not block others. Used by endpoints, on their
- * JS thread.
+ * as many handshakes at once. The process would be too busy to answer any of them in time, the server would
+ * evict the slow handshakes (control/handshake/handshake-limiter.ts), and all of them would start again. Each
+ * address has its own limit, so that an address that does not answer does not block others. Used by
+ * endpoints, on their JS thread.
  */
 import { connectingMax } from './limits.ts';
 
@@ -21,9 +21,9 @@ export class Turns {
   readonly #queues = new Map<string, Queue>();
 
   /**
-   * Returns a promise that resolves when it is this attempt's turn, or undefined when it is now. The attempt
-   * must call `leave` afterwards. Rejects with the reason of `signal`, or when no attempt at the address has
-   * connected for `limitMs`.
+   * Returns undefined when the attempt may begin now, otherwise a promise that resolves when it may begin.
+   * The attempt must call `leave` afterwards. Rejects with the reason of `signal`, or when no attempt at the
+   * address has connected for `limitMs`.
    */
   enter(address: string, limitMs: number, signal: AbortSignal): Promise<void> | undefined {
     let queue = this.#queues.get(address);
@@ -55,7 +55,7 @@ export class Turns {
         signal.removeEventListener('abort', abandoned);
         queue.waiting.delete(begin);
       };
-      // The next attempt takes over the turn: `underWay` does not change.
+      // The next attempt takes over the turn of the attempt that has ended, so `underWay` does not change.
       const begin = (): void => {
         end();
         resolve();

@@ -1,26 +1,26 @@
 /**
- * The queue of a channel's unsent calls, as its connections use it; the channel passes it to each session. On
- * the channel's JS thread.
+ * The functions of a channel's queue of unsent calls that its connections use. The channel passes the queue
+ * to each session. Used on the channel's JS thread.
  */
 import type { FabricContext } from '../../boundary/fabric-context.ts';
 import type { Unsent } from './unsent.ts';
 
 export interface CallQueue {
-  /** Number of waiting unary calls; read on the hot path. */
+  /** `size` is the number of waiting unary calls. The hot path reads it. */
   readonly waiting: { readonly size: number };
-  /** A call slot or a send slot may be free: sends waiting calls as long as there is room. */
+  /** Sends waiting calls as long as there is room. Called when a call slot or a send slot may be free. */
   pump(): void;
-  /** Does the same once, at the end of the current batch of events of `context`. */
+  /** Calls `pump` once, at the end of the current batch of events of `context`. */
   pumpAfter(context: FabricContext): void;
   /**
-   * Called for a call that no handler has seen. Returns true when the queue sends it once more, and so owns
-   * its promise. `rejected` says that the server has refused the connection; then a call with `waitForReady`
-   * waits for the next one, however often that happens.
+   * Called for a call that no handler has seen. Returns true when the queue will send the call once more; the
+   * queue then owns the promise of the call. `rejected` says that the server has refused the connection. A
+   * call with `waitForReady` then waits for the next connection, even after several refusals.
    */
   requeue(call: Unsent, rejected?: boolean): boolean;
   /**
-   * Called for a call whose request found no room for this number of bytes in the arena. Returns true when
-   * the queue sends it later, and so owns its promise.
+   * Called for a call whose request found no room for `bytes` bytes in the arena. Returns true when the queue
+   * will send the call later; the queue then owns the promise of the call.
    */
   awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean;
 }

@@ -1,7 +1,8 @@
 /**
- * Sends calls and streams of a channel over its connections: at once when there is room, otherwise from a
- * queue, in order. Streams have a separate queue, so that neither blocks the other, and so have calls whose
- * request finds no memory. Owned by a channel, passed to its connections, on its JS thread.
+ * Sends calls and streams of a channel over its connections. It sends them at once when there is room,
+ * otherwise from a queue, in order. Streams have a separate queue, so that calls and streams do not block
+ * each other. Calls whose request finds no memory also have a separate queue. Owned by a channel and passed
+ * to its connections, on the JS thread of the channel.
  */
 
 import type { FabricContext } from '../../boundary/fabric-context.ts';
@@ -26,21 +27,22 @@ import { type WaitingStream, WaitingStreams } from './waiting-streams.ts';
 /** The channel. */
 export interface QueueOwner {
   readonly settings: { readonly queueMax: number };
-  /** True when it takes no more calls. */
+  /** True when the channel takes no more calls. */
   readonly closed: boolean;
-  /** Returns the error for later calls. */
+  /** The error text for later calls. */
   readonly whyClosed: string;
-  /** True when the last attempt to connect has failed, and the pause is not over. */
+  /** True when the last attempt to connect has failed and the pause after it is not over. */
   readonly failing: boolean;
-  /** Returns the error for calls that do not wait through that. */
+  /** Returns the error for calls that do not wait for another attempt. */
   unconnected(path: string): Error;
-  /** A stream begins. */
+  /** Called when a stream begins. */
   wake(): void;
 }
 
 function startOn(session: ClientSession, call: WaitingCall): boolean {
   const { method, request, deadlineMs, extras, resolve } = call;
-  // Events run in the root context, since they mostly belong to no call.
+  // Starts a waiting call on a session. Events run in the root context, because most of them do not belong to
+  // a call.
   return session.start(method, request, deadlineMs, extras, resolve, true);
 }
 
@@ -61,7 +63,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     this.#owner = owner;
   }
 
-  /** Sets the connections for its calls; called before the first call. */
+  /** Sets the connections that calls use. Called before the first call. */
   set connections(connections: Connections) {
     this.#connections = connections;
   }
@@ -71,23 +73,29 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     return this.waiting.size + this.#short.size + this.streams.size;
   }
 
-  /** The streams of a connection that has a free slot, if one has; undefined when not connected. */
+  /**
+   * The streams of a connection with a free slot or, when no connection has one, of any connection. Undefined
+   * when the channel is not connected.
+   */
   get openStreams(): ClientStreams | undefined {
     const { current, ready } = this.#connections;
     if (current?.streams.full !== true) return current?.streams;
     return (ready.find(({ streams }) => !streams.full) ?? current).streams;
   }
 
-  /** The deadlines of those that wait for a connection, in milliseconds; Infinity for none. */
+  /**
+   * Returns the deadlines in milliseconds of the calls and streams that wait for a connection. Infinity
+   * stands for no deadline.
+   */
   *deadlines(): Generator<number> {
     for (const { endMs } of this.waiting) yield endMs;
     for (const { endMs } of this.streams) yield endMs;
   }
 
-  /** Sends a call of `waiting` that the current connection has not accepted. */
+  /** Sends a call that the current connection has not accepted, or adds it to the queue `waiting`. */
   enter(call: WaitingCall): void {
-    // Nothing was staged, so no flush would close the turn (deadlines.ts). It is not closed at once, since
-    // then each of many waiting calls would read the clock.
+    // Because nothing was staged, no flush would close the turn (deadlines.ts). The turn is not closed at
+    // once, because then each of many waiting calls would read the clock.
     closeTurnSoon();
     this.#admit(call, this.waiting, this.#startCall, this.waiting.why);
   }
@@ -102,8 +110,8 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
   }
 
   /**
-   * In the root context: another call or an event may have made room, and a getter of a request must not run
-   * in their context.
+   * Sends waiting calls in the root context. Another call or an event may have made room, and a getter of a
+   * request must not run in the context of that call or event.
    */
   pump(): void {
     if (this.size !== 0) inRoot(this.#pump, this);
@@ -114,33 +122,35 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     this.waiting.startAll(this.#startCall);
   }
 
-  /** One run for the whole batch: a check after each call is a third of the cost of waiting. */
+  /**
+   * Calls `pump` once for the whole batch, because a check after each call is a third of the cost of waiting.
+   */
   pumpAfter(context: FabricContext): void {
     if (this.#pumpsLater) return;
     this.#pumpsLater = context.waiters.wait('turn', this);
     if (!this.#pumpsLater) this.pump();
   }
 
-  /** A send slot is free, or the batch has ended. */
+  /** Called when a send slot is free or the batch has ended. */
   retry(): boolean {
     this.#pumpsLater = false;
     this.pump();
     return false;
   }
 
-  /** A connection is ready. */
+  /** Called when a connection is ready. */
   onConnected(): void {
     this.pump();
     this.#short.retryAll();
   }
 
-  /** An attempt to connect has failed. */
+  /** Called when an attempt to connect has failed. */
   onUnconnected(): void {
     this.waiting.failUnlessWaitForReady((path) => this.#owner.unconnected(path));
     this.streams.failUnlessWaitForReady((path) => this.#owner.unconnected(path));
   }
 
-  /** The channel has been closed. */
+  /** Called when the channel has been closed. */
   failAll(reason: string): void {
     const errorFor = (path: string): Error => unavailable(`${path}: ${reason}`);
     this.waiting.failAll(errorFor);
@@ -148,7 +158,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     this.streams.failAll(errorFor);
   }
 
-  /** The call goes to the end of the queue, once. */
+  /** Adds the call to the end of the queue, if it was not sent again before. */
   requeue(call: Unsent, rejected = false): boolean {
     const { method, request, deadlineMs, resolve } = call;
     const extras = call.extras ?? new CallExtras({}, undefined);
@@ -159,7 +169,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
       this.waiting.size >= this.#owner.settings.queueMax
     )
       return false;
-    // Its buffers may have changed since it was sent.
+    // The buffers of the request may have changed since it was sent.
     if (lengthsOf(method.requestType, request)?.resizable === true) return false;
     extras.retried = true;
     this.waiting.push(new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve));
@@ -183,7 +193,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     if (owner.closed) {
       entry.refuse(() => unavailable(`${path}: ${owner.whyClosed}`));
     } else if (queue.size === 0 && start(entry)) {
-      // It was sent.
+      // The entry was sent.
     } else if (owner.failing && !entry.waitForReady) {
       entry.refuse(() => owner.unconnected(path));
     } else if (queue.size >= owner.settings.queueMax) {
@@ -209,30 +219,31 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     return false;
   };
 
-  /** Opens it on the connection that the policy chooses among those that have a free slot. */
+  /** Opens a stream on the connection that the policy chooses among the connections with a free slot. */
   readonly #openStream = (entry: WaitingStream): boolean => {
     const { stream } = entry;
     const link = this.#connections.for(takesStream, stream.extras?.metadata);
     if (link === undefined) return false;
     const { streams } = link;
     if (stream.open(streams)) return true;
-    // Another connection may be ready, of which no later event would tell.
+    // Try again if this connection was lost, because another connection may be ready and no later event would
+    // report that.
     if (streams.target.gone === true && !this.#connections.ready.includes(link))
       return this.#openStream(entry);
     if (!streams.full) streams.context.waiters.wait('slot', this);
     return false;
   };
 
-  /** Returns why the last attempt to connect has failed, while there is no connection. */
+  /** Returns why the last attempt to connect has failed, or undefined while a connection is ready. */
   #whyNotConnected(): Error | undefined {
     const { ready, lastError } = this.#connections;
     return ready.length === 0 ? lastError : undefined;
   }
 
   /**
-   * Returns what a call waits for, for its error. Calls that are pending release at the server can occupy all
-   * call slots, which must not look like a queue limit; and a caller that waits for an unreachable or
-   * refusing server must learn that, not only that time has passed.
+   * Returns what a call waits for, for the error text. A caller that waits for an unreachable or refusing
+   * server must learn this, and not only that time has passed. Cancelled calls that the server has not
+   * released can occupy all call slots, and the error must not look like a queue limit then.
    */
   #whyWaiting(): string {
     const error = this.#whyNotConnected();

@@ -1,7 +1,7 @@
 /**
  * Unary calls of a channel that wait for memory: the arena has no room for the copy of their requests, or a
- * large buffer is being registered. They wait separately from other calls, since small calls need no memory,
- * and for a limited time. Owned by the queue of a channel, on its JS thread.
+ * large buffer is being registered. They wait for a limited time, and separately from other calls, because
+ * small calls need no memory. Owned by the queue of a channel, on its JS thread.
  */
 
 import type { FabricContext } from '../../boundary/fabric-context.ts';
@@ -20,18 +20,18 @@ import type { Unsent } from './unsent.ts';
 class ShortCall implements Unsent, CallPlace, TurnListener {
   readonly method: ClientMethod;
   readonly request: unknown;
-  /** The caller's deadline; that of the wait may be earlier. */
+  /** The caller's deadline. The wait for memory may have to end earlier. */
   deadlineMs: number;
   readonly extras: CallExtras | undefined;
   readonly resolve: Resolve;
-  /** The context that refused it last, and the number of bytes that were missing. */
+  /** The context that refused the call last. `bytes` is the number of bytes that were missing. */
   context: FabricContext;
   bytes: number;
   /** Lengths of the request's buffers at the time of the call. */
   readonly lengths: Lengths | undefined;
   /**
-   * State while it is tried, when its request may run user code: whether it has found too little again, and
-   * the error with which it was ended.
+   * State during an attempt to send the call, in which the request may run user code. `again` says that the
+   * memory was too little again, and `fate` is the error that ended the call during the attempt.
    */
   again = false;
   fate: Error | undefined;
@@ -63,7 +63,7 @@ export class ShortCalls {
     retry: (call) => this.#retry(call),
     onLate: (call) => this.#onLate(call),
   });
-  /** Sends a call, or queues it when it waits for something else. */
+  /** Sends a call, or queues it when it must wait for something other than memory. */
   readonly #send: (call: Unsent) => void;
 
   constructor(send: (call: Unsent) => void) {
@@ -75,8 +75,8 @@ export class ShortCalls {
   }
 
   /**
-   * Adds a call whose request found no room for this number of bytes, at its old position or at the end.
-   * Returns false when the arena is never that large, or when too many calls wait.
+   * Adds a call whose request found no room for `bytes` bytes, at its old position or at the end. Returns
+   * false when the request is larger than the arena, or when too many calls wait.
    */
   add(call: Unsent, context: FabricContext, bytes: number, most: number): boolean {
     if (bytes > context.native.arenaBytes) return false;
@@ -97,7 +97,7 @@ export class ShortCalls {
     return true;
   }
 
-  /** There is a new connection, whose context may have room. */
+  /** Tries all calls again. Called when there is a new connection, whose context may have room. */
   retryAll(): void {
     this.#calls.retryAll();
   }
@@ -121,8 +121,8 @@ export class ShortCalls {
       return;
     }
     this.#send(call);
-    // If it has been sent, its signal and deadline are checked once more, and closing the channel ends the
-    // connection, too.
+    // A call that was sent need not end here: its session checks signal and deadline once more, and closing
+    // the channel ends the connection, too.
     if (call.again && call.fate !== undefined) this.#end(call, call.fate);
   }
 

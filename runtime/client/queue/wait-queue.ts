@@ -1,34 +1,37 @@
 /**
- * A queue of calls or streams that wait to be sent. They leave it at the head, or anywhere when they are
- * cancelled. The owner checks `size` before it adds another one. Used by the queue of a channel, on its JS
- * thread.
+ * A queue of calls or streams that wait to be sent. An entry is sent when it is the head. A cancelled entry
+ * leaves the queue from any position. The owner checks `size` before it adds an entry. Used by the queue of a
+ * channel, on its JS thread.
  */
 import { requestFault } from '../../core/errors/failure.ts';
 import type { Lengths } from '../../core/lengths.ts';
 
-/** A call or a stream, which can be in one queue at a time. */
+/** A call or a stream. It can be in only one queue at a time. */
 export abstract class Waiter {
-  /** Its queue and its neighbours. */
+  /** The queue of the entry. `previous` and `next` are its neighbours. */
   queuedIn: object | undefined;
   previous: Waiter | undefined;
   next: Waiter | undefined;
-  /** Lengths of its request's buffers when it was queued. */
+  /** Lengths of the request's buffers when the entry was queued. */
   lengths: Lengths | undefined;
 
-  /** Path of its method. */
+  /** Path of the method. */
   abstract readonly path: string;
-  /** True when it waits through failed attempts to connect. */
+  /** True when the entry goes on waiting after failed attempts to connect. */
   abstract readonly waitForReady: boolean;
-  /** Its deadline in milliseconds on the clock of `clockMs()`; Infinity for none. */
+  /** The deadline in milliseconds on the clock of `clockMs()`, or Infinity for no deadline. */
   abstract readonly endMs: number;
-  /** Returns the current lengths of its request's buffers. */
+  /** Returns the current lengths of the request's buffers. */
   abstract measure(): Lengths | undefined;
-  /** It has been added to a queue, or has left it, for whatever reason. */
+  /**
+   * Called when the entry has been added to a queue. `onLeaving` is called when it has left the queue for any
+   * reason.
+   */
   abstract onWaiting(): void;
   abstract onLeaving(): void;
-  /** It has left the queue with an error. */
+  /** Called when the entry has left the queue with an error. */
   abstract fail(error: Error): void;
-  /** It was refused without being queued. */
+  /** Called when the entry was refused without being queued. */
   abstract refuse(makeError: () => Error): void;
 }
 
@@ -38,11 +41,11 @@ export class WaitQueue<Entry extends Waiter> {
   #tail: Entry | undefined;
   #starting = false;
   /**
-   * The head while it is being sent. Its request may run user code meanwhile, which may cancel it, close the
-   * channel, or make calls.
+   * The head while it is being sent. Its request may run user code in this time, which may cancel the entry,
+   * close the channel, or make calls.
    */
   #trying: Entry | undefined;
-  /** The error with which it has failed during that time. */
+  /** The error with which the head has failed during that time. */
   #fate: Error | undefined;
 
   get head(): Entry | undefined {
@@ -70,7 +73,8 @@ export class WaitQueue<Entry extends Waiter> {
 
   /** Starts entries in order, as long as `start` succeeds. */
   startAll(start: (entry: Entry) => boolean): void {
-    // Starting the head has lost a connection and another one is ready: the outer loop continues with that.
+    // Return when this method is already running. The start of the head may have lost a connection while
+    // another connection is ready; the outer loop then continues with the other connection.
     if (this.#starting) return;
     this.#starting = true;
     try {
@@ -82,7 +86,7 @@ export class WaitQueue<Entry extends Waiter> {
     }
   }
 
-  /** Removes an entry, if it is in this queue; its deadline and signal are no longer watched here. */
+  /** Removes an entry if it is in this queue. Its deadline and signal are then no longer watched here. */
   remove(entry: Entry): void {
     if (entry.queuedIn !== this) return;
     entry.queuedIn = undefined;
@@ -99,8 +103,8 @@ export class WaitQueue<Entry extends Waiter> {
   }
 
   /**
-   * Passes the head to `start`. Returns false when it could not be sent and stays; otherwise it has left the
-   * queue.
+   * Passes the head to `start`. Returns false when the head could not be sent and stays in the queue.
+   * Otherwise the head has left the queue.
    */
   tryHead(entry: Entry, start: (entry: Entry) => boolean): boolean {
     try {
@@ -118,8 +122,8 @@ export class WaitQueue<Entry extends Waiter> {
     }
     const fate = this.#fate;
     this.#fate = undefined;
-    // An error during sending is dropped then: the receiver of an entry checks signal and deadline once more,
-    // and closing the channel ends the connection, too.
+    // If the head was sent, drop an error that occurred while it was being sent: the receiver of the entry
+    // checks signal and deadline once more, and closing the channel ends the connection, too.
     if (started) this.remove(entry);
     else if (fate !== undefined) this.fail(entry, fate);
     return started || fate !== undefined;
@@ -139,7 +143,7 @@ export class WaitQueue<Entry extends Waiter> {
     this.#failThose(() => true, errorFor);
   }
 
-  /** Does the same for entries that do not wait through a failed attempt to connect. */
+  /** Does the same for entries that do not go on waiting after a failed attempt to connect. */
   failUnlessWaitForReady(errorFor: (path: string) => Error): void {
     this.#failThose((entry) => !entry.waitForReady, errorFor);
   }

@@ -1,7 +1,7 @@
 /**
- * Unary calls of a channel that wait for a connection, a call slot or a send slot. Each leaves the queue at
- * the head, by its deadline, or by a cancel. A *turn* is explained in boundary/time/deadlines.ts. Owned by
- * the queue of a channel, on its JS thread.
+ * Unary calls of a channel that wait for a connection, a call slot or a send slot. A call leaves the queue
+ * when it is the head and can be sent, when its deadline passes, or when it is cancelled. The file
+ * boundary/time/deadlines.ts explains what a *turn* is. Owned by the queue of a channel, on its JS thread.
  */
 
 import { deadlines } from '../../boundary/time/deadlines.ts';
@@ -19,12 +19,12 @@ import { Waiter, WaitQueue } from './wait-queue.ts';
 export class WaitingCall extends Waiter implements Unsent, CallPlace {
   readonly method: ClientMethod;
   readonly request: unknown;
-  /** Deadline; 0 for none. */
+  /** Deadline of the call, or 0 for no deadline. */
   deadlineMs: number;
   readonly extras: CallExtras | undefined;
   readonly resolve: Resolve;
   readonly queue: WaitingCalls;
-  /** The turn in which it was queued. */
+  /** The turn in which the call was queued. */
   turn = 0;
 
   constructor(
@@ -93,7 +93,7 @@ export class WaitingCall extends Waiter implements Unsent, CallPlace {
 }
 
 export class WaitingCalls extends WaitQueue<WaitingCall> implements DeadlinesOwner, TurnListener {
-  /** Returns why the calls wait, if their errors should contain that. */
+  /** Returns why the calls wait, or an empty text. The text becomes part of their errors. */
   readonly why: () => string;
   /** The error that is the reason for the wait. */
   readonly cause: () => Error | undefined;
@@ -101,11 +101,11 @@ export class WaitingCalls extends WaitQueue<WaitingCall> implements DeadlinesOwn
   #turn: number = deadlines.turn - 1;
   readonly #earliest: EarliestDeadline = new EarliestDeadline(this);
   /**
-   * True while the deadlines are in order, as with equal time limits: a search can then stop at the first
-   * later one.
+   * True while the deadlines are in order, as with equal time limits. A search can then stop at the first
+   * later deadline.
    */
   #inOrder = true;
-  /** The latest deadline, while they are in order. */
+  /** The latest deadline, while the deadlines are in order. */
   #latestMs = 0;
 
   constructor(why: () => string = () => '', cause: () => Error | undefined = () => undefined) {
@@ -146,7 +146,7 @@ export class WaitingCalls extends WaitQueue<WaitingCall> implements DeadlinesOwn
     return earliestMs;
   }
 
-  /** The calls of this turn are at the end of the queue. */
+  /** Postpones the calls of this turn, which are at the end of the queue. */
   onLongTurn(lagMs: number): void {
     const { turn } = deadlines;
     this.#latestMs += lagMs;

@@ -1,6 +1,6 @@
 /**
- * Streams of a channel that are not open yet, because of a missing connection, stream slot or send slot. A
- * stream watches its deadline and signal itself, and reports when it is cancelled. Owned by the queue of a
+ * Streams of a channel that are not open yet, because a connection, a stream slot or a send slot is missing.
+ * A stream watches its deadline and signal itself, and reports when it is cancelled. Owned by the queue of a
  * channel, on its JS thread.
  */
 import type { Lengths } from '../../core/lengths.ts';
@@ -54,12 +54,12 @@ export class WaitingStream extends Waiter {
 export class WaitingStreams extends WaitQueue<WaitingStream> {
   readonly #places = new Map<ClientStream, WaitingStream>();
 
-  /** A stream that is not queued yet. */
+  /** Returns the queue entry of a stream that is not queued yet. */
   waiter(stream: ClientStream): WaitingStream {
     return new WaitingStream(stream, this.#places);
   }
 
-  /** The stream was cancelled. */
+  /** Called when the stream was cancelled. */
   forget(stream: ClientStream): void {
     const place = this.#places.get(stream);
     if (place !== undefined) this.remove(place);

@@ -1,6 +1,6 @@
 /**
  * Counts the answers of a session's server: consecutive errors, and the number of errors among all answers.
- * For channels with several addresses; updated by each call.
+ * Channels with several addresses use it, and each call updates it.
  */
 import { Status } from '../../core/errors/status.ts';
 
@@ -15,7 +15,7 @@ const badCodes: ReadonlySet<number> = new Set([
 ]);
 
 export class AnswerTally {
-  /** Number of consecutive errors at which `onConsecutiveErrors` is called; 0 for never. */
+  /** Number of consecutive errors at which `onConsecutiveErrors` is called. With 0 it is never called. */
   consecutiveErrorsMax = 0;
   /**
    * Called with the event of each answer, before it is read: for the load reports in trailers. Undefined when

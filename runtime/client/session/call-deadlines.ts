@@ -1,7 +1,7 @@
 /**
- * The deadlines of a session's calls: a number in each table entry, and one timer for the earliest, so that a
- * call that ends in time costs only a store. A *turn* is explained in boundary/time/deadlines.ts. Owned by a
- * ClientSession, on its JS thread.
+ * The deadlines of a session's calls. Each table entry has its deadline as a number, and one timer runs for
+ * the earliest deadline. A call that ends in time therefore costs only a store. The file
+ * boundary/time/deadlines.ts explains what a *turn* is. Owned by a ClientSession, on its JS thread.
  */
 import { deadlines } from '../../boundary/time/deadlines.ts';
 import { type DeadlinesOwner, EarliestDeadline } from '../../boundary/time/earliest-deadline.ts';
@@ -11,12 +11,12 @@ import type { CallRow } from './call-row.ts';
 export class CallDeadlines implements DeadlinesOwner, TurnListener {
   readonly #rows: readonly CallRow[];
   readonly #onPassed: (row: CallRow) => void;
-  /** The entry that got a deadline last, and the turn in which it did. */
+  /** The entry that got a deadline last. `#lastTurn` is the turn in which it got the deadline. */
   #last: CallRow | undefined;
   #lastTurn: number;
   readonly #earliest: EarliestDeadline = new EarliestDeadline(this);
 
-  /** `rows` are the entries of the session, of which more may be added. */
+  /** `rows` is the list of the session's entries. The session may add entries to it later. */
   constructor(rows: readonly CallRow[], onPassed: (row: CallRow) => void) {
     this.#rows = rows;
     this.#onPassed = onPassed;
@@ -24,8 +24,8 @@ export class CallDeadlines implements DeadlinesOwner, TurnListener {
   }
 
   /**
-   * Sets a deadline, not 0. It ends when the entry's deadline is set to 0: the call has ended or was
-   * cancelled.
+   * Sets a deadline, which must not be 0. To remove it when the call has ended or was cancelled, set the
+   * entry's deadline to 0.
    */
   set(row: CallRow, deadlineMs: number): void {
     const { turn } = deadlines;
@@ -50,7 +50,10 @@ export class CallDeadlines implements DeadlinesOwner, TurnListener {
     return earliestMs;
   }
 
-  /** Visits only the calls of this turn: there may be thousands of sessions with hundreds of slots each. */
+  /**
+   * Visits only the calls of this turn, because there may be thousands of sessions with hundreds of slots
+   * each.
+   */
   onLongTurn(lagMs: number): void {
     this.#earliest.onLongTurn(lagMs);
     for (let row = this.#last; row !== undefined; row = row.deadlineBefore) {

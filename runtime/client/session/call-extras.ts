@@ -1,7 +1,7 @@
 /**
  * The optional parts of a call: signals, metadata, a buffer for the response, callbacks for header and
- * trailer. Created only for calls that use one of them. The object itself listens to the signals, so that no
- * closure is needed.
+ * trailer. Created only for calls that use one of these parts. The object itself listens to the signals, so
+ * that no closure is needed.
  */
 
 import { type Abortable, listen, unlisten } from '../../core/abort-listeners.ts';
@@ -16,14 +16,14 @@ import { Reason } from '../../native/native.ts';
 
 /** The current owner of a call: a queue or a session. */
 export interface CallPlace {
-  /** A signal of the call was aborted. `reason` is Reason.cancelled or Reason.deadline. */
+  /** Called when a signal of the call was aborted. `reason` is Reason.cancelled or Reason.deadline. */
   cancelCall(token: number, reason: number): void;
 }
 
 /** The options that a caller may have given. */
 export interface CallWishes {
   readonly signal?: AbortSignal | undefined;
-  /** Signal of the call for which this one is made. */
+  /** Signal of the handler's context for which this call is made. */
   readonly parent?: AbortSignal | undefined;
   readonly into?: BlockLease | undefined;
   readonly intoOverflow?: 'error' | 'lease' | undefined;
@@ -42,11 +42,14 @@ export class CallExtras implements Abortable, LateListener {
   readonly mayOverflow: boolean;
   readonly onHeader: ((header: Metadata) => void) | undefined;
   readonly onTrailer: ((trailer: Metadata) => void) | undefined;
-  /** Waits for a connection through failed attempts. Default: the setting of the method. */
+  /**
+   * Whether the call waits for a connection even when connection attempts fail. Default: the setting of the
+   * method.
+   */
   readonly waitForReady: boolean | undefined;
   /** Reason of the signal that has cancelled the call. */
   cause: unknown;
-  /** True when it has already been sent again, since no handler had seen it. */
+  /** True when the call has already been sent again because no handler had seen it. */
   retried = false;
   /**
    * The caller's async context, in which the callbacks run. Undefined without callbacks, and for callbacks of
@@ -56,12 +59,12 @@ export class CallExtras implements Abortable, LateListener {
   #place: CallPlace | undefined;
   #token = 0;
   /**
-   * True while it listens to `signal`. It begins to listen to a signal of AbortSignal.timeout() some
-   * milliseconds later.
+   * True while this object listens to `signal`. It begins to listen to a signal of AbortSignal.timeout() a
+   * few milliseconds later.
    */
   #listening = false;
 
-  /** `own` says that the callbacks belong to this package, and need no context of the caller. */
+  /** `own` says that the callbacks belong to this package and do not need the async context of the caller. */
   constructor(wishes: CallWishes, metadata: Uint8Array | undefined, own = false) {
     this.signal = wishes.signal;
     this.parent = wishes.parent;
@@ -80,7 +83,7 @@ export class CallExtras implements Abortable, LateListener {
     return this.parent?.aborted ? this.parent : undefined;
   }
 
-  /** True when a callback wants the response's metadata. */
+  /** True when the response's metadata must be passed to a callback. */
   get listens(): boolean {
     return this.onHeader !== undefined || this.onTrailer !== undefined;
   }
@@ -105,7 +108,10 @@ export class CallExtras implements Abortable, LateListener {
     else heard(what, this.#scope.run(callback, undefined, metadata));
   }
 
-  /** From now on the signal cancels `token` of `place`; at once, if it is already aborted. */
+  /**
+   * From now on, an abort of the signals cancels the call with `token` in `place`. Cancels it at once if a
+   * signal is already aborted.
+   */
   watch(place: CallPlace, token: number): void {
     const begins = this.#place === undefined;
     this.#place = place;
@@ -131,8 +137,8 @@ export class CallExtras implements Abortable, LateListener {
   }
 
   /**
-   * A getter of the request may have aborted it before this object listened, or while the call changed its
-   * owner.
+   * Cancels the call if a signal is already aborted. A getter of the request may have aborted the signal
+   * before this object listened, or while the call changed its owner.
    */
   #look(): void {
     try {
@@ -143,8 +149,8 @@ export class CallExtras implements Abortable, LateListener {
   }
 
   /**
-   * A signal of another library has thrown. The call is in flight, so end it like a cancelled one; other
-   * calls must not be affected.
+   * Ends the call when a signal of another library has thrown. The call is in flight, so it is ended like a
+   * cancelled call. Other calls must not be affected.
    */
   #fail(error: unknown): void {
     this.cause = error;
@@ -158,7 +164,7 @@ export class CallExtras implements Abortable, LateListener {
     this.#look();
   }
 
-  /** The call has settled. */
+  /** Called when the call has settled. */
   unwatch(): void {
     if (this.#place === undefined) return;
     this.#place = undefined;
@@ -166,8 +172,8 @@ export class CallExtras implements Abortable, LateListener {
       if (this.signal !== undefined && this.#listening) unlisten(this.signal, this);
       if (this.parent !== undefined) unlisten(this.parent, this);
     } catch {
-      // A signal of another library has thrown. Ignore that: the call has ended, and the caller of this
-      // function has other calls to settle.
+      // A signal of another library has thrown. Ignore the error, because the call has ended and the caller
+      // of this function has other calls to settle.
     }
     this.#listening = false;
   }

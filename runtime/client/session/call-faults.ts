@@ -24,8 +24,8 @@ import type { ClientMethod } from '../call/client-method.ts';
 import type { CallExtras } from './call-extras.ts';
 
 /**
- * Returns the error for a submission that native code has refused. `processed` is that of the whole stream,
- * whose OPEN may already have been sent.
+ * Returns the error for a submission that native code has refused. For a stream, `processed` describes the
+ * whole stream, whose OPEN may already have been sent.
  */
 export function requestRefusal(
   context: FabricContext,
@@ -41,8 +41,8 @@ export function requestRefusal(
 
 /**
  * Returns the error for the server's response in the event at `at` to a call of `method`. `trailer` is the
- * response's trailer, whose details go into the error. `begun` says that the handler may have started,
- * whatever this part of a stream says.
+ * response's trailer, whose details become the details of the error. `begun` says that the handler may have
+ * started, even when this part of a stream says otherwise.
  */
 export function statusError(
   { id, path }: Pick<ClientMethod, 'id' | 'path'>,
@@ -57,14 +57,14 @@ export function statusError(
   const word = processedName(events[at + Ev.processed]!);
   const processed = begun && word === 'no' ? 'maybe' : word;
   const told = incoming.text(at);
-  // A server that does not have the service knows of the method no more than its id.
+  // A server that does not have the service knows only the id of the method, so put the path into the text.
   const text = told === unimplemented(unnamed(id)) ? unimplemented(path) : told;
   return new RpcError(errorCode(status), text, { trailer, details, processed });
 }
 
 /**
  * Returns the error for a response that this side refused because of the call itself: `into` is too small and
- * the only memory allowed, or the request fills the arena.
+ * other memory is not allowed, or the request fills the arena.
  */
 export function refusedResponse(
   { path }: ClientMethod,

@@ -1,7 +1,8 @@
 /**
  * A call slot of a session and the call in it, as one object that is reused for the next call. A single
- * object keeps the data together: a call of a session that has been silent loads two cache lines, not two for
- * each of a dozen arrays. Owned by a ClientSession, on its JS thread.
+ * object keeps the data together, so that a call of a session that has been silent loads only two cache
+ * lines. With a dozen arrays it would load two cache lines for each array. Owned by a ClientSession, on its
+ * JS thread.
  */
 import type { Resolve } from '../../core/errors/failing.ts';
 import type { ClientMethod } from '../call/client-method.ts';
@@ -10,26 +11,26 @@ import type { CallExtras } from './call-extras.ts';
 export class CallRow {
   /** The call slot. */
   readonly call: number;
-  /** Belongs to the last call; `resolve` says whether a call is in flight. */
+  /** The method of the last call. A call is in flight when `resolve` is set. */
   method: ClientMethod | undefined = undefined;
-  /** Kept in case the call must be sent again because it was not processed. */
+  /** The request is kept in case the call must be sent again because it was not processed. */
   request: unknown = undefined;
   resolve: Resolve | undefined = undefined;
   extras: CallExtras | undefined = undefined;
   /** The batch of events in or after which the call began. */
   batch = 0;
   givenUp = false;
-  /** For a cancelled call: the bytes of arena memory for which it was waiting. */
+  /** The bytes of arena memory that a cancelled call was waiting for. */
   awaitedBytes = 0;
-  /** Absolute deadline in milliseconds; 0 for none. */
+  /** Absolute deadline in milliseconds, or 0 for no deadline. */
   deadlineMs = 0;
   /**
-   * The turn (deadlines.ts) in which the entry last got a deadline, and the entry that got one before it in
-   * the same turn (CallDeadlines).
+   * The turn (deadlines.ts) in which the entry last got a deadline. `deadlineBefore` is the entry that got
+   * its deadline before this entry in the same turn (CallDeadlines).
    */
   deadlineTurn = -1;
   deadlineBefore: CallRow | undefined = undefined;
-  /** Next free entry; see ClientSession. */
+  /** The next entry in ClientSession's list of free entries. */
   nextFree: CallRow | undefined = undefined;
 
   constructor(call: number) {

@@ -40,7 +40,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   held = 0;
   /** Number of calls made so far, including streams. */
   calls = 0;
-  /** True when the server has refused the connection, and so runs none of its calls. */
+  /** True when the server has refused the connection and therefore runs none of its calls. */
   unserved = false;
   /** The streams of the session, if any. */
   parts: PartEvents | undefined;
@@ -56,7 +56,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   readonly #callsMax: number;
   /** Entries by call slot, created when a slot is first used. */
   readonly #rows: CallRow[] = [];
-  /** Free entries, the most recently used one first. */
+  /** The free entries, the most recently used first. */
   #freeRow: CallRow | undefined;
   readonly #deadlines: CallDeadlines;
 
@@ -87,10 +87,10 @@ export class ClientSession implements SessionOwner, CallPlace {
   }
 
   /**
-   * Sends a call and takes over its promise. Its parts are arguments, since a record would be an object
-   * created for each call. Returns false, without any effect, when no call slot or send slot is free, or when
-   * the session is gone. `deadlineMs` is absolute on the clock of deadlines.ts, 0 for none. `waited` says
-   * that the call comes from a queue.
+   * Sends a call and takes over its promise. The parts of the call are arguments, because a record would cost
+   * an object per call. Returns false, without any effect, when no call slot or send slot is free or the
+   * session is gone. `deadlineMs` is absolute on the clock of deadlines.ts, or 0. `waited` says that the call
+   * comes from a queue.
    */
   start(
     method: ClientMethod,
@@ -100,7 +100,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     resolve: Resolve,
     waited = false,
   ): boolean {
-    // Take the entry before the message is encoded, since a getter of the message may make a call itself.
+    // Take the entry before the message is encoded, because a getter of the message may make a call itself.
     const row = this.#takeRow();
     if (row === undefined) return false;
     const { call } = row;
@@ -112,7 +112,7 @@ export class ClientSession implements SessionOwner, CallPlace {
         extras?.into === undefined ? 0 : this.#context.leases.blockOf(extras.into, method.path);
       const submission = this.#submission;
       submission.call = call;
-      // As a signed 32-bit number: V8 stores no other number in a property without allocating memory.
+      // A signed 32-bit number, because V8 allocates memory to store any other number in a property.
       submission.method = method.id | 0;
       submission.timeoutUs = timeLeftUs(deadlineMs);
       submission.metadata = extras?.metadata;
@@ -152,13 +152,13 @@ export class ClientSession implements SessionOwner, CallPlace {
       if (deadlineMs !== 0) this.#deadlines.set(row, deadlineMs);
       extras?.watch(this, call);
     } catch (cause) {
-      // The call is in flight but cannot be watched: fail it at once, and drop its response.
+      // The call is in flight but cannot be watched. Fail it at once, and drop its response.
       row.resolve = unheard;
       refuseRequest(resolve, method.path, cause, waited);
       this.#giveUp(row, Reason.cancelled);
       return true;
     }
-    // Must be last: a getter may run user code, which must see this call in flight.
+    // This must be last, because a getter may run user code, which must see this call in flight.
     if (method.check.left > 0) method.check.look(request);
     return true;
   }
@@ -220,7 +220,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     const processed = this.#events[at + Ev.processed]!;
     const held = this.#events[at + Ev.pendingRelease]!;
     if (reason === Reason.sessionLost) {
-      // Before any code of the application runs, since that may begin a call.
+      // Call lost() before any code of the application runs, because that code may begin a call.
       this.lost();
       if (this.#lastWords.defer(() => this.#failed(call, reason, processed, held))) return;
     }
@@ -289,7 +289,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     const { why } = this.#lastWords;
     this.#deadlines.stop();
     // Native code has failed every call that it knew when it created this batch. Calls that were started
-    // since are staged and will not be sent. Fail all that are left, so that no caller waits for ever.
+    // later are staged and will not be sent. Fail all remaining calls, so that no caller waits for ever.
     for (const row of this.#rows) {
       const { resolve } = row;
       if (resolve === undefined) continue;
@@ -332,7 +332,7 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   /**
    * Frees the slot of a call that was not sent. If it was the last free slot, a call that a getter of the
-   * message has made may wait for it.
+   * message has made may wait for this slot.
    */
   #releaseCallSlot(row: CallRow, result = 0): void {
     const last = this.full;
@@ -342,7 +342,7 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   /** Called before the entry is emptied. */
   #unsent({ method, request, resolve, extras, givenUp, deadlineMs }: CallRow): Unsent | undefined {
-    // A call that was cancelled meanwhile has its own reason.
+    // A call that was cancelled in the meantime fails for its own reason.
     if (givenUp || method === undefined || resolve === undefined) return undefined;
     return { method, request, deadlineMs, extras, resolve };
   }
@@ -351,7 +351,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     if (row.resolve === undefined || row.givenUp) return;
     row.givenUp = true;
     row.deadlineMs = 0;
-    // Native code does not know a call yet that is only staged.
+    // Flush first, because native code does not know a call that is only staged.
     this.#context.outgoing.flush();
     row.awaitedBytes = this.#context.native.cancel(this.target.session, row.call, reason);
   }
@@ -365,7 +365,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     --this.inFlight;
   }
 
-  /** Returns the error of a cancelled call; called before its entry is emptied. */
+  /** Returns which memory a cancelled call was waiting for, or ''. Called before its entry is emptied. */
   #whyShort({ givenUp, awaitedBytes }: CallRow): string {
     return givenUp && awaitedBytes !== 0 ? this.#context.shortage.why(awaitedBytes) : '';
   }
@@ -381,19 +381,19 @@ export class ClientSession implements SessionOwner, CallPlace {
     try {
       if (metadata !== undefined) extras?.tell(metadata);
     } catch {
-      // The caller gets the call's own error, which came first.
+      // Ignore this error, because the caller gets the call's own error, which came first.
     }
     return error;
   }
 
-  /** The server has released a large cancelled call, and reports whether its handler had started. */
+  /** Returns the error of a large cancelled call that the server has released. */
   #confirmed(at: number, path: string, status: number, why: string, cause: unknown): RpcError {
     this.#incoming.discard(at);
     const reason = status === Status.DEADLINE_EXCEEDED ? Reason.deadline : Reason.cancelled;
     return failure(reason, path, processedName(this.#events[at + Ev.processed]!), why, cause);
   }
 
-  /** Returns whether this side had no memory for the response, for a reason of this call alone. */
+  /** Returns whether this side had no memory for the response for a reason that concerns only this call. */
   #isRefused(at: number, status: number): boolean {
     return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.refusedBytes] !== 0;
   }

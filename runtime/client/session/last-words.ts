@@ -1,9 +1,9 @@
 /**
- * Determines why a session has ended: from what this side has observed, and from what the server says on the
- * control connection. When the server has ended the session, its message is the reason, but the end of the
- * queue pair, which has no reason, is often noticed first. So the consequences for the calls wait until the
- * control connection has ended, too, which takes milliseconds. They do not wait when this side has ended the
- * session. Owned by a client session, on its JS thread.
+ * Determines why a session has ended, from what this side has observed and from what the server says on the
+ * control connection. When the server has ended the session, the reason is in its message. However, this side
+ * often notices first that the queue pair has ended, and the queue pair gives no reason. Therefore the calls
+ * do not fail before the control connection has ended, too, which takes milliseconds. When this side has
+ * ended the session, the calls fail at once. Owned by a client session, on its JS thread.
  */
 
 import { warnOfFault } from '../../core/warnings.ts';
@@ -14,7 +14,10 @@ export class LastWords {
   /** The reason that this side has observed. */
   own: string | undefined;
   #said: string | undefined;
-  /** Undefined until the reason was requested. */
+  /**
+   * True while the server's reason is awaited, and false when it is known or cannot come. Undefined before
+   * the end of the session.
+   */
   #waiting: boolean | undefined;
   readonly #native: Pick<NativeContext, 'sessionInfo' | 'sessionError'>;
   readonly #session: number;
@@ -40,8 +43,9 @@ export class LastWords {
   }
 
   /**
-   * Calls `then`, in order, when the server's reason is known. Returns false, without any effect, when it is
-   * already known. `begin` says that this is the end of the session, so that waiting begins.
+   * Calls `then` when the server's reason is known. Deferred functions are called in order. Returns false and
+   * does not call `then` when this side does not wait for a reason. `begin` says that this is the end of the
+   * session, so that waiting begins.
    */
   defer(then: () => void, begin = true): boolean {
     if (this.#waiting === undefined && begin) this.#begin();
@@ -62,7 +66,8 @@ export class LastWords {
   }
 
   /**
-   * As FabricContext does with events: an error of this library in one of them must not affect the others.
+   * Calls a function and reports its error, as FabricContext does with events. An error of this library in
+   * one function must not affect the others.
    */
   #run(then: () => void): void {
     try {

@@ -1,31 +1,40 @@
-/** The listeners of a client session: its channel, and its streams. On its JS thread. */
+/**
+ * The listeners of a client session: its channel and its streams. They are called on the JS thread of the
+ * session.
+ */
 
-/** Notified when call slots become free and when the session ends. */
+/** The owner of a session, which is notified when call slots become free and when the session ends. */
 export interface ClientSessionListener {
   onCallDone(): void;
   /**
-   * The session is broken and takes no more calls. Called once, before any caller is notified, since callers
-   * may begin another call at once. `onSessionDown` follows.
+   * Called once when the session is broken and takes no more calls. It is called before any caller is
+   * notified, because callers may begin another call at once. `onSessionDown` follows.
    */
   onSessionLost(): void;
   onSessionDown(reason: string): void;
-  /** The session is lost: resolves soon with the server's reason. Undefined when the server gives none. */
+  /**
+   * Called when the session is lost. The returned promise resolves soon with the server's reason. Returns
+   * undefined when no reason can come from the server.
+   */
   lastWords(): Promise<string | undefined> | undefined;
-  /** `consecutiveErrorsMax` consecutive errors have been received. */
+  /** Called when `consecutiveErrorsMax` consecutive errors have been received. */
   onConsecutiveErrors(): void;
-  /** Calls end at their deadlines, and nothing comes from the server. May be called again and again. */
+  /**
+   * Called when calls end at their deadlines and nothing comes from the server. It may be called again and
+   * again.
+   */
   onSilence(): void;
   /**
-   * The server takes no more calls on this session, while earlier ones are in flight. May be called more than
-   * once.
+   * Called when the server takes no more calls on this session while earlier calls are in flight. It may be
+   * called more than once.
    */
   onRejected(): void;
 }
 
-/** Receives the events of streams and their parts, whose call slots follow those of unary calls. */
+/** Receives the events of streams and their parts. Their call slots follow the call slots of unary calls. */
 export interface PartEvents {
   onSettled(at: number, call: number): void;
-  /** `reason`, `processed` and `held` are those of the event; `why` is the reason of a lost session. */
+  /** `reason`, `processed` and `held` come from the event. `why` says why the session was lost. */
   onFailed(call: number, reason: number, processed: number, held: number, why: string): void;
   onPartWaits(call: number): void;
   onReleased(call: number): void;

@@ -1,6 +1,6 @@
 /**
- * A stream on the client: takes requests from an iterable, passes responses to an async iterator, and ends
- * when none of its frames is in flight any more (ending.ts). Created by a channel, on its JS thread.
+ * A stream on the client. It takes requests from an iterable, passes responses to an async iterator, and ends
+ * when none of its frames is in flight any more (ending.ts). A channel creates it, on its JS thread.
  */
 
 import { deadlines, turnNow } from '../../boundary/time/deadlines.ts';
@@ -26,9 +26,9 @@ import type { OpenStream } from './stream-row.ts';
 
 /** The owner of streams: a channel. */
 export interface StreamHost {
-  /** Calls `stream.open()` as soon as a connection has room, or `stream.refuse()`. */
+  /** Calls `stream.open()` as soon as a connection has room, or refuses the stream. */
   startStream(stream: ClientStream): void;
-  /** The stream was cancelled before it was opened. */
+  /** Called when the stream was cancelled before it was opened. */
   forgetStream(stream: ClientStream): void;
 }
 
@@ -40,7 +40,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   readonly reader: StreamReader;
   /** Unique among the open streams of its session. */
   number = 0;
-  /** Call slot of its OPEN. */
+  /** Call slot of the OPEN. */
   call = -1;
   /** Number of parts in flight, maintained by ClientStreams. */
   pushes = 0;
@@ -62,13 +62,13 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   /** True until the OPEN has been answered. */
   #pending = false;
   #onOver: (() => void) | undefined;
-  /** The end that a getter of the request has caused while the OPEN was being encoded. */
+  /** The end of the stream that a getter of the request has caused while the OPEN was being encoded. */
   #fate: (() => void) | undefined;
-  /** True when it has been opened a second time. */
+  /** True when the stream has been opened a second time. */
   #repeated = false;
 
   /**
-   * `request` is a message or an iterable of messages, depending on the method. `timeoutMs` is -1 for no
+   * `request` is a message or an iterable of messages, depending on the method. A `timeoutMs` of -1 means no
    * limit. `wrong` is an error with which the stream ends as soon as it is read.
    */
   constructor(
@@ -88,12 +88,12 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#outcome = new Outcome(method.path, extras, wrong);
   }
 
-  /** Its deadline in milliseconds on the clock of `clockMs()`; Infinity for none. */
+  /** The deadline in milliseconds on the clock of `clockMs()`, or Infinity for no deadline. */
   get endMs(): number {
     return this.#deadlineMs === 0 ? Infinity : this.#deadlineMs;
   }
 
-  /** True when it waits through failed attempts to connect. */
+  /** True when the stream goes on waiting after failed attempts to connect. */
   get waitForReady(): boolean {
     return this.extras?.waitForReady ?? this.method.waitForReady;
   }
@@ -128,7 +128,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#over();
   }
 
-  /** Opens it on a session. Returns false, without any effect, when there is no room. */
+  /** Opens the stream on a session. Returns false, without any effect, when the session has no room. */
   open(streams: ClientStreams): boolean {
     if (streams.max === 0) {
       const text = `${this.method.path}: no streams on this connection: streamsMax is 0 on one of its sides`;
@@ -186,12 +186,12 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     return this.#state === 'open';
   }
 
-  /** True while its responses are read. */
+  /** True while the responses of the stream are read. */
   get #receiving(): boolean {
     return this.#state === 'open' || this.#state === 'settled';
   }
 
-  /** True when the application has got its end. */
+  /** True when the application has got the end of the stream. */
   get #ended(): boolean {
     return this.#state === 'over' || this.#state === 'left';
   }
@@ -242,8 +242,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     const metadata = whole.responseMetadata(at);
     const error = status === Status.OK ? undefined : this.#statusError(at, status, false, metadata);
     if (error === undefined) whole.discard(at);
-    // A stream that the application has cancelled ends with that reason, whatever the handler's result:
-    // earlier messages are no longer read.
+    // A stream that the application has cancelled ends with that reason, even when the handler has succeeded.
     else if (this.#outcome.reason === 0) this.#outcome.error ??= error;
     this.#outcome.settle(metadata);
     this.#outcome.giveUp(processed);
@@ -273,7 +272,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     else this.giveUp(Reason.deadline, undefined);
   }
 
-  /** The application has left the loop over the responses. */
+  /** Called when the application has left the loop over the responses. */
   onLeft(): Promise<void> | undefined {
     if (this.#state === 'new') this.#state = 'over';
     this.giveUp(Reason.cancelled, undefined);
@@ -287,7 +286,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     return this.#outcome.end(this.reader.complete);
   }
 
-  /** Ends the stream from this side. `error` is for the application, by default that of `reason`. */
+  /** Ends the stream from this side. The application gets `error`, or the error of `reason`. */
   giveUp(reason: number, error: unknown): void {
     if (this.#ended || this.#state === 'given up') return;
     if (this.#state === 'opening') {
@@ -312,7 +311,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     }
   }
 
-  /** The session is gone: nothing can be cancelled, and the remaining calls fail by themselves. */
+  /** Called when the session is gone. Its calls fail by themselves, so nothing is cancelled. */
   #lose(error: unknown): void {
     this.#outcome.reason = Reason.sessionLost;
     this.#outcome.error ??= error;
@@ -321,10 +320,10 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.reader.leave();
   }
 
-  /** Returns whether it is opened again, which happens once. `at` is the response to drop, or -1. */
+  /** Returns whether the stream is opened again, which happens once. `at` is the response to drop, or -1. */
   #repeats(at: number): boolean {
     const { reason, error } = this.#outcome;
-    // See ChannelQueue.requeue() for calls.
+    // The rule is the same as for calls in ChannelQueue.requeue().
     const waits = this.waitForReady && this.#streams?.rejected === true;
     if ((this.#repeated && !waits) || reason !== 0 || error !== undefined) return false;
     if (!canRepeat(this)) return false;
@@ -351,7 +350,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     return this.pushes + this.pulls === 0 ? 'nothing' : 'parts';
   }
 
-  /** One of its calls has ended. */
+  /** Called when the OPEN or a part of the stream has ended. */
   #checkOver(): void {
     switch (nextStep(this.#state, this.#outstanding)) {
       case 'end':

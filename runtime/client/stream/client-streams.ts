@@ -1,7 +1,7 @@
 /**
- * The streams of one client session: the table of the call slots that follow those of unary calls. Each
- * stream always has one slot for its OPEN and one for a part in each direction; the remaining slots are for
- * streams that need more. Owned by a connection of a channel, on its JS thread.
+ * The streams of one client session: the table of the call slots that follow the slots of unary calls. Each
+ * stream always has one slot for its OPEN and one slot for a part in each direction. The remaining slots are
+ * for streams that need more. Owned by a connection of a channel, on its JS thread.
  */
 
 import type { FabricContext } from '../../boundary/fabric-context.ts';
@@ -17,29 +17,31 @@ import { StalledStreams } from '../../stream/stalled-streams.ts';
 import type { PartEvents } from '../session/session-listeners.ts';
 import type { StreamRow } from './stream-row.ts';
 
-/** `processed` for streams that no handler has seen. */
+/** The value of `processed` for streams that no handler has seen. */
 const untouched = 0;
 
 /** The connection that owns the streams. */
 export interface ClientStreamsListener {
-  /** See ClientSession. */
+  /** The property `unserved` of ClientSession. */
   readonly unserved: boolean;
-  /** A stream is about to be opened, or was not opened after all. */
+  /**
+   * Called when a stream is about to be opened. `onStreamUnopened` follows when it was not opened after all.
+   */
   onStreamOpening(): void;
   onStreamUnopened(): void;
-  /** The server has ended a stream that was not cancelled. */
+  /** Called when the server has ended a stream that was not cancelled. */
   onStreamAnswer(status: number): void;
-  /** A stream has ended: another one may be opened, and send slots may be free. */
+  /** Called when a stream has ended. Another stream may then be opened, and send slots may be free. */
   onStreamDone(): void;
-  /** See SessionOwner. */
+  /** Called when the session was lost. */
   lost(): void;
-  /** The server accepts no more calls on this session. */
+  /** Called when the server accepts no more calls on this session. */
   onRejected(): void;
 }
 
 /**
- * Result of `open` and `sendPart` when no slot is free or the session is gone; the stream will be notified.
- * Other negative results are a negated Reason.
+ * Result of `open` and `sendPart` when no slot is free or the session is gone. The stream will be notified
+ * later. Other negative results are a negated Reason.
  */
 export const notNow = noSlot;
 
@@ -56,13 +58,14 @@ export class ClientStreams implements PartEvents {
   readonly #submission: Submission;
   readonly #listener: ClientStreamsListener;
   /**
-   * The first slot. The slots of OPENs come first: OPENs expose no memory, so their parts never delay them.
+   * The first slot of streams. The slots of OPENs come first. They are separate from the slots of parts, so
+   * parts that are pending release never delay an OPEN, which exposes no memory.
    */
   readonly #base: number;
   readonly #streamsMax: number;
   readonly #freeOpens: number[];
   readonly #freeParts: number[];
-  /** Number of free slots beyond one for each direction of each stream. */
+  /** Number of free slots in addition to the slots that each stream always has. */
   #spare: number;
   readonly #stream: (StreamRow | undefined)[];
   readonly #kind: Uint8Array;
@@ -110,7 +113,7 @@ export class ClientStreams implements PartEvents {
     return this.#streamsMax;
   }
 
-  /** True when the server has refused the connection after its handshake, and has run none of its calls. */
+  /** True when the server has refused the connection after the handshake and has run none of its calls. */
   get rejected(): boolean {
     return this.#listener.unserved;
   }
@@ -120,15 +123,15 @@ export class ClientStreams implements PartEvents {
   }
 
   /**
-   * Returns whether a message and this amount of metadata certainly fit one SEND. Errors of the message's
-   * encoder are passed on.
+   * Returns whether a message and `metadataBytes` bytes of metadata certainly fit into one SEND. Throws the
+   * errors of the message's encoder.
    */
   fits(type: MessageType<unknown, unknown>, message: unknown, metadataBytes: number): boolean {
     measure.reset(nothing);
     return type.bound(message, measure) + metadataBytes <= this.target.eagerBytes && measure.planned === 0;
   }
 
-  /** Returns a number for a new stream, 0 when no slot is free. */
+  /** Returns a number for a new stream, or 0 when no slot is free. */
   nextNumber(): number {
     if (this.full) return 0;
     do this.#number = this.#number === numberMax ? 1 : this.#number + 1;
@@ -137,8 +140,8 @@ export class ClientStreams implements PartEvents {
   }
 
   /**
-   * Sends the OPEN of a stream, which is in the table from now on unless the result is negative (see
-   * `submit`).
+   * Sends the OPEN of a stream. The stream is in the table from now on, except when the result is negative
+   * (see `submit`).
    */
   open(
     stream: StreamRow,
@@ -147,7 +150,7 @@ export class ClientStreams implements PartEvents {
     message: unknown,
     metadata: Uint8Array,
   ): number {
-    // Take the slot before the message is encoded, since a getter of the message may open a stream itself.
+    // Take the slot before the message is encoded, because a getter of the message may open a stream itself.
     const call = this.#freeOpens.pop()!;
     const { id, expectedResponseBytes } = stream.method;
     if (expectedResponseBytes !== 0)
@@ -162,8 +165,8 @@ export class ClientStreams implements PartEvents {
       submission.timeoutUs = timeoutUs;
       submission.metadata = metadata;
       submission.use = 0;
-      // Record it before it is sent: if the application's stack is exhausted, a sent frame must not be
-      // forgotten.
+      // Record the stream before the OPEN is sent, so that a sent frame is not forgotten if the application's
+      // stack is exhausted.
       this.#open.set(stream.number, stream);
       this.#listener.onStreamOpening();
       result = outgoing.submit(submission, type, message);
@@ -186,8 +189,8 @@ export class ClientStreams implements PartEvents {
   }
 
   /**
-   * Sends a part. Returns 0, `notNow`, or a negated Reason. Errors of the message's encoder are passed on,
-   * and nothing has been sent then.
+   * Sends a part. Returns 0, `notNow`, or a negated Reason. Throws the errors of the message's encoder;
+   * nothing has been sent then.
    */
   sendPart(
     stream: StreamRow,
@@ -204,7 +207,7 @@ export class ClientStreams implements PartEvents {
     if (!first && this.#spare === 0) return notNow;
     const call = this.#freeParts.pop();
     if (call === undefined) {
-      // All slots are occupied by cancelled parts that are pending release at the server.
+      // Cancelled parts that the server has not released yet occupy all slots.
       this.stalled.awaitSlot(stream, 'callSlot');
       return notNow;
     }
@@ -227,7 +230,7 @@ export class ClientStreams implements PartEvents {
     }
     if (result < 0) {
       if (result === noSlot) this.stalled.awaitSlot(stream, 'slot');
-      // Its OPEN is in flight, and fails with the session.
+      // The OPEN of the stream is in flight and fails with the session.
       return result === -Reason.sessionLost ? notNow : result;
     }
     const row = call - this.#base;
@@ -248,8 +251,8 @@ export class ClientStreams implements PartEvents {
 
   /**
    * Cancels a stream at the server, and revokes the application's memory. The server answers all other parts
-   * in flight when it learns of the cancel; with `all`, it has not done so in time, and they are cancelled,
-   * too.
+   * in flight when it learns of the cancellation. `all` says that the server has not answered them in time.
+   * These parts are then cancelled, too.
    */
   cancel(stream: StreamRow, reason: number, all: boolean): void {
     const { native, outgoing } = this.context;
@@ -261,17 +264,17 @@ export class ClientStreams implements PartEvents {
     }
   }
 
-  /** The server's response that ends a stream. */
+  /** Called when the server's response ends a stream. */
   onAnswer(status: number): void {
     this.#listener.onStreamAnswer(status);
   }
 
-  /** A stream was rejected by a server that is shutting down. */
+  /** Called when a server that is shutting down has rejected a stream. */
   onRejected(): void {
     this.#listener.onRejected();
   }
 
-  /** Removes a stream that has ended or will be opened again, and of which nothing is in flight. */
+  /** Removes a stream that has ended or will be opened again. Nothing of the stream is in flight. */
   leave(stream: StreamRow): void {
     this.#open.delete(stream.number);
     this.stalled.delete(stream);
@@ -308,7 +311,7 @@ export class ClientStreams implements PartEvents {
     this.context.native.want(this.target.session, call);
   }
 
-  /** Drops the waiting message. It exposes no memory, so nothing is pending release. */
+  /** Drops the waiting message. The message exposes no memory, so nothing is pending release. */
   refuse(call: number): void {
     this.context.native.cancel(this.target.session, call, Reason.cancelled);
   }
@@ -325,8 +328,8 @@ export class ClientStreams implements PartEvents {
 
   onDown(reason: string, batch: number): void {
     this.stalled.clear();
-    // As in ClientSession: requests that were made while this batch of events was being handled are still
-    // staged here and will not be sent.
+    // Requests that were made while this batch of events was being handled are still staged here and will not
+    // be sent, as in ClientSession.
     for (const [row, stream] of this.#stream.entries()) {
       if (stream === undefined) continue;
       const staged = this.#listener.unserved || this.#batch[row] === batch;
@@ -337,8 +340,8 @@ export class ClientStreams implements PartEvents {
   }
 
   /**
-   * Frees an entry. The slot of an OPEN stays reserved until the stream leaves; the slot of a `held` part
-   * comes back with RELEASED.
+   * Frees an entry. The slot of an OPEN stays reserved until the stream leaves. The slot of a `held` part is
+   * free again when RELEASED arrives.
    */
   #free(row: number, stream: StreamRow, held = false): number {
     const kind = this.#kind[row]!;

@@ -1,7 +1,8 @@
 /**
- * The end of a client's stream: its next action, by its state and by what is still in flight. The application
- * gets the end when nothing can touch its memory any more and everything that it waits for has arrived. The
- * session releases the stream when nothing of it is in flight.
+ * The end of a client's stream. The next action of the stream depends on its state and on what is still in
+ * flight. The application gets the end when nothing can touch the application's memory any more and
+ * everything that it waits for has arrived. The session releases the stream when no frame of the stream is in
+ * flight.
  *
  * | state    | its OPEN | memory of a message | parts  | nothing |
  * |----------|----------|---------------------|--------|---------|
@@ -12,19 +13,20 @@
  * | over     |          | linger              | linger | leave   |
  *
  * `end` notifies the application, and the stream is `over`. `linger` gives the server time to answer the
- * parts, and then cancels them. `leave` frees the slot of the stream. `repeat` opens it again. States that
- * are not in the table have nothing in flight, and empty cells do not occur.
+ * parts, and then cancels them. `leave` frees the slot of the stream. `repeat` opens the stream again. States
+ * that are not in the table have nothing in flight, and empty cells do not occur.
  */
 
 /**
- * - `new`: the application has not read it yet.
- * - `waiting`: for a connection with room. `opening`: its OPEN is being encoded; actions of a getter of the
- *   request on the stream are deferred until that has finished.
+ * - `new`: the application has not read the stream yet.
+ * - `waiting`: the stream waits for a connection with room. `opening`: its OPEN is being encoded. If a getter
+ *   of the request acts on the stream, the action is deferred until the OPEN is encoded.
  * - `open`: both sides may send.
- * - `settled`: the server has ended it, and requested parts still arrive.
- * - `given up`: cancelled by the application, by a signal or by its deadline, or the session is lost.
- * - `again`: no handler has seen it, and it will be opened a second time.
- * - `over`: the application has been notified. `left`: in addition, its session has released it.
+ * - `settled`: the server has ended the stream, and requested parts still arrive.
+ * - `given up`: the stream was cancelled by the application, by a signal or by its deadline, or the session
+ *   is lost.
+ * - `again`: no handler has seen the stream, and it will be opened a second time.
+ * - `over`: the application has been notified. `left`: in addition, the session has released the stream.
  */
 export type StreamState =
   | 'new'
@@ -37,7 +39,9 @@ export type StreamState =
   | 'over'
   | 'left';
 
-/** The part of a stream that is in flight; the first of these that applies. */
+/**
+ * The part of a stream that is still in flight. When several of these are in flight, it is the first of them.
+ */
 export type Outstanding = 'its OPEN' | 'memory' | 'parts' | 'nothing';
 
 export type NextStep = 'wait' | 'end' | 'linger' | 'leave' | 'repeat';

@@ -1,6 +1,6 @@
 /**
- * Creates the stream of a client's call: checks its options, and returns the form that fits the kind of the
- * method. Used by a channel.
+ * Creates the stream of a client's call. It checks the options, and returns a promise or an async iterable,
+ * depending on the kind of the method. Used by a channel.
  */
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
@@ -27,7 +27,9 @@ async function onlyMessage(reader: StreamReader, path: string): Promise<unknown>
   });
 }
 
-/** Streams begin when they are first read; errors of the options are thrown then, too. */
+/**
+ * Creates a stream. A stream begins when it is first read, and errors in its options are thrown then, too.
+ */
 export function openStream(
   host: StreamHost,
   method: ClientMethod,

@@ -1,6 +1,6 @@
 /**
- * The first frame of a stream: contains the request if there is only one and it fits, so that the handler
- * begins one round trip earlier. Used by client streams.
+ * The first frame of a stream. If the stream has a single request that fits, the frame contains this request,
+ * so that the handler begins one round trip earlier. Used by client streams.
  */
 
 import { noMessage } from '../../boundary/outgoing/plain-types.ts';
@@ -14,8 +14,9 @@ import { type ClientStreams, notNow } from './client-streams.ts';
 import type { StreamRow } from './stream-row.ts';
 
 /**
- * The result: the request is in the frame or follows; or it could not be sent now, or at all, with the error
- * for the caller.
+ * The result of opening a stream. `whole`: the frame contains the request. `begun`: requests follow. `not
+ * now`: the frame could not be sent yet. An RpcError: the frame cannot be sent at all, and the caller gets
+ * this error.
  */
 export type Opening = 'whole' | 'begun' | 'not now' | RpcError;
 
@@ -49,10 +50,10 @@ export function requestLengths({ method, request }: StreamRow): Lengths | undefi
 }
 
 /**
- * Returns whether a stream can be opened again, which is impossible after requests of an iterable were read.
+ * Returns whether a stream can be opened again. This is impossible after requests of an iterable were read.
  */
 export function canRepeat(stream: StreamRow): boolean {
   if (stream.method.requestStream || stream.reader.complete) return false;
-  // If its memory is resizable, the sent content may be lost.
+  // If the request's memory is resizable, its content may have changed since the request was sent.
   return requestLengths(stream)?.resizable !== true;
 }

@@ -1,6 +1,6 @@
 /**
- * Collects the outcome of a client's stream: the reason of a cancel, the server's status, header and trailer.
- * Owned by a ClientStream.
+ * Collects the outcome of a client's stream: the reason of a cancellation, and the server's status, header
+ * and trailer. Owned by a ClientStream.
  */
 
 import { failure, responseFault } from '../../core/errors/failure.ts';
@@ -11,9 +11,9 @@ import type { ResponseMetadata } from '../../core/metadata-wire.ts';
 import type { CallExtras } from '../session/call-extras.ts';
 
 export class Outcome {
-  /** Why it was cancelled (Reason), 0 when it was not. */
+  /** The Reason why the stream was cancelled, or 0 when it was not cancelled. */
   reason = 0;
-  /** The error for the application; the first one counts. */
+  /** The error for the application. The first error counts. */
   error: unknown;
 
   readonly #path: string;
@@ -27,15 +27,15 @@ export class Outcome {
     this.error = error;
   }
 
-  /** Sets the error of a cancelled stream, unless it already has one. */
+  /** Sets the error of a cancelled stream that has no error yet. */
   giveUp(processed: Processed): void {
     if (this.reason !== 0)
       this.error ??= failure(this.reason, this.#path, processed, '', this.#extras?.cause);
   }
 
   /**
-   * Passes the header to the callback once: before or with the first message, or with the end. Errors of the
-   * callback are passed on.
+   * Passes the header to the callback once: before or with the first message, or with the end. Throws the
+   * errors of the callback.
    */
   tellHeader(metadata: ResponseMetadata | undefined): void {
     const header = metadata?.header;
@@ -55,8 +55,8 @@ export class Outcome {
   }
 
   /**
-   * Returns the error for an application that has reached the end, or undefined. `complete` says that it has
-   * read the last message.
+   * Returns the error for an application that has reached the end of the stream, or undefined. `complete`
+   * says that the application has read the last message.
    */
   end(complete: boolean): unknown {
     if (this.error === undefined && !complete) {

@@ -1,6 +1,7 @@
 /**
- * Flow control of responses: the PULLs of one stream. The window limits the PULLs in flight plus the unread
- * parts. It grows as parts arrive, and shrinks when large messages leave less room. Owned by a ClientStream.
+ * Flow control of responses: the PULLs (requests for a part) of one stream. The window limits the sum of
+ * PULLs in flight and unread parts. It grows when parts arrive, and shrinks when large messages leave less
+ * room. Owned by a ClientStream.
  */
 import { noMessage } from '../../boundary/outgoing/plain-types.ts';
 import { streamBytes, streamParts } from '../../limits.ts';
@@ -8,7 +9,7 @@ import { PartFlag, PartKind } from '../../stream/part-header.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
 import type { StreamRow } from './stream-row.ts';
 
-/** Number of parts requested before the first has arrived. */
+/** Number of parts that are requested before the first part has arrived. */
 const firstWindow = 2;
 
 export class Pulls {
@@ -22,7 +23,7 @@ export class Pulls {
     this.#window = stream.method.responseStream ? firstWindow : 1;
   }
 
-  /** Sends PULLs as far as the window allows. Returns 0, or a negated Reason. */
+  /** Sends as many PULLs as the window allows. Returns 0, or a negated Reason. */
   send(streams: ClientStreams): number {
     const stream = this.#stream;
     while (!this.#sawLast && stream.pulls + stream.reader.unread < this.#window) {
@@ -35,9 +36,9 @@ export class Pulls {
   }
 
   /**
-   * A part has arrived, with a large message of this number of bytes, or 0. `short` says that it came without
-   * its message, for which the server has memory only when the application waits for it; so it is requested
-   * only then.
+   * Called when a part has arrived. `bytes` is the size of its large message, or 0. `short` says that the
+   * part came without its message, because the server provides memory for the message only when the
+   * application waits for it. The part is therefore requested again only when the application waits.
    */
   arrived(last: boolean, bytes: number, short: boolean): void {
     if (last) this.#sawLast = true;

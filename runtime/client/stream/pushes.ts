@@ -1,8 +1,8 @@
 /**
- * Flow control of requests: the PUSHes of one stream. The window limits the unanswered PUSHes. When memory is
- * short, a message is sent only when the server's reader waits for it. To find out, an empty part is sent:
- * the server answers it when its reader waits. So streams that are not read hold only a small share of the
- * arena. Owned by the Requests of a client stream.
+ * Flow control of requests: the PUSHes (parts with requests) of one stream. The window limits the unanswered
+ * PUSHes. When memory is short, a message is sent only when the server's reader waits for it. To learn this,
+ * the client sends an empty part, which the server answers when its reader waits. Streams that are not read
+ * therefore hold only a small share of the arena. Owned by the Requests of a client stream.
  */
 
 import { noMessage } from '../../boundary/outgoing/plain-types.ts';
@@ -13,12 +13,12 @@ import { PartKind } from '../../stream/part-header.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
 import type { StreamRow } from './stream-row.ts';
 
-/** Result of `send` when an empty part was sent instead. */
+/** Result of `send` when an empty part was sent instead of the message. */
 export const skipped = -101;
 
 export class Pushes {
   readonly #stream: StreamRow;
-  /** True while an empty part is in flight; true when it has been answered. */
+  /** `#asked` is true while an empty part is in flight, and `#awaited` is true when it has been answered. */
   #asked = false;
   #awaited = false;
 
@@ -27,8 +27,8 @@ export class Pushes {
   }
 
   /**
-   * Sends a part. Returns 0, `notNow`, `skipped`, or a negated Reason. Errors of the message's encoder are
-   * passed on.
+   * Sends a part. Returns 0, `notNow`, `skipped`, or a negated Reason. Throws the errors of the message's
+   * encoder.
    */
   send(
     streams: ClientStreams,
@@ -52,7 +52,7 @@ export class Pushes {
     return empty === 0 ? skipped : empty;
   }
 
-  /** A PUSH has been answered. */
+  /** Called when a PUSH has been answered. */
   answered(): void {
     if (!this.#asked || this.#stream.pushes > 0) return;
     this.#asked = false;

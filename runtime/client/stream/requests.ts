@@ -1,6 +1,6 @@
 /**
- * The outgoing requests of a stream: reads them from the application's iterable, writes them into parts, and
- * sends these as far as the window allows. Created by a client stream when it is opened.
+ * The outgoing requests of a stream. It reads them from the application's iterable, writes them into parts,
+ * and sends as many parts as the window allows. Created by a client stream when the stream is opened.
  */
 import { keepStack } from '../../core/errors/failing.ts';
 import { requestFault } from '../../core/errors/failure.ts';
@@ -32,21 +32,21 @@ export class Requests implements PartPort, ProducerOwner {
   }
 
   /**
-   * Begins with the application's `request`, an iterable or one message. The owner must be ready to stop it
-   * by now.
+   * Begins to send the application's `request`, which is an iterable or one message. From this call on, the
+   * owner must be ready for an end of the stream.
    */
   start(request: unknown): void {
     const { requestStream, path } = this.#stream.method;
     this.#producer.start(requestStream ? request : [request], `${path}: the requests`);
   }
 
-  /** The server's application has read a part. */
+  /** Called when the server's application has read a part. */
   onAnswer(): void {
     this.#pushes.answered();
     this.#writer.onCredit();
   }
 
-  /** A slot or memory for a part may be available. */
+  /** Called when a slot or memory for a part may be available. */
   onCredit(): void {
     this.#writer.onCredit();
   }
@@ -70,7 +70,7 @@ export class Requests implements PartPort, ProducerOwner {
       this.#writer.skip();
     } else if (result < 0 && result !== notNow) {
       const { context, target } = this.#streams;
-      // Send it at once: a handler for one message begins when the message arrives.
+      // The handler of a method with a single request begins when the request arrives, so it has not run.
       const processed = stream.method.requestStream ? 'maybe' : 'no';
       const error = requestRefusal(context, target, stream.method.path, -result, processed);
       stream.giveUp(Reason.cancelled, error);
@@ -97,7 +97,10 @@ export class Requests implements PartPort, ProducerOwner {
     this.#stream.giveUp(Reason.cancelled, requestFault(this.#stream.method.path, error, 'maybe'));
   }
 
-  /** The application gets its own error back unchanged. */
+  /**
+   * Ends the stream with the error of the application's iterable. The application gets this error back
+   * unchanged.
+   */
   onSourceError(error: unknown): void {
     keepStack(error);
     this.#stream.giveUp(

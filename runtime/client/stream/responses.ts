@@ -1,6 +1,6 @@
 /**
- * The incoming responses of a stream: requests them as far as the window allows, decodes their parts, and
- * passes them to the reader. Created by a client stream when it is opened.
+ * The incoming responses of a stream. It requests as many parts as the window allows, decodes them, and
+ * passes the responses to the reader. Created by a client stream when the stream is opened.
  */
 import { responseFault } from '../../core/errors/failure.ts';
 import { Ev, Reason } from '../../native/native.ts';
@@ -26,7 +26,7 @@ export class Responses {
     this.#pulls = new Pulls(stream);
   }
 
-  /** Requests parts as far as the window allows. */
+  /** Requests as many parts as the window allows. */
   pull(): void {
     const stream = this.#stream;
     if (!stream.sending) return;
@@ -37,7 +37,7 @@ export class Responses {
     stream.giveUp(Reason.cancelled, error);
   }
 
-  /** Handles the part of the event at `at`. */
+  /** Handles the part that belongs to the event at `at`. */
   receive(at: number, sequence: number): void {
     const { incoming, context } = this.#streams;
     const { events } = context.native;

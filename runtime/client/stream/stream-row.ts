@@ -1,7 +1,7 @@
 /**
- * The interface of a stream for the table of its session (client-streams.ts): its numbers, and the
- * notifications of the table. The parts of a stream (pulls, pushes, opening) use the same interface. A
- * ClientStream implements it.
+ * The interface of a stream for the table of its session (client-streams.ts): the numbers of the stream, and
+ * the functions by which the table notifies it. The files pulls.ts, pushes.ts and opening.ts use the same
+ * interface. A ClientStream implements it.
  */
 import type { StreamReader } from '../../stream/stream-reader.ts';
 import type { ClientMethod } from '../call/client-method.ts';
@@ -13,15 +13,15 @@ export interface StreamRow {
   readonly reader: StreamReader;
   /** Unique among the open streams of its session. */
   readonly number: number;
-  /** Call slot of its OPEN. */
+  /** Call slot of the OPEN. */
   call: number;
   /** Number of parts in flight, maintained by ClientStreams. */
   pushes: number;
   pulls: number;
   pushedBytes: number;
-  /** A slot or memory may be available again. */
+  /** Called when a slot or memory may be available again. */
   retry(): void;
-  /** `at` is the position of its event. */
+  /** Called when the server has answered the OPEN. `at` is the position of the event. */
   onOpenSettled(at: number): void;
   onPushSettled(at: number): void;
   onPullSettled(at: number, sequence: number): void;
@@ -29,9 +29,9 @@ export interface StreamRow {
   onPartFailed(reason: number, why: string): void;
 }
 
-/** A stream of a session, as its requests and responses use it. */
+/** The interface of an open stream for its requests and responses. */
 export interface OpenStream extends StreamRow {
-  /** True until it has ended. */
+  /** True until the stream has ended. */
   readonly sending: boolean;
   /** Ends the stream from this side with `error` for the application. */
   giveUp(reason: number, error: unknown): void;

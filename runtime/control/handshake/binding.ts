@@ -1,8 +1,8 @@
 /**
- * Channel binding: ties a queue pair to the peer of its handshake by proofs under a key that only the two
- * ends of the sideband connection have. The proofs cover role, fabric, both addresses (which contain numbers
- * and tokens of the queue pairs) and every byte of hello and welcome. Used by both handshakes; this file
- * sends nothing.
+ * Channel binding: proves that a queue pair belongs to the peer of its handshake. The proofs use a key that
+ * only the two ends of the sideband connection have. They cover role, fabric, both addresses (which contain
+ * numbers and tokens of the queue pairs) and every byte of hello and welcome. Both handshakes use this file,
+ * which sends nothing itself.
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Duplex } from 'node:stream';
@@ -14,18 +14,18 @@ import { verifiedOf } from '../peer-identity.ts';
 
 const exporterLabel = 'EXPORTER-rdma-rpc';
 const hash = 'sha256';
-/** Length of keys: that of the hash. */
+/** Length of keys in bytes, which is the length of the hash. */
 const keyBytes = 32;
 /** The number of the HKDF block. */
 const firstBlock = Uint8Array.of(1);
 /** The label of a connection's key in its derivation. */
 const bindingInfo = Buffer.from('rdma-rpc binding');
-/** Length of the words in connection setup messages. */
+/** Length in bytes of the words by which the two sides identify themselves in connection setup messages. */
 const firstWordBytes = 16;
 
 /**
- * Key material that only the two ends of a TLS connection have, exported by the TLS socket. A stream from
- * another thread carries it along.
+ * A source of the key material that only the two ends of a TLS connection have. A TLS socket exports it; a
+ * stream from another thread has it as a property.
  */
 interface Exporting {
   readonly tlsSecret?: Uint8Array | undefined;
@@ -33,8 +33,8 @@ interface Exporting {
 }
 
 /**
- * Returns undefined without TLS, after the connection was lost, and in JS runtimes that cannot export TLS
- * keys.
+ * Returns the exported key of a TLS connection. Returns undefined without TLS, after the connection was lost,
+ * and in JS runtimes that cannot export TLS keys.
  */
 export function tlsSecretOf(duplex: Duplex): Uint8Array | undefined {
   const { tlsSecret } = duplex as Exporting;
@@ -52,13 +52,21 @@ export interface BindingOffer {
   readonly tls: boolean;
   /** Feature bits for hello or welcome. */
   readonly features: number;
-  /** Sent in the same frame: this side's share of the key. Only where a connection without TLS is private. */
+  /**
+   * This side's share of the key, sent in the same frame. Set only where a connection without TLS is private.
+   */
   readonly secret?: Uint8Array;
-  /** Exported key of TLS, read early since it is not available after the connection was lost. Never sent. */
+  /**
+   * The exported key of TLS, which is never sent. It is read early, because it is not available after the
+   * connection was lost.
+   */
   readonly exported?: Uint8Array;
 }
 
-/** Returns what this side can offer on a connection; nothing on a connection that others can read. */
+/**
+ * Returns this side's part of the binding on a connection. It contains no key on a connection that others can
+ * read.
+ */
 export function bindingOffer(duplex: Duplex): BindingOffer {
   const { transport } = verifiedOf(duplex);
   const tls = transport === 'tls';
@@ -72,7 +80,10 @@ function refuse(text: string): never {
   throw new RpcError(Status.UNAUTHENTICATED, text, { processed: 'no' });
 }
 
-/** Concatenates the parts, each preceded by its length, so that different lists never have the same bytes. */
+/**
+ * Concatenates the parts and puts its length in front of each part, so that different lists never have the
+ * same bytes.
+ */
 function joined(parts: readonly (string | Uint8Array)[]): Buffer {
   const elements = parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part));
   const bytes = Buffer.allocUnsafe(elements.reduce((sum, { byteLength }) => sum + 4 + byteLength, 0));
@@ -86,15 +97,15 @@ function joined(parts: readonly (string | Uint8Array)[]): Buffer {
 }
 
 /**
- * HKDF (RFC 5869) for keys of the length of the hash. Twice as fast as hkdfSync(), which creates a job and
- * key objects.
+ * Computes HKDF (RFC 5869) for keys of the length of the hash. It is twice as fast as hkdfSync(), which
+ * creates a job and key objects.
  */
 export function hkdf(secret: Uint8Array, salt: Uint8Array | '', info: Uint8Array): Buffer {
   const extracted = createHmac(hash, salt).update(secret).digest();
   return createHmac(hash, extracted).update(info).update(firstBlock).digest();
 }
 
-/** The keys of one attempt to connect queue pairs; each attempt has its own. */
+/** The keys of one attempt to connect queue pairs. Each attempt has different keys. */
 export class BoundAttempt {
   readonly #key: Uint8Array;
 
@@ -111,12 +122,15 @@ export class BoundAttempt {
     return this.#mac('attach', client);
   }
 
-  /** Returns the proof of the answer. */
+  /** Returns the proof of an attached frame, which answers the attach frame. */
   attached(client: Uint8Array, server: Uint8Array): Buffer {
     return this.#mac('attached', client, server);
   }
 
-  /** Returns the keys for what the session sends and receives, in the order of native code. */
+  /**
+   * Returns the keys by which the session encrypts what it sends and decrypts what it receives, in the order
+   * that native code expects.
+   */
   sealKeys(role: 'client' | 'server'): Uint8Array {
     const other = role === 'client' ? 'server' : 'client';
     const kinds = [`frames of ${role}`, `frames of ${other}`, `bulk of ${role}`, `bulk of ${other}`];
@@ -124,8 +138,8 @@ export class BoundAttempt {
   }
 
   /**
-   * Returns the words by which the two sides identify themselves during connection setup: this side's, then
-   * the peer's.
+   * Returns the words by which the two sides identify themselves during connection setup: first the word of
+   * this side, then the word of the peer.
    */
   setupWords(role: 'client' | 'server', client: Uint8Array, server: Uint8Array): Buffer {
     const words = [role, role === 'client' ? 'server' : 'client'].map((of) =>
@@ -144,8 +158,8 @@ export function checkProof(found: Uint8Array | undefined, wanted: Buffer, what: 
 }
 
 /**
- * Chooses a cipher from both lists, which have the fastest first: the one that both list first, otherwise the
- * one that needs no special CPU instructions.
+ * Chooses a cipher from both lists, which are ordered by speed. It chooses the first cipher when it is the
+ * same in both lists, otherwise the cipher that needs no special CPU instructions.
  */
 export function commonCipher(ours: readonly string[], theirs: readonly string[]): string | undefined {
   const [first] = ours;
@@ -157,7 +171,7 @@ export function commonCipher(ours: readonly string[], theirs: readonly string[])
 export class Binding {
   readonly #key: Uint8Array;
 
-  /** `opening` are hello and welcome exactly as they were sent. */
+  /** `opening` contains the bytes of hello and welcome exactly as they were sent. */
   constructor(secret: Uint8Array, opening: readonly Uint8Array[]) {
     const transcript = createHash(hash).update(joined(opening)).digest();
     this.#key = hkdf(secret, transcript, bindingInfo);
@@ -189,8 +203,8 @@ export class Binding {
 type Opening = Pick<Hello | Welcome, 'features' | 'secret'>;
 
 /**
- * Returns whether queue pairs will be bound. Throws over TLS when one side lacks the feature: every
- * implementation with TLS has it, so the bit must have been removed on the way.
+ * Returns whether queue pairs will be bound. Throws over TLS when one side lacks the feature `bound`. Every
+ * implementation with TLS has this feature, so the bit must have been removed on the way.
  */
 export function bothBind({ tls }: BindingOffer, one: Opening, other: Opening): boolean {
   const both = (one.features & other.features & feature.bound) !== 0;
@@ -202,8 +216,8 @@ export function bothBind({ tls }: BindingOffer, one: Opening, other: Opening): b
 }
 
 /**
- * Returns the secret that only the two ends of the connection have. Throws when it is missing, since a key
- * that others could derive would bind nothing.
+ * Returns the secret that only the two ends of the connection have. Throws when the secret is missing,
+ * because a key that others could derive would protect nothing.
  */
 function keyOf({ tls, exported }: BindingOffer, hello: Opening, welcome: Opening): Uint8Array {
   if (tls)

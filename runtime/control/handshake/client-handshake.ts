@@ -1,7 +1,7 @@
 /**
  * The client's side of the handshake; server-handshake.ts is the server's side. A fabric that cannot connect
- * is skipped. One log line at the end names the chosen fabric and the reasons against the others. One object
- * for each connection of a channel, on its JS thread.
+ * is skipped. One log line at the end names the chosen fabric and the reasons against the other fabrics. Each
+ * connection of a channel has one such object, on the JS thread of the channel.
  *
  * | what this side sends | what comes           | what follows                                                            |
  * |----------------------|----------------------|-------------------------------------------------------------------------|
@@ -60,10 +60,11 @@ export interface Connection extends Prepared {
   /** The server expects an answer to its goaway. */
   readonly answersGoaway: boolean;
   /**
-   * For a second session in which the server makes the calls; undefined when the server does not support it.
+   * The terms of a second session in which the server makes the calls. Undefined when the server does not
+   * support second sessions.
    */
   readonly second: SecondSession | undefined;
-  /** For remote memory; undefined when the server does not support it. */
+  /** The terms of remote memory. Undefined when the server does not support remote memory. */
   readonly memory: MemoryTerms | undefined;
 }
 
@@ -93,8 +94,8 @@ export class ClientHandshake {
   }
 
   /**
-   * Resolves with a session that is connected at both ends. Rejects when the link ends; a caller cancels by
-   * closing the link. `metadata` are the client's credentials.
+   * Resolves with a session that is connected at both ends. Rejects when the link ends. A caller cancels the
+   * handshake by closing the link. `metadata` contains the client's credentials.
    */
   async run(metadata?: Uint8Array): Promise<Connection> {
     const agreed = await this.#exchangeHello(metadata);
@@ -249,7 +250,7 @@ export class ClientHandshake {
     );
     link.awaits = undefined;
     if (why === '') return '';
-    // The server may have sent a refusal and ended its queue pair; read that frame first, since it has the
+    // The server may have sent a refusal and ended its queue pair. Read that frame first, because it has the
     // actual reason.
     await setImmediate();
     if (link.refusal !== undefined) throw refused(link.refusal);
@@ -295,8 +296,8 @@ function sideOf(side: LocalSide, duplex: Duplex): LocalSide {
 }
 
 /**
- * Resolves with the credentials for this connection. Rejects when credentials must not be sent over such a
- * connection; nothing is sent then.
+ * Resolves with the credentials for this connection. Rejects before anything is sent when the connection is
+ * not private enough for credentials.
  */
 async function shown(side: LocalSide, link: Link): Promise<Uint8Array | undefined> {
   if (side.credentials === undefined) return undefined;
@@ -322,7 +323,7 @@ export async function openConnection(
   server: string,
   signal: AbortSignal,
 ): Promise<Opened> {
-  // Says that there is none before a peer hears anything.
+  // Throws when the addon is missing, before anything is sent to a peer.
   if (side.fabrics.some((name) => fabricRow(name).needsAddon)) loadNative();
   const duplex = await dial(signal, () => side.onStep?.({ step: 'connected' }));
   if (verifiedOf(duplex).transport === 'tls') side.onStep?.({ step: 'secured' });

@@ -1,7 +1,7 @@
 /**
- * Collects the reasons why fabrics were not chosen for a connection, and logs them in one line. Both sides of
- * a handshake have such an object; the welcome carries the reasons that the server knows before the client
- * tries a fabric.
+ * Collects the reasons why fabrics were not chosen for a connection, and logs them in one line. Each side of
+ * a handshake has such an object. The welcome frame contains the reasons that the server knows before the
+ * client tries a fabric.
  */
 
 import type { FabricContext } from '../../boundary/fabric-context.ts';
@@ -10,7 +10,10 @@ import type { SessionInfo } from '../../native/native.ts';
 import type { FabricReason } from '../frames.ts';
 import type { LocalSide } from './session-setup.ts';
 
-/** Returns text like `mlx5_0 port 1, window`, without what the fabric's name already says. */
+/**
+ * Returns a text like `mlx5_0 port 1, window`. It omits the device when the device has the name of the
+ * fabric.
+ */
 function detail(fabric: FabricName, { device, port, security }: SessionInfo): string {
   const place = port === 0 ? device : `${device} port ${port}`;
   return place === fabric ? security : `${place}, ${security}`;
@@ -24,8 +27,8 @@ function bare(name: string, reason: string): string {
 }
 
 /**
- * Returns whether the fabric reaches the same memory as `chosen`, which has the shorter reach and is
- * therefore preferred.
+ * Returns whether the fabric is a second way to the memory that `chosen` reaches. `chosen` has the shorter
+ * reach and is therefore preferred.
  */
 const isSecondWay = (name: FabricName, chosen: FabricName): boolean =>
   fabricRow(chosen).reach === 'host' && fabricRow(name).reach === 'kernel';

@@ -1,11 +1,12 @@
 /**
- * Limits concurrent handshakes. Others queue in order. While handshakes wait, one whose peer has been silent
- * for a moment yields its slot to the next one and goes on without a slot. It is evicted only when many have
- * yielded and its peer has been silent for long. Those that have made the least progress are evicted first,
- * so that a client far away is not mistaken for one of many unauthenticated peers that only send a hello.
- * Handshakes from suspect addresses (suspects.ts) wait behind the others. A client that would wait too long
- * is told when to retry. The retry-after times are spaced at the rate at which slots have recently become
- * free, so that clients return as fast as they can be served. Used by servers and worker groups.
+ * Limits concurrent handshakes. When all slots are in use, further handshakes queue in order. While
+ * handshakes wait, a handshake whose peer has been silent for a moment yields its slot to the next one and
+ * goes on without a slot. Such a handshake is evicted only when many handshakes have yielded and its peer has
+ * been silent for long. Handshakes with the least progress are evicted first: a client far away makes some
+ * progress, unlike the many unauthenticated peers that only send a hello. Handshakes from suspect addresses
+ * (suspects.ts) wait behind the others. A client that would wait too long is told when to retry. The
+ * retry-after times are spaced at the rate at which slots have recently become free, so that clients return
+ * as fast as they can be served. Used by servers and worker groups.
  */
 import { clockMs } from '../../clock.ts';
 import { comeAgainIn } from '../../core/errors/pushback.ts';
@@ -22,31 +23,31 @@ import { RankedQueue } from './ranked-queue.ts';
 import { suspectRanks } from './suspects.ts';
 
 /**
- * Hand out retry-after times at a higher rate than slots become free, so that a server which becomes faster
- * has enough to do.
+ * Factor by which retry-after times are handed out faster than slots become free, so that a server that
+ * becomes faster has enough to do.
  */
 const hurry = 1.25;
 
 export interface HandshakeLimiterOwner<T> {
   /**
-   * Returns for how long the server has waited for this peer, in milliseconds per round trip that its next
-   * message takes; 0 while the server is at work.
+   * Returns how long the server has waited for this peer, in milliseconds per round trip that the peer's next
+   * message takes. Returns 0 while the peer waits for the server.
    */
   awaitedMs(one: T): number;
   /** Returns the number of handshake steps that the peer has completed. */
   steps(one: T): number;
   /**
-   * Returns the rank, 0 to `suspectRanks - 1`. Handshakes with a higher rank wait behind those with a lower
-   * one.
+   * Returns the rank, 0 to `suspectRanks - 1`. Handshakes with a higher rank wait behind handshakes with a
+   * lower rank.
    */
   rank(one: T): number;
-  /** Closes a handshake for which others wait. It must call `leave`. */
+  /** Closes a handshake to make room for others. The implementation must call `leave`. */
   evict(one: T): void;
 }
 
 /** Measures the rate at which slots become free while handshakes wait. */
 class Pace {
-  /** A guess until the first overload. */
+  /** Number of slots that become free per ms. The value is a guess until the first overload. */
   perMs = 0.5;
   #freed = 0;
   #sinceMs = 0;
@@ -62,13 +63,13 @@ class Pace {
   }
 }
 
-/** A handshake, and for how long the server has waited for its peer. */
+/** A handshake, and how long the server has waited for its peer. */
 interface Silent<T> {
   readonly one: T;
   readonly ms: number;
 }
 
-/** Returns in how many milliseconds the first of these will have been silent for `ms`. */
+/** Returns the time in milliseconds until the peer of one of these handshakes has been silent for `ms`. */
 function untilAny<T>(those: readonly Silent<T>[], ms: number): number {
   return Math.max(1, ms - those.reduce((longest, each) => Math.max(longest, each.ms), 0));
 }
@@ -83,7 +84,10 @@ export class HandshakeLimiter<T> {
   readonly #owner: HandshakeLimiterOwner<T>;
   /** The time at which each handshake got its slot. */
   readonly #served = new Map<T, number>();
-  /** Handshakes that have yielded their slot and go on without one, with the time at which they got it. */
+  /**
+   * Handshakes that have yielded their slot and go on without a slot, with the time at which each had got its
+   * slot.
+   */
   readonly #yielded = new Map<T, number>();
   /** The handshakes that wait for a slot. */
   readonly #waiting = new RankedQueue<T, Waiter>();
@@ -103,8 +107,9 @@ export class HandshakeLimiter<T> {
   }
 
   /**
-   * Returns undefined when the handshake has a slot, otherwise a promise that resolves when it gets one, and
-   * never settles when it leaves before. Throws or rejects when too many wait.
+   * Returns undefined when the handshake has a slot. Otherwise returns a promise that resolves when the
+   * handshake gets a slot, and that never settles when the handshake leaves first. Throws or rejects when too
+   * many handshakes wait.
    */
   enter(one: T): Promise<void> | undefined {
     if (this.#served.has(one) || this.#yielded.has(one)) return undefined;
@@ -118,16 +123,16 @@ export class HandshakeLimiter<T> {
     return new Promise((resolve, reject) => {
       this.#waiting.add(one, rank, { resolve, reject });
       this.#trimLast();
-      // There may be room for this handshake earlier than the timer fires.
+      // This handshake may get a slot before the timer fires.
       if (rank === 0) clearTimeout(this.#timer);
       if ((rank === 0 || this.#timer === undefined) && !this.#reading) this.#makeRoom(false);
     });
   }
 
   /**
-   * Called when a peer of this rank does not keep its retry-after time: the next ones get earlier times.
-   * Otherwise 10,000 unauthenticated peers that retry at once would push the time of the next client behind
-   * theirs.
+   * Called when a peer of this rank does not keep its retry-after time. The next peers then get earlier
+   * times. Otherwise 10,000 unauthenticated peers that retry at once would push the time of the next client
+   * behind their own times.
    */
   lapse(rank: number): void {
     this.#retryAtMs[rank]! -= this.#apartMs;
@@ -141,8 +146,8 @@ export class HandshakeLimiter<T> {
   }
 
   /**
-   * Evicts the oldest handshake that `of` selects and whose peer has been silent for a moment. Returns it, or
-   * undefined when there is none.
+   * Evicts the oldest handshake that `of` selects and whose peer has been silent for a moment. Returns that
+   * handshake, or undefined when there is no such handshake.
    */
   evictSilent(of: (one: T) => boolean): T | undefined {
     const nowMs = clockMs();
@@ -170,7 +175,7 @@ export class HandshakeLimiter<T> {
     return before / this.#pace.perMs >= handshakeWaitMs || before >= this.#max * handshakeQueueFactor;
   }
 
-  /** When too many wait, refuses those of the highest rank. */
+  /** Refuses handshakes of the highest rank when too many handshakes wait. */
   #trimLast(): void {
     const waits = this.#waiting.size();
     if (waits <= this.#max * handshakeQueueFactor) return;
@@ -188,8 +193,8 @@ export class HandshakeLimiter<T> {
     const waitMs = before / perMs;
     const nowMs = clockMs();
     const nextMs = Math.max(this.#retryAtMs[rank]!, nowMs + waitMs) + this.#apartMs;
-    // Start again when the limit is reached: peers that never return must not push the times of others far
-    // into the future.
+    // Start again at the current time when the limit is reached, because peers that never return must not
+    // push the times of others far into the future.
     this.#retryAtMs[rank] = nextMs - nowMs > retryAfterMsMax ? nowMs : nextMs;
     const retryMs = Math.ceil(Math.min(nextMs - nowMs, retryAfterMsMax));
     return new RpcError(
@@ -199,18 +204,20 @@ export class HandshakeLimiter<T> {
     );
   }
 
-  /** `read` tells that everything which has arrived by now has been read. */
+  /**
+   * Makes slots free when handshakes wait. `read` says that everything that has arrived by now has been read.
+   */
   #makeRoom(read: boolean): void {
     this.#timer = undefined;
     while (this.#waiting.size() > 0) {
-      // Wait longer before making room for suspects: most of their handshakes fail, and each one takes time
-      // from the others.
+      // Wait longer before making room for suspects, because most of their handshakes fail and each handshake
+      // takes time from the others.
       const yieldMs = this.#waiting.size(0) > 0 ? handshakeYieldMs : handshakeStallMs;
       const quiet = this.#silent([this.#served]);
       const ripe = quiet.filter(({ ms }) => ms >= yieldMs);
       if (ripe.length > 0 && !read) {
-        // Read the sockets first: this thread may have been busy all that time, and the answer may have
-        // arrived already, since timers run before sockets are read.
+        // Read the sockets first. Timers run before sockets are read, so this thread may have been busy all
+        // that time, and a peer's answer may have arrived already.
         this.#reading = true;
         setImmediate(() => {
           this.#reading = false;
@@ -227,8 +234,8 @@ export class HandshakeLimiter<T> {
   }
 
   /**
-   * Takes the needed number of slots from the handshakes in `ripe`. Returns 0, or when there is no room for
-   * handshakes without a slot, in how many milliseconds there may be.
+   * Takes the needed number of slots from the handshakes in `ripe`. Returns 0 on success. When there is no
+   * room for handshakes without a slot, returns the time in milliseconds until there may be room.
    */
   #yield(ripe: Silent<T>[]): number {
     const needed = Math.min(
@@ -251,8 +258,9 @@ export class HandshakeLimiter<T> {
   }
 
   /**
-   * Evicts up to this number of handshakes that have been silent for long: first those with the least
-   * progress, and among equals those silent for longest. Returns the evicted ones.
+   * Evicts up to `count` handshakes whose peers have been silent for long. Handshakes with the least progress
+   * come first and, among equals, those whose peers have been silent for longest. Returns the evicted
+   * handshakes.
    */
   #evict(count: number): Silent<T>[] {
     const stalled = this.#silent([this.#served, this.#yielded]).filter(({ ms }) => ms >= handshakeStallMs);
@@ -262,7 +270,7 @@ export class HandshakeLimiter<T> {
     return going;
   }
 
-  /** Returns for how long the server has waited for each of `those`. */
+  /** Returns how long the server has waited for each of `those`. */
   #silent(those: readonly ReadonlyMap<T, number>[]): Silent<T>[] {
     const nowMs = clockMs();
     const all: Silent<T>[] = [];

@@ -2,9 +2,9 @@
  * The connections of a server whose handshake is in progress. Each has a time limit. The number of
  * connections that have sent nothing yet is limited (silent.ts), and so is the number of handshakes that are
  * being served (handshake-limiter.ts). TLS with suspect addresses also begins at a limited rate
- * (suspect-tls.ts). While `authenticate` decides about a connection, the connection occupies no slot of the
- * limiter. After that it uses a second limiter, to which unauthenticated peers have no access: so slow
- * decisions about unauthenticated peers delay nobody else. Used by a server.
+ * (suspect-tls.ts). A connection occupies no slot of the limiter while `authenticate` decides about it. Once
+ * admitted, the connection uses a second limiter, to which unauthenticated peers have no access. Therefore
+ * slow decisions about unauthenticated peers do not delay admitted clients. Used by a server.
  */
 import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
@@ -27,7 +27,7 @@ interface Handshake {
   timer: NodeJS.Timeout;
   /** Network address of the client; '' for a unix socket. */
   readonly address: string;
-  /** True when it has had a slot of the limiter. */
+  /** True when the handshake has had a slot of the limiter. */
   wasServed: boolean;
 }
 
@@ -46,15 +46,15 @@ export class Handshakes {
   readonly #suspectTls: SuspectTls<Link>;
 
   /**
-   * `inUse` returns whether the session of the link has had a request, which counts as the `ready` that may
-   * still be on its way.
+   * `inUse` returns whether the session of the link has had a request. Such a request counts as the `ready`
+   * frame, which may still be on its way.
    */
   constructor(limits: HandshakeLimits, inUse: (link: Link) => boolean) {
     const { handshakesMax, sessionsPerPeerMax } = limits;
     const option = '(option handshakesMax of the server)';
     this.#limits = limits;
     this.#inUse = inUse;
-    // Refuses the connection with a status that lets the client retry, since another attempt may soon
+    // Refuses the connection with a status that lets the client retry, because another attempt may soon
     // succeed.
     const refuseOverload = (link: Link, why: string): void =>
       this.#refuse(link, why, Status.RESOURCE_EXHAUSTED, handshakeGraceMs);
@@ -99,7 +99,9 @@ export class Handshakes {
     this.#unadmitted.begin(address, link);
   }
 
-  /** As `enter`, but called when the client has begun TLS, which costs the server a signature. */
+  /**
+   * Does what `enter` does, but is called when the client has begun TLS, which costs the server a signature.
+   */
   enterTls(link: Link): Promise<void> | undefined {
     this.#silent.delete(link);
     link.awaits = 'no turn for TLS behind other addresses';
@@ -107,8 +109,8 @@ export class Handshakes {
   }
 
   /**
-   * Called when the client has sent its hello. Returns a promise that resolves when it is the client's turn,
-   * or undefined when it is now. Throws when too many handshakes wait.
+   * Called when the client has sent its hello. Returns undefined when the handshake may continue now,
+   * otherwise a promise that resolves when it may continue. Throws when too many handshakes wait.
    */
   enter(link: Link): Promise<void> | undefined {
     this.#silent.delete(link);
@@ -116,8 +118,8 @@ export class Handshakes {
   }
 
   /**
-   * Returns the result of `authenticate`, when it is the connection's turn to go on. Rejects with the error
-   * of `authenticate`, and when the handshake has ended by then.
+   * Resolves with the result of `authenticate` when the handshake may continue. Rejects with the error of
+   * `authenticate`, and when the handshake has ended by then.
    */
   async whileAsked<T>(link: Link, answer: Promise<T>): Promise<T> {
     this.#limiter.leave(link);
@@ -143,7 +145,7 @@ export class Handshakes {
     this.#forget(link);
   }
 
-  /** Called when the connection ends. The handshake counts as failed unless it has succeeded before. */
+  /** Called when the connection ends. The handshake counts as failed if it has not succeeded before. */
   end(link: Link): void {
     const handshake = this.#open.get(link);
     if (handshake?.wasServed === true && !this.#inUse(link)) this.#suspects.failed(handshake.address);
@@ -170,8 +172,9 @@ export class Handshakes {
   }
 
   /**
-   * Evicts one of the handshakes that `of` selects, whose peer has been silent for a moment and which holds
-   * what another handshake needs. Returns it, or undefined when there is no such handshake.
+   * Evicts one of the handshakes that `of` selects and whose peer has been silent for a moment. Called when
+   * another handshake needs what these handshakes hold. Returns the evicted handshake, or undefined when
+   * there is no such handshake.
    */
   evictSilent(of: (link: Link, address: string) => boolean): Link | undefined {
     const picks = (link: Link): boolean =>

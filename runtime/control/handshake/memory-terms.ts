@@ -1,7 +1,7 @@
 /**
- * What both sides of a connection need to make a queue pair for remote memory: the results of hello and
- * welcome, and the fabric of the session. Created by both handshakes, used by memory/ on the JS thread of
- * channel or server. docs/wire/connections.md has the frames.
+ * The data that both sides of a connection need to make a queue pair for remote memory: the results of hello
+ * and welcome, and the fabric of the session. Both handshakes create it, and memory/ uses it on the JS thread
+ * of channel or server. docs/wire/connections.md describes the frames.
  */
 import type { Through } from '../../boundary/sessions.ts';
 import { type FabricName, fabrics } from '../../fabrics.ts';
@@ -13,13 +13,16 @@ import { choiceOf, type LocalSide } from './session-setup.ts';
 interface Terms {
   readonly side: LocalSide;
   readonly fabric: FabricName;
-  /** Of the peer. */
+  /** Feature bits of the peer. */
   readonly features: number;
   readonly cipher: string | undefined;
   readonly binding: Binding | undefined;
 }
 
-/** How a queue pair connects: where it dials, and the words with which both sides begin. */
+/**
+ * How a queue pair connects: the address that it dials, and the words by which the two sides identify
+ * themselves.
+ */
 export interface Joining {
   readonly through: Through | undefined;
   readonly words: Uint8Array | undefined;
@@ -39,7 +42,7 @@ export class MemoryTerms {
     return (terms.features & feature.memory) === 0 ? undefined : new MemoryTerms(terms);
   }
 
-  /** Why a session like this has no remote memory; '' when it may have. */
+  /** Why this session cannot have remote memory, or '' when it can. */
   get whyNot(): string {
     const { cipher, fabric } = this.#terms;
     if (cipher !== undefined)
@@ -50,8 +53,8 @@ export class MemoryTerms {
   }
 
   /**
-   * The device for this side. Each queue pair has a device of its own, so that no peer reaches another's
-   * memory.
+   * The device for this side. Each queue pair has a device of its own, so that a peer cannot reach the memory
+   * of another peer.
    */
   get device(): NativeOpenOptions {
     const { side, fabric } = this.#terms;
@@ -61,15 +64,15 @@ export class MemoryTerms {
     return { fabric: device, handedOver: dials !== 'nothing', ...(verbs !== undefined && { verbs }) };
   }
 
-  /** Client: the proof for its `memory` frame. */
+  /** Returns the proof for the `memory` frame of the client. */
   offered(number: number, client: Uint8Array): { readonly proof?: Uint8Array } {
     return proved(this.#attempt(number)?.attach(client));
   }
-  /** Server: the proof for its `memoryAccepted` frame. */
+  /** Returns the proof for the `memoryAccepted` frame of the server. */
   accepted(number: number, client: Uint8Array, server: Uint8Array): { readonly proof?: Uint8Array } {
     return proved(this.#attempt(number)?.attached(client, server));
   }
-  /** Throws when the queue pair of the frame is not proved to be the peer's. */
+  /** Throws when the frame does not prove that its queue pair belongs to the peer. */
   checkOffer({ number, address, proof }: Omit<Memory, 'type'>): void {
     const attempt = this.#attempt(number);
     if (attempt !== undefined)

@@ -1,6 +1,6 @@
 /**
- * Determines, from the hello and the connection, which fabrics a server can try with a client, and the
- * reasons why not the others. Used by server-handshake.ts.
+ * Determines from the hello and the connection which fabrics a server can try with a client, and why it
+ * cannot try the others. Used by server-handshake.ts.
  */
 import { type FabricName, fabricRow } from '../../fabrics.ts';
 import type { FabricOffer, FabricReason, Hello } from '../frames.ts';
@@ -10,7 +10,8 @@ import type { FabricReasons } from './fabric-reasons.ts';
 import type { LocalSide } from './session-setup.ts';
 
 /**
- * Why a client with this version of a fabric cannot use it; '' when it may. Builds of before 0.1.0 say none.
+ * Returns why a client with this version of a fabric cannot use the fabric, or '' when it can. Builds before
+ * 0.1.0 send no version.
  */
 function otherFabricVersion(name: FabricName, client: number | undefined): string {
   const { version, dials } = fabricRow(name);
@@ -20,8 +21,8 @@ function otherFabricVersion(name: FabricName, client: number | undefined): strin
 }
 
 /**
- * Returns why a client with this offer cannot use this fabric over this connection, as far as that is known
- * beforehand; '' when it may be possible.
+ * Returns why a client with this offer cannot use this fabric over this connection, or '' when this side
+ * knows no reason yet.
  */
 function whyNot(name: FabricName, { host, version }: FabricOffer, refusals: HandoffRefusals): string {
   const { reach, dials } = fabricRow(name);
@@ -29,8 +30,8 @@ function whyNot(name: FabricName, { host, version }: FabricOffer, refusals: Hand
 }
 
 /**
- * Returns why the client did not offer a fabric: the reason why it is impossible over this connection, or
- * else that the client has decided so.
+ * Returns why the client did not offer a fabric. The reason is that the fabric is impossible over this
+ * connection, or else that the client decided not to offer it.
  */
 function notOffered(name: FabricName, refusals: HandoffRefusals): string {
   const { dials, hasDevice } = fabricRow(name);
@@ -57,8 +58,8 @@ export function common(
 }
 
 /**
- * Returns the reasons in a form for unauthenticated clients: without the files, devices and rights that this
- * machine lacks.
+ * Returns the reasons in a form for unauthenticated clients, which does not name the files, devices and
+ * rights that this machine lacks.
  */
 export function withoutFor(side: LocalSide, reasons: FabricReasons): FabricReason[] {
   const own = side.without.map(({ name }) => name);

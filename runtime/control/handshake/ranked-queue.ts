@@ -1,11 +1,12 @@
 /**
- * Connections that wait, in order of arrival within the rank of their address (suspects.ts). Those with a
- * higher rank wait behind those with a lower one. Used by handshake-limiter.ts and suspect-tls.ts.
+ * A queue of waiting connections. Connections with a higher rank (suspects.ts) wait behind connections with a
+ * lower rank; connections of the same rank are served in order of arrival. Used by handshake-limiter.ts and
+ * suspect-tls.ts.
  */
 import { suspectRanks } from './suspects.ts';
 
 /**
- * Every fourth turn goes to the highest waiting rank, since a client may share its address with
+ * Every fourth turn goes to the highest waiting rank, because a client may share its address with
  * unauthenticated peers.
  */
 const lastRankEvery = 4;
@@ -20,7 +21,7 @@ export class RankedQueue<T, W> {
   readonly #byRank = Array.from({ length: suspectRanks }, () => new Map<T, W>());
   #turns = 0;
 
-  /** Returns how many wait, up to this rank. */
+  /** Returns the number of waiting connections whose rank is at most `rank`. */
   size(rank = suspectRanks): number {
     let size = 0;
     for (const queue of this.#byRank.slice(0, rank + 1)) size += queue.size;
@@ -35,7 +36,7 @@ export class RankedQueue<T, W> {
     for (const queue of this.#byRank) queue.delete(one);
   }
 
-  /** Removes and returns the connection whose turn it is; undefined when none waits. */
+  /** Removes and returns the connection whose turn it is. Returns undefined when no connection waits. */
   next(): Waiting<T, W> | undefined {
     if (this.size() === 0) return undefined;
     const isLast = ++this.#turns % lastRankEvery === 0;
@@ -46,7 +47,7 @@ export class RankedQueue<T, W> {
     );
   }
 
-  /** Removes and returns the oldest connection of the highest rank, for which there is no room any more. */
+  /** Removes and returns the oldest connection of the highest rank. Called when too many connections wait. */
   drop(): Waiting<T, W> | undefined {
     return this.#take(this.#byRank.findLastIndex((queue) => queue.size > 0));
   }

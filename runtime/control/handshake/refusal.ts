@@ -1,4 +1,6 @@
-/** How a server reports that it refuses a client: by a frame to the client, and by a line in its log. */
+/**
+ * How a server reports that it refuses a client: it sends a frame to the client and writes a line to its log.
+ */
 
 import { pushback } from '../../core/errors/pushback.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';
@@ -9,8 +11,8 @@ import type { Refusal } from '../frames.ts';
 export const handshakeFailed = (peer: string, why: string): string => `handshake with ${peer} failed: ${why}`;
 
 /**
- * Returns the frame for a refused client with the text `message`. The time to retry is taken from the error's
- * trailer, if it has one.
+ * Returns the frame for a refused client with the text `message`. The retry-after time is taken from the
+ * error's trailer, if the trailer has one.
  */
 export function refusalOf(error: RpcError, message = error.rawMessage): Refusal {
   const { code } = error;

@@ -1,8 +1,9 @@
 /**
  * A second session on a connection, in which the server makes the calls and the client serves them. It is
  * created when the client asks for it, with the limits of hello and welcome, on the fabric of the first
- * session. As in the first session, the client's queue pair is the active one, which dials if the fabric
- * does. Created by both handshakes, used by reverse/ on the JS thread of channel or server.
+ * session. As in the first session, the client's queue pair is the active one: if the fabric dials, the
+ * client's queue pair dials. Both handshakes create an object of this class, and reverse/ uses it on the JS
+ * thread of channel or server.
  *
  * | client                   | server                         |                                               |
  * |--------------------------|--------------------------------|-----------------------------------------------|
@@ -25,7 +26,7 @@ interface Terms {
   readonly fabric: FabricName;
   readonly peer: PeerLimits;
   readonly agreed: PeerLimits;
-  /** Limits of the peer. */
+  /** The limits that the peer has announced. */
   readonly features: number;
   readonly protection: Protection;
   readonly cipher: string | undefined;
@@ -34,7 +35,7 @@ interface Terms {
 
 type Offer = Pick<Serve, 'number' | 'address' | 'proof'>;
 
-/** One side of such a session, until it has an owner. */
+/** One side of a second session, until the session has an owner. */
 export class SecondHalf {
   readonly number: number;
   readonly prepared: Prepared;
@@ -53,7 +54,7 @@ export class SecondHalf {
     this.#through = through;
   }
 
-  /** Client: returns its `serve` frame. */
+  /** Returns the client's `serve` frame. */
   offer(): Offer {
     const { context, target } = this.prepared;
     const address = context.sessions.addressOf(target.session);
@@ -61,8 +62,8 @@ export class SecondHalf {
   }
 
   /**
-   * Client: connects the session, which already has its owner. Returns '' or why it cannot connect. Throws
-   * when the queue pair is not proved to be the server's.
+   * Connects the session on the client. The session must already have its owner. Returns '' on success, or
+   * why it cannot connect. Throws when the frame does not prove that the queue pair belongs to the server.
    */
   dial({ address: server, proof }: Serving): string {
     const { context, target } = this.prepared;
@@ -75,8 +76,8 @@ export class SecondHalf {
   }
 
   /**
-   * Server: connects the session. Returns its `serving` frame, or why it cannot connect. Throws when the
-   * queue pair is not proved to be the client's.
+   * Connects the session on the server. Returns the `serving` frame, or why the session cannot connect.
+   * Throws when the frame does not prove that the queue pair belongs to the client.
    */
   accept({ address: client, proof }: Serve): Offer | string {
     const { context, target } = this.prepared;
@@ -95,7 +96,7 @@ export class SecondHalf {
 
 export class SecondSession {
   readonly #terms: Terms;
-  /** The number of the client's next second session. */
+  /** The number that the client gives its next second session. */
   #next = 0;
 
   private constructor(terms: Terms) {
@@ -108,8 +109,8 @@ export class SecondSession {
   }
 
   /**
-   * Creates this side of a session. A server takes `number` from the client's frame. Throws when a limit is
-   * reached.
+   * Creates this side of a second session. A server takes `number` from the client's frame. Throws when a
+   * limit is reached.
    */
   open(number: number = this.#next): SecondHalf {
     const { side, fabric, peer, agreed, features, protection, cipher, binding } = this.#terms;

@@ -1,7 +1,7 @@
 /**
  * The server's side of the handshake; client-handshake.ts is the client's side. No queue pair is created
- * before the client's hello has been checked. One object for each connection that a server accepts, on its JS
- * thread.
+ * before the client's hello has been checked. A server has one such object for each connection that it
+ * accepts, on its JS thread.
  *
  * | state    | what comes                | what follows                                                        |
  * |----------|---------------------------|---------------------------------------------------------------------|
@@ -55,15 +55,15 @@ import {
 import { SpeculativeSession } from './speculative-session.ts';
 
 /**
- * Decides whether the client may have a session. Returns undefined when that is decided at once. Throws or
- * rejects to refuse the client.
+ * Decides whether the client may have a session. Returns undefined when the client is admitted at once, or a
+ * promise when the decision takes time. Throws or rejects to refuse the client.
  */
 export type Admit = (hello: Hello) => Promise<void> | undefined;
 
 /**
  * Attaches the session to its owner, before the first request can arrive. Throws to refuse the client.
- * `second` is for a session in which this side makes the calls, `memory` for remote memory; each is undefined
- * when the client does not support it.
+ * `second` is for a session in which this side makes the calls, and `memory` is for remote memory. Each is
+ * undefined when the client does not support it.
  */
 export type Attach = (
   prepared: Prepared,
@@ -77,8 +77,9 @@ function message(error: unknown): string {
 }
 
 /**
- * The text for a client to whose queue pair the server could not connect. It does not contain the reason,
- * which concerns files and processes of this machine that the client has named; the log has the reason.
+ * Returns the text for a client to whose queue pair the server could not connect. The text does not contain
+ * the reason, because the client has named files and processes of this machine and must learn nothing about
+ * them. The log contains the reason.
  */
 function notReached(fabric: FabricName): string {
   return fabricRow(fabric).reach === 'host'
@@ -86,7 +87,7 @@ function notReached(fabric: FabricName): string {
     : 'the server cannot connect to this client (the log of the server says more)';
 }
 
-/** A failed handshake, for reasons that are not sent to the client in full. */
+/** The error of a handshake that failed for reasons that are not sent to the client in full. */
 export class NotConnected extends Error {
   /** The text for the client. */
   readonly told: string;
@@ -98,16 +99,16 @@ export class NotConnected extends Error {
 }
 
 /**
- * Whether the server has refused the client. A connection that only ends, as one of a probe does, is no
- * refusal.
+ * Returns whether the server has refused the client. A connection that only ends, such as the connection of a
+ * probe, is no refusal.
  */
 export function isRefusal(error: unknown): boolean {
   return error instanceof NotConnected || (error instanceof RpcError && error.code !== Status.UNAVAILABLE);
 }
 
 /**
- * Two round trips pass between `attached` and the arrival of the client's data connection; `ready` takes one
- * more.
+ * The client's data connection arrives two round trips after `attached`. The `ready` frame takes one more
+ * round trip.
  */
 const attachedRoundTrips = 2;
 
@@ -115,11 +116,11 @@ const attachedRoundTrips = 2;
 interface Agreed {
   readonly hello: Hello;
   readonly limits: PeerLimits;
-  /** In the order of preference. */
+  /** The fabrics that both sides can use, in order of preference. */
   readonly fabrics: readonly FabricName[];
   readonly protection: Protection;
   readonly cipher: string | undefined;
-  /** Undefined where the two sides have no key. */
+  /** Undefined when the two sides have no key. */
   readonly binding: Binding | undefined;
 }
 
@@ -137,7 +138,9 @@ export class ServerHandshake {
   readonly #link: Link;
   readonly #side: LocalSide;
   readonly #owner: HandshakeOwner;
-  /** Why fabrics were not chosen: for the log, and in reduced form for the client. */
+  /**
+   * Why fabrics were not chosen. `#reasons` is for the log, and `#told` is the reduced form for the client.
+   */
   readonly #reasons: FabricReasons;
   readonly #told: FabricReasons;
   readonly #speculative = new SpeculativeSession();
@@ -153,9 +156,9 @@ export class ServerHandshake {
 
   /**
    * Resolves when the client reports that its session is up. `attach` has then been called with this side's
-   * session, which may have been lost again. Rejects when the link ends or the client breaks the protocol;
-   * nothing stays allocated then, except that an attached session still has to go down. `peer` is the name
-   * for the log.
+   * session, which may already be lost again. Rejects when the link ends or the client breaks the protocol.
+   * After a rejection nothing stays allocated, but a session that was attached still has to end. `peer` is
+   * the name for the log.
    */
   async run(peer: string): Promise<void> {
     const hello = await this.#receive('hello');
@@ -217,7 +220,7 @@ export class ServerHandshake {
     if (side.require !== 'peer') checkLevel('server', side.require, protection);
     const welcome: Welcome = {
       type: 'welcome',
-      // There is one: the link has refused other hellos.
+      // A common version exists, because the link refuses a hello without one.
       version: commonVersion(hello)!,
       features: ownFeatures | offer.features,
       limits,
@@ -273,8 +276,8 @@ export class ServerHandshake {
   }
 
   /**
-   * Handles an attach and connects this side. Returns undefined when that fails; the client has been notified
-   * then.
+   * Handles an attach frame and connects this side. Resolves with undefined when this side cannot connect;
+   * the client has then been notified.
    */
   async #connect(agreed: Agreed, number: number): Promise<Prepared | undefined> {
     const { fabric: name, address: client, proof } = await this.#receive('attach');
@@ -303,7 +306,7 @@ export class ServerHandshake {
       this.#skip(fabric, why, notReached(fabric));
       return undefined;
     }
-    // Attach the owner first: the client may send its first request with or before `ready`.
+    // Attach the owner first, because the client may send its first request with or before `ready`.
     try {
       this.#owner.attach(prepared, agreed.hello, this.#second(agreed, fabric), this.#memory(agreed, fabric));
     } catch (error) {
@@ -317,7 +320,7 @@ export class ServerHandshake {
     return prepared;
   }
 
-  /** Returns whether the client has connected, too. Closes the session when it has not. */
+  /** Returns whether the client has connected, too. Closes the session when the client has not connected. */
   async #isReady({ context, target: { session } }: Prepared): Promise<boolean> {
     const { fabric } = context;
     const frame = await this.#link.receive(attachedRoundTrips);

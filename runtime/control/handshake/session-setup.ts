@@ -1,6 +1,6 @@
 /**
- * Shared by both handshakes: the limits that a side announces, and the creation of a native session from the
- * limits of both sides.
+ * The parts that both handshakes use: the limits that a side announces, and the creation of a native session
+ * from the limits of both sides.
  */
 
 import {
@@ -22,11 +22,11 @@ import type { Protected, Protection, SecurityLevel } from '../security-level.ts'
 import type { OnStep } from './connection-steps.ts';
 
 export interface LocalSide {
-  /** Whether this side makes the calls, as the client, or the peer. */
+  /** `client` when this side makes the calls, `server` when the peer makes them. */
   readonly role: 'client' | 'server';
   /**
-   * Whether this side's queue pairs are the active ones, which ask for the connection. Default: those of a
-   * client are.
+   * Whether this side's queue pairs are the active ones, which ask for the connection. Default: true for a
+   * client.
    */
   readonly active?: boolean;
   readonly inflightMax: number;
@@ -34,21 +34,21 @@ export interface LocalSide {
   readonly messageMaxBytes: number;
   /** Fabrics to offer or accept, in order of preference. */
   readonly fabrics: readonly FabricName[];
-  /** The fabrics that are not offered since this machine does not have them. */
+  /** The fabrics that are not offered because this machine does not have them, with the reasons. */
   readonly without: readonly FabricReason[];
   /** How the verbs fabric chooses its device and connects. */
   readonly verbs: VerbsOptions;
   /**
-   * Address of this end of the sideband: verbs uses the device and the GID with this address, unless they are
-   * named.
+   * Address of this end of the sideband. The verbs fabric uses the device and the GID with this address, if
+   * the options do not name them.
    */
   readonly address?: string;
   /**
-   * The address to which a client has made its sideband connection. tcp and shm-fd make a second connection
-   * to the same address.
+   * The address to which a client has made its sideband connection. The fabrics tcp and shm-fd make a second
+   * connection to the same address.
    */
   readonly through?: Through;
-  /** The client's credentials in wire form; requested when the connection is open. */
+  /** Returns the client's credentials in wire form. Called when the connection is open. */
   readonly credentials?: () => Promise<Uint8Array>;
   /** The lowest accepted security level. */
   readonly require: SecurityLevel;
@@ -58,15 +58,15 @@ export interface LocalSide {
   readonly isolated: boolean;
   readonly identity: string;
   /**
-   * Server only: limit of arena memory for large requests of the session, and the same again for responses.
-   * Called when the client is known.
+   * Server only: returns the limit in bytes of the arena memory for large requests of the session, which is
+   * also the limit for its large responses. Called when the client is known.
    */
   readonly arenaBytesMax?: () => number | undefined;
   /** Server only: time limits of calls. */
   readonly timeLimits?: SessionOptions['timeLimits'];
   /**
-   * Called with the choice of fabric. `skipped` is true when a fabric that both sides offered did not
-   * connect.
+   * Called when the fabric was chosen, with a function that returns the log line. `skipped` is true when a
+   * fabric that both sides offered did not connect.
    */
   readonly log: (line: () => string, skipped: boolean) => void;
   /** Client only: called when a step of opening the connection has ended. */
@@ -76,7 +76,7 @@ export interface LocalSide {
 /** Returns the fabric and the device on which a session of this side is opened. */
 export function choiceOf({ verbs, address }: LocalSide, fabric: FabricName): FabricChoice {
   if (!fabrics[fabric].hasDevice) return { fabric };
-  // The address also selects the GID of a named device, unless the GID is named as well.
+  // The address also selects the GID of a named device, if the GID is not named.
   const named = verbs.device !== undefined && verbs.gidIndex !== undefined;
   const byAddress = !named && address !== undefined;
   return { fabric, verbs: byAddress ? { ...verbs, address } : verbs };
@@ -93,7 +93,9 @@ export function localLimits(side: LocalSide): PeerLimits {
   return { inflightMax, streamsMax, messageMaxBytes, slotBytes, shmSlotBytes: slotBytesOf('shared') };
 }
 
-/** A native session that is not connected yet, and its context, of which it is a user. */
+/**
+ * A native session that is not connected yet, and its context. The session counts as a user of the context.
+ */
 export interface Prepared {
   readonly context: FabricContext;
   readonly target: Target;
@@ -110,8 +112,9 @@ export const peerTakes = (features: number): { peerTakesSegments: boolean; peerT
 });
 
 /**
- * Returns up to which size messages are copied to the arena although their large values could be sent in
- * place (docs/internals/decisions/memory.md). None when they are copied to staging memory anyway.
+ * Returns the largest sizes of messages that are copied to the arena although their large values could be
+ * sent in place (docs/internals/decisions/memory.md). Both sizes are 0 when messages are copied to staging
+ * memory anyway.
  */
 function copied(
   native: NativeContext,
@@ -128,8 +131,8 @@ function copied(
 }
 
 /**
- * Creates a session. Throws, without leaving anything allocated, when the fabric cannot be used or a limit is
- * reached. `agreed` are the limits of the welcome; `features` are those of the peer.
+ * Creates a session. Throws when the fabric cannot be used or a limit is reached; nothing stays allocated
+ * then. `agreed` contains the limits of the welcome, and `features` the feature bits of the peer.
  */
 export function prepareSession(
   side: LocalSide,

@@ -1,8 +1,9 @@
 /**
- * Connections that have not reached a step yet: their first frame, or the decision of `authenticate`. When
- * there are too many, the oldest is closed, so that idle connections never keep out new ones. But each
- * connection first has some time: of a thousand that arrive in one event-loop iteration, none has been read
- * yet. Used by servers, worker groups and the health port.
+ * Connections that have not reached a certain step yet, such as their first frame or the decision of
+ * `authenticate`. When there are too many, the oldest is closed, so that idle connections never keep out new
+ * ones. Each connection is safe for a short time after its arrival, because a thousand connections may arrive
+ * in one event-loop iteration, before the server has read any of them. Used by servers, worker groups and the
+ * health port.
  */
 import { clockMs } from '../../clock.ts';
 import { handshakeGraceMs, handshakeQueueFactor } from '../../limits.ts';
@@ -11,13 +12,13 @@ export class Silent<T> {
   readonly #max: number;
   readonly #evict: (one: T) => void;
   readonly #graceMs: number;
-  /** The time at which each connection arrived, in order of arrival. */
+  /** The time at which each connection arrived. The entries are in order of arrival. */
   readonly #cameMs = new Map<T, number>();
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * `evict` closes a connection, which has already been removed. `graceMs` is the time that each
-   * connection has first, unless there are far too many.
+   * `evict` closes a connection, which has already been removed. `graceMs` is the time in ms for which a new
+   * connection is safe, as long as there are not far too many connections.
    */
   constructor(max: number, evict: (one: T) => void, graceMs: number = handshakeGraceMs) {
     this.#max = max;

@@ -1,15 +1,19 @@
 /**
  * Lets TLS with suspect addresses (suspects.ts) begin at a limited rate. A TLS handshake costs the server a
- * signature as soon as it begins, even when its peer never answers, so slots of the limiter cannot protect
- * the server's thread: an address that connects again and again would use all of it, and clients of other
- * addresses would not even be accepted. Other addresses never wait here. Used by servers and worker groups.
+ * signature as soon as it begins, even when its peer never answers. Therefore the slots of the limiter cannot
+ * protect the server's thread: an address that connects again and again would use the whole time of the
+ * thread, and clients of other addresses would not even be accepted. Addresses that are not suspect never
+ * wait here. Used by servers and worker groups.
  */
 import { clockMs } from '../../clock.ts';
 import { suspectTlsApartMs } from '../../limits.ts';
 import { RankedQueue } from './ranked-queue.ts';
 
 export interface SuspectTlsOwner<T> {
-  /** Returns the rank of its address, 0 for one that is not suspect. Higher ranks wait behind lower ones. */
+  /**
+   * Returns the rank of the connection's address, which is 0 for an address that is not suspect. Connections
+   * with higher ranks wait behind connections with lower ranks.
+   */
   rank(one: T): number;
   /** Closes a connection, which has already been removed. */
   evict(one: T): void;
@@ -18,21 +22,22 @@ export interface SuspectTlsOwner<T> {
 export class SuspectTls<T> {
   readonly #max: number;
   readonly #owner: SuspectTlsOwner<T>;
-  /** Waiting connections, each with the function that lets it begin. */
+  /** Waiting connections. Each has a function that lets its TLS handshake begin. */
   readonly #waiting = new RankedQueue<T, () => void>();
   #timer: NodeJS.Timeout | undefined;
-  /** The earliest time at which the next one may begin. */
+  /** The earliest time at which the next connection may begin TLS. */
   #nextMs = 0;
 
-  /** At most `max` connections wait. */
+  /** `max` is the limit of waiting connections. */
   constructor(max: number, owner: SuspectTlsOwner<T>) {
     this.#max = max;
     this.#owner = owner;
   }
 
   /**
-   * Calls `begin` when TLS may begin, and returns its result: at once for an address that is not suspect. The
-   * promise never settles when the connection leaves before. Throws or rejects as `begin` does.
+   * Calls `begin` when TLS may begin, and returns its result. For an address that is not suspect it calls
+   * `begin` at once. The promise never settles when the connection leaves first. Throws or rejects as `begin`
+   * does.
    */
   before(one: T, begin: () => Promise<void> | undefined): Promise<void> | undefined {
     const rank = this.#owner.rank(one);
@@ -57,13 +62,13 @@ export class SuspectTls<T> {
     this.#timer = undefined;
     const next = this.#waiting.next();
     if (next === undefined) return;
-    // Counted from now: a busy thread must not make up for turns that it has missed.
+    // The time is counted from now, because a busy thread must not make up for turns that it has missed.
     this.#nextMs = clockMs() + suspectTlsApartMs;
     this.#timer = setTimeout(() => this.#giveNext(), suspectTlsApartMs).unref();
     next.waiter();
   }
 
-  /** When too many wait, closes the oldest of the highest rank. */
+  /** Closes the oldest connection of the highest rank when too many connections wait. */
   #trim(): void {
     const dropped = this.#waiting.size() > this.#max ? this.#waiting.drop() : undefined;
     if (dropped !== undefined) this.#owner.evict(dropped.one);

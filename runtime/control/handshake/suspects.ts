@@ -1,9 +1,9 @@
 /**
  * Counts, for each address, how many handshakes have recently failed or were retried before the retry-after
- * time. During overload, handshakes from addresses with higher counts wait behind the others, so that a new
- * client is accepted although thousands of unauthenticated peers retry again and again. No address is refused
- * because of its count, and a successful handshake resets it. Owned by the handshakes of a server, on its JS
- * thread.
+ * time. During overload, handshakes from addresses with higher counts wait behind the others. A new client is
+ * therefore accepted even while thousands of unauthenticated peers retry again and again. No address is
+ * refused because of its count, and a successful handshake resets the count. A server's Handshakes owns this
+ * object, on the JS thread of the server.
  */
 import { clockMs } from '../../clock.ts';
 import { suspectMs, suspectsMax } from '../../limits.ts';
@@ -17,9 +17,9 @@ interface Suspect {
   count: number;
   /** When the entry is deleted. */
   endMs: number;
-  /** The time at which the address was told to retry, 0 when it was not told one. */
+  /** The time at which the address was told to retry, or 0 when it was not told to retry. */
   retryAtMs: number;
-  /** True while no connection has arrived before that time. */
+  /** True as long as no connection of the address has arrived too early, before `retryAtMs`. */
   isExpected: boolean;
 }
 
@@ -28,8 +28,8 @@ export class Suspects {
   readonly #suspects = new Map<string, Suspect>();
 
   /**
-   * Called when a connection of this address begins its handshake. Unix sockets ('') are never suspect.
-   * Returns true when it is the first one that arrives before the address's retry-after time.
+   * Called when a connection of this address begins its handshake. Returns true when this connection is the
+   * first to arrive before the address's retry-after time. Unix sockets ('') are never suspect.
    */
   came(address: string): boolean {
     const known = this.#suspects.get(address);

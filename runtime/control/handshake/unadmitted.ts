@@ -1,8 +1,9 @@
 /**
- * Counts the connections of each network address that are not admitted yet. They are counted separately, so
- * that unauthenticated peers do not use up the sessions of an address that they share with clients: beyond
- * `sessionsPerPeerMax` of them the oldest is closed, whereas admitted connections are never closed for new
- * ones (server/peer-counts.ts). Owned by the handshakes of a server, on its JS thread.
+ * Counts the connections of each network address that are not admitted yet. They are counted separately from
+ * sessions, so that unauthenticated peers do not use up the sessions of an address that they share with
+ * clients. When an address has more than `sessionsPerPeerMax` such connections, the oldest is closed.
+ * Admitted connections are never closed for new ones (server/peer-counts.ts). A server's Handshakes owns this
+ * object, on the JS thread of the server.
  */
 import { handshakeGraceMs, handshakeWaitMs } from '../../limits.ts';
 import { Silent } from './silent.ts';
@@ -11,8 +12,8 @@ interface AddressConnections<T> {
   /** Connections whose peer must send its hello, or continue with TLS. */
   readonly begun: Silent<T>;
   /**
-   * Connections about which `authenticate` is deciding, which may take long; so they are closed after the
-   * others.
+   * Connections about which `authenticate` is deciding. The decision may take long, so these connections are
+   * closed only when `begun` is empty.
    */
   readonly asked: Silent<T>;
 }
@@ -28,7 +29,7 @@ export class Unadmitted<T> {
     this.#evict = evict;
   }
 
-  /** Number of addresses with such connections. */
+  /** Number of addresses that have unadmitted connections. */
   get size(): number {
     return this.#byAddress.size;
   }

@@ -1,11 +1,11 @@
 /**
- * Connections whose first frame has not arrived yet, at a listener that passes connections on to other
- * threads. A link reads each one, as in a server, until its first bytes show what it is: a connection of a
- * session is handed over to native code, one that begins with TLS completes the TLS handshake here, and one
- * that begins with a frame is passed on unread. Each has a time limit. The number of silent connections is
- * limited (silent.ts), and so is the number in a TLS handshake (handshake-limiter.ts). TLS with addresses
- * whose TLS handshakes have failed begins at a limited rate (suspect-tls.ts). Used on the main thread of a
- * worker group.
+ * The connections of a listener whose first frame has not arrived yet. The listener passes its connections on
+ * to other threads. A link reads each connection, as in a server, until the first bytes show its kind. A
+ * connection of a session is handed over to native code. A connection that begins with TLS completes the TLS
+ * handshake here. A connection that begins with a frame is passed on unread. Each connection has a time
+ * limit. The number of silent connections is limited (silent.ts), and so is the number of TLS handshakes in
+ * progress (handshake-limiter.ts). TLS with addresses whose TLS handshakes have failed begins at a limited
+ * rate (suspect-tls.ts). Used on the main thread of a worker group.
  */
 import type { Socket } from 'node:net';
 import { Status } from '../../core/errors/status.ts';
@@ -27,9 +27,9 @@ import { Suspects } from './suspects.ts';
 
 interface Unidentified {
   readonly timer: NodeJS.Timeout;
-  /** Network address of the client; '' for a unix socket. */
+  /** Network address of the client, or '' for a unix socket. */
   readonly address: string;
-  /** True when its TLS handshake has begun. */
+  /** True when the TLS handshake of the connection has begun. */
   secures: boolean;
 }
 
@@ -55,9 +55,9 @@ export class UnidentifiedSockets {
   });
 
   /**
-   * `then` receives each sideband connection with nothing read from it; a TLS connection when its handshake
-   * is complete. With `tls`, TCP connections must use TLS. `log` gets a line for each connection that ends
-   * before, its address, and whether it was refused.
+   * `then` receives each sideband connection with nothing read from it, and a TLS connection when its TLS
+   * handshake is complete. With `tls`, TCP connections must use TLS. `log` is called for each connection that
+   * ends before it reaches `then`; it gets a line, the address, and whether the connection was refused.
    */
   constructor(
     then: (socket: Socket, peer: string) => void,
@@ -76,7 +76,7 @@ export class UnidentifiedSockets {
 
   /** Adds a connection. `peer` names its origin, for logs. */
   add(socket: Socket, peer: string): void {
-    // Read the address now: a closed socket no longer has it.
+    // Read the address now, because a closed socket no longer has it.
     const { remoteAddress: address = '' } = socket;
     const begin = async (): Promise<void> => {
       await this.#securing.enter(link);
@@ -111,7 +111,7 @@ export class UnidentifiedSockets {
     };
   }
 
-  /** Closes all of them when the group ends. */
+  /** Closes all unidentified connections when the group ends. */
   close(): void {
     for (const link of [...this.#open.keys()]) {
       link.onEnd = undefined;
@@ -134,8 +134,8 @@ export class UnidentifiedSockets {
 }
 
 /**
- * Refuses a connection as a server does. `retryMs` tells a client that is refused because of overload when to
- * retry.
+ * Refuses a connection as a server does. `retryMs` tells the client when to retry after a refusal because of
+ * overload.
  */
 function refuse(link: Link, message: string, retryMs?: number): void {
   const when = retryMs === undefined ? {} : { retryMs };

@@ -1,6 +1,6 @@
 /**
- * The addresses that users type, `host:port` or `unix:/path`: where the sideband socket is. Used by server
- * and channel.
+ * The addresses that users type for the sideband socket: `host:port` or `unix:/path`. Used by server and
+ * channel.
  */
 import { type AddressInfo, isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 export type TcpAddress = { readonly kind: 'tcp'; readonly host: string; readonly port: number };
 export type Address = TcpAddress | { readonly kind: 'unix'; readonly path: string };
 
-/** sockaddr_un holds 108 bytes including the final zero. */
+/** Limit of a socket path in bytes. A sockaddr_un has room for 108 bytes, including the final zero. */
 export const unixPathBytes = 107;
 
 function bad(text: unknown, why: string): TypeError {
@@ -49,7 +49,7 @@ export function formatAddress(address: Address): string {
 export function boundAddress(bound: AddressInfo | string | null, asked = ''): string {
   if (bound === null) throw new Error('the socket is not listening');
   if (typeof bound === 'string') return formatAddress({ kind: 'unix', path: bound });
-  // Node omits the zone, without which a link-local address cannot be reached.
+  // Node omits the zone of the address. A link-local address cannot be reached without its zone.
   const zone = bound.address.includes('%') ? '' : (/%.*$/.exec(asked)?.[0] ?? '');
   return formatAddress({ kind: 'tcp', host: bound.address + zone, port: bound.port });
 }
@@ -62,13 +62,13 @@ export function unmapped(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/, '');
 }
 
-/** Does the same, and removes the zone. */
+/** Does what `unmapped` does, and removes the zone. */
 function plainAddress(address: string | undefined): string | undefined {
   return address === undefined ? undefined : unmapped(address).replace(/%.*$/, '');
 }
 
 /**
- * Returns the IP address of the other end of a sideband connection; '' for a unix socket or a closed
+ * Returns the IP address of the other end of a sideband connection, or '' for a unix socket or a closed
  * connection.
  */
 export function peerAddress(duplex: Duplex): string {
@@ -76,8 +76,8 @@ export function peerAddress(duplex: Duplex): string {
 }
 
 /**
- * Returns the numeric address and port of the other end of a TCP sideband connection; undefined for other
- * connections, and for closed ones.
+ * Returns the numeric address and port of the other end of a TCP sideband connection, or undefined for other
+ * connections and for closed ones.
  */
 export function peerEndpoint(duplex: Duplex): { host: string; port: number } | undefined {
   const { remoteAddress: host, remotePort: port } = duplex as Partial<Socket>;
@@ -85,8 +85,8 @@ export function peerEndpoint(duplex: Duplex): { host: string; port: number } | u
 }
 
 /**
- * Returns the IP address of this end of a sideband connection; undefined for unix sockets and loopback, which
- * say nothing about the network.
+ * Returns the IP address of this end of a sideband connection. Returns undefined for unix sockets and
+ * loopback addresses, which say nothing about the network.
  */
 export function ownAddress(duplex: Duplex): string | undefined {
   const address = plainAddress((duplex as Partial<Socket>).localAddress);

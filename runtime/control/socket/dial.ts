@@ -8,14 +8,14 @@ import type { Address, TcpAddress } from './address.ts';
 import { dialUnix } from './unix-socket.ts';
 
 /**
- * Opens a connection, until the signal aborts the attempt. `onConnected` is called when the socket is
- * connected, before TLS.
+ * Opens a connection. The signal aborts the attempt. `onConnected` is called when the socket is connected,
+ * before TLS.
  */
 export type Dial = (signal: AbortSignal, onConnected?: () => void) => Promise<Duplex>;
 
 /**
- * Adds to Node's bare error why the connection is denied: connecting needs write permission for the socket
- * file, and search permission for the folders above it.
+ * Returns Node's error with the reason why the connection is denied. Connecting needs write permission for
+ * the socket file and search permission for the folders above it.
  */
 function explained(error: NodeJS.ErrnoException, path: string): NodeJS.ErrnoException {
   if (error.code !== 'EACCES') return error;
@@ -23,7 +23,7 @@ function explained(error: NodeJS.ErrnoException, path: string): NodeJS.ErrnoExce
   return Object.assign(new Error(text, { cause: error }), { code: error.code });
 }
 
-/** Calls dialUnix() with explained errors. */
+/** Calls dialUnix() and explains its errors. */
 function dialledUnix(path: string): Socket | undefined {
   try {
     return dialUnix(path);
@@ -34,7 +34,7 @@ function dialledUnix(path: string): Socket | undefined {
 
 const paths = new WeakMap<Duplex, string>();
 
-/** Returns the path of a connection that was dialled as a unix socket; undefined for others. */
+/** Returns the path of a connection that was dialled as a unix socket, or undefined for other connections. */
 export function dialledPath(duplex: Duplex): string | undefined {
   return paths.get(duplex);
 }
@@ -44,7 +44,7 @@ function opened(address: Address, signal: AbortSignal, onConnected?: () => void)
     // A signal that is already aborted fires no event.
     signal.throwIfAborted();
     const dialled = (socket: Socket): void => {
-      // An idle channel does not keep the process alive; calls in flight do
+      // An idle channel does not keep the process alive. Calls in flight keep it alive
       // (client/connections/keep-alive.ts).
       socket.unref();
       if (address.kind === 'unix') paths.set(socket, address.path);
@@ -79,7 +79,7 @@ function opened(address: Address, signal: AbortSignal, onConnected?: () => void)
   });
 }
 
-/** Settles as the promise does, unless the signal is aborted first. */
+/** Settles as `promise` does, or rejects with the signal's reason when the signal is aborted first. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = (): void => reject(signal.reason);
@@ -95,15 +95,16 @@ async function openedSecure(
   signal: AbortSignal,
   onConnected?: () => void,
 ): Promise<Duplex> {
-  // Prepare TLS first, since it may call a function of the application: no server must wait meanwhile.
+  // Prepare TLS before dialling, because the preparation may call a function of the application, and the
+  // server must not wait for that function.
   const secure = await unlessAborted(tls.ready(), signal);
   signal.throwIfAborted();
   return secure(address, signal, onConnected);
 }
 
 /**
- * Returns the dial function of an address. `tls` is used for TCP only; on a unix socket the kernel identifies
- * the peer.
+ * Returns the dial function of an address. `tls` is used for TCP only, because the kernel identifies the peer
+ * of a unix socket.
  */
 export function socketDial(address: Address, tls?: TlsDial): Dial {
   if (tls === undefined || address.kind === 'unix')
@@ -112,9 +113,9 @@ export function socketDial(address: Address, tls?: TlsDial): Dial {
 }
 
 /**
- * Repeats attempts, until they are aborted, while the listen queue of a unix socket is full. The system
- * reports that at once for unix sockets, whereas TCP retries by itself. So an overloaded listener does not
- * fail a call.
+ * Repeats attempts while the listen queue of a unix socket is full, until the signal aborts them. For a unix
+ * socket the system reports a full queue at once, whereas TCP retries by itself. With the repetition, an
+ * overloaded listener does not make calls fail.
  */
 export function patient(dial: Dial): Dial {
   return async (signal, onConnected) => {

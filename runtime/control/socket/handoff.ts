@@ -1,7 +1,7 @@
 /**
- * Hands over connections of the tcp fabric and of shared memory by descriptors. They arrive at the same
- * address as sideband connections, since proxies, tunnels and Kubernetes services pass on only that address,
- * and other containers can reach only that one. Their first bytes tell them from sideband connections
+ * Hands over the data connections of the fabrics tcp and shm-fd to native code. They arrive at the same
+ * address as sideband connections, because proxies, tunnels and Kubernetes services pass on only that
+ * address, and other containers can reach only that address. The first bytes of a connection show its kind
  * (docs/wire/fabrics.md §9). Used by a server's links.
  */
 import { Socket } from 'node:net';
@@ -10,26 +10,32 @@ import type { FabricRow } from '../../fabrics.ts';
 import { loadNative } from '../../native/native.ts';
 
 export const connectMessageBytes = 40;
-/** Read as the length of a control frame, this magic exceeds the limit. */
+/**
+ * The first four bytes of a connect message. A link cannot mistake them for the length of a frame, because
+ * that length would exceed the limit.
+ */
 export const connectMessageMagic = 0x706d6452;
 
-/** The remedy when two containers of one host connect over host:port. */
+/** The error text for two containers of one host that connect over host:port. */
 export const onlyUnix =
   'memory is shared with other users and containers of one host by a unix socket only: listen on unix:/path, in a directory or volume that both have';
 
-/** Returns the descriptor from the libuv handle; undefined in other JS runtimes, and for closed sockets. */
+/**
+ * Returns the descriptor from the libuv handle. Returns undefined in other JS runtimes and for closed
+ * sockets.
+ */
 export function descriptorOf(duplex: Duplex): number | undefined {
   const fd = (duplex as { _handle?: { fd?: unknown } })._handle?.fd;
   return typeof fd === 'number' && fd >= 0 ? fd : undefined;
 }
 
 /**
- * For each kind of dialling (fabrics.ts): why a client of one connection cannot use such fabrics; '' when it
- * can.
+ * For each kind of dialling (fabrics.ts): why the client of a connection cannot use fabrics that dial this
+ * way, or '' when it can.
  */
 export type HandoffRefusals = Readonly<Record<FabricRow['dials'], string>>;
 
-/** Returns the refusals of a connection. A stream from another thread carries its own. */
+/** Returns the refusals of a connection. A stream from another thread has its refusals as a property. */
 export function handoffRefusals(duplex: Duplex): HandoffRefusals {
   const { handoffRefusals: known } = duplex as { handoffRefusals?: HandoffRefusals };
   if (known !== undefined) return known;
@@ -46,18 +52,21 @@ export function handoffRefusals(duplex: Duplex): HandoffRefusals {
     : { nothing: '', hostPort: noDescriptor, path: onlyUnix };
 }
 
-/** The handlers of connections that a link does not read itself, chosen by their first bytes. */
+/**
+ * The functions that take connections that a link does not read itself. The first bytes of the connection
+ * decide which function is called.
+ */
 export interface Handoff {
-  /** See `handOff`. */
+  /** Takes the data connection of a session. The function `handOff` below implements it. */
   handOff(duplex: Duplex, connectMessage: Uint8Array): string;
   /**
-   * If present, every connection must use TLS or belong to a session. Performs the TLS handshake; rejects
-   * with the reason when that fails.
+   * Performs the TLS handshake. Rejects with the reason when the handshake fails. When this function is
+   * present, every connection must use TLS or belong to a session.
    */
   secure?(duplex: Duplex): Promise<Duplex>;
   /**
-   * Takes a connection that begins with a frame (within TLS, if there is TLS), with nothing read from it.
-   * Without it the link reads the frames itself.
+   * Takes a connection that begins with a frame (within TLS, if TLS is used), with nothing read from it. When
+   * this function is absent, the link reads the frames itself.
    */
   passOn?(duplex: Duplex): void;
 }

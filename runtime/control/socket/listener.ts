@@ -1,6 +1,6 @@
 /**
- * Listens for sideband connections on TCP, or on a unix socket over which no descriptors can be sent
- * (unix-socket.ts). Used by a server, one per address.
+ * Listens for sideband connections on TCP or on a unix socket. Peers cannot send descriptors over the unix
+ * socket (unix-socket.ts). A server has one listener per address.
  */
 
 import { createServer, type Server, type Socket } from 'node:net';
@@ -21,8 +21,8 @@ function listenOn(server: Server, options: object): Promise<void> {
 }
 
 /**
- * From Node 26 on, listening on an IP address without permission throws an error that the caller cannot catch
- * and that ends the process; so check first.
+ * Throws when Node's permissions do not allow network access. From Node 26 on, listening on an IP address
+ * without permission would throw an error that the caller cannot catch and that ends the process.
  */
 function checkNetAllowed(text: string): void {
   const { permission } = process as { permission?: { has(scope: string): boolean } };
@@ -40,15 +40,15 @@ export class Listener {
   #path: UnixPath | undefined;
   #closed = false;
 
-  /** `file` has mode and owner of a unix socket. */
+  /** `file` has the mode and the owner that a unix socket gets. */
   constructor(onConnection: (socket: Socket) => void, file: SocketFile = {}) {
     this.#onConnection = onConnection;
     this.#file = file;
   }
 
   /**
-   * Begins to listen. Returns the address that clients connect to. Replaces a socket that a dead process has
-   * left. Rejects when it is closed meanwhile.
+   * Begins to listen. Resolves with the address that clients connect to. Replaces a socket that a dead
+   * process has left. Rejects when `close` is called in the meantime.
    */
   async listen(text: string): Promise<string> {
     const address = parseAddress(text);
@@ -56,7 +56,7 @@ export class Listener {
     const server = this.#made(address);
     this.#server = server;
     try {
-      // In the root context, since the connections do not belong to the caller of this function.
+      // Listen in the root context, because the connections do not belong to the caller of this function.
       await inRoot(this.#bind, this, server, address);
     } catch (error) {
       this.#release();
@@ -66,7 +66,8 @@ export class Listener {
       this.#release();
       throw new Error(`listen ${text}: the server was shut down`);
     }
-    // Running out of descriptors must not end the process: the connection is lost, and the server goes on.
+    // An error such as a lack of descriptors must not end the process. The connection is lost, and the server
+    // goes on.
     server.on('error', (error) => process.emitWarning(error, 'RdmaRpcWarning'));
     return address.kind === 'unix' ? formatAddress(address) : boundAddress(server.address(), address.host);
   }
@@ -75,8 +76,9 @@ export class Listener {
     if (address.kind === 'tcp') {
       const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs };
       return createServer(keepAlive, (socket) => {
-        // Close a connection that was reset before it was accepted: it no longer has an address, and would be
-        // treated as a unix socket, to which neither TLS nor the limits per address apply.
+        // Close a connection that was reset before it was accepted. Such a connection no longer has an
+        // address, so it would be treated as a unix socket, for which TLS and the limits per address do not
+        // apply.
         if (socket.remoteAddress === undefined) socket.destroy();
         else this.#onConnection(socket);
       });
@@ -94,7 +96,7 @@ export class Listener {
     } else {
       const listenAt = async (path: string): Promise<void> => {
         await listenOn(server, { path, backlog: listenBacklog });
-        // Must happen before the socket gets its public path.
+        // Guard the socket before it gets its public path.
         guardListener(path);
       };
       this.#path = await UnixPath.take(address.path, listenAt, this.#file);
@@ -108,7 +110,7 @@ export class Listener {
   }
 
   #release(): void {
-    // Remove the path first: a client that finds the path must find a listening socket.
+    // Remove the path first, because a client that finds the path must find a listening socket.
     this.#path?.release();
     this.#path = undefined;
     if (this.#server?.listening === true) this.#server.close();

@@ -24,11 +24,16 @@ import { type FileLock, loadNative } from '../../native/native.ts';
 import { unixPathBytes } from './address.ts';
 import { socketDial } from './dial.ts';
 
-/** Permissions and owner of the socket file. A process that may write to the file may connect. */
+/**
+ * Permissions and owner of the socket file. A process that may write to the file may connect to the server.
+ */
 export interface SocketFile {
-  /** Such as `0o660`. */
+  /** Permissions of the file, such as `0o660`. */
   mode?: number;
-  /** Numeric owner and group. Setting another owner requires root; the group must be one of this process. */
+  /**
+   * Numeric ids of owner and group. Only root can set another owner. The group must be a group of this
+   * process.
+   */
   uid?: number;
   gid?: number;
 }
@@ -40,8 +45,9 @@ export const socketRules: OptionRules = {
 };
 
 /**
- * The lock, the file and its permissions belong to one server. Node would share the socket among workers only
- * under the path that it is bound to, which is a temporary one.
+ * The end of the error text for a worker of node:cluster. Lock, socket file and permissions belong to one
+ * server. Node could share the socket among workers only under the path to which it is bound, and this path
+ * is temporary.
  */
 const clusterHint =
   '. Workers of node:cluster (PM2) cannot share a unix path: listen on host:port, give each worker a path of its own, or use serveWorkers of rdma-rpc/workers instead of processes';
@@ -65,7 +71,7 @@ function kindOf(file: Stats): string {
   return file.isSymbolicLink() ? 'a symbolic link' : 'no socket';
 }
 
-/** Returns the holder of the lock, as the lock file says. */
+/** Returns the holder of the lock, which the lock file names. */
 function holderOf(lockPath: string): string {
   try {
     return /^rdma-rpc (process \d+)\n$/.exec(readFileSync(lockPath, 'latin1'))?.[1] ?? 'another process';
@@ -105,9 +111,9 @@ function lock(path: string): FileLock {
 }
 
 /**
- * Returns whether a socket is bound at the path, according to the text of /proc/net/unix. A bound socket
- * whose owner does not listen refuses connections just as an abandoned one does, so this tells them apart. A
- * relative path in the table counts as this one when the file name is the same.
+ * Returns whether a socket is bound at the path, according to the text of /proc/net/unix. It distinguishes an
+ * abandoned socket from a bound socket whose owner does not listen yet, because both refuse connections. A
+ * relative path in the table counts as `path` when the file name is the same.
  */
 export function isBound(path: string, table: string): boolean {
   const whole = resolve(path);
@@ -126,7 +132,7 @@ function boundSockets(): string {
   }
 }
 
-/** Returns '' when the socket's owner is dead, otherwise why that is not certain. */
+/** Returns '' when the socket's owner is dead, otherwise why the owner may be alive. */
 async function whyNotDead(path: string): Promise<string> {
   try {
     const probe = await socketDial({ kind: 'unix', path })(new AbortController().signal);
@@ -140,7 +146,7 @@ async function whyNotDead(path: string): Promise<string> {
   }
 }
 
-/** Removes an abandoned socket from the path. Throws when something else is there. */
+/** Removes an abandoned socket from the path. Throws when another file is there. */
 async function clear(path: string): Promise<void> {
   const file = fileAt(path);
   if (file === undefined) return;
@@ -149,14 +155,14 @@ async function clear(path: string): Promise<void> {
   }
   const why = await whyNotDead(path);
   if (why !== '') throw failed('EADDRINUSE', path, why);
-  // Remove the file right after the check; a file that has been created meanwhile stays, and makes the link
-  // fail.
+  // Remove the file right after the check. A file that another process has created in the meantime stays, and
+  // makes the link fail later.
   if (isSame(fileAt(path), file)) unlinkSync(path);
 }
 
 /**
- * Returns a temporary name beside the path and similar to it, short enough for a socket path when `more`
- * bytes are added.
+ * Returns a temporary path beside `path` with a similar name. The result is short enough for a socket path
+ * even when `more` bytes are added.
  */
 function temporary(path: string, more: number): string {
   const folder = dirname(path);
@@ -169,7 +175,10 @@ function temporary(path: string, more: number): string {
   throw failed('ENAMETOOLONG', path, `its folder has a name longer than ${rest} bytes; take a shorter one`);
 }
 
-/** Gives a bound socket its public path. Never replaces a file that has been created there meanwhile. */
+/**
+ * Gives a bound socket its public path. Never replaces a file that another process has created there in the
+ * meantime.
+ */
 function rename(from: string, to: string): void {
   try {
     linkSync(from, to);
@@ -188,7 +197,7 @@ function rename(from: string, to: string): void {
 function own(path: string, shown: string, { mode, uid = -1, gid = -1 }: SocketFile): void {
   try {
     if (uid !== -1 || gid !== -1) chownSync(path, uid, gid);
-    // After chown, which may remove permission bits.
+    // Set the mode after the owner, because chown may remove permission bits.
     if (mode !== undefined) chmodSync(path, mode);
   } catch (error) {
     const { code = 'EIO' } = error as SystemError;
@@ -210,7 +219,7 @@ async function listenHidden(
   file: SocketFile,
   then: (bound: string) => void,
 ): Promise<void> {
-  // A name that is unique among the listeners of this process.
+  // The name is unique among the listeners of this process.
   const name = randomBytes(4).toString('hex');
   const folder = temporary(path, name.length + 1);
   mkdirSync(folder, 0o700);
@@ -233,15 +242,15 @@ export class UnixPath {
   #made: Stats | undefined;
 
   private constructor(path: string, lock: FileLock) {
-    this.#path = resolve(path); // the working directory may change
+    this.#path = resolve(path); // absolute, because the working directory may change
     this.#lock = lock;
   }
 
   /**
-   * Takes the path. `listenAt` must listen on the path that it is given, which is a temporary one: closing a
-   * socket removes whatever file lies at the path that it was bound to, and that must not be another server's
-   * socket. Throws an error with the code EADDRINUSE, or another code, and the reason; all files are then as
-   * before.
+   * Takes the path for a new socket. `listenAt` must listen on the temporary path that it is given. The path
+   * is temporary because closing a socket removes the file at the path to which the socket was bound, and
+   * that file could by then be another server's socket. Throws an error with the reason and the code
+   * EADDRINUSE or another code. All files are then as before.
    */
   static async take(
     path: string,
@@ -270,8 +279,8 @@ export class UnixPath {
   }
 
   /**
-   * Removes the socket and the lock, if they are still the ones that this object created. Does nothing the
-   * second time.
+   * Removes the socket and the lock, if they are still the files that this object created. A second call does
+   * nothing.
    */
   release(): void {
     const made = this.#made;

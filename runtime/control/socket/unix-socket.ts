@@ -1,8 +1,8 @@
 /**
- * Unix sockets over which peers can send only bytes. Descriptors can be sent with any byte, and the kernel
- * closes unclaimed descriptors in the thread that reads: closing some of them takes as long as their sender
- * likes. Linux 6.16 and later can refuse descriptors; on older kernels a native thread reads for the socket.
- * Used by the code that listens at and dials unix sockets.
+ * Unix sockets over which peers can send only bytes. Otherwise a peer could send descriptors with any byte.
+ * The kernel closes unclaimed descriptors in the thread that reads, and for some kinds of descriptors the
+ * sender decides how long this takes. Linux 6.16 and later can refuse descriptors; on older kernels a native
+ * thread reads for the socket. Used by the code that listens at and dials unix sockets.
  */
 import { Socket } from 'node:net';
 import { basename } from 'node:path';
@@ -13,12 +13,12 @@ import { verifiedOf } from '../peer-identity.ts';
 import { vouch } from '../tls/certificate.ts';
 import { descriptorOf } from './handoff.ts';
 
-/** Only Node can create a socket from a descriptor, and expose the descriptor of a socket. */
+/** Only Node can create a socket from a descriptor and give access to the descriptor of a socket. */
 const isNode = !('bun' in process.versions || 'deno' in process.versions);
 
 /**
- * Returns whether accepted connections of a unix socket must be passed to relayed(). Nothing may be read from
- * them before.
+ * Returns whether accepted connections of a unix socket must be passed to relayed(). The caller must not read
+ * from such a connection itself.
  */
 export function mustRelay(): boolean {
   return isNode && !loadNative().refusesRights;
@@ -47,15 +47,15 @@ function failed(errno: number, path: string): NodeJS.ErrnoException {
 const socketOf = (fd: number): Socket => new Socket({ fd, readable: true, writable: true });
 
 /**
- * Returns the accepted connection behind the native relay thread. Returns undefined when the system refuses
- * that; the connection is closed then.
+ * Puts the native relay thread between an accepted connection and this process. Returns the socket to use
+ * instead of `socket`, or undefined when the system refuses the relay; the connection is closed then.
  */
 export function relayed(socket: Socket): Socket | undefined {
   const fd = descriptorOf(socket);
-  // Keep the peer's identity: the relayed socket is another one, whose peer is this process itself.
+  // Keep the peer's identity, because the peer of the relayed socket is this process itself.
   const verified = verifiedOf(socket);
   const end = fd === undefined ? -1 : loadNative().relayBytes(fd);
-  // The relay has duplicated the connection.
+  // Close this socket, because the relay has a duplicate of the connection.
   socket.destroy();
   if (end < 0) return undefined;
   const safe = socketOf(end);
@@ -73,7 +73,7 @@ export function dialUnix(path: string): Socket | undefined {
   const fd = native.dialUnix(path, !native.refusesRights);
   if (fd < 0) throw failed(fd, path);
   const socket = socketOf(fd);
-  // The other end of a relayed socket is this process, which says nothing about the server.
+  // The other end of a relayed socket is this process, so the kernel cannot say who the server is.
   if (!native.refusesRights) vouch(socket, { transport: 'unix' });
   return socket;
 }

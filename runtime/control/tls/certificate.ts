@@ -9,17 +9,20 @@ import { promiseOf, textOf } from '../../core/foreign.ts';
 import { hasControl, oneLine, quoted } from '../../core/log.ts';
 import type { Verified } from '../../core/peer.ts';
 
-/** Prefixes of identities that are not URIs. A URI that looks like one of them is rejected. */
+/** Prefixes of identities that are not URIs. A URI with such a prefix is rejected. */
 const ownSchemes = /^(uid|dns|subject|ip|psk):/i;
 
 /**
- * A SPIFFE id of a leaf certificate, by the standards SPIFFE-ID 2 and X509-SVID 3: it has a path, and no
- * segment of the path is empty, `.` or `..`.
+ * Matches the SPIFFE id of a leaf certificate (standards SPIFFE-ID 2 and X509-SVID 3). Such an id has a path,
+ * and no segment of the path is empty, `.` or `..`.
  */
 const spiffeId = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)+$/;
 const spiffeIdMax = 2048;
 
-/** `TYPE:value`, or `TYPE:"value"` as JSON when it has characters that could be mistaken. */
+/**
+ * Matches one name in the text of subjectAltName: `TYPE:value`, or `TYPE:"value"` in JSON form when the value
+ * contains special characters.
+ */
 const alternative = /([^:,]+):("(?:[^"\\]|\\.)*"|[^,]*)(?:, |$)/y;
 
 function alternatives(text: string): [kind: string, value: string][] | undefined {
@@ -37,9 +40,10 @@ function alternatives(text: string): [kind: string, value: string][] | undefined
 type Names = Pick<X509Certificate, 'subject' | 'subjectAltName' | 'ca'>;
 
 /**
- * The certificate of the other end as TLS has parsed it. An X509Certificate takes eight times as long to
- * create, and the one from getPeerX509Certificate() leaks memory: Node 20 never frees the intermediate
- * certificates that were sent with it. So it is created only where it is needed.
+ * The certificate of the other end in the form that TLS has parsed. An X509Certificate takes eight times as
+ * long to create. Moreover getPeerX509Certificate() leaks memory in Node 20, which never frees the
+ * intermediate certificates that were sent with the certificate. An X509Certificate is therefore created only
+ * where it is needed.
  */
 export class SeenCertificate implements Names {
   readonly #seen: PeerCertificate;
@@ -73,10 +77,10 @@ export class SeenCertificate implements Names {
 }
 
 /**
- * Returns the URI in the certificate; without one, `dns:NAME` of the first name, then `subject:CN=…`, then
- * `ip:ADDRESS` of the first address. Returns undefined when the identity is ambiguous or invalid: several
- * URIs, a URI that looks like another kind of identity, a SPIFFE id that violates its standard or is in the
- * certificate of an authority, unreadable names, or control characters.
+ * Returns the URI in the certificate, else `dns:NAME` of the first name, else `subject:CN=…`, else
+ * `ip:ADDRESS` of the first address. Returns undefined when the identity is ambiguous or invalid. This is the
+ * case for several URIs, a URI that looks like another kind of identity, a SPIFFE id that violates its
+ * standard or is in the certificate of an authority, unreadable names, and control characters.
  */
 export function identityOf(certificate: Names): string | undefined {
   const found = nameIn(certificate);
@@ -99,7 +103,7 @@ function nameIn(certificate: Names): string | undefined {
   const name = firstOf('DNS');
   if (name !== undefined) return `dns:${name}`;
   const { subject } = certificate;
-  // The parts of the subject are on separate lines.
+  // Node writes the parts of the subject on separate lines.
   if (subject) return `subject:${subject.trim().replaceAll('\n', ', ')}`;
   const address = firstOf('IP Address');
   // OpenSSL writes IPv6 addresses at full length.
@@ -108,7 +112,7 @@ function nameIn(certificate: Names): string | undefined {
   return `ip:${family === 6 ? new SocketAddress({ address, family: 'ipv6' }).address : address}`;
 }
 
-/** Describes an untrusted certificate for the log. It may contain any text. */
+/** Describes an untrusted certificate, which may contain any text, for the log. */
 function shownBy(certificate: SeenCertificate): string {
   const name = identityOf(certificate) ?? 'no unambiguous name';
   const { issuer, serialNumber } = new X509Certificate(certificate.raw);
@@ -123,7 +127,7 @@ export function vouch(duplex: object, verified: Verified): void {
   verdicts.set(duplex, verified);
 }
 
-/** Returns what was recorded, or undefined. */
+/** Returns what `vouch` has recorded about a connection, or undefined. */
 export function verdictOf(duplex: object): Verified | undefined {
   return verdicts.get(duplex);
 }
@@ -131,12 +135,12 @@ export function verdictOf(duplex: object): Verified | undefined {
 type Check = (certificate: X509Certificate) => unknown;
 
 /**
- * Returns why the application rejects a certificate; undefined when it does not. Catches errors of `check`,
- * since nobody would handle them where this is called.
+ * Returns why the application rejects a certificate, or undefined when the application accepts it. Catches
+ * errors of `check`, because no caller would handle them.
  */
 function faultIn(socket: TLSSocket, check: Check): string | undefined {
   try {
-    // This includes the intermediate certificates that were sent.
+    // This certificate leads to the intermediate certificates that were sent with it.
     const certificate = socket.getPeerX509Certificate();
     const found = certificate === undefined ? 'it is gone' : check(certificate);
     if (found === undefined || found === null) return undefined;
@@ -165,7 +169,7 @@ export function certified(socket: TLSSocket, required: boolean, check?: Check): 
   if (certificate === undefined) return { transport: 'tls', refused: 'no certificate' };
   // Node stores OpenSSL's code here, contrary to its type.
   const code = String(socket.authorizationError);
-  // The revocation list is outdated or of another authority, so no certificate can be verified with it.
+  // The revocation list is outdated or belongs to another authority, so it cannot verify any certificate.
   const unchecked = /(^|_)CRL(_|$)/.test(code);
   const why = unchecked ? `its own option tls: crl is of no use: ${code}` : code;
   return { transport: 'tls', unchecked, refused: `${why}: ${shownBy(certificate)}` };

@@ -1,6 +1,6 @@
 /**
- * Checks the PEM texts in the TLS options, and explains what is wrong with them: OpenSSL does not name the
- * option, and silently ignores authorities that it cannot read. Used by tls-options.ts.
+ * Checks the PEM texts in the TLS options, and explains what is wrong with them. OpenSSL does not name the
+ * option in its errors, and silently ignores authorities that it cannot read. Used by tls-options.ts.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { oneLine } from '../../core/log.ts';
@@ -17,7 +17,7 @@ export interface PemOptions {
 }
 type Name = Exclude<keyof PemOptions, 'passphrase'>;
 
-/** Returns how errors name an option: by its name, or with the file that it was read from. */
+/** Returns the text by which errors name an option: its name, perhaps with the file that it was read from. */
 export type Called = (name: Name) => string;
 
 export const bufferOf = (pem: Pem): string | Buffer =>
@@ -39,7 +39,10 @@ const wanted: Readonly<Record<Name, (typeof kinds)[number][0]>> = {
 };
 
 const kindOf = (label: string): string => kinds.find(([, labels]) => labels.test(label))?.[0] ?? label;
-/** The error must not contain the text itself, which may be a key. */
+/**
+ * Returns whether a text looks like a path instead of PEM. The error can say so, but must not contain the
+ * text itself, which may be a key.
+ */
 const isPathLike = (text: string): boolean => /^[^\n]{1,4096}$/.test(text) && /[/\\]|\.\w+$/.test(text);
 
 /**
@@ -62,7 +65,10 @@ function checkText(name: Name, where: string, text: string): void {
   if (name === 'ca') checkAuthorities(where, text);
 }
 
-/** OpenSSL silently ignores an unreadable authority and all that follow it, so check each of them. */
+/**
+ * Throws for an authority that cannot be read. OpenSSL silently ignores such an authority and all authorities
+ * after it.
+ */
 function checkAuthorities(where: string, text: string): void {
   const begins = [...text.matchAll(/-----BEGIN [^\n-]*CERTIFICATE-----/g)];
   for (const [at, { index }] of begins.entries()) {
@@ -78,8 +84,8 @@ function checkAuthorities(where: string, text: string): void {
 const saidBy = (error: unknown): string => oneLine((error as Error).message);
 
 /**
- * Returns the error for options whose PEM texts are well-formed but which OpenSSL rejects, and names the
- * option.
+ * Returns the error for options that OpenSSL rejects although their PEM texts are well-formed. The error
+ * names the option.
  */
 export function pemFault(error: unknown, options: PemOptions, called: Called): Error {
   const fault = (name: Name, text: string, cause = error): Error =>

@@ -1,7 +1,7 @@
 /**
- * Pre-shared keys instead of certificates: external PSKs of TLS 1.3 (RFC 8446), combined with an ephemeral
- * key exchange, so that a key that leaks later does not reveal earlier traffic. Used by both sides of TLS. No
- * error text contains a key.
+ * Pre-shared keys instead of certificates: the external PSKs of TLS 1.3 (RFC 8446). They are combined with an
+ * ephemeral key exchange, so that a key that leaks later does not reveal earlier traffic. Used by both sides
+ * of TLS. No error text contains a key.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -10,12 +10,12 @@ import { isUint8Array } from 'node:util/types';
 import { quoted } from '../../core/log.ts';
 import type { Verified } from '../../core/peer.ts';
 
-/** Keys by their names, as bytes or as hex text. A channel has exactly one. */
+/** Keys by their names, as bytes or as hex text. A channel has exactly one key. */
 export type PskKeys = Readonly<Record<string, string | Uint8Array>>;
 
 /**
- * The minimum length of a key. Keys must be random: an attacker who has met a client can test guesses
- * offline.
+ * The minimum length of a key in bytes. Keys must be random, because an attacker to whom a client has
+ * connected can test guesses offline.
  */
 const bytesMin = 16;
 const bytesMax = 256;
@@ -48,7 +48,7 @@ function keysOf(given: PskKeys): Keys {
   return keys;
 }
 
-/** Throws when options are given that have no meaning together with `psk`. */
+/** Throws for options that have no meaning together with `psk`. */
 export function checkPskAlone(options: object): void {
   for (const [name, value] of Object.entries(options)) {
     if (name === 'psk' || value === undefined || value === '') continue;
@@ -73,7 +73,7 @@ export function readPsk(text: string): PskKeys {
   return keys;
 }
 
-/** The server's side. Records by name which key each connection has used. */
+/** The server's side. It records the name of the key that each connection has used. */
 export class PskServer {
   readonly #keys: Keys;
   readonly #names = new WeakMap<TLSSocket, string>();
@@ -87,13 +87,16 @@ export class PskServer {
       ciphers,
       pskCallback: (socket, name) => {
         this.#names.set(socket, name);
-        // An unknown name fails as a wrong key does, so that peers cannot find out which names exist.
+        // An unknown name fails in the same way as a wrong key, so that peers cannot find out which names
+        // exist.
         return (this.#keys.get(name) ?? randomBytes(32)) as Buffer;
       },
     };
   }
 
-  /** Describes for the log which key a refused client has used; '' when it has used none. */
+  /**
+   * Returns a text for the log that says which key a refused client has used, or '' when it has used no key.
+   */
   shownBy(socket: TLSSocket): string {
     const name = this.#names.get(socket);
     if (name === undefined) return '';
@@ -101,7 +104,7 @@ export class PskServer {
     return `${found} ${quoted(name)}`;
   }
 
-  /** Returns the identity of the client; undefined when no key was used. */
+  /** Returns the identity of the client, or undefined when no key was used. */
   verified(socket: TLSSocket): Verified | undefined {
     const name = this.#names.get(socket);
     return name === undefined ? undefined : verifiedBy(socket, name);
@@ -121,15 +124,18 @@ export class PskClient {
   }
 
   /**
-   * Returns undefined when the server has not proved that it has the key, even if it has shown something
-   * else.
+   * Returns the identity of the server, or undefined when the server has not proved that it has the key. A
+   * certificate that the server may have shown does not count.
    */
   verified(socket: TLSSocket): Verified | undefined {
     return verifiedBy(socket, this.#name);
   }
 }
 
-/** OpenSSL reports PSK connections as "reused". No other connections are resumed here. */
+/**
+ * Returns the identity for a connection with a PSK. OpenSSL reports such connections as "reused". No other
+ * connections are reported this way, because sessions are not resumed here.
+ */
 function verifiedBy(socket: TLSSocket, name: string): Verified | undefined {
   return socket.isSessionReused() ? { transport: 'tls', identity: `psk:${name}` } : undefined;
 }

@@ -1,5 +1,5 @@
 /**
- * The client's side of TLS on sideband connections: verifies the identity of the server, and explains
+ * The client's side of TLS on sideband connections. It verifies the identity of the server, and explains
  * failures. Used when a channel dials.
  */
 import { isIP } from 'node:net';
@@ -34,7 +34,10 @@ import {
 
 type CheckServer = NonNullable<ConnectionOptions['checkServerIdentity']>;
 
-/** Any result other than undefined is a rejection: Node treats it as an error and reads its message. */
+/**
+ * Converts the result of a check into an error. Any result other than undefined or null is a rejection. Node
+ * would treat the result as an error and read its message.
+ */
 function faultIn(found: unknown): Error | undefined {
   if (found === undefined || found === null || found instanceof Error) return found ?? undefined;
   if (typeof found === 'string') return new Error(found);
@@ -42,7 +45,10 @@ function faultIn(found: unknown): Error | undefined {
   return new Error('checkServerIdentity must return undefined or an Error, and not a promise');
 }
 
-/** Wraps the check, since Node calls it where nobody would handle an error. */
+/**
+ * Wraps the check of the application so that it never throws, because Node calls it where no caller would
+ * handle an error.
+ */
 function guardedCheck(check: CheckServer): CheckServer {
   return (hostname, certificate) => {
     try {
@@ -53,7 +59,7 @@ function guardedCheck(check: CheckServer): CheckServer {
   };
 }
 
-/** Returns a hint when the requested identity is only written differently. */
+/** Returns a hint when the requested identity differs from the found identity only in how it is written. */
 function prefixHint(found: string, asked: readonly string[]): string {
   const [, prefix, name] = /^(dns|ip|subject):(.+)$/.exec(found) ?? [];
   if (name !== undefined && asked.includes(name)) return `; '${name}' lacks the prefix ${prefix}:`;
@@ -61,12 +67,12 @@ function prefixHint(found: string, asked: readonly string[]): string {
   return asked.includes(uri) ? `; '${uri}' has uri: before it, and URIs go without` : '';
 }
 
-/** The names in a certificate as they are, quoted. */
+/** Returns the quoted names in a certificate, in the form in which they are written there. */
 function namesOf(seen: SeenCertificate | undefined): string {
   return seen === undefined ? 'no names' : quoted(seen.subjectAltName || seen.subject || 'no names');
 }
 
-/** Describes the names in a certificate that does not have the name of the server. */
+/** Describes the names in a certificate that does not contain the name of the server. */
 function foundIn({ cert }: Error & { readonly cert?: unknown }): string {
   const seen = SeenCertificate.of(cert as PeerCertificate);
   if (seen === undefined) return '';
@@ -75,8 +81,8 @@ function foundIn({ cert }: Error & { readonly cert?: unknown }): string {
 }
 
 /**
- * Returns the function that checks the server's certificate in place of Node's own check; undefined for
- * Node's own check.
+ * Returns the function that checks the server's certificate in place of Node's own check, or undefined when
+ * Node's own check is to be used.
  */
 export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>): CheckServer | undefined {
   if (checkServerIdentity !== undefined) return guardedCheck(checkServerIdentity);
@@ -93,9 +99,10 @@ export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>):
 }
 
 /**
- * Avoids work of Node: for the check of a server, Node parses all authorities of its certificate again, which
- * is a tenth of a client's cost of a connection, and needed only by functions of the application. Node also
- * parses the certificate anew for each request, although it does not change after the handshake.
+ * Avoids work of Node. To check a server, Node parses all authorities of the server's certificate again. This
+ * parsing takes a tenth of a client's time for a connection, and only functions of the application need it.
+ * Node also parses the certificate anew each time it is requested, although it does not change after the
+ * handshake.
  */
 function withoutAuthorities(socket: TLSSocket): void {
   const certificate = socket.getPeerCertificate;
@@ -106,17 +113,26 @@ function withoutAuthorities(socket: TLSSocket): void {
   };
 }
 
-/** The codes of OpenSSL and Node for an answer that is not TLS. */
+/** The codes with which OpenSSL and Node report an answer that is not TLS. */
 const plainCodes = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'EPROTO']);
-/** The server's reason is unknown: it may have no usable certificate, for example. */
+/**
+ * The error text when the server has ended the connection. The reason is unknown; for example, the server may
+ * have no usable certificate.
+ */
 const endedText = 'the server ended the connection in the TLS handshake; its log may say why';
-/** The server does not reveal whether it lacks the name or has another key. */
+/**
+ * The error text for a PSK that the server does not accept. The server does not reveal whether it lacks the
+ * name or has another key.
+ */
 const noKey = 'the server does not have this key under this name (option tls: psk of the channel)';
-/** A TLS alert of the server, in OpenSSL's spelling; from OpenSSL 3.5 on, some have `SSL/TLS_ALERT`. */
+/**
+ * Matches OpenSSL's code for a TLS alert of the server. From OpenSSL 3.5 on, some codes contain
+ * `SSL/TLS_ALERT`.
+ */
 const alertCode = /^ERR_SSL_[\w/]+_ALERT_/;
 const alertText =
   'the server refuses the TLS handshake: it has no certificate that this channel can use, such as with its option tls: psk; its log may say why';
-/** Error codes of the system for an unreachable or closed peer. */
+/** Matches the error codes of the system for an unreachable or closed peer. */
 const networkCode = /^E[A-Z]+$/;
 
 const ofChannel = 'option tls of the channel';
@@ -127,8 +143,8 @@ const nextSteps: ReadonlyMap<string, string> = new Map([
   ['DEPTH_ZERO_SELF_SIGNED_CERT', authority],
   ['UNABLE_TO_GET_ISSUER_CERT', authority],
   ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', authority],
-  // The server has sent only its own certificate; whether intermediate authorities are missing is unknown
-  // here.
+  // The server has sent only its own certificate. This side does not know whether intermediate authorities
+  // are missing.
   [
     'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
     `${ofChannel}: ca must contain the authority, and the server's cert the intermediate ones`,
@@ -139,8 +155,8 @@ const nextSteps: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns the remedy for a rejected server certificate. Without a code, one of this side's options has
- * rejected it.
+ * Returns the remedy for a rejected server certificate. When the error has no code, one of this side's
+ * options has rejected the certificate.
  */
 function nextStep(
   error: Error & { code?: string },
@@ -184,8 +200,8 @@ function madeOf(options: Checked<ChannelTls>): SecureContext | PskClient {
 type Sets = TlsSets<ChannelTls, SecureContext | PskClient>;
 
 /**
- * Parsed options of sources that are functions. Parsing certificates takes as long as a handshake, and
- * channels to many servers share one source.
+ * Parsed options of sources that are functions. They are cached because parsing certificates takes as long as
+ * a handshake, and channels to many servers may share one source.
  */
 const shared = new WeakMap<object, Sets>();
 
@@ -193,7 +209,7 @@ function setsOf(source: TlsSource<ChannelTls>): Sets {
   const known = shared.get(source);
   if (known !== undefined) return known;
   const sets: Sets = new TlsSets('createChannel: tls', source, channelTlsRules, madeOf);
-  // Objects are not cached, since they may be changed before the next channel is created.
+  // Objects are not cached, because the application may change them before the next channel is created.
   if (typeof source === 'function') shared.set(source, sets);
   return sets;
 }
@@ -206,8 +222,8 @@ export class TlsDial {
   #told = '';
 
   /**
-   * Throws for invalid options. `servername` is used when the options have none and the dialled address is
-   * not the one that the user typed. `log` is the log of the channel.
+   * Throws for invalid options. `servername` is given when the dialled address is not the address that the
+   * user typed. It is used when the options have no `servername`. `log` is the log of the channel.
    */
   constructor(source: TlsSource<ChannelTls>, servername?: string, log?: Log) {
     this.#servername = servername;
@@ -216,10 +232,10 @@ export class TlsDial {
   }
 
   /**
-   * Prepares the options of a connection and returns the function that connects. Rejects when the
-   * application's function does, and with FAILED_PRECONDITION for unusable options: calls must not be retried
-   * for that. The reason is also logged, for callers that wait until it is fixed. `onConnected` is called
-   * when the socket is connected, before the TLS handshake.
+   * Prepares the options of a connection and resolves with the function that connects. Rejects when the
+   * application's function rejects. Rejects with FAILED_PRECONDITION for unusable options, so that calls are
+   * not retried; the reason is also logged for callers that wait until the options are fixed. `onConnected`
+   * is called when the socket is connected, before the TLS handshake.
    */
   async ready(): Promise<
     (address: TcpAddress, signal: AbortSignal, onConnected?: () => void) => Promise<TLSSocket>
@@ -242,19 +258,20 @@ export class TlsDial {
     }
   }
 
-  /** Connects; rejects with the signal's reason when the signal is aborted. */
+  /** Connects. Rejects with the signal's reason when the signal is aborted. */
   #secure(
     { host, port }: TcpAddress,
     { options, made }: TlsSet<ChannelTls, SecureContext | PskClient>,
     signal: AbortSignal,
     onConnected?: () => void,
   ): Promise<TLSSocket> {
-    // Verify against the name, not the host, when the host is an address of a server with a name.
+    // When the host is an address of a server that has a name, verify the certificate against the name.
     const name = options.servername || this.#servername || host;
     const check = checkOf(options) ?? checkServerIdentity;
     const psk = made instanceof PskClient ? made : undefined;
     return new Promise((resolve, reject) => {
-      // Let TLS connect by itself: TLS on a connected socket would create all objects of a socket twice.
+      // Let TLS connect by itself, because TLS on a connected socket would create all objects of a socket
+      // twice.
       const secured = connect({
         host,
         port,
@@ -297,7 +314,7 @@ export class TlsDial {
         }
         signal.removeEventListener('abort', giveUp);
         vouch(secured, verified);
-        // As with plain connections, an idle channel does not keep the process alive.
+        // An idle channel does not keep the process alive, as with plain connections.
         secured.unref();
         resolve(secured);
       });

@@ -1,6 +1,6 @@
 /**
- * The TLS options of servers and channels: certificates and keys, given once, by a function that is called
- * for each connection, or from files. Used by tls-server.ts and tls-client.ts.
+ * The TLS options of servers and channels: certificates and keys. They are given once, by a function that is
+ * called for each connection, or from files. Used by tls-server.ts and tls-client.ts.
  */
 import type { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
@@ -20,7 +20,7 @@ export interface TlsMaterial {
    * trusts.
    */
   cert?: Pem;
-  /** Its private key. */
+  /** The private key of the certificate. */
   key?: Pem;
   /** Passphrase of the key. */
   passphrase?: string;
@@ -32,22 +32,24 @@ export interface TlsMaterial {
   /** Certificate revocation lists of the authorities. */
   crl?: Pem | readonly Pem[];
   /**
-   * Pre-shared keys by name, instead of certificates; a channel has exactly one. Never put them on the
-   * command line or in the source.
+   * Pre-shared keys by name, used instead of certificates. A channel has exactly one key. Never put keys on
+   * the command line or in the source code.
    */
   psk?: PskKeys;
 }
 
 export interface ServerTls extends TlsMaterial {
-  /** Asks clients for a certificate. Default: when there is a `ca`. */
+  /** Asks clients for a certificate. Default: true when `ca` is given, otherwise false. */
   requestCert?: boolean;
   /**
-   * Refuses clients without a trusted certificate. Default: true. With false, their `identity` is undefined.
+   * Refuses clients without a trusted certificate. Default: true. With false, such clients are accepted and
+   * have no `identity`.
    */
   rejectUnauthorized?: boolean;
   /**
-   * An additional check of a client's trusted certificate: returns an error to reject it, otherwise
-   * undefined. `issuerCertificate` leads to the intermediate certificates that were sent with it.
+   * An additional check of a client's trusted certificate. It returns an error to reject the certificate,
+   * otherwise undefined. The property `issuerCertificate` of the certificate leads to the intermediate
+   * certificates that were sent with it.
    */
   checkClientIdentity?: (certificate: X509Certificate) => Error | undefined;
 }
@@ -55,20 +57,26 @@ export interface ServerTls extends TlsMaterial {
 export interface ChannelTls extends TlsMaterial {
   /** The name that the server's certificate must have. Default: the host of the address. */
   servername?: string;
-  /** The accepted identities of the server, such as a SPIFFE id, instead of its name. */
+  /**
+   * The accepted identities of the server, such as a SPIFFE id. They are checked instead of the server's
+   * name.
+   */
   identity?: string | readonly string[];
   /**
-   * As in `node:tls`: replaces the check of the server's name. Returns an error to reject the certificate,
+   * Replaces the check of the server's name, as in `node:tls`. It returns an error to reject the certificate,
    * otherwise undefined.
    */
   checkServerIdentity?: (hostname: string, certificate: PeerCertificate) => Error | undefined;
-  /** Default: true. With false any server is accepted, as in `node:tls`; for tests. */
+  /**
+   * Refuses servers without a trusted certificate. Default: true. With false, any server is accepted, as in
+   * `node:tls`; use this only in tests.
+   */
   rejectUnauthorized?: boolean;
 }
 
 /**
- * Options, or a function that is called for each connection. The object that it returns is read once, and
- * used until the function returns another object.
+ * Options, or a function that is called for each connection and returns options. Each object that the
+ * function returns is read once, and used until the function returns another object.
  */
 export type TlsSource<T> = T | (() => T | Promise<T>);
 
@@ -94,7 +102,7 @@ export const channelTlsRules: OptionRules = {
   rejectUnauthorized: { kind: 'boolean' },
 };
 
-/** Refuses options that only the other side has. */
+/** Throws for options that only the other side has. */
 function checkSide(what: string, given: unknown, rules: OptionRules): void {
   if (typeof given !== 'object' || given === null) return;
   const [other, side] =
@@ -110,7 +118,7 @@ export type Checked<T extends TlsMaterial> = Readonly<Omit<T, 'identity'>> & {
   readonly identity?: readonly string[];
 };
 
-/** One checked set of options. */
+/** One checked set of options, and the object that was made of it. */
 export interface TlsSet<T extends TlsMaterial, Made> {
   readonly options: Checked<T>;
   readonly made: Made;
@@ -118,14 +126,23 @@ export interface TlsSet<T extends TlsMaterial, Made> {
 
 /** The state of files that have changed. */
 interface FilesState {
-  /** Why the files cannot be used, so that their earlier content is used; '' when they can be used. */
+  /**
+   * Why the files cannot be used, or '' when they can be used. While they cannot be used, their earlier
+   * content is used.
+   */
   trouble: string;
-  /** Known before the files are read: the other options, and whether one of the files has a key. */
+  /**
+   * The options that do not come from files. `psk` says whether one of the files contains pre-shared keys.
+   * Both are known before the files are read.
+   */
   readonly more: object;
   readonly psk: boolean;
 }
 
-/** This side's own TLS options or files cannot be used: no attempt can succeed before that is fixed. */
+/**
+ * The error for TLS options or files of this side that cannot be used. No attempt can succeed before they are
+ * fixed.
+ */
 export class UnusableTls extends TypeError {}
 
 /** The states of the functions that tlsFiles() has returned. */
@@ -142,7 +159,7 @@ export class TlsSets<T extends TlsMaterial, Made> {
   /** The problem with files that was reported last. */
   #told = '';
 
-  /** Throws for invalid options that are given once. */
+  /** Throws for invalid options when `source` is an object with options. */
   constructor(what: string, source: TlsSource<T>, rules: OptionRules, make: (options: Checked<T>) => Made) {
     this.#what = what;
     this.#source = source;
@@ -153,20 +170,20 @@ export class TlsSets<T extends TlsMaterial, Made> {
   }
 
   /**
-   * Reads files, so that errors in them are known before the first connection. Other functions are called for
-   * connections only.
+   * Reads the files of tlsFiles(), so that errors in them are known before the first connection. Other
+   * functions are called only for connections.
    */
   async ready(warn: Warn): Promise<void> {
     if (ofFiles.has(this.#source)) await this.current(warn);
   }
 
-  /** The set that is in use; undefined when the source has not been read yet. */
+  /** The set that is in use, or undefined when the source has not been read yet. */
   get newest(): TlsSet<T, Made> | undefined {
     return this.#set;
   }
 
   /**
-   * Returns the current set. Throws or rejects when the source does, or when its result cannot be used.
+   * Returns the current set. Rejects when the source throws or rejects, and when its result cannot be used.
    * `warn` is called once when files have changed and cannot be used, and once when they can be used again.
    */
   async current(warn: Warn): Promise<TlsSet<T, Made>> {
@@ -177,8 +194,8 @@ export class TlsSets<T extends TlsMaterial, Made> {
       given = await source();
     } catch (error) {
       const text = `${this.#what}: ${textOf(error)}`;
-      // Other functions may depend on a service that is unavailable for a moment, so their errors can be
-      // retried.
+      // A function other than tlsFiles() may depend on a service that is unavailable for a moment, so its
+      // errors can be retried.
       throw ofFiles.has(source) ? new UnusableTls(text, { cause: error }) : new Error(text, { cause: error });
     }
     this.#tell(warn);
@@ -204,7 +221,10 @@ export class TlsSets<T extends TlsMaterial, Made> {
     return this.#set;
   }
 
-  /** A channel would otherwise find out with its first connection. */
+  /**
+   * Throws for invalid options beside the files. A channel would otherwise notice them only with its first
+   * connection.
+   */
   #checkBesideFiles(): void {
     const files = ofFiles.get(this.#source);
     if (files === undefined) return;
@@ -228,7 +248,7 @@ export class TlsSets<T extends TlsMaterial, Made> {
     }
   }
 
-  /** OpenSSL's own errors do not name the option. */
+  /** Makes the object of a set. Adds the name of the option to errors of OpenSSL, which do not name it. */
   #madeOf(options: Checked<T>): Made {
     try {
       return this.#make(options);
@@ -239,7 +259,7 @@ export class TlsSets<T extends TlsMaterial, Made> {
   }
 }
 
-/** Creates the context. Throws an error that says what is wrong with the texts. */
+/** Creates the secure context. Throws an error that says what is wrong with the PEM texts. */
 export function secureContext(options: Checked<TlsMaterial>, called: Called = (name) => name): SecureContext {
   const { cert, key, passphrase, ca, crl } = options;
   if ((cert === undefined) !== (key === undefined)) {
@@ -268,14 +288,14 @@ export interface TlsFiles {
   psk?: string;
 }
 
-/** The contents of these files. */
+/** The contents of the files of TlsFiles. */
 export type ReadTls = Omit<TlsFiles, 'psk'> & Pick<TlsMaterial, 'psk'>;
 
 /**
- * Returns a source for the option `tls` that reads PEM files, and reads them again for the first connection
- * after one of them has changed. While the files cannot be read, or key and certificate do not match (as in
- * the middle of a change), connections use the earlier content, and the log says so. `more` has other options
- * of `tls`.
+ * Returns a source for the option `tls` that reads PEM files. After one of the files has changed, the next
+ * connection reads them again. While the files cannot be read, or key and certificate do not match (as in the
+ * middle of a change), connections use the earlier content, and the log says so. `more` has other options of
+ * `tls`.
  */
 export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): () => ReadTls & T {
   checkPaths(files);
@@ -293,7 +313,7 @@ export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): 
       now = entries.map(([name, path]) => stampOf(name, path)).join();
       if (last !== undefined && now === stamps) return last;
       const read = Object.fromEntries(entries.map(([name, path]) => [name, readAs(name, path)])) as ReadTls;
-      // The other options may have a passphrase, for example.
+      // The check needs the other options too, for example a passphrase.
       checkFiles(files, { ...more, ...read });
       last = { ...more, ...read } as ReadTls & T;
       state.trouble = '';
@@ -301,7 +321,8 @@ export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): 
       if (last === undefined) throw error;
       state.trouble = textOf(error);
     }
-    // Unusable files are also read only once, since parsing certificates takes as long as a handshake.
+    // Files that cannot be used are also read only once, because parsing certificates takes as long as a
+    // handshake.
     stamps = now;
     return last;
   };
@@ -321,14 +342,15 @@ function checkPaths(files: TlsFiles): void {
       );
   checkNames('tlsFiles', files, names);
   for (const [name, path] of Object.entries(files)) {
-    // An error of the file system would contain the whole text, which may be a key.
+    // Throw this error, because an error of the file system would contain the whole text, which may be a key.
     if (typeof path !== 'string' || path.includes('-----BEGIN '))
       throw new TypeError(`tlsFiles: ${name}: takes the path of a file`);
   }
 }
 
 /**
- * Adds option and file to an error of the file system, which names the option never and the file not always.
+ * Adds option and file to an error of the file system. Such an error never names the option, and does not
+ * always name the file.
  */
 function ofFile<T>(name: string, path: string, read: () => T): T {
   try {
@@ -340,7 +362,7 @@ function ofFile<T>(name: string, path: string, read: () => T): T {
 
 function readAs(name: string, path: string): string | PskKeys {
   return ofFile(name, path, () => {
-    // A device may be endless.
+    // Reading a device may never end.
     if (statSync(path).isCharacterDevice()) throw new Error('ENODEV: it is a device');
     const text = readFileSync(path, 'utf8');
     return name === 'psk' ? readPsk(text) : text;

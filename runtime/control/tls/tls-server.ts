@@ -1,7 +1,7 @@
 /**
- * The server's side of TLS on sideband connections. They arrive at the same port as connections of the tcp
- * fabric, so their first bytes have already been read when a connection is passed to this class. Used by the
- * links of a server, and by a worker group for all its workers.
+ * The server's side of TLS on sideband connections. Sideband connections arrive at the same port as
+ * connections of the tcp fabric. Therefore the first bytes of a connection have already been read when it is
+ * passed to this class. Used by the links of a server, and by a worker group for all its workers.
  */
 import { constants, X509Certificate } from 'node:crypto';
 import { Socket } from 'node:net';
@@ -32,13 +32,13 @@ const placeOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket)
   [remoteAddress, remotePort, localAddress, localPort].join(' ');
 
 /**
- * A TLS alert of the client, whose name follows in OpenSSL's spelling. It is preceded by `TLSV1` or `SSLV3`,
- * and for some alerts by `SSL/TLS` from OpenSSL 3.5 on (Node 24).
+ * Matches OpenSSL's code for a TLS alert of the client, which ends with the name of the alert. The code
+ * begins with `TLSV1` or `SSLV3` or, for some alerts from OpenSSL 3.5 on (Node 24), with `SSL/TLS`.
  */
 const alertCode = /^ERR_SSL_[\w/]+?_ALERT_(\w+)$/;
 /**
- * Alerts that say that the client rejects this server's certificate (RFC 8446, 6.2). OpenSSL sends `decrypt
- * error` for a wrong signature, for example by another authority of the same name.
+ * Matches the alerts by which a client rejects this server's certificate (RFC 8446, 6.2). OpenSSL sends
+ * `decrypt error` for a wrong signature, for example a signature of another authority with the same name.
  */
 const certificateAlert = /^(unknown ca|decrypt error|.*certificate.*)$/;
 
@@ -56,7 +56,7 @@ function saidOf({ code = '', message }: NodeJS.ErrnoException): string {
 /** OpenSSL's code for a client whose key does not match its name, or whose name is unknown. */
 const wrongKey = 'ERR_SSL_BINDER_DOES_NOT_VERIFY';
 
-/** Returns why every client must reject a certificate now; '' when no such reason is known. */
+/** Returns why every client must reject a certificate now, or '' when no such reason is known. */
 function troubleOf(cert: Pem | undefined): string {
   if (cert === undefined) return '';
   const { validFrom, validTo } = new X509Certificate(bufferOf(cert));
@@ -75,10 +75,10 @@ export class TlsAcceptor {
   readonly #sets: TlsSets<ServerTls, Server>;
   readonly #waiting = new Map<string, Waiting>();
   readonly #warn: Warn;
-  /** True after `ready`, when problems of the certificate have been reported. */
+  /** True after `ready`. Problems of the first certificate have been reported by then. */
   #isReady = false;
 
-  /** Throws for invalid options. `warn` is called for changed files that cannot be used. */
+  /** Throws for invalid options. `warn` is called when files have changed and cannot be used. */
   constructor(what: string, source: TlsSource<ServerTls>, warn: Warn) {
     this.#warn = warn;
     this.#what = `${what}: tls`;
@@ -86,21 +86,22 @@ export class TlsAcceptor {
   }
 
   /**
-   * Reads the certificate files. Rejects when they cannot be read or used, so that a server learns this when
-   * it begins to listen.
+   * Reads the certificate files. Rejects when the files cannot be read or used, so that a server reports the
+   * error when it begins to listen.
    */
   async ready(): Promise<void> {
     await this.#sets.ready(this.#warn);
     this.#isReady = true;
   }
 
-  /** Why every client must reject the server's certificate; '' when no such reason is known. */
+  /** Why every client must reject the server's certificate, or '' when no such reason is known. */
   get certTrouble(): string {
     return troubleOf(this.#sets.newest?.options.cert);
   }
 
   /**
-   * Whether it verifies the identity of clients; undefined when a function decides that for each connection.
+   * Whether the server verifies the identity of clients. Undefined when a function decides this for each
+   * connection.
    */
   get knowsClients(): boolean | undefined {
     const options = this.#sets.newest?.options;
@@ -109,9 +110,9 @@ export class TlsAcceptor {
   }
 
   /**
-   * Performs the TLS handshake on `socket`. Resolves also for clients without a trusted certificate;
-   * `verdictOf` tells who the client is. Rejects with the reason of a failure, an RpcError when the client
-   * has used a wrong key. The TLS socket owns `socket` from then on.
+   * Performs the TLS handshake on `socket`. Also resolves for clients without a trusted certificate;
+   * `verdictOf` returns the identity of the client. Rejects with the reason of a failure, which is an
+   * RpcError when the client has used a wrong key. The TLS socket owns `socket` from the call on.
    */
   async secure(socket: Socket): Promise<TLSSocket> {
     const { made: server } = await this.#sets.current(this.#warn);
@@ -122,7 +123,7 @@ export class TlsAcceptor {
       }
       const place = placeOf(socket);
       const closed = (): void => {
-        // A new connection may have the same addresses by now.
+        // A new connection may have the same addresses by now, so check before deleting.
         if (this.#waiting.get(place) === waiting) this.#waiting.delete(place);
         reject(new Error(tlsClosed));
       };
@@ -156,12 +157,12 @@ export class TlsAcceptor {
       throw new TypeError('requestCert needs the ca that signs the certificates of clients');
     if (checkClientIdentity !== undefined && !requestCert)
       throw new TypeError('checkClientIdentity needs the ca that signs the certificates of clients');
-    // Without client certificates, `crl` would only seem to refuse clients.
+    // Without client certificates `crl` has no effect, although it seems to refuse clients.
     if (crl !== undefined && !requestCert)
       throw new TypeError('crl needs the ca that signs the certificates of clients');
-    // Called for its error texts, which name the wrong option.
+    // This call is made for its error texts, which name the wrong option.
     secureContext(options);
-    // Before that no client can connect, and `certTrouble` reports it.
+    // Before `ready` no client can connect, and `certTrouble` reports the problem.
     const trouble = this.#isReady ? troubleOf(cert) : '';
     if (trouble !== '') this.#warn(`${this.#what}: the cert ${trouble}: clients do not accept it`);
     const server = createServer({
@@ -171,10 +172,11 @@ export class TlsAcceptor {
       ...(ca !== undefined && { ca: buffersOf(ca) }),
       ...(crl !== undefined && { crl: buffersOf(crl) }),
       minVersion: 'TLSv1.3',
-      // Accept untrusted certificates here; such clients are refused later by a frame that says why.
+      // Untrusted certificates are accepted here. Such clients are refused later by a frame that says why.
       requestCert,
       rejectUnauthorized: false,
-      // Sessions are not resumed, so that each connection's certificate is checked: it may have been revoked.
+      // Sessions are not resumed, so that the certificate is checked for each connection. It may have been
+      // revoked.
       secureOptions: constants.SSL_OP_NO_TICKET,
     });
     return this.#serving(server, (secured) =>
@@ -231,8 +233,9 @@ export class TlsAcceptor {
 }
 
 /**
- * Returns the handoff of a server's links: for connections of sessions, and for TLS if it is used. `turn`
- * returns a promise that resolves when a TLS handshake may begin, or undefined when it may begin now.
+ * Returns the handoff of a server's links. It takes the data connections of sessions and, if the server uses
+ * TLS, connections with TLS. `turn` returns a promise that resolves when a TLS handshake may begin, or
+ * undefined when the handshake may begin now.
  */
 export function handoffOf(
   duplex: Duplex,

@@ -1,21 +1,27 @@
 /**
- * How the promise of a call is rejected, so that the error's stack ends where the application awaits the
- * call, and so that timers still run in an application whose calls all fail at once. Called when calls and
- * streams fail; successful calls never come here.
+ * Rejects the promise of a failed call. The stack of the error then ends where the application awaits the
+ * call, and timers still run in an application whose calls all fail at once. Used when calls and streams
+ * fail; successful calls do not use this file.
  */
 import { requestFault } from './failure.ts';
 import { RpcError } from './rpc-error.ts';
 
 /**
- * Resolves the promise that the caller of a call has. Calls keep no other function: a failed call is resolved
- * with a rejected promise, because each function that a call keeps costs every call a store into old memory.
+ * Resolves the promise that the caller of a call has. A failed call is resolved with a rejected promise, so
+ * that a call need not keep a `reject` function too: each function that a call keeps costs every call a store
+ * into old memory.
  */
 export type Resolve = (value: unknown) => void;
 
-/** Stack frames beyond the usual ten, which belong to this package and to interceptors. */
+/**
+ * Number of stack frames that are captured beyond the usual ten. These frames belong to this package and to
+ * interceptors.
+ */
 const moreFrames = 15;
 
-/** Errors of the application that are returned to it unchanged: their stacks show where they were thrown. */
+/**
+ * Errors that the application has thrown and gets back unchanged. Their stacks show where they were thrown.
+ */
 const foreign = new WeakSet<object>();
 
 export function keepStack(error: unknown): void {
@@ -24,7 +30,7 @@ export function keepStack(error: unknown): void {
 
 function withMoreFrames<T>(make: () => T): T {
   const limit: unknown = Error.stackTraceLimit;
-  // If the application wants no stacks, or has made the limit unchangeable, its setting is used.
+  // The application's own setting is used if it has switched stacks off or made the limit unchangeable.
   const descriptor = Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit');
   if (typeof limit !== 'number' || limit === 0 || descriptor?.writable !== true) return make();
   Error.stackTraceLimit = limit + moreFrames;
@@ -36,10 +42,11 @@ function withMoreFrames<T>(make: () => T): T {
 }
 
 /**
- * V8 adds the functions that await a call (`at async main`) to a stack that is captured while an async
- * function settles the promise that they wait for. The stack is therefore captured here, rather than where
- * the error was made: that happens in an event, which has no caller. The promise of the call is resolved with
- * the promise of this function, which must not end before the two are linked; that takes two microtask turns.
+ * Captures the stack of the error here, because V8 adds the functions that await a call (`at async main`)
+ * only to a stack that is captured while an async function settles the promise that they wait for. The place
+ * where the error was made is an event, which has no caller. The promise of the call is resolved with the
+ * promise of this function. This function must not end before V8 has linked the two promises, which takes two
+ * microtasks.
  */
 async function callFailed(error: unknown): Promise<never> {
   await undefined;
@@ -49,7 +56,7 @@ async function callFailed(error: unknown): Promise<never> {
       try {
         Error.captureStackTrace(error);
       } catch {
-        // A frozen error keeps its stack.
+        // The error is frozen, so it keeps its stack.
       }
     });
   throw error;
@@ -60,8 +67,8 @@ export function failCall(resolve: (failed: Promise<never>) => void, error: unkno
   resolve(callFailed(error));
 }
 
-// A reference to the original function, since calls must fail even when a test replaces the global one by a
-// fake timer.
+// A reference to the original function, because calls must fail even when a test has replaced the global
+// function by a fake timer.
 const soon = setImmediate;
 let late: (() => void)[] = [];
 
@@ -72,9 +79,10 @@ function settleLate(): void {
 }
 
 /**
- * Settles in the next event-loop iteration. Calls that fail before they leave this process must be settled
- * this way: an application that calls again and again would otherwise stay in microtasks, where no timer
- * fires, no socket is read, and the connection that it waits for is never made.
+ * Calls `settle` in the next event-loop iteration. Calls that fail before they leave this process must be
+ * settled this way. An application that repeats such a call in a loop would otherwise run microtasks only: no
+ * timer would fire, no socket would be read, and the connection that the application waits for would never be
+ * made.
  */
 export function inNextTurn(settle: () => void): void {
   if (late.length === 0) soon(settleLate);
@@ -82,26 +90,27 @@ export function inNextTurn(settle: () => void): void {
 }
 
 /**
- * Rejects a call from within the function that makes it, so that its callers are in the stack of the error.
- * `waited` says that the call has been in a queue, so that its callers are not in the stack.
+ * Rejects a call from within the function that makes the call, so that the error's stack contains the callers
+ * of that function. `waited` says that the call has been in a queue. The current stack then does not contain
+ * the caller.
  */
 export function refuseCall(resolve: Resolve, makeError: () => Error, waited = false): void {
   const error = withMoreFrames(makeError);
   inNextTurn(() => (waited ? failCall(resolve, error) : resolve(Promise.reject(error))));
 }
 
-/** Rejects a call whose request cannot be encoded, or that has another reason not to be sent. */
+/** Rejects a call whose request cannot be encoded, or cannot be sent for another reason. */
 export function refuseRequest(resolve: Resolve, path: string, cause: unknown, waited: boolean): void {
   refuseCall(resolve, () => (cause instanceof RpcError ? cause : requestFault(path, cause)), waited);
 }
 
-/** The same as a promise. */
+/** Returns a promise that is rejected with `error` in the next event-loop iteration. */
 export function refusedCall(error: unknown): Promise<never> {
   return new Promise((_, reject) => inNextTurn(() => reject(error)));
 }
 
 /**
- * Replaces `resolve` of a promise that is already settled, and handles a failure: an unhandled rejection
- * would be an error of the process.
+ * Stands in for `resolve` when the promise of the call is already settled. It handles a failure, because an
+ * unhandled rejection would end the process.
  */
 export const unheard = (end: unknown): void => void Promise.resolve(end).catch(() => undefined);

@@ -1,5 +1,5 @@
 /**
- * The errors that the runtime itself makes for calls: a text for each native Reason, saying what to do next.
+ * The errors that the runtime itself makes for calls. The text for each native Reason says what to do next.
  */
 
 import { type NativeContext, Reason } from '../../native/native.ts';
@@ -41,8 +41,9 @@ const texts: Readonly<Record<number, string>> = {
 };
 
 /**
- * Returns what a signal's reason means for a call: the deadline has passed, as for the signal of a handler's
- * context, or the call was cancelled.
+ * Converts the reason of an AbortSignal into the native Reason of the call. The result is `deadline` when the
+ * signal fired because a deadline passed, as the signal of a handler's context does, and otherwise
+ * `cancelled`.
  */
 export function reasonOf(cause: unknown): number {
   return cause instanceof RpcError && cause.code === Status.DEADLINE_EXCEEDED
@@ -51,8 +52,8 @@ export function reasonOf(cause: unknown): number {
 }
 
 /**
- * The error of a call that ended on this side for a native reason. `method` is the path of the call, `detail`
- * further information.
+ * Returns the error of a call that ended on this side for a native reason. `method` is the path of the call,
+ * and `detail` is further information.
  */
 export function failure(
   reason: number,
@@ -66,7 +67,10 @@ export function failure(
   return new RpcError(code, `${method}: ${text}${detail === '' ? '' : ` (${detail})`}`, { processed, cause });
 }
 
-/** The same, when the system may have refused memory: the error then contains its reason. */
+/**
+ * Does the same as `failure` for a reason that may mean that the system refused memory. The error then
+ * contains the reason that the system gave.
+ */
 export function memoryFailure(
   native: NativeContext,
   reason: number,
@@ -82,16 +86,18 @@ export function memoryFailure(
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed, cause });
 }
 
-/** Names a method whose id on the wire is all that the server knows. */
+/** Returns a name for a method of which the server knows only the id on the wire. */
 export const unnamed = (id: number): string => `method id ${id >>> 0}`;
 
-/** The server's answer to a call of an unknown method. */
+/** Returns the text with which the server answers a call of an unknown method. */
 export const unimplemented = (name: string): string => `${name} is not implemented by this server`;
 
-/** For a call whose `into` the server may still write to. */
+/** The text for a call whose `into` memory the server may still write to. */
 export const leaseLost = 'the server may still write to `into`: the lease is released';
 
-/** For a call whose response is too large for `into`, without permission to use other memory. */
+/**
+ * Returns the error of a call whose response is too large for `into`, and which does not allow other memory.
+ */
 export function beyondInto(method: string, needed: number, capacity: number): RpcError {
   const text =
     `${method}: the response takes ${needed} bytes of memory and \`into\` has ${capacity}; ` +
@@ -99,7 +105,7 @@ export function beyondInto(method: string, needed: number, capacity: number): Rp
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'yes' });
 }
 
-/** For a call whose request holds the arena memory that its response needs. */
+/** Returns the error of a call whose request occupies the arena memory that the response needs. */
 export function beyondRequest(method: string, needed: number, arenaBytes: number): RpcError {
   const text =
     `${method}: no memory for the response of ${needed} bytes: ` +
@@ -129,8 +135,8 @@ export function requestFault(method: string, cause: unknown, processed: Processe
 }
 
 /**
- * For a response that cannot be decoded, a message part that is not allowed, or an error thrown by the
- * caller's callback.
+ * Returns the error of a call whose response cannot be decoded, has a part that is not allowed, or made the
+ * caller's callback throw.
  */
 export function responseFault(method: string, cause: unknown): RpcError {
   if (cause instanceof MessageLimit) return cause;
@@ -149,7 +155,10 @@ export function tooLarge(
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed });
 }
 
-/** `why` says what the calls wait for, if it is known. */
+/**
+ * Returns the error of a call that finds the queue full. `why` says what the calls in the queue wait for, if
+ * that is known.
+ */
 export function queueFull(method: string, queueMax: number, why = ''): RpcError {
   const text = `${method}: ${queueMax} calls wait already${why === '' ? '' : ` (${why})`}; make fewer at once, or raise queueMax of the channel`;
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'no' });

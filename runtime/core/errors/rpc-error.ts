@@ -1,4 +1,4 @@
-/** The error class of both sides: thrown to callers, and thrown by handlers to answer with a status. */
+/** The error class of both sides: callers receive it, and handlers throw it to answer with a status. */
 
 import { brand } from '../../codec/brand.ts';
 import type { MessageType } from '../../codec/types.ts';
@@ -9,7 +9,7 @@ import { errorCode, Status, type StatusCode, type StatusName, statusName } from 
 import { type ErrorDetail, type ErrorDetailInit, errorDetail } from './status-details.ts';
 
 /**
- * Whether the handler can have run: `no` it cannot, `maybe` the request was sent and no answer came, `yes`
+ * Whether the handler can have run. `no`: it cannot. `maybe`: the request was sent and no answer came. `yes`:
  * the server answered.
  */
 export type Processed = 'no' | 'maybe' | 'yes';
@@ -22,9 +22,12 @@ export interface RpcErrorOptions {
   details?: readonly ErrorDetailInit[] | undefined;
   /** Metadata to send with the error, in any form that `metadata` of a call takes. Default: empty. */
   trailer?: MetadataInit | undefined;
-  /** Not sent to the peer. */
+  /** The original error. It is not sent to the peer. */
   cause?: unknown;
-  /** Default `maybe`. Errors made by this library set it when they know. */
+  /**
+   * Whether the handler can have run. Default `maybe`. This library sets it in its own errors when it knows
+   * the answer.
+   */
   processed?: Processed | undefined;
 }
 
@@ -37,13 +40,13 @@ const abortCodes: Readonly<Record<string, StatusCode>> = {
   TimeoutError: Status.DEADLINE_EXCEEDED,
 };
 
-/** Limit of the chain of causes, which may be circular. */
+/** Limit of the causes that are followed, because the chain of causes may be circular. */
 const causesMax = 16;
 
 /**
- * Returns the status code for an abort error, undefined for anything else. Node's functions throw an
- * AbortError with the signal's reason as its cause, so the causes decide: an RpcError among them (as for the
- * signals of handlers) is the most precise, then a TimeoutError.
+ * Returns the status code for an abort error, or undefined for any other value. Node's functions throw an
+ * AbortError whose cause is the signal's reason, so this function looks at the causes. An RpcError among the
+ * causes, as for the signals of handlers, gives the most precise code. A TimeoutError comes second.
  */
 export function abortCode(error: unknown): StatusCode | undefined {
   try {
@@ -57,7 +60,7 @@ export function abortCode(error: unknown): StatusCode | undefined {
     }
     return code;
   } catch {
-    return undefined; // one of its getters has thrown
+    return undefined; // a getter of the error has thrown
   }
 }
 
@@ -67,19 +70,19 @@ export class RpcError extends Error {
   readonly codeName: StatusName;
   /** The message without the code name in front. */
   readonly rawMessage: string;
-  /** Metadata that the server sent with the error, or that is to be sent. */
+  /** Metadata that the server sent with the error, or that a handler's error is to send. */
   readonly trailer: Metadata;
-  /** Encoded; `findDetails` decodes them. */
+  /** The details in encoded form; `findDetails` decodes them. */
   readonly details: readonly ErrorDetail[];
   /**
-   * Whether the handler can have run. `no`: it has not, so repeating the call is always safe. `maybe`: no
-   * answer has arrived. `yes`: the server has answered.
+   * Whether the handler can have run. `no`: the handler has not run, so repeating the call is always safe.
+   * `maybe`: no answer has arrived. `yes`: the server has answered.
    */
   readonly processed: Processed;
 
   /**
-   * @param code one of {@link Status} except OK; another number becomes UNKNOWN. Throws a TypeError for an
-   * unknown option, CodecError for a detail that cannot be encoded.
+   * @param code one of {@link Status} except OK; any other number becomes UNKNOWN.
+   * @throws TypeError for an unknown option, and CodecError for a detail that cannot be encoded
    */
   constructor(code: StatusCode, message: string, options: RpcErrorOptions = {}) {
     checkNames('new RpcError', options, optionNames);
@@ -100,7 +103,7 @@ export class RpcError extends Error {
       throw new RangeError(`new RpcError: processed: ${String(this.processed)} is none of no, maybe, yes`);
   }
 
-  /** Returns the details of one type, decoded; malformed ones are omitted. */
+  /** Returns the decoded details of one type. Malformed details are omitted. */
   findDetails<T>(type: MessageType<T, never>): T[] {
     const found: T[] = [];
     for (const detail of this.details) {
@@ -108,13 +111,15 @@ export class RpcError extends Error {
       try {
         found.push(type.decode(detail.value));
       } catch {
-        // The sender has another version of the type; for the caller the detail does not exist.
+        // The sender has another version of the type. The caller does not see such a detail.
       }
     }
     return found;
   }
 
-  /** The form used by JSON.stringify, for logs. Stack and cause are omitted; details are base64. */
+  /**
+   * Returns the form that JSON.stringify uses, for logs. Stack and cause are omitted. Details are in base64.
+   */
   toJSON(): object {
     const { name, codeName, code, rawMessage, processed, trailer, details } = this;
     return {
@@ -129,9 +134,10 @@ export class RpcError extends Error {
   }
 
   /**
-   * Converts any error: an RpcError is returned unchanged, a TimeoutError (of `AbortSignal.timeout`) becomes
-   * DEADLINE_EXCEEDED, an AbortError gets the code of its causes or CANCELLED, anything else `code` (UNKNOWN)
-   * with its text and the original as cause.
+   * Converts any error into an RpcError. An RpcError is returned unchanged. A TimeoutError (of
+   * `AbortSignal.timeout`) becomes DEADLINE_EXCEEDED. An AbortError gets the code of its causes, or
+   * CANCELLED. Any other value gets `code` (default UNKNOWN), its own text as message and the original value
+   * as cause.
    */
   static from(reason: unknown, code: StatusCode = Status.UNKNOWN): RpcError {
     if (reason instanceof RpcError) return reason;

@@ -1,8 +1,8 @@
 /**
  * The details of an error and their form on the wire: a google.rpc.Status in the metadata entry
- * `grpc-status-details-bin`, as in gRPC. That message is encoded and decoded by hand here, since the runtime
- * does not import generated code; `rdma-rpc/details` contains the messages for applications. Used where
- * errors are made, sent and received.
+ * `grpc-status-details-bin`, as in gRPC. This file encodes and decodes google.rpc.Status by hand, because the
+ * runtime does not import generated code. Applications find the generated messages in `rdma-rpc/details`.
+ * Used where errors are made, sent and received.
  */
 import { Any } from '../../codec/google/protobuf/any.rdma.ts';
 import { lengthOf } from '../../codec/memory/intrinsic.ts';
@@ -16,19 +16,25 @@ import type { Metadata } from '../metadata.ts';
 export const detailsKey = 'grpc-status-details-bin';
 const urlPrefix = 'type.googleapis.com/';
 
-/** One detail, encoded. */
+/** One detail in encoded form. */
 export interface ErrorDetail {
   /** Full name of its message, for example `google.rpc.BadRequest`. */
   readonly type: string;
   readonly value: Uint8Array;
 }
 
-/** A detail as passed to an error: a message and its type, or a detail received with another error. */
+/**
+ * A detail that is passed to an error: a message with its type, or a detail that was received with another
+ * error.
+ */
 export type ErrorDetailInit =
   | { readonly type: MessageType<unknown, unknown>; readonly value: object }
   | ErrorDetail;
 
-/** Encodes the detail at once, so that a wrong value throws where it was written. Throws CodecError. */
+/**
+ * Encodes the detail at once, so that a wrong value throws where the application created it. Throws
+ * CodecError.
+ */
 export function errorDetail({ type, value }: ErrorDetailInit): ErrorDetail {
   if (typeof type === 'string') return { type, value: value as Uint8Array };
   return { type: type.typeName, value: type.encode(value) };
@@ -37,10 +43,10 @@ export function errorDetail({ type, value }: ErrorDetailInit): ErrorDetail {
 const codeTag = 1 << 3;
 const messageTag = (2 << 3) | 2;
 const detailTag = (3 << 3) | 2;
-/** Maximum size of a tag and a length, or of a code. */
+/** Maximum size in bytes of a tag with a length, or of a tag with a status code. */
 const fieldBytes = 12;
 
-/** Encodes a google.rpc.Status. */
+/** Returns an encoded google.rpc.Status. */
 export function encodeDetails(code: number, message: string, details: readonly ErrorDetail[]): Uint8Array {
   let room = 2 * fieldBytes + 3 * message.length;
   for (const { type, value } of details) {
@@ -84,8 +90,8 @@ function decodeDetails(bytes: Uint8Array): ErrorDetail[] {
 }
 
 /**
- * Removes the details from an error's metadata and returns them. If they are absent or malformed, the
- * metadata is unchanged.
+ * Removes the details from an error's metadata and returns them. If the details are absent or malformed, the
+ * metadata stays unchanged.
  */
 export function takeDetails(metadata: Metadata | undefined): readonly ErrorDetail[] {
   const bytes = metadata?.get(detailsKey);

@@ -1,4 +1,4 @@
-/** The gRPC status codes: the numbers on the wire and in `RpcError.code`, and their names. */
+/** The gRPC status codes and their names. The codes are the numbers on the wire and in `RpcError.code`. */
 
 export const Status = {
   OK: 0,
@@ -25,12 +25,12 @@ export type StatusCode = (typeof Status)[StatusName];
 
 const names = Object.keys(Status) as StatusName[];
 
-/** Returns the name of a code; `UNKNOWN` for any other number. */
+/** Returns the name of a status code, or `UNKNOWN` for a number that is no status code. */
 export function statusName(code: number): StatusName {
   return names[code] ?? 'UNKNOWN';
 }
 
-/** Converts a code received from a peer: anything that is not an error code becomes UNKNOWN. */
+/** Converts a code received from a peer: any number that is not an error code becomes UNKNOWN. */
 export function errorCode(code: number): StatusCode {
   return Number.isInteger(code) && code >= 1 && code < names.length ? (code as StatusCode) : Status.UNKNOWN;
 }

@@ -1,21 +1,21 @@
 /**
- * Requests to the API server, whose certificate is signed only by the authorities of the cluster, which
- * Node's `fetch` cannot be told to accept. Used for the keys of tokens.
+ * Requests to the API server. Its certificate is signed by the authorities of the cluster, and Node's `fetch`
+ * has no option to accept them. Used to get the keys of tokens.
  */
 import { request } from 'node:https';
 import type { FetchImplementation } from 'jose';
 
 export interface ApiServer {
-  /** Certificates of authorities in PEM; a function is called again for each request. */
+  /** Certificates of the authorities in PEM. A function is called again for each request. */
   readonly ca: string | (() => string);
-  /** The token to send. */
+  /** Returns the token to send. */
   readonly token?: () => string;
 }
 
-/** Limit of a response; keys have some KiB. */
+/** Limit of a response in bytes. The keys have a few KiB. */
 const bytesMax = 1 << 20;
 
-/** Returns a function with the signature of `fetch`, as far as jose needs it. */
+/** Returns a function with the part of the signature of `fetch` that jose needs. */
 export function fetchOver({ ca, token }: ApiServer): FetchImplementation {
   return (url, { headers, signal }) =>
     new Promise((resolve, reject) => {

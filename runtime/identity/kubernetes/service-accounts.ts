@@ -1,6 +1,6 @@
 /**
- * Authenticates a client by the token of its service account, for `authenticate` of a server in a cluster.
- * jose checks signature, issuer, audience and times; the keys are those that the API server publishes.
+ * Authenticates a client by the token of its service account, for the option `authenticate` of a server in a
+ * cluster. jose checks signature, issuer, audience and times with the keys that the API server publishes.
  */
 import { readFileSync } from 'node:fs';
 import type { JSONWebKeySet, JWTVerifyGetKey } from 'jose';
@@ -12,20 +12,20 @@ import { issuerOf } from './token.ts';
 
 export interface ServiceAccountsOptions {
   /**
-   * The required audience of tokens: one of these, such as the name of this service. Tokens for the API
-   * server itself are never accepted.
+   * The accepted audiences, such as the name of this service. A token must have one of them. Tokens for the
+   * API server itself are never accepted.
    */
   audience: string | readonly string[];
   /** The required issuer. Default: the issuer of this pod's token. */
   issuer?: string;
   /**
-   * The keys that tokens are signed with, or their URL. Default: the keys that the API server of this cluster
-   * publishes.
+   * The keys with which tokens are signed, or the URL of these keys. Default: the keys that the API server of
+   * this cluster publishes.
    */
   jwks?: JSONWebKeySet | URL;
   /**
-   * PEM: the authorities that sign the certificate of that URL. Default: this pod's authorities for the API
-   * server.
+   * The authorities, in PEM, that sign the certificate of the server at that URL. Default: this pod's
+   * authorities for the API server.
    */
   ca?: string;
 }
@@ -43,7 +43,10 @@ interface Checked extends Pick<ServiceAccountsOptions, 'jwks' | 'ca'> {
 }
 
 const apiServer = new URL('https://kubernetes.default.svc/openid/v1/jwks');
-/** Public keys only: a symmetric secret among the keys must not validate a signature. */
+/**
+ * The accepted algorithms. All use public keys, so that a symmetric secret among the keys cannot validate a
+ * signature.
+ */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 const account = /^system:serviceaccount:[^:]+:[^:]+$/;
 const bearer = /^Bearer +([\w.-]+)$/i;
@@ -56,15 +59,15 @@ function keysOf(jose: Jose, { jwks = apiServer, ca }: Checked): JWTVerifyGetKey 
   return jose.createRemoteJWKSet(jwks, {
     [jose.customFetch]: fetchOver({
       ca: ca ?? (() => readFileSync(mounted.ca, 'utf8')),
-      // The API server returns its keys to authenticated clients only; the token is sent nowhere else.
+      // Send the pod's token only to the API server, which returns its keys only to authenticated clients.
       ...(own && { token: () => readFileSync(mounted.token, 'utf8').trim() }),
     }),
   });
 }
 
 /**
- * For the option `authenticate`: clients get the identity `system:serviceaccount:NAMESPACE:NAME`. Throws for
- * invalid options.
+ * Returns a function for the option `authenticate`. Clients get the identity
+ * `system:serviceaccount:NAMESPACE:NAME`. Throws for invalid options.
  */
 export function serviceAccounts(options: ServiceAccountsOptions): Authenticate {
   const checked = checkedOptions<Checked>('serviceAccounts', options, rules);

@@ -1,5 +1,6 @@
 /**
- * The token of a pod's service account, which the kubelet renews in its file; for `credentials` of a channel.
+ * The token of a pod's service account, for the option `credentials` of a channel. The kubelet renews the
+ * token in its file.
  */
 import { readFile } from 'node:fs/promises';
 import type { CredentialsSource } from '../../client/credentials.ts';
@@ -8,7 +9,7 @@ import type { CredentialsSource } from '../../client/credentials.ts';
 export function claimsOf(token: string): Readonly<Record<string, unknown>> {
   const [, payload = '', signature] = token.trim().split('.');
   const claims = signature === undefined ? undefined : parsed(Buffer.from(payload, 'base64url').toString());
-  // The error does not show the content, which may be part of a secret.
+  // The error does not show the content of the file, which may be part of a secret.
   if (claims === undefined) throw new Error('the file does not contain a token');
   return claims;
 }
@@ -31,8 +32,8 @@ export function issuerOf(token: string): string {
 }
 
 /**
- * For `credentials: { session }`. `file` is the path of a token projected for the audience of the server. It
- * is read again for the next connection, shortly before it expires.
+ * Returns a function for `credentials: { session }`. `file` is the path of a token that is projected for the
+ * audience of the server. Shortly before the token expires, the next connection reads the file again.
  */
 export function serviceAccountToken(file: string): CredentialsSource {
   if (typeof file !== 'string' || file === '')

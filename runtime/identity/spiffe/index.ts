@@ -1,7 +1,7 @@
 /**
  * `rdma-rpc/spiffe`: certificates from a SPIFFE agent (such as SPIRE) for the option `tls` of servers and
- * channels, renewed when the agent renews them. Needs `@grpc/grpc-js`, an optional peer dependency, to talk
- * to the agent.
+ * channels. They are renewed when the agent renews them. It needs `@grpc/grpc-js`, an optional peer
+ * dependency, to talk to the agent.
  */
 export { createWorkload } from './workload.ts';
 export type { ExpectedServer, Workload, WorkloadOptions } from './workload-type.ts';

@@ -1,6 +1,5 @@
 /**
- * Converts an X.509 identity from an agent to TLS options. Used by a workload, for each response of its
- * agent.
+ * Converts an X.509 identity from an agent to TLS options. Used by a workload for each response of its agent.
  */
 import { X509Certificate } from 'node:crypto';
 import { identityOf } from '../../control/tls/certificate.ts';
@@ -20,9 +19,9 @@ export interface Svid {
   };
   /** The authorities of the identity's own trust domain, and of federated domains. */
   readonly domains: TrustDomains;
-  /** Why authorities of other domains were omitted. */
+  /** The reasons why authorities of other domains were omitted. */
   readonly faults: readonly string[];
-  /** In milliseconds since the epoch, as `Date.now()`. */
+  /** The time of expiry in milliseconds since the epoch, on the clock of `Date.now()`. */
   readonly expiresAtMs: number;
 }
 
@@ -34,7 +33,7 @@ function pem(label: string, der: Uint8Array): string {
   return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ''].join('\n');
 }
 
-/** Iterates over concatenated DER values. Throws when they are cut off. */
+/** Iterates over concatenated DER values. Throws when the last value is cut off. */
 function* values(der: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < der.byteLength; ) {
     const first = der[at + 1] ?? 0x80;
@@ -52,8 +51,8 @@ const certificates = (der: Uint8Array): string[] =>
   [...values(der)].map((one) => new X509Certificate(one).toString());
 
 /**
- * Returns the authorities of other domains, by domain name. An unusable bundle is omitted: no peer of that
- * domain is accepted, and the others are unaffected.
+ * Returns the authorities of other domains, by domain name. A bundle that cannot be used is omitted. Peers of
+ * its domain are then not accepted, and other domains are not affected.
  */
 function federated(
   own: string,
@@ -77,7 +76,7 @@ function federated(
   return { domains, faults };
 }
 
-/** Throws for an unusable identity. */
+/** Converts an identity. Throws when the identity cannot be used. */
 export function svidOf(
   { spiffeId, x509Svid, x509SvidKey, bundle }: X509SVID,
   { crl, federatedBundles }: Pick<X509SVIDResponse, 'crl' | 'federatedBundles'>,

@@ -1,16 +1,19 @@
 /**
- * The authorities of trust domains, as an agent provides them: of our own domain, and of federated ones. TLS
- * accepts certificates of all of them at once, but an authority of one domain must not be able to issue ids
- * of another. Therefore the path of each certificate is verified again here, with only the authorities of the
- * domain that it names. Used by svid.ts, and for each client of a server.
+ * The authorities of trust domains that an agent provides: of our own domain, and of federated domains. TLS
+ * accepts certificates of all these authorities, but an authority of one domain must not be able to issue ids
+ * of another domain. Therefore the path of each certificate is verified again here, with only the authorities
+ * of the domain that the certificate names. Used by svid.ts, and for each client of a server.
  */
 import { X509Certificate } from 'node:crypto';
 import { identityOf } from '../../control/tls/certificate.ts';
 
-/** No real path has more certificates. */
+/** Limit of the certificates in a path. No real path has more. */
 const pathMax = 8;
 
-/** Returns `example.org` for `spiffe://example.org/web`; undefined when it is not a SPIFFE id. */
+/**
+ * Returns the trust domain of a SPIFFE id, such as `example.org` for `spiffe://example.org/web`. Returns
+ * undefined when `id` is not a SPIFFE id.
+ */
 export function trustDomainOf(id: string): string | undefined {
   return /^spiffe:\/\/([a-z0-9._-]{1,255})(?:\/.*)?$/.exec(id)?.[1];
 }
@@ -25,14 +28,14 @@ function hasIssued(issuer: X509Certificate, certificate: X509Certificate): boole
 interface Bundle {
   readonly pem: string;
   readonly authorities: readonly X509Certificate[];
-  /** Their public keys. */
+  /** The public keys of the authorities. */
   readonly keys: ReadonlySet<string>;
 }
 
 export class TrustDomains {
   readonly #bundles = new Map<string, Bundle>();
 
-  /** PEM, by domain. */
+  /** `domains` has the authorities in PEM, by domain. */
   constructor(domains: ReadonlyMap<string, readonly string[]>) {
     for (const [domain, pems] of domains) {
       const authorities = pems.map((pem) => new X509Certificate(pem));
@@ -45,15 +48,18 @@ export class TrustDomains {
     return [...this.#bundles.values()].map(({ pem }) => pem).join('');
   }
 
-  /** Returns the authorities that sign the certificates of these ids. Throws when none is known. */
+  /**
+   * Returns the authorities, in PEM, that sign the certificates of these ids. Throws when no authority of a
+   * domain is known.
+   */
   caOf(ids: readonly string[]): string {
     const domains = new Set(ids.map((id) => trustDomainOf(id) ?? id));
     return [...domains].map((domain) => this.#bundleOf(domain).pem).join('');
   }
 
   /**
-   * Returns what is wrong with a certificate that TLS has accepted by one of these authorities. `certificate`
-   * includes the certificates that were sent behind it.
+   * Returns what is wrong with a certificate that TLS has accepted, or undefined. `certificate` includes the
+   * certificates that were sent behind it.
    */
   fault(certificate: X509Certificate): Error | undefined {
     try {
@@ -76,7 +82,7 @@ export class TrustDomains {
     const domain = id === undefined ? undefined : trustDomainOf(id);
     if (domain === undefined) throw new Error('the certificate has no SPIFFE id');
     const bundle = this.#bundleOf(domain);
-    // TLS knows only the authorities of this domain.
+    // With a single domain, the check by TLS is enough, because TLS knows no other authorities.
     if (this.#bundles.size === 1) return;
     const notOf = `the certificate of ${id} is not signed by an authority of its trust domain`;
     let unseen = '';
@@ -89,9 +95,9 @@ export class TrustDomains {
         if (next !== undefined && !next.raw.equals(root.raw)) break;
         return;
       }
-      // TLS has found a path all the same. Node 24.21 does not show a server the certificates that a client
-      // sends behind its own (22 and 26 do), and without them the authority at the end of the path is
-      // unknown.
+      // TLS has found a path although it does not appear here. Node 24.21 does not show a server the
+      // certificates that a client sends behind its own certificate (Node 22 and 26 do). Without them the
+      // authority at the end of the path is unknown.
       if (next === undefined) unseen = `, and Node ${process.versions.node} shows no certificate behind it`;
       if (next === undefined || !hasIssued(next, at) || this.#isOfAnother(next, bundle)) break;
       at = next;
@@ -100,8 +106,9 @@ export class TrustDomains {
   }
 
   /**
-   * TLS may have ended its path at this authority, without the certificate by which the domain itself
-   * restricts it.
+   * Returns whether an authority in the path also belongs to another domain. TLS may then have ended its path
+   * at this authority, and may have skipped the certificate by which the peer's domain restricts this
+   * authority.
    */
   #isOfAnother(authority: X509Certificate, own: Bundle): boolean {
     const key = spkiOf(authority);

@@ -1,7 +1,8 @@
 /**
- * The identity that an agent on this host provides for this process (SPIFFE Workload API, by gRPC over a unix
- * socket), kept up to date with the agent's new certificates. While the agent is unreachable, its last
- * certificates are used until they expire. One per process; on its JS thread.
+ * The identity that an agent on this host provides for this process (SPIFFE Workload API, gRPC over a unix
+ * socket). It is updated when the agent has new certificates. While the agent cannot be reached, its last
+ * certificates are used until they expire. A process usually has one such object, and uses it on the JS
+ * thread that created it.
  */
 import { setTimeout } from 'node:timers/promises';
 import { Client, credentials, type Client as GrpcClient } from '@grpc/grpc-js';
@@ -24,7 +25,7 @@ const rules: OptionRules = {
   log: { kind: 'function' },
 };
 
-/** Required by the specification, so that a web page cannot trigger a request. */
+/** The specification requires this entry, so that a web page cannot trigger a request. */
 const metadata = { 'workload.spiffe.io': 'true' };
 const pauseMs = { first: 1000, max: 30_000 } as const;
 
@@ -47,7 +48,7 @@ class AgentWorkload implements Workload {
   readonly #running: Promise<void>;
   #svid: Svid | undefined;
   #waiting: (() => void)[] = [];
-  /** Why no newer identity is available. */
+  /** The reason why no newer identity is available. */
   #trouble = 'the agent has not answered yet';
 
   /** Throws for invalid options. */
@@ -59,7 +60,8 @@ class AgentWorkload implements Workload {
     );
     this.#id = id;
     this.#log = logged(log ?? warn);
-    // For as long as the process lives, so it keeps no store of the code that has made it.
+    // Run in the root context. The loop may run as long as the process, and must not keep the stores of its
+    // creator alive.
     this.#running = inRoot(this.#run, this);
   }
 
@@ -86,7 +88,7 @@ class AgentWorkload implements Workload {
     const domain = ids.map(trustDomainOf)[0];
     if (domain === undefined || ids.some((id) => trustDomainOf(id) !== domain))
       throw new TypeError('channel: identity: takes SPIFFE ids, all of one trust domain');
-    // With these authorities alone, TLS itself accepts no other that could issue one of the ids.
+    // Only these authorities may issue the ids, so TLS gets only these authorities.
     return this.#source(({ material, domains }) => ({ ...material, ca: domains.caOf(ids), identity }));
   }
 
@@ -101,7 +103,7 @@ class AgentWorkload implements Workload {
     return this.close();
   }
 
-  /** Returns the same object until the identity changes. */
+  /** Returns a source whose result is the same object until the identity changes. */
   #source<T>(make: (svid: Svid) => T): () => Promise<T> {
     let from: Svid | undefined;
     let made: T | undefined;
@@ -148,7 +150,7 @@ class AgentWorkload implements Workload {
     }
   }
 
-  /** An unusable response changes nothing. */
+  /** Takes the identity of a response. A response that cannot be used changes nothing. */
   #take(response: X509SVIDResponse): void {
     try {
       const { svids } = response;
@@ -167,7 +169,10 @@ class AgentWorkload implements Workload {
   }
 }
 
-/** Starts to ask the agent of this host for the identity of this process. Throws for invalid options. */
+/**
+ * Creates a workload, which asks the agent of this host for the identity of this process. Throws for invalid
+ * options.
+ */
 export function createWorkload(options?: WorkloadOptions): Workload {
   return new AgentWorkload(options);
 }

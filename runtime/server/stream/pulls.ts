@@ -1,5 +1,6 @@
 /**
- * The PULLs of a stream on the server that wait for their parts. Owned by a ServerStream, on its JS thread.
+ * The PULLs (requests for a part) that a stream on the server has received and not answered yet. Owned by a
+ * ServerStream, on its JS thread.
  */
 import { streamParts } from '../../limits.ts';
 
@@ -8,7 +9,7 @@ export class Pulls {
   next = 0;
   /** Handles by sequence number. */
   readonly #handles: (number | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
-  /** Sequence number of the part for which the client's application waits. */
+  /** Sequence number of the part that the client's application waits for. */
   #awaited = -1;
 
   /** Adds a PULL. Returns false when the part was already requested, or is requested too early. */

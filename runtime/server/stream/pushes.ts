@@ -1,25 +1,25 @@
 /**
- * The requests of a stream on the server: its PUSHes in order, as an async iterator for the handler. Owned by
- * a ServerStream, on its JS thread.
+ * The requests of a stream on the server. They arrive as PUSHes and are passed to the handler in order, by an
+ * async iterator. Owned by a ServerStream, on its JS thread.
  */
 import type { MessageType } from '../../codec/types.ts';
 import { type ReaderOwner, type ReceivedPart, StreamReader } from '../../stream/stream-reader.ts';
 import { undecodableRequest } from '../call-faults.ts';
 import type { StreamTable } from './stream-table.ts';
 
-/** The stream. */
+/** The stream to which the requests belong. */
 export interface PushesOwner {
-  /** The client has broken the protocol. */
+  /** Called when the client has broken the protocol. */
   fault(why: string): void;
-  /** Why the stream was cancelled, if it was. */
+  /** Why the stream was cancelled, or undefined. */
   readonly cancelled: unknown;
 }
 
 export class Pushes implements ReaderOwner {
   readonly reader: StreamReader;
   /**
-   * True when requests are expected in PUSHes: the method has a stream of requests, or its single request did
-   * not fit the OPEN.
+   * True when requests are expected in PUSHes. This is the case when the method has a stream of requests, or
+   * when its single request did not fit into the OPEN.
    */
   taken = false;
   readonly #streams: StreamTable;
@@ -79,7 +79,7 @@ export class Pushes implements ReaderOwner {
     this.#streams.answerPush(handle);
   }
 
-  /** The handler reads no more: messages that still arrive are dropped. */
+  /** Called when the handler stops reading. Messages that still arrive are dropped. */
   onLeft(): undefined {}
 
   onEnd(): unknown {

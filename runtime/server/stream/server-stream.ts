@@ -1,7 +1,7 @@
 /**
- * A stream on the server, from its OPEN to the response that ends it: passes requests to an async iterator
- * for the handler, and sends the handler's messages as responses to PULLs. Owned by ServerStreams, on its JS
- * thread.
+ * A stream on the server, from its OPEN to the response that ends it. It passes the requests to an async
+ * iterator for the handler, and sends the handler's messages as responses to PULLs. Owned by ServerStreams,
+ * on the JS thread of the session.
  */
 
 import { noSlot } from '../../boundary/outgoing/outgoing.ts';
@@ -37,17 +37,21 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
   readonly #writer: StreamWriter;
   readonly #producer: Producer;
   readonly #pulls = new Pulls();
-  /** Async context of the handler, also used when its iterable is asked for the next message. */
+  /**
+   * Async context of the handler. It is also used when the next message is requested from the handler's
+   * iterable.
+   */
   readonly #scope = newScope();
   #timer = noTimer;
-  /** True when the handler has thrown; the error is sent after the earlier messages. */
+  /** True when the handler has thrown. The error is sent after the messages that came before it. */
   #failed = false;
   #error: unknown;
   /** Why the stream was cancelled. */
   #cancelled: RpcError | undefined;
   #over = false;
   /**
-   * Number of activities of the handler: a handler that goes on after its stream has ended counts as running.
+   * Number of activities of the handler that have not ended. A handler that goes on after the end of its
+   * stream still counts as running.
    */
   #busy = 0;
 
@@ -63,7 +67,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     this.#producer = new Producer(this, this.#writer, this.#scope);
   }
 
-  /** Starts the handler. `messages` are the messages of the OPEN. */
+  /** Starts the handler. `messages` contains the messages of the OPEN. */
   begin(messages: readonly unknown[]): void {
     if (this.call.deadlineMs !== 0) this.#timer = deadlines.add(this.call.deadlineMs, this, 0);
     if (this.#method.requestStream) {
@@ -155,8 +159,8 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
   }
 
   /**
-   * Returns whether the part must wait for memory. A part for which the client does not wait is sent empty,
-   * so that the client asks again when it does.
+   * Returns whether the part must wait for memory. A part that the client's application does not wait for is
+   * sent empty instead; the client requests it again when the application waits for it.
    */
   #waitsForMemory(sequence: number): boolean {
     if (this.#pulls.isAwaited(sequence)) return this.#streams.stalled.awaitMemory(this);
@@ -170,8 +174,8 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
   }
 
   /**
-   * Returns the part header, followed by the handler's header, for an empty part. Returns undefined when it
-   * is too large; the stream has ended then.
+   * Returns the part header of an empty part, followed by the handler's header. Returns undefined when the
+   * handler's header is too large; the stream has ended then.
    */
   #withHeader(header: Uint8Array): Uint8Array | undefined {
     let why: string;
@@ -218,7 +222,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     this.onSourceError(error);
   }
 
-  /** The handler has thrown. Its earlier messages are still sent. */
+  /** Called when the handler has thrown. Its earlier messages are still sent. */
   onSourceError(error: unknown): void {
     if (this.#over) {
       this.onLateError(error);
@@ -274,7 +278,9 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
 
   readonly #onRejected = (error: unknown): void => this.onSourceError(error);
 
-  /** The handler counts as running until `done` settles, and a rejection does not fail it. */
+  /**
+   * Counts the handler as running until `done` settles. A rejection of `done` does not make the handler fail.
+   */
   #await(done: PromiseLike<unknown> | undefined): void {
     if (done === undefined) return;
     ++this.#busy;
@@ -297,14 +303,17 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     this.#end(error);
   }
 
-  /** The client has broken the protocol of this stream, or has exceeded a limit. */
+  /**
+   * Ends the stream with an error, because the client has broken the protocol of this stream or has exceeded
+   * a limit.
+   */
   fault(why: string, code: StatusCode = Status.INTERNAL): void {
     const error = new RpcError(code, `${this.call.method}: ${why}`);
     this.#abort(error);
     this.#end(error);
   }
 
-  /** The stream was cancelled by the client, or its connection was lost. */
+  /** Ends the stream when the client has cancelled it or its connection was lost. */
   cancel(reason: RpcError): void {
     this.#abort(reason);
     this.#finish();

@@ -1,6 +1,6 @@
 /**
- * The streams of one server session: finds the stream of each part, opens new ones, and answers parts that
- * need no handler. Owned by a server, on its JS thread.
+ * The streams of one server session. It finds the stream of each part, opens new streams, and answers parts
+ * that need no handler. Owned by a server, on its JS thread.
  */
 
 import { Submission } from '../../boundary/outgoing/submission.ts';
@@ -63,7 +63,7 @@ export class ServerStreams implements ServerParts, StreamTable {
       const stream = this.#open.get(header.stream);
       if (header.kind === PartKind.push) {
         if (stream === undefined) {
-          // The stream has ended, and the part has crossed its end.
+          // The stream ended while the part was on its way.
           this.session.admission.came(at);
           this.incoming.whole.discard(at);
           this.answerPush(handle);
@@ -97,7 +97,7 @@ export class ServerStreams implements ServerParts, StreamTable {
     if (push && stream === undefined) {
       this.answerPush(handle);
     } else if (stream?.onPushWaits(handle, header.sequence) !== true) {
-      // An invalid part is detected when it has arrived.
+      // An invalid part is detected later, when its message has arrived.
       this.session.context.native.want(this.session.target.session, handle);
     }
   }
@@ -115,13 +115,13 @@ export class ServerStreams implements ServerParts, StreamTable {
     for (const stream of [...this.#open.values()]) stream.cancel(connectionLost(stream.call.method, reason));
   }
 
-  /** The stream has ended. */
+  /** Called when a stream has ended. */
   leave(stream: TableStream): void {
     this.#open.delete(stream.number);
     this.stalled.delete(stream);
   }
 
-  /** A stream has ended, and its handler has finished. */
+  /** Called when a stream has ended and its handler has finished. */
   onHandlerDone(): void {
     --this.session.load.running;
   }
@@ -131,7 +131,10 @@ export class ServerStreams implements ServerParts, StreamTable {
     this.session.responder.answerPart(handle, undefined);
   }
 
-  /** Answers a PULL with an empty part: no more messages follow, or (with flags 0) none yet. */
+  /**
+   * Answers a PULL with an empty part. The part says that no more messages follow or, with flags 0, that no
+   * message is ready yet.
+   */
   answerPull(handle: number, stream: number, sequence: number, flags: number = PartFlag.last): void {
     const header = partHeader(stream, sequence, 0, PartKind.pull, flags);
     this.session.responder.answerPart(handle, header);

@@ -1,11 +1,11 @@
-/** The parts of a server session that a stream uses; implemented by ServerStreams. */
+/** The functions of a server session that a stream uses. ServerStreams implements this interface. */
 
 import type { Submission } from '../../boundary/outgoing/submission.ts';
 import type { IncomingParts } from '../../stream/incoming-parts.ts';
 import type { StalledStream, StalledStreams } from '../../stream/stalled-streams.ts';
 import type { Shared } from '../server-session.ts';
 
-/** A stream as the table has it. */
+/** A stream in the stream table. */
 export interface TableStream extends StalledStream {
   readonly number: number;
 }
@@ -19,10 +19,13 @@ export interface StreamTable {
   readonly stalled: StalledStreams;
   /** Answers a PUSH, which allows the client to send more. */
   answerPush(handle: number): void;
-  /** Answers a PULL with an empty part: no more messages follow, or (with flags 0) none yet. */
+  /**
+   * Answers a PULL with an empty part. The part says that no more messages follow or, with flags 0, that no
+   * message is ready yet.
+   */
   answerPull(handle: number, stream: number, sequence: number, flags?: number): void;
-  /** The stream has ended. */
+  /** Called when a stream has ended. */
   leave(stream: TableStream): void;
-  /** A stream has ended, and its handler has finished. */
+  /** Called when a stream has ended and its handler has finished. */
   onHandlerDone(): void;
 }
