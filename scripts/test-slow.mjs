@@ -1,4 +1,7 @@
-/** The suite of long stops (test/slow), about three minutes: npm run test:slow. Counted like the others. */
+/**
+ * Runs the suite of long stops (test/slow), which takes about three minutes: npm run test:slow. Its tests are
+ * counted like the others.
+ */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run } from './command.mjs';
