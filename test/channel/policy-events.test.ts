@@ -1,4 +1,6 @@
-/** Every policy with every event that takes a connection away from calls, or makes a call again. */
+/**
+ * Every policy with every event that takes a connection away from calls, or repeats a call.
+ */
 import {
   type CallOptions,
   type Channel,
@@ -30,7 +32,7 @@ afterEach(async () => {
   vi.restoreAllMocks();
 });
 
-/** A value whose server is `a`, and then `b` when that is away. */
+/** Returns a value whose server is `a`, and `b` when `a` is down. */
 function valueOfA(): string {
   const ownerOf = (list: readonly string[], value: string): string => {
     const ring = new HashRing(list.map((address) => ({ address, weight: 1 })));
@@ -44,9 +46,11 @@ interface Row {
   readonly options: ChannelOptions;
   /** The servers of nine calls one after another. */
   readonly all: string;
-  /** The same when `a` takes no calls. */
+  /** The same when `a` accepts no calls. */
   readonly withoutA: string;
-  /** Who answers a call that is made again when `a` fails, and one that is hedged when `a` hangs. */
+  /**
+   * The servers that answer a call that is repeated when `a` fails, and one that is hedged when `a` hangs.
+   */
   readonly retried: string;
   readonly hedged: string;
 }
@@ -57,12 +61,12 @@ const policies: readonly [string, Row][] = [
     'least-request',
     { options: { loadBalancing: 'least-request' }, all: 'abc', withoutA: 'bc', retried: 'bc', hedged: 'bc' },
   ],
-  // The list is tried in order when the connection is lost; an error is the answer of a server that is well.
+  // The list is tried in order when the connection is lost. An error is the answer of a server that works.
   [
     'pick-first',
     { options: { loadBalancing: 'pick-first' }, all: 'a', withoutA: 'b', retried: '', hedged: '' },
   ],
-  // Repeats go to the same server, until it is ejected, or has more than its share of the calls in flight.
+  // Repeats go to the same server, until it is ejected or has more than its share of the calls in flight.
   [
     'consistent-hash',
     {
@@ -90,7 +94,7 @@ describe.each(policies)('%s', (policy, { options, all, withoutA, retried, hedged
         { metadata, ...given },
       )
     ).text[0]!;
-  /** Which servers answer, without order and repetition. */
+  /** Returns which servers answer, without order and repetition. */
   async function answering(channel: Channel, calls = 20, given?: CallOptions): Promise<string> {
     const who = new Set<string>();
     for (let i = 0; i < calls; ++i) who.add(await fetch(channel, given));
@@ -135,7 +139,7 @@ describe.each(policies)('%s', (policy, { options, all, withoutA, retried, hedged
     }
     await bed.stop(a);
     expect(await Promise.race(hanging)).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
-    // Calls hang at the others, which least request avoids.
+    // Calls hang at the others, which the least-request policy avoids.
     for (const who of await answering(channel)) expect(withoutA).toContain(who);
     for (const each of [b, c]) await bed.stop(each);
     await Promise.all(hanging);

@@ -20,7 +20,7 @@ export function run(...args: string[]): Promise<Outcome> {
   });
 }
 
-/** The same with a stdin: the text to read, or a descriptor. */
+/** Does the same with a stdin, which is a text to read or a descriptor. */
 export async function runWith(stdin: string | number, ...args: string[]): Promise<Outcome> {
   const child = spawn(process.execPath, [main, ...args], {
     env: { ...process.env, NO_COLOR: '1' },
