@@ -1,7 +1,7 @@
 /**
- * Compares this build with an older one: the same benchmark, once with the package of each, in alternating
+ * Compares this build with an older one. The same benchmark runs with the package of each, in alternating
  * rounds, so that a temporary slowdown of the machine affects both. A ratio is the median of the rounds'
- * ratios. Used by main.ts for `--against REF`; scripts/bench-against.mjs builds the older one.
+ * ratios. main.ts uses it for `--against REF`; scripts/bench-against.mjs builds the older package.
  */
 import { join } from 'node:path';
 import type { Node } from './nodes.ts';
@@ -16,13 +16,13 @@ import type { Scenario } from './scenarios.ts';
 export interface Round {
   readonly before: Row;
   readonly after: Row;
-  /** Whether either of them was disturbed. */
+  /** Whether one of the two measurements was disturbed. */
   readonly disturbed: boolean;
 }
 
 /**
- * Calls for each second of CPU time of both processes: less affected by the machine's other load than
- * calls/s.
+ * Returns the calls for each second of CPU time of both processes. This figure is less affected by the
+ * machine's other load than calls/s.
  */
 function perCpuSecond({ callsPerSecond, cpuPercent }: Row): number {
   return (100 * callsPerSecond) / cpuPercent;
@@ -52,15 +52,16 @@ function line(scenario: string, rounds: readonly Round[]): string[] {
 }
 
 /**
- * One line for each scenario that both builds have run. Ratios above 1 mean faster, except in `p50 ratio`.
+ * Returns one line for each scenario that both builds have run. Ratios above 1 mean faster, except in `p50
+ * ratio`.
  */
 export function comparison(rounds: ReadonlyMap<string, readonly Round[]>): string {
   return table([columns, ...[...rounds].map(([scenario, each]) => line(scenario, each))]);
 }
 
 /**
- * Measures, and returns the table. `tree` is the folder of `ref`'s package, with this build's benchmark in
- * it.
+ * Measures both builds, and returns the table. `tree` is the folder of `ref`'s package, with this build's
+ * benchmark in it.
  */
 export async function against(
   ref: string,
@@ -80,7 +81,7 @@ export async function against(
         run.run(async () => ({ ...peer, endFile }), group, `round ${round}/${rounds} ${ref}`, node);
       const after = (): Promise<Row[]> =>
         run.run(async () => peer, group, `round ${round}/${rounds} now`, node);
-      // The second of two may find the machine warmer, or slower.
+      // Alternate the order, because the second of two builds may find the machine warmer, or slower.
       const first = await (round % 2 === 1 ? before() : after());
       const second = await (round % 2 === 1 ? after() : before());
       const [old, now] = round % 2 === 1 ? [first, second] : [second, first];

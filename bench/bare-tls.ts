@@ -1,6 +1,6 @@
 /**
- * Connections of `node:tls` alone, with the same certificates and settings as ours: the cost of a handshake
- * before anything of this package. Of the harness it implements connections only.
+ * Connections of `node:tls` alone, with the same certificates and settings as ours. They show the cost of a
+ * handshake without this package. It implements only the harness's connections.
  */
 import { constants } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ async function serve(options: EndOptions): Promise<BenchServer> {
     rejectUnauthorized: true,
     secureOptions: constants.SSL_OP_NO_TICKET,
   });
-  // The first byte of the server says that both sides have agreed.
+  // The first byte from the server shows that both sides have agreed.
   server.on('secureConnection', (socket) => socket.on('error', () => undefined).end('x'));
   await new Promise<void>((resolve) => server.listen(options.port ?? 0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

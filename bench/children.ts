@@ -2,7 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 
-/** Resolves with the next message of a process; rejects when the process ends first. */
+/** Resolves with the next message of a process. Rejects when the process ends first. */
 export async function answer<T>(child: ChildProcess): Promise<T> {
   const settled = new AbortController();
   const { signal } = settled;
@@ -13,7 +13,8 @@ export async function answer<T>(child: ChildProcess): Promise<T> {
     ]);
     return message as T;
   } finally {
-    // Otherwise a process that is asked many times would accumulate the listeners of all answers.
+    // Remove the listeners. A process that is asked many times would otherwise accumulate the listeners of
+    // all answers.
     settled.abort();
   }
 }

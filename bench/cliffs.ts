@@ -1,6 +1,6 @@
 /**
- * The cliffs of a curve: steps between neighbouring points at which a call costs more than one and a half
- * times what it should.
+ * The cliffs of a curve, which are steps between neighbouring points at which a call costs more than one and
+ * a half times what it should.
  */
 
 interface Point {
@@ -17,7 +17,7 @@ export interface Measured extends Point {
 export interface Step<P extends Point> {
   readonly from: P;
   readonly to: P;
-  /** The time of a call beyond the step, as a multiple of what it should be. */
+  /** The time of a call beyond the step, as a multiple of the expected time. */
   readonly times: number;
 }
 
@@ -27,9 +27,9 @@ export type Cliff = Step<Measured>;
 export const cliffMin = 1.5;
 
 /**
- * The steps of one line, whose points are in order. With `bytes`, a call may take longer by the time that the
- * additional bytes take at the line's best byte rate; without it, each additional call or connection should
- * cost no more than the earlier ones.
+ * Returns the steps of one line, whose points are in order. With `bytes`, a call may take longer by the time
+ * that the additional bytes take at the line's best byte rate. Without it, each additional call or connection
+ * should cost at most as much as the earlier ones.
  */
 export function stepsOf<P extends Point>(line: readonly P[], bytes: boolean): Step<P>[] {
   const seconds = ({ callsPerSecond }: Point): number => 1 / callsPerSecond;
@@ -40,7 +40,7 @@ export function stepsOf<P extends Point>(line: readonly P[], bytes: boolean): St
   });
 }
 
-/** The steps that are cliffs. */
+/** Returns the steps that are cliffs. */
 export function cliffsOf(line: readonly Measured[], bytes: boolean): Cliff[] {
   return stepsOf(line, bytes).filter(({ times }) => times > cliffMin);
 }

@@ -1,7 +1,12 @@
-/** CPU time and memory of processes, read from outside so that an idle process is not woken. Linux only. */
+/**
+ * Reads CPU time and memory of processes from outside, so that an idle process is not woken. It works only on
+ * Linux.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Nanoseconds that all threads of the process have run so far; 0 when the process has ended. */
+/**
+ * Returns the nanoseconds that all threads of the process have run so far, or 0 when the process has ended.
+ */
 function cpuNs(pid: number): number {
   const threads = `/proc/${pid}/task`;
   try {
@@ -13,7 +18,7 @@ function cpuNs(pid: number): number {
   }
 }
 
-/** The memory that the process has in use; 0 when the process has ended. */
+/** Returns the number of bytes of memory that the process has in use, or 0 when the process has ended. */
 export function residentBytes(pid: number): number {
   try {
     return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0);
@@ -23,8 +28,8 @@ export function residentBytes(pid: number): number {
 }
 
 /**
- * Nanoseconds that all CPUs together were not idle since boot, stolen time included; in steps of a clock tick
- * (10 ms).
+ * Returns the nanoseconds for which all CPUs together were not idle since boot, including stolen time, in
+ * steps of a clock tick (10 ms).
  */
 function machineNs(): number {
   const [, user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = readFileSync(
@@ -37,15 +42,15 @@ function machineNs(): number {
   return (user + nice + system + irq + softirq + steal) * 1e7;
 }
 
-/** Both in percent of one CPU. */
+/** CPU use in percent of one CPU. */
 export interface CpuUse {
-  /** Used by the given processes. */
+  /** CPU time that the given processes used. */
   cpuPercent: number;
-  /** Used by everything else on the machine, which a measurement should be free of. */
+  /** CPU time that everything else on the machine used, which should be near 0 during a measurement. */
   othersPercent: number;
 }
 
-/** Starts to count; the returned function tells what was used since then. */
+/** Starts to count. The returned function returns the CPU use since then. */
 export function cpuMeter(pids: readonly number[]): () => CpuUse {
   const own = (): number => pids.reduce((sum, pid) => sum + cpuNs(pid), 0);
   const start = performance.now();

@@ -1,6 +1,6 @@
 /**
- * The certificates of one pair of processes, in files that only this pair uses. Created and removed by the
- * orchestrator.
+ * The certificates of one pair of processes, in files that only this pair uses. The orchestrator creates and
+ * removes them.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

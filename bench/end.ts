@@ -1,6 +1,6 @@
 /**
  * One of the two processes of a pair: `node end.js server|client <EndArguments as JSON>`. The server serves
- * until it is told to stop; the client measures the scenarios that it is sent. Started by pair.ts.
+ * until it is told to stop; the client measures the scenarios that it receives. It is started by pair.ts.
  */
 import { endsRight, fillPayload, handlers } from './handlers.ts';
 import { measureHandshakes } from './handshakes.ts';
@@ -27,7 +27,7 @@ async function server(options: EndArguments): Promise<number | undefined> {
   return serving.port;
 }
 
-/** A connection as the scenario counts connections. */
+/** Opens a connection in the way in which the scenario counts connections. */
 async function connected(
   peer: Peer,
   options: EndArguments,

@@ -1,10 +1,10 @@
 /**
- * The share of the bare ring's rate that a call can reach at all: what both sides do in JS, with nothing
- * between them. A call here consists of a promise, generated code that writes and reads a message, values
- * copied into the application's memory, an async handler and the code that awaits it; the limit's call is the
- * same with its own slots. It has no session, deadline, event, credit or transport, and one thread. The ratio
- * of the two is the share of the ring's rate that remains when all of those cost nothing. Prints a table. To
- * be run by hand, after setup:
+ * Measures the share of the bare ring's rate that a call can reach at all. It runs what both sides do in JS,
+ * with nothing between them. A call here consists of a promise, generated code that writes and reads a
+ * message, values copied into the application's memory, an async handler and the code that awaits the
+ * handler. The limit's call is the same with its own slots. It has no session, deadline, event, credit or
+ * transport, and runs on one thread. The ratio of the two is the share of the ring's rate that would remain
+ * if all of these cost nothing. It prints a table. Run it by hand, after setup:
  *
  *   node dist/bench/floor.js [--rounds 9]
  */
@@ -17,20 +17,20 @@ import { endsRight, fillPayload, handlers } from './handlers.ts';
 import { inlineMax, readMsg, slotBytes, writeMsg } from './limit/slot.ts';
 import type { Msg } from './peer.ts';
 
-/** Calls in flight, as in the rows of the benchmark. */
+/** Returns the number of calls in flight, as in the rows of the benchmark. */
 const callsOf = (bytes: number): number => (bytes > 1024 ? 8 : 256);
 const stride = 8192 + 64;
 const windowMs = 150;
 
-/** The messages of one side: written in place, and read before the place is reused. */
+/** The messages of one side. They are written in place, and read before the place is reused. */
 interface Messages {
-  /** Where a payload to be written is created. */
+  /** Returns the memory in which a payload to be written is created. */
   buffer(place: number, bytes: number): Uint8Array;
   write(place: number, message: Msg): void;
   read(place: number): Msg;
 }
 
-/** As a session does it: in send slots, and from receives into chunks. */
+/** Handles messages as a session does: in send slots, and from receives into chunks. */
 function generated(inFlight: number): Messages {
   const memory = new Uint8Array(inFlight * stride);
   const writer = new Writer();
@@ -48,7 +48,10 @@ function generated(inFlight: number): Messages {
   };
 }
 
-/** As the limit does it: in the slot, or in a buffer of a pool beside it, which the reader copies. */
+/**
+ * Handles messages as the limit does: in the slot, or in a buffer of a pool beside it, which the reader
+ * copies.
+ */
 function bare(inFlight: number, payloadBytes: number, copies: boolean): Messages {
   const memory = new Uint8Array(inFlight * slotBytes);
   if (payloadBytes <= inlineMax) {
@@ -66,7 +69,7 @@ function bare(inFlight: number, payloadBytes: number, copies: boolean): Messages
     buffer: (place) => at(0, place),
     write(place, { payload, id }) {
       ids[place] = id;
-      // A request has been created there.
+      // The request has been created in that buffer.
       if (!copies) at(0, place).set(payload);
     },
     read(place) {
@@ -82,7 +85,7 @@ const capture = (resolve: (message: Msg) => void): void => {
   captured = resolve;
 };
 
-/** Microseconds of CPU time for a call, both sides. */
+/** Returns the CPU time of both sides for a call, in microseconds. */
 async function measure(requests: Messages, answers: Messages, payloadBytes: number): Promise<number> {
   const inFlight = callsOf(payloadBytes);
   const waiting: ((message: Msg) => void)[] = new Array(inFlight).fill(capture);
@@ -107,7 +110,7 @@ async function measure(requests: Messages, answers: Messages, payloadBytes: numb
       calls++;
     }
   };
-  /** Takes what has arrived for a side, then runs the resulting microtasks. */
+  /** Takes the messages that have arrived for a side, then runs the resulting microtasks. */
   const turn = (take: () => void): Promise<void> =>
     new Promise((after) =>
       setImmediate(() => {
@@ -146,7 +149,7 @@ async function measure(requests: Messages, answers: Messages, payloadBytes: numb
   return microseconds;
 }
 
-/** The minimum is what no other process has disturbed. */
+/** Returns the minimum, which other processes have disturbed least. */
 function least(values: readonly number[]): number {
   return Math.min(...values);
 }

@@ -1,18 +1,18 @@
 /**
- * The cost of the first touch of a page on this machine: the kernel finds and clears a page, and the host of
- * a virtual machine may have to do so too. Where that is slow, it dominates the first seconds with large
- * messages, so the head of a report states it. Used by the orchestrator before it measures.
+ * Measures the cost of the first touch of a page on this machine. The kernel finds and clears a page, and the
+ * host of a virtual machine may have to do so too. Where that is slow, it dominates the first seconds with
+ * large messages, so the head of a report states it. The orchestrator calls it before it measures.
  */
 import { median } from './rows.ts';
 
 const pageBytes = 4096;
-/** More than malloc keeps for itself, so that each allocation is new memory from the kernel. */
+/** More bytes than malloc keeps for itself, so that each allocation is new memory from the kernel. */
 const bytes = 64 * 1024 * 1024;
 const times = 3;
 
 export interface PageCost {
   readonly freshUs: number;
-  /** The same page touched again. */
+  /** Time of touching the same page again, in microseconds. */
   readonly againUs: number;
 }
 
@@ -22,10 +22,10 @@ function touchUs(memory: Uint8Array): number {
   return (1000 * (performance.now() - from)) / (memory.length / pageBytes);
 }
 
-/** Medians of three runs over 64 MiB, by pages of 4 KiB. */
+/** Returns medians of three runs over 64 MiB, for each page of 4 KiB. */
 export function pageCost(): PageCost {
   const rounds = Array.from({ length: times }, () => {
-    // Not zeroed by Node: that would be the first touch.
+    // The memory must not be zeroed by Node, because that would be the first touch.
     const memory = Buffer.allocUnsafeSlow(bytes);
     return { fresh: touchUs(memory), again: touchUs(memory) };
   });

@@ -1,6 +1,6 @@
 /**
- * The kinds of goals: each compares rows of one run, and describes the result in words. Used by the list of
- * goals.
+ * The kinds of goals. Each kind compares rows of one run, and describes the result in words. The list of
+ * goals uses them.
  */
 import { cliffMin, stepsOf } from './cliffs.ts';
 import type { Row } from './rows.ts';
@@ -19,7 +19,7 @@ const percent = (share: number): string => `${(100 * share).toFixed(0)} %`;
 /** A scenario and a peer. */
 type Place = readonly [scenario: string, peer?: string];
 
-/** Compares one row with another; if either is missing, the goal cannot be judged. */
+/** Compares one row with another. If either row is missing, the goal cannot be judged. */
 function besideAnother(
   goal: string,
   place: Place,
@@ -36,14 +36,17 @@ function besideAnother(
   };
 }
 
-/** Calls/s of one row as a share of another's. */
+/** A goal for the calls/s of one row as a share of another row's. */
 const callsShareOf = (goal: string, place: Place, base: Place, least: number): Goal =>
   besideAnother(goal, place, base, (row, other) => {
     const share = row.callsPerSecond / other.callsPerSecond;
     return { found: percent(share), reached: share >= least };
   });
 
-/** Calls/s of `peer` beside those of `base`. `goal` is the requirement in words, with the share in it. */
+/**
+ * A goal for the calls/s of `peer`, compared with those of `base`. `goal` is the requirement in words,
+ * including the share.
+ */
 export const callsShare = (
   scenario: string,
   peer: string,
@@ -65,7 +68,7 @@ export const callsShareOfShm = (scenario: string, least: number): Goal =>
 export const callsShareOfUnsealed = (scenario: string, least: number): Goal =>
   callsShare(scenario, 'sealed', own, least, (share) => `sealed ${share} of the calls/s without`);
 
-/** Calls/s of one scenario beside those of another. */
+/** A goal for the calls/s of one scenario, compared with those of another. */
 export const callsShareOfScenario = (scenario: string, base: string, least: number): Goal =>
   callsShareOf(
     `${scenario}: at least ${percent(least)} of the calls/s of ${base}`,
@@ -75,8 +78,9 @@ export const callsShareOfScenario = (scenario: string, base: string, least: numb
   );
 
 /**
- * A program as in the quick start beside the same load with all memory returned: its steady rate, its first
- * second as a share of the other's steady rate, and that second as a multiple of grpc-js' first.
+ * Goals for a program as in the quick start, compared with the same load with all memory returned: its steady
+ * rate, its first second as a share of the other's steady rate, and that second as a multiple of grpc-js'
+ * first second.
  */
 export function plainBeside(
   scenario: string,
@@ -100,7 +104,9 @@ export function plainBeside(
   };
 }
 
-/** The memory of both processes of a program as in the quick start, some seconds after large calls. */
+/**
+ * A goal for the memory of both processes of a program as in the quick start, some seconds after large calls.
+ */
 export function restAtMost(scenario: string, most: number): Goal {
   return {
     goal: `${scenario}: as in the quick start memory at most ${most} × what it was before`,
@@ -114,7 +120,10 @@ export function restAtMost(scenario: string, most: number): Goal {
   };
 }
 
-/** The time of a call, as a multiple of that in another scenario with as many in flight. */
+/**
+ * A goal for the time of a call, as a multiple of the time in another scenario with the same number of calls
+ * in flight.
+ */
 export function timeTimesScenario(scenario: string, base: string, most: number): Goal {
   const goal = `${scenario}: a call takes at most ${most} × the time of ${base}`;
   return besideAnother(goal, [scenario], [base], (row, other) => {
@@ -124,8 +133,8 @@ export function timeTimesScenario(scenario: string, base: string, most: number):
 }
 
 /**
- * No step between neighbours of `scenarios` is a cliff. `bytes`: as for `stepsOf`; the last scenario then
- * usually has the best byte rate, and is listed for that.
+ * A goal that no step between neighbours of `scenarios` is a cliff. `bytes` is as for `stepsOf`. The last
+ * scenario is then listed because it usually has the best byte rate.
  */
 export function noCliff(scenarios: readonly string[], bytes = false): Goal {
   return {
@@ -144,7 +153,7 @@ export function noCliff(scenarios: readonly string[], bytes = false): Goal {
   };
 }
 
-/** More in flight than in `base`, otherwise the same: no cliff between the two. */
+/** A goal that no cliff lies between `base` and the same load with more calls in flight. */
 export function noDrop(scenario: string, base: string, peer = own): Goal {
   const goal = `${scenario}${peer === own ? '' : ` (${peer})`}: no cliff after ${base}`;
   return besideAnother(goal, [scenario, peer], [base, peer], (row, other) => {
@@ -169,7 +178,9 @@ export function callsTimesGrpc(scenario: string, least: number, peer = own, base
   });
 }
 
-/** At least this number of GB/s, or this share of what a C program sends in the same run. */
+/**
+ * A goal of at least this number of GB/s, or at least this share of what a C program sends in the same run.
+ */
 export function bytesBesideSender(scenario: string, leastBytes: number, leastShare: number): Goal {
   const goal = `${scenario}: at least ${leastBytes / 1e9} GB/s or ${percent(leastShare)} of a plain C sender`;
   return besideAnother(goal, [scenario], [scenario, 'C sender'], ({ bytesPerSecond }, sender) => {
@@ -181,7 +192,7 @@ export function bytesBesideSender(scenario: string, leastBytes: number, leastSha
   });
 }
 
-/** Small calls beside a transfer, as a multiple of their latency without it. */
+/** A goal for the latency of small calls beside a transfer, as a multiple of their latency without it. */
 export function besideTimesAlone(scenario: string, alone: string, p50Most: number, p99Most: number): Goal {
   const goal = `${scenario}: p50 at most ${p50Most} ×, p99 at most ${p99Most} × the p50 without`;
   return besideAnother(goal, [scenario], [alone], (row, base) => {
@@ -190,7 +201,7 @@ export function besideTimesAlone(scenario: string, alone: string, p50Most: numbe
   });
 }
 
-/** Small calls beside a transfer. */
+/** A goal for the latency of small calls beside a transfer. */
 export function besideAtMost(scenario: string, p50Most: number, p99Most: number, p999Most: number): Goal {
   return {
     goal: `${scenario}: p50 at most ${p50Most} us, p99 at most ${p99Most} us, p99.9 at most ${p999Most} us`,
@@ -206,7 +217,10 @@ export function besideAtMost(scenario: string, p50Most: number, p99Most: number,
   };
 }
 
-/** Uses the CPU time of both sides together, half of it for each: the time of one side alone is not known. */
+/**
+ * The goal uses the CPU time of both sides together, half of it for each side, because the time of one side
+ * alone is not known.
+ */
 export function sealedBytes(scenario: string, leastBytes: number): Goal {
   return {
     goal: `${scenario}: sealed at least ${leastBytes / 1e9} GB/s for two CPUs of both sides together`,
@@ -220,7 +234,7 @@ export function sealedBytes(scenario: string, leastBytes: number): Goal {
   };
 }
 
-/** Mutually authenticated, one thread on each side. */
+/** A goal for mutually authenticated handshakes, with one thread on each side. */
 export function handshakes(scenario: string, mostUs: number, leastPerSecond: number): Goal {
   return {
     goal: `${scenario}: with TLS at most ${mostUs / 1000} ms of CPU a side, at least ${leastPerSecond} new sessions/s`,

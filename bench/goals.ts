@@ -1,5 +1,5 @@
 /**
- * The goals of the benchmark, as ratios within one run wherever two peers can be compared. Used by the
+ * The goals of the benchmark, as ratios within one run wherever two peers can be compared. It is used by the
  * report.
  */
 import {
@@ -30,17 +30,22 @@ import type { Row } from './rows.ts';
 
 export interface Verdict {
   goal: string;
-  /** What was measured, in words. */
+  /** The measured figures, in words. */
   found: string;
-  /** Undefined: a row that it needs is missing in this run. */
+  /** Undefined when a row that the goal needs is missing in this run. */
   reached: boolean | undefined;
 }
 
-/** Mercury 2.4.1 over na+sm, bulk pull of 1 MiB; recorded on this class of machine, not part of the run. */
+/**
+ * The rate of Mercury 2.4.1 over na+sm, with bulk pull of 1 MiB. It was recorded on this class of machine,
+ * and is not part of the run.
+ */
 const mercuryBytesPerSecond = 4.8e9;
 /** Below this value, the kernel's own bookkeeping dominates. */
 const idleMaxPercent = 0.5;
-/** Without staging memory and without unused receives, the rest is tables and two sockets of Node's. */
+/**
+ * Without staging memory and without unused receives, the rest consists of tables and two sockets of Node's.
+ */
 const sessionMaxBytes = 512 * 1024;
 
 const goals: readonly Goal[] = [
@@ -66,7 +71,7 @@ const goals: readonly Goal[] = [
   callsShareOfScenario('echo-1KiB-x256', 'echo-32B-x256', 0.6),
   timeTimesScenario('echo-9KiB-x8', 'echo-8000B-x8', 1.3),
   noCliff([1, 4, 16, 32, 64, 256, 512, 1024, 4096].map((each) => `echo-32B-x${each}`)),
-  // The time that so few bytes take is negligible.
+  // The time for so few bytes is negligible.
   noCliff(['32B', '200B', '1KiB'].map((each) => `echo-${each}-x256`)),
   noCliff(
     ['4KiB', '8000B', '9KiB', '16KiB', '64KiB', '1MiB'].map((each) => `echo-${each}-x8`),
@@ -176,7 +181,7 @@ const goals: readonly Goal[] = [
   },
 ];
 
-/** One verdict for each goal, in the goals' order. */
+/** Returns one verdict for each goal, in the goals' order. */
 export function judge(rows: readonly Row[]): Verdict[] {
   const find: Find = (scenario, peer = own) =>
     rows.find((row) => row.scenario === scenario && row.peer === peer);

@@ -1,6 +1,6 @@
 /**
- * The handlers that every peer serves, and the payload that proves that they have read it. Both processes use
- * this file.
+ * The handlers that every peer serves, and the payload that shows whether they have read it. Both processes
+ * use this file.
  */
 import type { BenchHandlers, Msg } from './peer.ts';
 
@@ -13,14 +13,16 @@ export function fillPayload(payload: Uint8Array): void {
 }
 
 /**
- * The number of bytes up to and including the last one: reads them all, at the speed of memchr. 0: the
- * payload is incomplete.
+ * Returns the number of bytes up to and including the last byte. It reads all bytes, at the speed of memchr.
+ * Returns 0 when the payload is incomplete.
  */
 export function readPayload(payload: Uint8Array): number {
   return Buffer.prototype.indexOf.call(payload, lastByte) + 1;
 }
 
-/** Checks length and last byte of an echoed payload, the cheapest proof that it has arrived. */
+/**
+ * Checks length and last byte of an echoed payload, which is the cheapest proof that the payload has arrived.
+ */
 export function endsRight(payload: Uint8Array, bytes: number): boolean {
   return payload.length === bytes && payload[bytes - 1] === lastByte;
 }

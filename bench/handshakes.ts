@@ -1,7 +1,7 @@
 /**
- * The measuring loop of connections, in the client process: a fixed number at once, each closed when it is up
- * or has made its call. The CPU time of the two sides is reported separately. Some thousand connections
- * precede those that count (Window.handshakesFirst).
+ * The measuring loop of connections, in the client process. A fixed number of connections is open at once;
+ * each is closed when it is connected or has made its call. The CPU time of the two sides is reported
+ * separately. Some thousand connections precede those that count (Window.handshakesFirst).
  */
 import { cpuMeter } from './cpu.ts';
 import { Latencies } from './latencies.ts';
@@ -10,7 +10,7 @@ import type { BenchClient } from './peer.ts';
 import { type Measurement, notAsked } from './rows.ts';
 
 const samplesMax = 1 << 16;
-/** The interval at which the connections of the warm-up are checked. */
+/** The interval in milliseconds at which the connections of the warm-up are checked. */
 const pollMs = 10;
 
 /** Rejects when a connection fails. `pids` are the process ids of the client and of the server. */

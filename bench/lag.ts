@@ -1,7 +1,8 @@
 /**
- * How long a server's event loop is kept from its timers while it moves messages of 16 MiB over shared
- * memory: measured by a timer of 1 ms in the server's process, whose handlers only release what they get, or
- * do not even do that. Prints a line of JSON for each kind, in ms. To be run by hand, after setup:
+ * Measures how long a server's event loop is kept from its timers while it moves messages of 16 MiB over
+ * shared memory. A timer of 1 ms in the server's process measures it; the handlers only release the messages
+ * that they get, or do not even do that. It prints a line of JSON for each kind, in ms. Run it by hand, after
+ * setup:
  *
  *   node dist/bench/lag.js [--seconds 5] [--mebibytes 16]
  */
@@ -20,9 +21,9 @@ import type { Msg } from './peer.ts';
 
 const MiB = 1024 * 1024;
 const arenaBytes = 384 * MiB;
-/** The bytes of a message beside its payload. */
+/** The number of bytes of a message beside its payload. */
 const aroundBytes = 64;
-/** The interval of a timer of 1 ms. */
+/** The interval of the timer, which is 1 ms. */
 const everyMs = 1;
 const warmUpMs = 1000;
 

@@ -1,6 +1,6 @@
 /**
  * Exact percentiles of the last calls of a measurement. A ring of samples costs the measuring loop one store
- * per call; sorting is deferred to the end. Used by the client process, and by the example's load.
+ * per call; sorting is deferred to the end. The client process uses it, and so does the example's load.
  */
 
 export interface Percentiles {
@@ -27,8 +27,8 @@ export class Latencies {
   }
 
   /**
-   * Nearest rank: the smallest sample that at least that share of the samples does not exceed. Zeros when no
-   * sample exists.
+   * Returns percentiles by nearest rank: the smallest sample that at least that share of the samples does not
+   * exceed. They are zeros when no sample exists.
    */
   percentiles(): Percentiles {
     const kept = this.samples.slice(0, Math.min(this.count, this.samples.length)).sort();

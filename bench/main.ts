@@ -1,6 +1,6 @@
 /**
- * The benchmark's orchestrator: starts pairs of processes, requests measurements round by round, prints
- * medians and ratios. It sleeps while they measure. Started by scripts/bench.mjs.
+ * The benchmark's orchestrator. It starts pairs of processes, requests measurements round by round, and
+ * prints medians and ratios. It sleeps while they measure. It is started by scripts/bench.mjs.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { program } from 'commander';

@@ -1,7 +1,7 @@
 /**
- * The measuring loop of the client process: `inFlight` workers, each of which starts its next call when its
- * last one was answered. The warm-up continues into the measured window without a pause, and only answers
- * inside the window count.
+ * The measuring loop of the client process. It has `inFlight` workers, each of which starts its next call
+ * when its last call has been answered. The warm-up continues into the measured window without a pause, and
+ * only answers inside the window count.
  */
 import { type CpuUse, cpuMeter } from './cpu.ts';
 import { endsRight, fillPayload } from './handlers.ts';
@@ -18,16 +18,25 @@ const samplesMax = 1 << 20;
 const timedOneIn = 16;
 
 export interface Window {
-  /** From the first call on; until its end nothing counts except the first calls themselves (`firstMs`). */
+  /**
+   * Duration of the warm-up from the first call on, in milliseconds. Until its end nothing counts except the
+   * first calls themselves (`firstMs`).
+   */
   warmupMs: number;
   measureMs: number;
   /**
    * For handshakes: the number of connections before those that count, however long they take. Default: none.
    */
   handshakesFirst?: number;
-  /** How long the first calls are counted, as a separate figure. Default: they are not. */
+  /**
+   * Time in milliseconds for which the first calls are counted, as a separate figure. By default they are not
+   * counted.
+   */
   firstMs?: number;
-  /** How long both processes of a scenario of kind 'rest' are idle before their memory is read again. */
+  /**
+   * Time in milliseconds for which both processes of a scenario of kind 'rest' are idle before their memory
+   * is read again.
+   */
   restMs?: number;
 }
 
@@ -105,7 +114,7 @@ export async function measure(
       const id = ++sequence;
       const timed = (id & mask) === 0;
       const from = timed ? performance.now() : 0;
-      // Spread over each ten, so that large ones do not follow each other.
+      // Spread the large calls over each ten, so that they do not follow each other.
       const isLarge = (id * mixedTenths) % 10 < mixedTenths;
       const payload = isLarge ? large : small;
       const message = { payload, id };
@@ -125,11 +134,12 @@ export async function measure(
         tick(now, now - from);
       }
     }
-    // No later scenario of this pair asks for memory by that number, so it would stay out of the arena.
+    // No later scenario of this pair asks for memory by that number, so the memory would stay out of the
+    // arena.
     if (mixedBytes !== 0) clientOf(beyond).buffer(beyond, 0);
   };
 
-  // Creating them takes time, which must not count for the first calls.
+  // Create the payloads first, because creating them takes time that must not count for the first calls.
   const payloads = Array.from({ length: inFlight }, (_, worker) => payloadOf(worker, payloadBytes));
   if (window.firstMs !== undefined) firstCpu = cpuMeter(pids);
   began = performance.now();

@@ -1,7 +1,8 @@
 /**
- * The same calls between two threads of one process by `MessagePort`, as an application would write them: no
- * codec, values are cloned by V8. All messages of an event-loop iteration are sent in one post, since each
- * post costs some microseconds. The client process starts the thread; the server's process has nothing to do.
+ * The same calls between two threads of one process by `MessagePort`, as an application would write them.
+ * They have no codec, because V8 clones the values. All messages of an event-loop iteration are sent in one
+ * post, because each post costs some microseconds. The client process starts the thread; the server's process
+ * has nothing to do.
  */
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +20,7 @@ interface Call {
 }
 type Answer = Omit<Call, 'kind'>;
 
-/** Posts everything that one iteration of the event loop has sent at once. */
+/** Posts at once all messages that one iteration of the event loop has sent. */
 class Batches<T> {
   #batch: T[] = [];
   readonly #port: Pick<MessagePort, 'postMessage'>;
@@ -29,7 +30,7 @@ class Batches<T> {
   }
 
   send(one: T): void {
-    // Runs after the reactions of all settled promises: any of them may have sent something.
+    // This runs after the reactions of all settled promises, any of which may have sent a message.
     if (this.#batch.push(one) === 1) process.nextTick(() => this.#post());
   }
 

@@ -1,13 +1,13 @@
 /**
- * The Node executables that run the measured processes: this one, or those that `--node` names. Used by the
- * orchestrators.
+ * The Node executables that run the measured processes: this Node, or those that `--node` names. It is used
+ * by the orchestrators.
  */
 import { spawnSync } from 'node:child_process';
 
 export interface Node {
   /** The path of the executable. */
   readonly file: string;
-  /** As in `process.versions`, for example `24.11.1`. */
+  /** The version as in `process.versions`, for example `24.11.1`. */
   readonly version: string;
   readonly v8: string;
 }
@@ -19,7 +19,7 @@ export const ownNode: Node = {
   v8: process.versions.v8,
 };
 
-/** Describes the executable at `file`. Throws when it does not run, or is not Node. */
+/** Describes the executable at `file`. Throws when the file does not run, or is not Node. */
 function nodeOf(file: string): Node {
   const { stdout, error } = spawnSync(file, ['-p', 'JSON.stringify(process.versions)'], { encoding: 'utf8' });
   try {
@@ -30,7 +30,7 @@ function nodeOf(file: string): Node {
   }
 }
 
-/** The Nodes of these executables, or this one if the list is empty. Throws like nodeOf(). */
+/** Returns the Nodes of these executables, or this Node if the list is empty. Throws like nodeOf(). */
 export function nodesOf(files: readonly string[]): readonly [Node, ...Node[]] {
   const [first, ...others] = files.map(nodeOf);
   return first === undefined ? [ownNode] : [first, ...others];

@@ -1,6 +1,6 @@
 /**
- * The command line of `npm run bench -- …`, and the options that other benchmarks share with it. Read by the
- * orchestrators.
+ * The command line of `npm run bench -- …`, and the options that other benchmarks share with it. The
+ * orchestrators read it.
  */
 import { InvalidArgumentError, Option, program } from 'commander';
 
@@ -8,25 +8,31 @@ import { InvalidArgumentError, Option, program } from 'commander';
 const ownPeer = 'rdma-rpc';
 
 export interface Options {
-  /** The commit to compare this build of rdma-rpc with, and the folder of its package (scripts/bench.mjs). */
+  /**
+   * The commit with which this build of rdma-rpc is compared, and the folder of its package
+   * (scripts/bench.mjs).
+   */
   against?: string;
   tree?: string;
   /** The file for the rows, as a JSON array. */
   json?: string;
   /** The file for the page of results, as Markdown. */
   markdown?: string;
-  /** The file that contains a section for the figures that readers see first: README.md. */
+  /** The file that contains a section for the figures that readers see first, which is README.md. */
   readme?: string;
-  /** Executables of Node for the measured processes. When empty, the Node that runs this is used. */
+  /**
+   * Executables of Node for the measured processes. When the list is empty, the Node that runs this benchmark
+   * is used.
+   */
   node: string[];
-  /** Only scenarios and peers whose name begins with one of these. */
+  /** Runs only scenarios and peers whose names begin with one of these. */
   only: string[];
   rounds: number;
-  /** One short round: a check that everything runs, not a measurement. */
+  /** Runs one short round, which checks that everything runs and is not a measurement. */
   quick: boolean;
 }
 
-/** The value of `--rounds`. */
+/** Parses the value of `--rounds`. */
 export function roundsOf(text: string): number {
   const rounds = Number(text);
   if (!Number.isInteger(rounds) || rounds < 1 || rounds > 100) throw new InvalidArgumentError('1 to 100');
@@ -59,8 +65,8 @@ export function parseOptions(argv: readonly string[]): Options {
 }
 
 /**
- * Returns why these options cannot be combined, or undefined when they can. Comparing builds measures
- * rdma-rpc only, and has no rows to write.
+ * Returns why these options cannot be combined, or undefined when they can. A comparison of builds measures
+ * only rdma-rpc, and has no rows to write.
  */
 export function conflictOf(
   { against, tree, json, markdown, readme, node, only }: Options,
@@ -78,7 +84,10 @@ export function conflictOf(
   return undefined;
 }
 
-/** Splits `only` into names of scenarios and names of peers. Throws for a name that is neither. */
+/**
+ * Splits `only` into names of scenarios and names of peers. Throws for a name that is neither a scenario nor
+ * a peer.
+ */
 export function select(
   only: readonly string[],
   scenarioNames: readonly string[],

@@ -1,7 +1,7 @@
 /**
- * rdma-rpc as the benchmark measures it: the public API and generated code, with a deadline on every call.
- * Large requests are sent from registered memory, large answers received into leases that are reused. Used by
- * both processes.
+ * rdma-rpc as the benchmark measures it. It uses the public API and generated code, with a deadline on every
+ * call. Large requests are sent from registered memory, and large answers are received into leases that are
+ * reused. It is used by both processes.
  */
 import { join } from 'node:path';
 import {
@@ -20,20 +20,20 @@ import { BenchDefinition } from './gen/bench.rdma.ts';
 import type { BenchClient, BenchHandlers, BenchServer, EndOptions, Peer } from './peer.ts';
 
 const timeoutMs = 30_000;
-/** The bytes of a message beside its payload: two tags, a length, an id. */
+/** Number of bytes of a message beside its payload: two tags, a length and an id. */
 const overheadBytes = 64;
-/** A smaller message travels in a slot, wherever it comes from. */
+/** A smaller message travels in a slot, wherever its memory lies. */
 const registeredMin = 16 * 1024;
-/** Eight payloads of 16 MiB out and back, on either side. */
+/** Eight payloads of 16 MiB in each direction, on either side, need this arena. */
 const arenaBytes = 384 * 1024 * 1024;
-/** The largest payload, and the bytes around it. */
+/** The largest payload and the bytes around it. */
 const messageMaxBytes = 64 * 1024 * 1024 + overheadBytes;
 /** All connections come from one client here. */
 const sessionsPerPeerMax = 1024;
 
 let files: ReturnType<typeof tlsFiles> | undefined;
 
-/** The certificates of both sides, where the peer has TLS; read once. */
+/** Returns the certificates of both sides, where the peer has TLS. They are read once. */
 function tlsOf({ tls }: EndOptions): { tls?: ReturnType<typeof tlsFiles> } {
   if (tls === undefined) return {};
   const path = (name: string): string => join(tls, `${name}.pem`);
@@ -50,7 +50,7 @@ async function serve(options: EndOptions, handlers: BenchHandlers): Promise<Benc
   const server = createServer({
     messageMaxBytes,
     sessionsPerPeerMax,
-    // The default now; older builds (`--against`) must be told.
+    // This is the default now, but older builds (`--against`) must be told.
     requestMemory: 'call',
     ...tlsOf(options),
   }).add(BenchDefinition, {
@@ -64,7 +64,7 @@ async function serve(options: EndOptions, handlers: BenchHandlers): Promise<Benc
   };
 }
 
-/** The memory of one worker: where its requests are created, and where its answers arrive. */
+/** The memory of one worker, in which its requests are created and its answers arrive. */
 interface WorkerMemory {
   readonly request: Lease;
   readonly answer: CallOptions;
@@ -77,7 +77,7 @@ async function connect(
   shared: 'shm' | 'shm-fd',
   security?: ChannelOptions['security'],
 ): Promise<BenchClient> {
-  // Once, since all connections of the process share a context.
+  // Configure once, because all connections of the process share a context.
   if (!configured) configure({ polling: options.polling, arenaBytes });
   configured = true;
   const fabric = options.port === undefined ? shared : 'tcp';
@@ -129,9 +129,12 @@ function over(name: string, fabric: 'shm' | 'shm-fd', security?: ChannelOptions[
 }
 
 export const ours: Peer = over('rdma-rpc', 'shm');
-/** As between users and containers of one host. */
+/** This is the transport between users and containers of one host. */
 export const byDescriptors: Peer = over('shm-fd', 'shm-fd');
-/** Calls are encrypted and authenticated. */
+/** This peer encrypts and authenticates its calls. */
 export const sealed: Peer = { ...over('sealed', 'shm', { require: 'sealed' }), tls: true };
-/** TLS on the address, with certificates of both sides: queue pairs are bound, calls are not encrypted. */
+/**
+ * TLS on the address, with certificates of both sides. Queue pairs are bound to it, but calls are not
+ * encrypted.
+ */
 export const tls: Peer = { ...over('tls', 'shm'), tls: true };

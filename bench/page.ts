@@ -1,7 +1,7 @@
 /**
- * The page of results, bench/RESULTS.md, and its section in README.md: first what a program gets that is
- * written as in the quick start, then the goals, then one line for each scenario. The orchestrator creates it
- * from the rows.
+ * The page of results, bench/RESULTS.md, and its section in README.md. It begins with the results of a
+ * program that is written as in the quick start, followed by the goals and by one line for each scenario. The
+ * orchestrator creates it from the rows.
  */
 import type { Verdict } from './goals.ts';
 import { disturbedMark, figure, goalLines, table, verdictWords } from './report.ts';
@@ -22,7 +22,7 @@ const plainColumns = [
   ['MessagePort', 'MessagePort'],
 ] as const;
 
-/** The first second and the steady rate, as `1,200 → 15,000`. */
+/** Returns the first second and the steady rate, as `1,200 → 15,000`. */
 function firstAndSteady(row: Row | undefined): string {
   if (row === undefined) return '-';
   return marked(`${figure(row.firstCallsPerSecond)} → ${figure(row.callsPerSecond)}`, row);
@@ -32,7 +32,7 @@ function percents(first: number, steady: number): string {
   return `${(100 * first).toFixed(0)} → ${(100 * steady).toFixed(0)} %`;
 }
 
-/** One line for each load and Node; empty where none of these rows was run. */
+/** Returns one line for each load and Node, or an empty text where none of these rows was run. */
 export function quickStartTable(all: readonly Row[]): string {
   const rows = all.filter(({ scenario }) => /^(tcp-)?plain-/.test(scenario));
   if (rows.length === 0) return '';
@@ -69,7 +69,7 @@ export interface NodeVerdicts {
   readonly verdicts: readonly Verdict[];
 }
 
-/** The goals, with two columns for each Node if several were measured. */
+/** Returns the goals, with two columns for each Node if several were measured. */
 export function goalTable(nodes: readonly NodeVerdicts[]): string {
   const [first] = nodes;
   if (first === undefined || nodes.length === 1) return goalLines(first?.verdicts ?? []);
@@ -90,7 +90,10 @@ function shareText(share: number | undefined): string {
   return share > 10 ? `${figure(share)} ×` : `${Math.round(100 * share)} %`;
 }
 
-/** One line for each scenario: ours in full, calls/s of the others. Rows of one Node. */
+/**
+ * Returns one line for each scenario: our figures in full, and calls/s of the others. The rows are those of
+ * one Node.
+ */
 export function scenarioLines(rows: readonly Row[]): string {
   const counted = rows.filter(
     ({ scenario, callsPerSecond }) => callsPerSecond > 0 && !/^(tcp-)?(plain|rest)-/.test(scenario),
@@ -122,12 +125,14 @@ export function scenarioLines(rows: readonly Row[]): string {
   });
   const heads = ['calls/s', own, 'GB/s', 'p50 us', 'p99 us', '× grpc-js', 'of the limit', ...others];
   if (lines.length === 0) return notRun;
-  // Leaves out the columns in which no scenario has a figure.
+  // Leave out the columns in which no scenario has a figure.
   const used = heads.map((_, column) => lines.some((line) => line[column] !== '-'));
   return table([heads, ...lines].map((line) => line.filter((_, column) => used[column])));
 }
 
-/** The lines of both networks, each with the columns of its own peers. Rows of one Node. */
+/**
+ * Returns the lines of both networks, each with the columns of its own peers. The rows are those of one Node.
+ */
 function scenarioPart(rows: readonly Row[], level: string): string {
   const tcp = (row: Row): boolean => row.scenario.startsWith('tcp-');
   return [
@@ -154,7 +159,7 @@ const otherResults = `How it is measured: [README.md](README.md). Streams: [stre
 measurements showed: [HISTORY.md](HISTORY.md).`;
 
 export interface Page {
-  /** Day, machine, Nodes, placement, rounds. */
+  /** Day, machine, Nodes, placement and rounds. */
   readonly head: string;
   readonly rows: readonly Row[];
   readonly goals: readonly NodeVerdicts[];
@@ -195,7 +200,7 @@ const readmeScenarios: readonly string[] = [
   ...['tcp-echo-32B-x256', 'tcp-put-1MiB-x8'],
 ];
 
-/** Ours and grpc-js of one load. Empty where ours was not run. */
+/** Returns our figures and those of grpc-js for one load. Returns an empty list where ours was not run. */
 function readmeLine(rows: readonly Row[], name: string, scenario: string, peer: string): string[][] {
   const find = (each: string): Row | undefined =>
     rows.find((row) => row.scenario === scenario && row.peer === each);
@@ -215,7 +220,10 @@ function readmeLine(rows: readonly Row[], name: string, scenario: string, peer: 
   ];
 }
 
-/** One table: the program of the quick start first, then programs with everything done. Rows of one Node. */
+/**
+ * Returns one table: first the program of the quick start, then programs that do everything that the guide
+ * recommends. The rows are those of one Node.
+ */
 export function readmeTable(rows: readonly Row[]): string {
   const plain = unique(rows.map(({ scenario }) => scenario)).filter((name) => /^(tcp-)?plain-/.test(name));
   const lines = [
@@ -229,8 +237,8 @@ export function readmeTable(rows: readonly Row[]): string {
 }
 
 /**
- * `before` with the figures between `<!-- figures -->` and `<!-- /figures -->` replaced: the rows as in the
- * quick start, and some others of the first Node. Throws when it has no such section.
+ * Returns `before` with new figures between `<!-- figures -->` and `<!-- /figures -->`: the rows as in the
+ * quick start, and some other rows of the first Node. Throws when `before` has no such section.
  */
 export function readmeText(before: string, { head, rows }: Pick<Page, 'head' | 'rows'>): string {
   const part = /(?<=<!-- figures -->\n)[\s\S]*?(?=<!-- \/figures -->)/;

@@ -1,4 +1,6 @@
-/** A server process and a client process of one peer, started, queried and stopped by the orchestrator. */
+/**
+ * A server process and a client process of one peer, which the orchestrator starts, queries and stops.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,12 +17,21 @@ import { type Measurement, notAsked } from './rows.ts';
 import type { Scenario } from './scenarios.ts';
 
 const readyMaxMs = 20_000;
-/** Beyond the window of a scenario: the slowest peer answers eight 16 MiB calls in well under this. */
+/**
+ * Time in milliseconds that a scenario may take beyond its window. The slowest peer answers eight 16 MiB
+ * calls in much less.
+ */
 const overrunMaxMs = 30_000;
-/** For each connection: they are opened one after another, before the warm-up. */
+/**
+ * Additional time in milliseconds for each connection, because they are opened one after another, before the
+ * warm-up.
+ */
 const openMaxMs = 100;
 const stopMaxMs = 3_000;
-/** The first descriptor after Node's own of a child: stdin, stdout, stderr and the IPC channel. */
+/**
+ * The first descriptor behind Node's own descriptors of a child, which are stdin, stdout, stderr and the IPC
+ * channel.
+ */
 const firstDescriptor = 4;
 
 const endFile = fileURLToPath(new URL('./end.js', import.meta.url));
@@ -53,7 +64,7 @@ export class Pair {
     this.credentials = credentials;
   }
 
-  /** Rejects with the reason when either side does not come up. */
+  /** Rejects with the reason when either side fails to start. */
   static async start(
     peer: Peer,
     scenario: Pick<Scenario, 'polling' | 'together' | 'network'>,
@@ -76,7 +87,7 @@ export class Pair {
     const server = start('server', network === 'tcp' ? 0 : undefined);
     try {
       const ready = await reply(server, readyMaxMs);
-      // grpc-js names a port over a unix socket too: 1.
+      // grpc-js names a port even over a unix socket: 1.
       const port = network === 'tcp' && ready.type === 'ready' ? ready.port : undefined;
       const client = start('client', port);
       const pair = new Pair(server, client, socket, credentials);
@@ -109,8 +120,8 @@ export class Pair {
   }
 
   /**
-   * CPU time of both processes while they are idle. The warm-up lets spinning, collection and compilation end
-   * first.
+   * Measures the CPU time of both processes while they are idle. The warm-up lets spinning, collection and
+   * compilation end first.
    */
   private async idle(window: Window): Promise<Measurement> {
     await new Promise((done) => setTimeout(done, Math.max(300, window.warmupMs)));
@@ -120,7 +131,7 @@ export class Pair {
   }
 
   /**
-   * The memory of both processes some seconds after large calls, compared with that after small ones, which
+   * Compares the memory of both processes some seconds after large calls with that after small calls, which
    * make V8 compile and its heap grow as any calls do.
    */
   private async rest(scenario: Scenario, window: Window): Promise<Measurement> {
@@ -136,7 +147,10 @@ export class Pair {
     return { ...measurement, restTimes: resident() / before };
   }
 
-  /** The growth of the server's process and the CPU use of both, with this number of idle connections. */
+  /**
+   * Measures the growth of the server's process and the CPU use of both processes, with this number of idle
+   * connections.
+   */
   private async sessions(connections: number, window: Window): Promise<Measurement> {
     const open = async (): Promise<void> => {
       this.client.send({ type: 'open', connections } satisfies ToEnd);
@@ -160,8 +174,8 @@ export class Pair {
 }
 
 /**
- * Extra flags of a measured process, for profiling one side: `RDMA_RPC_BENCH_CLIENT_FLAGS="--perf-basic-prof"
- * npm run bench …`.
+ * Returns extra flags of a measured process, for profiling one side:
+ * `RDMA_RPC_BENCH_CLIENT_FLAGS="--perf-basic-prof" npm run bench …`.
  */
 function nodeFlags(role: string): string[] {
   return (process.env[`RDMA_RPC_BENCH_${role.toUpperCase()}_FLAGS`] ?? '')

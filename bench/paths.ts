@@ -1,4 +1,6 @@
-/** The folder of the package, whether this file runs from the sources or from dist. */
+/**
+ * Returns the folder of the package, whether this file runs from the sources or from dist.
+ */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,7 +1,7 @@
 /**
  * The interface that the harness requires of each framework that it measures. Ours and the limit are
- * TypeScript in this folder; the others are plain modules in bench/peers with dependencies of their own.
- * `serve` runs in the server process, `connect` in the client process.
+ * TypeScript in this folder. The others are plain modules in bench/peers with dependencies of their own.
+ * `serve` runs in the server process, and `connect` runs in the client process.
  */
 import type { Window } from './measure.ts';
 import type { Measurement } from './rows.ts';
@@ -15,16 +15,16 @@ export interface Msg {
 /** The same two handlers for every peer (bench/handlers.ts). */
 export interface BenchHandlers {
   echo(message: Msg): Promise<Msg>;
-  /** Reads every byte of the payload; the answer's id is the number of bytes. */
+  /** Reads every byte of the payload. The answer's id is the number of bytes. */
   put(message: Msg): Promise<Msg>;
 }
 
 export interface EndOptions {
   /** The path of a unix socket that only this pair of processes uses. */
   socket: string;
-  /** Replaces that socket: a TCP port of 127.0.0.1. 0 lets the server choose. */
+  /** A TCP port of 127.0.0.1, which replaces that socket. With 0 the server chooses the port. */
   port?: number;
-  /** 'event': both sides sleep when they have nothing to do. Peers on sockets always do. */
+  /** 'event': both sides sleep when they have nothing to do. Peers on sockets always sleep. */
   polling: 'adaptive' | 'event';
   /** The results of `descriptors()`, as inherited by this process. */
   descriptors: readonly number[];
@@ -36,15 +36,15 @@ export interface EndOptions {
 }
 
 export interface BenchServer {
-  /** The port where it listens, when it was asked for a TCP port. */
+  /** The port at which the server listens, when a TCP port was requested. */
   port?: number;
   close(): Promise<void>;
 }
 
 export interface BenchClient {
   /**
-   * Memory for the requests of one worker (at most 8 of them), reused call after call: the kind of memory
-   * that the peer prefers.
+   * Returns memory for the requests of one worker (at most 8 workers), which is reused call after call. It is
+   * the kind of memory that the peer prefers.
    */
   buffer(worker: number, bytes: number): Uint8Array;
   /** The answer may lie in memory that the same worker's next call overwrites. */
@@ -57,17 +57,19 @@ export interface BenchClient {
 
 export interface Peer {
   readonly name: string;
-  /** The transport of the bytes: `shm`, `unix` … */
+  /** The transport of the bytes, such as `shm` or `unix`. */
   readonly fabric: string;
-  /** Its TCP connections use TLS 1.3 with certificates of both sides. */
+  /** Whether its TCP connections use TLS 1.3 with certificates of both sides. */
   readonly tls?: boolean;
-  /** Its two sides are threads of the client process, which then has the CPUs of both. */
+  /** Whether its two sides are threads of the client process, which then has the CPUs of both. */
   readonly threads?: boolean;
-  /** Replaces our two processes by a program that measures itself. */
+  /** Measures with a program that measures itself, instead of our two processes. */
   measure?(scenario: Scenario, window: Window): Promise<Measurement>;
-  /** The program of the processes in place of this build's: that of an older build. */
+  /** The program of the processes that replaces this build's, which is that of an older build. */
   readonly endFile?: string;
-  /** Descriptors for both processes to inherit, created by the process that starts them. */
+  /**
+   * Returns descriptors for both processes to inherit. The process that starts them creates the descriptors.
+   */
   descriptors?(): number[];
   serve(options: EndOptions, handlers: BenchHandlers): Promise<BenchServer>;
   connect(options: EndOptions): Promise<BenchClient>;

@@ -1,4 +1,6 @@
-/** The frameworks that are compared, by name. A process loads only the one that it runs. */
+/**
+ * The compared frameworks, by name. A process loads only the framework that it runs.
+ */
 import {
   poolBuffers as limitBuffers,
   inlineMax as limitInlineMax,
@@ -8,7 +10,10 @@ import { packageRoot } from './paths.ts';
 import type { Peer } from './peer.ts';
 import type { Scenario } from './scenarios.ts';
 
-/** Fewer than its ring has slots: nothing stops a producer of the limit from overwriting an unread slot. */
+/**
+ * The limit's calls must be fewer than its ring has slots, because a producer of the limit would otherwise
+ * overwrite an unread slot.
+ */
 const limitCallsMax = limitSlots / 2;
 
 const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
@@ -33,8 +38,8 @@ const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
 
 export const peerNames: readonly string[] = Object.keys(loaders);
 /**
- * The peers as in the quick start, and beside them one that returns all memory and the one that most users
- * would choose instead.
+ * The peers as in the quick start, and for comparison the peer that returns all memory and the peer that most
+ * users would choose instead.
  */
 const plainPeers: readonly string[] = ['quick start', 'quick start, new', 'rdma-rpc', 'grpc-js'];
 /** The peers that show the shape of a curve. */
@@ -46,8 +51,8 @@ function fitsLimit({ inFlight, payloadBytes, mixedBytes, sessions }: Scenario): 
 }
 
 /**
- * The scenarios that a peer can run. Bare sockets answer one question only: they are no RPC that could be
- * compared elsewhere.
+ * Returns whether a peer can run a scenario. Bare sockets answer only one question, because they are not an
+ * RPC that could be compared in other scenarios.
  */
 export function fits(peer: string, scenario: Scenario): boolean {
   const { name, kind, network, payloadBytes, besideBytes, sessions, plain, step } = scenario;
@@ -58,12 +63,12 @@ export function fits(peer: string, scenario: Scenario): boolean {
   if (kind === 'opens') return peer === 'rdma-rpc' || peer === 'grpc-js';
   if (peer === 'limit' && !fitsLimit(scenario)) return false;
   if (peer === 'net bare') return name.endsWith('asleep-32B-x1') || name === 'tcp-echo-32B-x1';
-  // The performance of small calls over shm-fd; the rest is the same as with access by /proc.
+  // Measure only the performance of small calls over shm-fd; the rest is the same as with access by /proc.
   if (peer === 'shm-fd') return network === 'host' && payloadBytes === 32 && besideBytes === 0;
   if (kind === 'handshakes') return peer === 'rdma-rpc' || peer === 'tls' || peer === 'tls bare';
   if (peer === 'tls bare') return false;
   if (peer === 'MessagePort') return network === 'host' && sessions === 1;
-  // Its strings of 22 MB for 16 MiB take seconds of each side.
+  // Its strings of 22 MB for 16 MiB take seconds on each side.
   if (peer === 'capnweb') return network === 'host' && payloadBytes <= 1 << 20 && besideBytes === 0;
   const simple = besideBytes === 0 && (payloadBytes === 32 || payloadBytes === 1 << 20);
   if (peer === 'sealed') return simple;
@@ -72,7 +77,8 @@ export function fits(peer: string, scenario: Scenario): boolean {
   if (network === 'host') return peer !== 'C sender';
   if (peer === 'C sender') return name.endsWith('1MiB-x8');
   if (kind === 'sessions') return peer === 'rdma-rpc';
-  // What many small calls in one write get from the kernel, without deadlines, errors or flow control.
+  // These peers show what many small calls in one write get from the kernel, without deadlines, errors or
+  // flow control.
   if (peer === 'net+protobufjs' || peer === 'net+msgpackr') return name === 'tcp-echo-32B-x256';
   return peer === 'rdma-rpc' || peer === 'grpc-js';
 }

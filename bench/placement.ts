@@ -1,7 +1,8 @@
 /**
- * The CPUs that the two processes of a pair may use: each side has half of the cores to itself, or both share
- * one CPU. The scheduler alone may leave two busy processes on one CPU for seconds, and the figures then
- * describe neither. Used by the orchestrators, which pin what they start with `taskset` (util-linux).
+ * The CPUs that the two processes of a pair may use. Either each side has half of the cores to itself, or
+ * both share one CPU. The scheduler alone may leave two busy processes on one CPU for seconds, and the
+ * figures then describe neither case. The orchestrators use it, and pin the processes that they start with
+ * `taskset` (util-linux).
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -10,20 +11,20 @@ import { readFileSync } from 'node:fs';
 export interface Placement {
   readonly server: string;
   readonly client: string;
-  /** The CPUs of both sides: for a peer whose two sides are threads of one process. */
+  /** The CPUs of both sides, for a peer whose two sides are threads of one process. */
   readonly all: string;
   /** One CPU, for scenarios whose sides share it. */
   readonly one: string;
 }
 
-/** The position of a CPU: hardware threads of one core have the same `core`. */
+/** The position of a CPU. Hardware threads of one core have the same `core`. */
 export interface Cpu {
   readonly id: number;
   readonly package: string;
   readonly core: string;
 }
 
-/** The numbers of a list as the kernel writes it: `0-2,5` is 0, 1, 2, 5. */
+/** Returns the numbers of a list as the kernel writes it: `0-2,5` is 0, 1, 2, 5. */
 export function cpusOf(list: string): number[] {
   return list
     .trim()
@@ -43,8 +44,8 @@ function grouped<T>(values: readonly T[], keyOf: (value: T) => string): T[][] {
 
 /**
  * Gives each side half of the cores of the package that has most of them, so that no call crosses packages.
- * If only one core exists, its hardware threads are divided. Undefined for a single CPU, which cannot be
- * divided.
+ * If only one core exists, its hardware threads are divided. Returns undefined for a single CPU, which cannot
+ * be divided.
  */
 export function placementOfCpus(cpus: readonly Cpu[]): Placement | undefined {
   const [largest = []] = grouped(cpus, (cpu) => cpu.package).sort((a, b) => b.length - a.length);
@@ -72,12 +73,12 @@ function read(file: string): string | undefined {
 
 function cpuOf(id: number): Cpu {
   const topology = `/sys/devices/system/cpu/cpu${id}/topology`;
-  // Some virtual machines have no topology: then each CPU counts as a core.
+  // Some virtual machines have no topology. Then each CPU counts as a core.
   const core = read(`${topology}/thread_siblings_list`) ?? String(id);
   return { id, package: read(`${topology}/physical_package_id`) ?? '', core };
 }
 
-/** The CPUs that this process may use. */
+/** Returns the CPUs that this process may use. */
 function allowedCpus(): Cpu[] {
   const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(read('/proc/self/status') ?? '')?.[1] ?? '';
   return cpusOf(list).map(cpuOf);
@@ -100,7 +101,7 @@ export function placementHere(): Here {
   return { placement, text: `Server and client are apart: on CPU ${server} and CPU ${client}.` };
 }
 
-/** The command that runs `command` on these CPUs; undefined leaves the choice to the scheduler. */
+/** Returns the command that runs `command` on these CPUs. Undefined leaves the choice to the scheduler. */
 export function commandOn(cpus: string | undefined, command: readonly string[]): readonly string[] {
   return cpus === undefined ? command : ['taskset', '-c', cpus, ...command];
 }

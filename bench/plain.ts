@@ -1,14 +1,17 @@
 /**
- * rdma-rpc as a program written by the quick start of README.md uses it: no option except the deadline of
- * each call, buffers of its own, and nothing returned. For comparison, bench/ours.ts does everything that the
- * guide recommends for memory. Used by both processes.
+ * rdma-rpc as a program written by the quick start of README.md uses it. It sets no option except the
+ * deadline of each call, uses buffers of its own, and returns no memory. For comparison, bench/ours.ts does
+ * everything that the guide recommends for memory. It is used by both processes.
  */
 import { createChannel, createClient, createServer } from 'rdma-rpc';
 import { BenchDefinition } from './gen/bench.rdma.ts';
 import { readPayload } from './handlers.ts';
 import type { BenchClient, BenchServer, EndOptions, Msg, Peer } from './peer.ts';
 
-/** Longer than the slowest call of the first second takes on a machine where a fresh page costs 25 us. */
+/**
+ * Longer, in milliseconds, than the slowest call of the first second takes on a machine where a fresh page
+ * costs 25 us.
+ */
 const timeoutMs = 10_000;
 const empty = new Uint8Array(0);
 
@@ -17,7 +20,7 @@ const addressOf = ({ socket, port }: EndOptions): string =>
 
 async function serve(options: EndOptions): Promise<BenchServer> {
   const server = createServer();
-  // The handlers of bench/handlers.ts, written as in the quick start.
+  // These are the handlers of bench/handlers.ts, written as in the quick start.
   server.add(BenchDefinition, {
     echo: (request) => ({ payload: request.payload, id: request.id }),
     put: (request) => ({ payload: empty, id: readPayload(request.payload) }),
@@ -31,7 +34,8 @@ async function serve(options: EndOptions): Promise<BenchServer> {
 
 /** `message` creates the message that is sent from the payload that the worker keeps. */
 async function connect(options: EndOptions, message: (kept: Msg) => Msg): Promise<BenchClient> {
-  // On one host a channel chooses shared memory by itself; only the rows over TCP must request their fabric.
+  // On one host a channel chooses shared memory by itself, so only the rows over TCP must request their
+  // fabric.
   const channel = createChannel(
     addressOf(options),
     options.port === undefined ? undefined : { fabric: 'tcp' },

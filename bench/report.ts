@@ -1,6 +1,6 @@
 /**
- * The readable results in full: a table for each scenario with ratios to grpc-js and to the limit. Written as
- * Markdown that is also readable in a terminal.
+ * The readable results in full, with a table for each scenario and ratios to grpc-js and to the limit. They
+ * are written as Markdown that is also readable in a terminal.
  */
 import { cpus, release } from 'node:os';
 import type { Verdict } from './goals.ts';
@@ -29,19 +29,19 @@ export function disturbedText(disturbances: number, measured: number, mostPercen
   );
 }
 
-/** Day, Nodes with their V8, and machine. */
+/** Returns the day, the Nodes with their V8, and the machine. */
 export function machineText(nodes: readonly Node[] = [ownNode]): string {
   const machine = cpus();
   const day = new Date().toISOString().slice(0, 10);
   return `${day}, ${nodes.map(nodeText).join(' and ')}, Linux ${release()}, ${machine.length} CPUs (${machine[0]?.model})`;
 }
 
-/** How the figures were measured. `kind` names the rounds, in the plural. */
+/** Returns a text about how the figures were measured. `kind` names the rounds, in the plural. */
 export function roundsText(rounds: number, kind = 'rounds'): string {
   return rounds === 1 ? 'one round' : `medians of ${rounds} ${kind}`;
 }
 
-/** Three significant digits, with thousands separated: 4,510,000 and 1.16. */
+/** Formats a number with three significant digits and separated thousands: 4,510,000 and 1.16. */
 export function figure(value: number): string {
   if (value === 0 || !Number.isFinite(value)) return '-';
   const rounded = Number(value.toPrecision(3));
@@ -69,7 +69,7 @@ function cells(row: Row, rows: readonly Row[]): string[] {
   ];
 }
 
-/** A Markdown table with padded columns: the first one aligned left, the others right. */
+/** Returns a Markdown table with padded columns. The first column is aligned left, the others right. */
 export function table(lines: readonly (readonly string[])[]): string {
   const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
   const pad = (text: string, column: number): string =>
@@ -79,7 +79,7 @@ export function table(lines: readonly (readonly string[])[]): string {
   return [head, rule, ...body].join('\n');
 }
 
-/** Peers of one scenario may wait in different ways: each way is named with its peers. */
+/** Peers of one scenario may wait in different ways, so each way is named with its peers. */
 function placements(rows: readonly Row[]): string {
   const ways = new Map<string, string[]>();
   for (const row of rows) ways.set(row.placement, [...(ways.get(row.placement) ?? []), row.peer]);

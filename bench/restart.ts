@@ -1,8 +1,8 @@
 /**
- * A restart of a server under many clients: N channels of one process are connected, the server is killed and
- * restarted at the same address, and each channel reconnects by itself, after its back-off. Prints a line of
- * JSON for each N: the rate at which they were opened at first, the time until the last one was back, and the
- * fullest second as a multiple of that rate. To be run by hand, after setup:
+ * Measures a restart of a server under many clients. N channels of one process are connected, the server is
+ * killed and restarted at the same address, and each channel reconnects by itself, after its back-off. It
+ * prints a line of JSON for each N: the rate at which the channels were opened at first, the time until the
+ * last channel was back, and the fullest second as a multiple of that rate. Run it by hand, after setup:
  *
  *   node dist/bench/restart.js [--channels 100,1000,10000] [--away MS]     MS: time without a server, default
  * 0
@@ -27,7 +27,7 @@ interface Opened {
   readonly openMs: number;
 }
 interface Back {
-  /** The times at which each lost its server, and was connected again, ms since the epoch. */
+  /** The times at which each channel lost its server, and was connected again, in ms since the epoch. */
   readonly lostMs: readonly number[];
   readonly backMs: readonly number[];
   readonly failed: number;
@@ -40,7 +40,7 @@ interface Back {
 
 /** The number of channels that are opened at the same time, before the restart. */
 const opening = 32;
-/** A channel that is not back by then has failed. */
+/** A channel that is not connected again after this time, in milliseconds, has failed. */
 const limitMs = 120_000;
 
 async function serve({ address, channels }: Task): Promise<void> {
@@ -52,14 +52,14 @@ async function serve({ address, channels }: Task): Promise<void> {
 
 const now = (): number => performance.timeOrigin + performance.now();
 
-/** Collects the fate of all channels after the end of their server. */
+/** Records what happens to all channels after the end of their server. */
 class Returns {
   readonly lostMs: number[] = [];
   readonly backMs: number[] = [];
   attempts = 0;
   readonly reasons: Record<string, number> = {};
 
-  /** Resolves when the channel has been connected again, or has not within the limit. */
+  /** Resolves when the channel has been connected again, or when the time limit has passed. */
   async watch(channel: Channel): Promise<void> {
     await new Promise<void>((resolve) => {
       channel.once('state', () => resolve());
@@ -103,7 +103,7 @@ async function connect({ address, channels }: Task): Promise<void> {
   process.send!({ lostMs, backMs, failed, attempts, reasons, cpuSeconds } satisfies Back);
 }
 
-/** The largest number of these times within one second. */
+/** Returns the largest number of these times within one second. */
 function fullestSecond(times: readonly number[]): number {
   const sorted = times.toSorted((a, b) => a - b);
   let first = 0;
@@ -154,7 +154,8 @@ async function measure(task: Task, awayMs: number): Promise<object> {
 
 const [role = '', text = '{}'] = process.argv.slice(2);
 if (role === 'server' || role === 'client') {
-  // Keeps the process alive, whose channels are idle, and ends it together with the one that has started it.
+  // This keeps the process alive while its channels are idle, and ends it together with the process that has
+  // started it.
   process.once('disconnect', () => process.exit(0));
   await (role === 'server' ? serve : connect)(JSON.parse(text) as Task);
 } else {

@@ -1,7 +1,7 @@
 /**
- * Runs scenarios on pairs of processes: one pair for those that can share it, a row for each. Counts what
- * could not be run, and what other processes on the machine disturbed. Used by the orchestrators (main.ts,
- * against.ts, scale), which sleep meanwhile.
+ * Runs scenarios on pairs of processes, with one pair for the scenarios that can share it, and makes a row
+ * for each. It counts what could not be run, and what other processes on the machine disturbed. The
+ * orchestrators (main.ts, against.ts, scale) use it, and sleep meanwhile.
  */
 import type { Window } from './measure.ts';
 import { type Node, ownNode } from './nodes.ts';
@@ -15,25 +15,29 @@ import { placementOf, type Scenario } from './scenarios.ts';
 
 /**
  * `handshakesFirst`: V8 needs this number of handshakes to compile their code, which is a third of the cost
- * of the first thousand. The goal is about new sessions of a fleet that is up, whose servers have compiled
- * it.
+ * of the first thousand. The goal concerns new sessions of running servers, which have already compiled that
+ * code.
  */
 const fullWindow: Window = { warmupMs: 400, measureMs: 1000, handshakesFirst: 3000 };
 const quickWindow: Window = { warmupMs: 150, measureMs: 200 };
 /**
- * As in the quick start: everything is new in the first second. The next one is for the rest of compilation,
- * collection and first touches of memory: 256 MiB of arena take 1.6 s where a fresh page costs 25 us.
+ * As in the quick start, everything is new in the first second. The next second is for the rest of
+ * compilation, collection and first touches of memory: 256 MiB of arena take 1.6 s where a fresh page costs
+ * 25 us.
  */
 const plainWindow: Window = { firstMs: 1000, warmupMs: 2500, measureMs: 800 };
 const quickPlainWindow: Window = { firstMs: 200, warmupMs: 400, measureMs: 200 };
 /**
- * Long enough for what an idle program frees by itself: V8 begins to collect garbage in an idle process after
- * 8 s (kLongDelayMs in its src/heap/memory-reducer.h), and blocks of messages that an application dropped are
- * free from then on.
+ * The rest is long enough for memory that an idle program frees by itself. V8 begins to collect garbage in an
+ * idle process after 8 s (kLongDelayMs in its src/heap/memory-reducer.h). The blocks of messages that an
+ * application dropped are free from then on.
  */
 const restWindow: Window = { warmupMs: 500, measureMs: 1500, restMs: 15_000 };
 const quickRestWindow: Window = { warmupMs: 200, measureMs: 200, restMs: 500 };
-/** The first load of a process runs interpreted code: it runs this long before it counts. */
+/**
+ * The first load of a process runs interpreted code, so it runs for this time, in milliseconds, before it
+ * counts.
+ */
 const compileMs = 1000;
 const quickCompileMs = 250;
 /** The CPU use of the rest of the machine, in percent of one CPU, above which a measurement is disturbed. */
@@ -44,8 +48,8 @@ function note(text: string): void {
 }
 
 /**
- * Groups of scenarios that can share a pair of processes: same polling, same placement, same network, same
- * number of connections. A scenario as in the quick start has a pair of its own.
+ * Returns groups of scenarios that can share a pair of processes, because they have the same polling,
+ * placement, network and number of connections. A scenario as in the quick start has a pair of its own.
  */
 export function groups(chosen: readonly Scenario[]): Scenario[][] {
   const keyed = new Map<string, Scenario[]>();
@@ -69,14 +73,15 @@ export class Rounds {
   readonly #quick: boolean;
   readonly #placement: Placement | undefined;
 
-  /** `placement`: undefined leaves processes to the scheduler. */
+  /** If `placement` is undefined, processes are left to the scheduler. */
   constructor(quick: boolean, placement: Placement | undefined) {
     this.#quick = quick;
     this.#placement = placement;
   }
 
   /**
-   * Runs one round of scenarios that share a pair, in order. A failure is reported, and leaves out its rows.
+   * Runs one round of scenarios that share a pair, in order. A failure is reported, and its rows are left
+   * out.
    */
   async run(
     load: () => Promise<Peer>,
@@ -102,7 +107,7 @@ export class Rounds {
     return rows;
   }
 
-  /** What a report must state about the conditions of the run. */
+  /** Returns what a report must state about the conditions of the run. */
   remarks(): string[] {
     const remarks: string[] = [];
     if (this.#quick) remarks.push('A quick run: too short to compile and settle, so its figures say little.');
@@ -111,13 +116,13 @@ export class Rounds {
     return remarks;
   }
 
-  /** Called at the end: the process fails if something did not run. */
+  /** Called at the end. The process fails if a scenario did not run. */
   finish(): void {
     if (this.#failures > 0) note(`${this.#failures} group(s) did not run; their reasons are above`);
     process.exitCode = this.#failures > 0 ? 1 : 0;
   }
 
-  /** `first`: the scenario is the first of its pair of processes. */
+  /** `first` says whether the scenario is the first of its pair of processes. */
   #window({ kind, plain }: Scenario, first: boolean): Window {
     if (kind === 'rest') return this.#quick ? quickRestWindow : restWindow;
     if (plain) return this.#quick ? quickPlainWindow : plainWindow;

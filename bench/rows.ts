@@ -1,4 +1,6 @@
-/** One line of the results, and the medians over the rounds. Used by the orchestrator and its tables. */
+/**
+ * One line of the results, and the medians over the rounds. The orchestrator and its tables use it.
+ */
 
 export interface Row {
   scenario: string;
@@ -8,27 +10,30 @@ export interface Row {
   fabric: string;
   payloadBytes: number;
   inFlight: number;
-  /** The bytes of each transfer beside the calls; 0: no transfers. `bytesPerSecond` is then theirs. */
+  /**
+   * Size of each transfer beside the calls, in bytes; 0 when there are no transfers. `bytesPerSecond` is then
+   * that of the transfers.
+   */
   besideBytes: number;
   callsPerSecond: number;
   /**
-   * Calls/s from the first call of both processes on, for as long as `Window.firstMs` says; 0 where that was
-   * not measured. `callsPerSecond` is then that of a later second.
+   * Calls/s from the first call of both processes on, for as long as `Window.firstMs` says, or 0 where that
+   * was not measured. `callsPerSecond` is then that of a later second.
    */
   firstCallsPerSecond: number;
-  /** Payload, counted once, also when it is echoed. */
+  /** Bytes of payload per second. A payload is counted once, also when it is echoed. */
   bytesPerSecond: number;
   p50Us: number;
   p99Us: number;
   p999Us: number;
   /**
-   * In percent of one CPU, both processes together with their helper threads: up to 100 times the number of
-   * CPUs.
+   * CPU time in percent of one CPU, for both processes together with their helper threads. The maximum is 100
+   * times the number of CPUs.
    */
   cpuPercent: number;
   /**
-   * The memory of both processes some seconds after large calls, as a multiple of before; 0 where not
-   * measured.
+   * The memory of both processes some seconds after large calls, as a multiple of their memory before; 0
+   * where it was not measured.
    */
   restTimes: number;
   /** The memory of the server's process for each open idle connection; 0 where that was not measured. */
@@ -40,7 +45,7 @@ export interface Row {
   clientCpuUs: number;
   serverCpuUs: number;
   placement: string;
-  /** Other processes used the machine meanwhile; in medians: in every round. */
+  /** Whether other processes used the machine meanwhile; in medians, whether they did so in every round. */
   disturbed: boolean;
 }
 
@@ -58,8 +63,8 @@ export type Measurement = Omit<
   | 'disturbed'
 > & {
   /**
-   * CPU time that the rest of the machine used meanwhile, in percent of one CPU. Decides whether the round
-   * can be trusted: the row's `disturbed`.
+   * CPU time that the rest of the machine used meanwhile, in percent of one CPU. It decides whether the round
+   * can be trusted (the row's `disturbed`).
    */
   othersPercent: number;
 };
@@ -87,7 +92,10 @@ const measured = [
   'serverCpuUs',
 ] as const;
 
-/** The middle value; the mean of the two middle ones for an even count. NaN for an empty list. */
+/**
+ * Returns the middle value, or the mean of the two middle values for an even count. Returns NaN for an empty
+ * list.
+ */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -95,15 +103,15 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** The undisturbed rounds; all rounds if every one was disturbed. */
+/** Returns the undisturbed rounds, or all rounds if every round was disturbed. */
 export function calm<T extends { readonly disturbed: boolean }>(rounds: readonly T[]): readonly T[] {
   const undisturbed = rounds.filter(({ disturbed }) => !disturbed);
   return undisturbed.length > 0 ? undisturbed : rounds;
 }
 
 /**
- * One row for each scenario, peer and Node, in order of first appearance; each figure is the median of its
- * undisturbed rounds.
+ * Returns one row for each scenario, peer and Node, in order of first appearance. Each figure is the median
+ * of its undisturbed rounds.
  */
 export function medians(rows: readonly Row[]): Row[] {
   const groups = new Map<string, Row[]>();

@@ -1,47 +1,51 @@
 /**
- * The measured scenarios, each with its load and its placement. Used by the orchestrator and by the client
- * process.
+ * The measured scenarios, each with its load and its placement. The orchestrator and the client process use
+ * them.
  */
 
 import type { Placement } from './placement.ts';
 
 export interface Scenario {
   /**
-   * `<kind>-<payload>-x<in flight>`, `plain-…` for those as in the quick start, `tcp-…` over TCP: the name
-   * that rows and `--only` use.
+   * The name that rows and `--only` use: `<kind>-<payload>-x<in flight>`, `plain-…` for scenarios as in the
+   * quick start, `tcp-…` over TCP.
    */
   name: string;
   kind: 'echo' | 'put' | 'idle' | 'rest' | 'sessions' | 'handshakes' | 'opens';
-  /** 'host': shared memory, unix sockets. 'tcp': TCP over loopback, for every peer. */
+  /** 'host': shared memory or unix sockets. 'tcp': TCP over loopback, for every peer. */
   network: 'host' | 'tcp';
   payloadBytes: number;
   /**
-   * Calls in flight at once; each of these workers starts its next call when its last one has been answered.
+   * Number of calls in flight at once. Each of these workers starts its next call when its last call has been
+   * answered.
    */
   inFlight: number;
   /**
-   * The bytes of puts that run one after another beside the calls, and are not counted among them; 0: no
-   * puts.
+   * Size in bytes of the puts that run one after another beside the calls, and that are not counted among
+   * them; 0 when there are no puts.
    */
   besideBytes: number;
-  /** `mixedTenths` of ten calls carry this many bytes in place of `payloadBytes`; 0 when none does. */
+  /**
+   * `mixedTenths` of ten calls carry this number of bytes in place of `payloadBytes`; 0 when no call does.
+   */
   mixedBytes: number;
   mixedTenths: number;
   /**
-   * The number of connections: the calls are spread over them, worker by worker; in kind 'sessions', the
-   * connections that stay idle.
+   * Number of connections, over which the calls are spread worker by worker. In kind 'sessions', it is the
+   * number of connections that stay idle.
    */
   sessions: number;
   /**
-   * As in the quick start: both processes are new, their first second counts as a separate figure, and a
-   * program that uses none of our memory functions is compared with one that returns all memory.
+   * Whether the scenario is as in the quick start: both processes are new, their first second counts as a
+   * separate figure, and a program that uses none of our memory functions is compared with one that returns
+   * all memory.
    */
   plain: boolean;
-  /** Only for `stepPeers`: a step between the rows that all peers run. */
+  /** Whether the scenario is only for `stepPeers`, as a step between the rows that all peers run. */
   step: boolean;
-  /** 'event': neither side spins. No effect on the peers on sockets, which always sleep. */
+  /** 'event': neither side spins. It has no effect on the peers on sockets, which always sleep. */
   polling: 'adaptive' | 'event';
-  /** Both processes share one CPU; otherwise each has CPUs of its own (bench/placement.ts). */
+  /** Whether both processes share one CPU. Otherwise each has CPUs of its own (bench/placement.ts). */
   together: boolean;
 }
 
@@ -88,11 +92,11 @@ export function mixed(small: Scenario, mixedTenths: number, large: string, mixed
 }
 
 const idle: Scenario = { ...load('echo', '', 0, 0), name: 'idle', kind: 'idle' };
-/** Enough for their memory to be visible beside that of the process. */
+/** The number of sessions is large enough for their memory to be visible beside that of the process. */
 const idleSessions = 64;
 /**
- * New connections, a fixed number at once: the cost of each, from its first message to its end. Both sides
- * sleep while they wait, since iterations that find nothing would count.
+ * New connections, a fixed number at once. They show the cost of each connection, from its first message to
+ * its end. Both sides sleep while they wait, because iterations that find nothing would count.
  */
 const handshakes: Scenario = {
   ...load('echo', '', 0, 8),
@@ -100,7 +104,10 @@ const handshakes: Scenario = {
   kind: 'handshakes',
   polling: 'event',
 };
-/** A connection for each call, and no other one: each is closed when its call has been answered. */
+/**
+ * Each call has a connection of its own, which is closed when the call has been answered. No other connection
+ * is open.
+ */
 const opens: Scenario = { ...load('echo', '32B', 32, 1), name: 'open-call-close-x1', kind: 'opens' };
 const asleep: Scenario = {
   ...load('echo', '32B', 32, 1),
@@ -121,12 +128,17 @@ const plainLoads: readonly Scenario[] = (['echo', 'put'] as const).flatMap((kind
   [load(kind, '20KiB', 20 * KiB, 8), load(kind, '64KiB', 64 * KiB, 8), load(kind, '1MiB', MiB, 8)].map(plain),
 );
 
-/** The load of a service with documents or pictures: most calls are small, most bytes are in the others. */
+/**
+ * The load of a service with documents or pictures. Most calls are small, and most bytes are in the others.
+ */
 const mixes: readonly Scenario[] = [8, 64].map((inFlight) =>
   mixed(load('echo', '32B', 32, inFlight), 3, '1MiB', MiB),
 );
 
-/** Large calls of a program as in the quick start, then idle: the memory before and after is compared. */
+/**
+ * Large calls of a program as in the quick start, followed by idle time. The memory before and after is
+ * compared.
+ */
 const rest: Scenario = {
   ...load('echo', '1MiB', MiB, 8),
   name: 'rest-after-1MiB-x8',
@@ -160,7 +172,8 @@ export const scenarios: readonly Scenario[] = [
   load('echo', '4KiB', 4 * KiB, 8),
   load('echo', '64KiB', 64 * KiB, 8),
   load('echo', '1MiB', MiB, 8),
-  // Two of them: a client then holds 64 MiB of requests and answers, a quarter of the default arena.
+  // Two calls are in flight: a client then holds 64 MiB of requests and answers, which is a quarter of the
+  // default arena.
   load('echo', '16MiB', 16 * MiB, 2),
   beside('1MiB', MiB),
   beside('16MiB', 16 * MiB),
@@ -185,9 +198,9 @@ export const scenarios: readonly Scenario[] = [
 ];
 
 /**
- * The placement of a row's processes, in words: no latency is quoted without it. `placement`: undefined where
- * processes are not pinned. `polls`: the peer spins when `polling` is 'adaptive'. `threads`: its two sides
- * are threads of one process.
+ * Returns the placement of a row's processes, in words, because a latency is quoted only together with it.
+ * `placement` is undefined where processes are not pinned. `polls` says whether the peer spins when `polling`
+ * is 'adaptive'. `threads` says whether its two sides are threads of one process.
  */
 export function placementOf(
   { polling, together }: Pick<Scenario, 'polling' | 'together'>,

@@ -1,6 +1,6 @@
 /**
- * The plain C sender (bench/native/tcp_stream.cc): the throughput of TCP itself between two threads of each
- * side. A program that measures itself.
+ * The plain C sender (bench/native/tcp_stream.cc), which shows the throughput of TCP itself between two
+ * threads of each side. It is a program that measures itself.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

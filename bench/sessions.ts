@@ -1,6 +1,6 @@
 /**
- * The cost of many sessions: N of them between a server process and a client process, all idle except one,
- * then all active. Prints a line of JSON for each N. To be run by hand, after setup:
+ * Measures the cost of many sessions. N sessions connect a server process and a client process; first all are
+ * idle except one, then all are active. It prints a line of JSON for each N. Run it by hand, after setup:
  *
  *   node dist/bench/sessions.js [--fabric shm] [--sessions 1,10,100,1000] [--ms 500] [--rounds 3]
  *
@@ -26,11 +26,11 @@ interface Task {
   ms: number;
 }
 
-/** Calls of the one active session, and of all of them together. */
+/** Number of calls in flight, of the one active session, and of all sessions together. */
 const inFlight = { one: 16, all: 256 };
 /** The number of sessions that are opened at the same time. */
 const opening = 32;
-/** The most that a server admits, here from one client. */
+/** The maximum number of sessions that a server accepts, all of which come from one client here. */
 const sessionsMax = 16_384;
 const payload = new Uint8Array(32);
 

@@ -1,13 +1,13 @@
 /**
- * The gain of a second worker thread: a server of one and a server of two threads behind one address, each
- * with the same two client processes, in alternating windows. To be run by hand, after setup:
+ * Measures the gain of a second worker thread. A server of one thread and a server of two threads behind one
+ * address run in alternating windows, each with the same two client processes. Run it by hand, after setup:
  *
  *   node dist/bench/workers.js [--rounds 7] [--ms 500] [--bytes 32]
  *
- * Prints a line of JSON for each server, medians of the rounds, and the capacity of two threads as a multiple
- * of that of one: by calls/s, which is meaningful only where each thread has a CPU that no client uses, and
- * by CPU time of the whole server process for each call. Neither side spins, since that would count as CPU
- * time.
+ * It prints a line of JSON for each server, with medians of the rounds. It also prints the capacity of two
+ * threads as a multiple of that of one thread: by calls/s, which is meaningful only where each thread has a
+ * CPU that no client uses, and by CPU time of the whole server process for each call. Neither side spins,
+ * because spinning would count as CPU time.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { rmSync } from 'node:fs';
@@ -30,7 +30,7 @@ interface Task {
   readonly bytes: number;
 }
 
-/** One for each thread of two. */
+/** Number of clients, one for each of two threads. */
 const clients = 2;
 const inFlight = 256;
 const file = fileURLToPath(import.meta.url);
@@ -60,7 +60,7 @@ async function connect({ address, bytes }: Task): Promise<void> {
 
 interface Window {
   readonly callsPerSecond: number;
-  /** CPU time of the server for each call. */
+  /** CPU time of the server for each call, in microseconds. */
   readonly cpuUs: number;
 }
 

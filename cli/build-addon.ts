@@ -12,9 +12,9 @@ import type { Command } from '#commander';
 import pc from '#picocolors';
 
 interface Need {
-  /** One of these programs is needed. */
+  /** One of these programs must be installed. */
   readonly programs: readonly string[];
-  /** The Debian package that contains it. */
+  /** The Debian package that contains the program. */
   readonly debian: string;
 }
 
@@ -50,9 +50,9 @@ function packageRoot(): string {
   return folder;
 }
 
-/** Runs `cmake` with these arguments. Shows its output when it fails. */
+/** Runs `cmake` with these arguments. Shows the output of cmake when it fails. */
 function cmake(folder: string, args: readonly string[]): void {
-  // Uses the headers of the Node that runs this command, not of another one on PATH.
+  // Use the headers of the Node that runs this command, not those of another Node on PATH.
   const env = {
     ...process.env,
     PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`,
@@ -65,7 +65,10 @@ function cmake(folder: string, args: readonly string[]): void {
   );
 }
 
-/** The folder of the package rdma-rpc that the caller's programs import; undefined where there is none. */
+/**
+ * Returns the folder of the package rdma-rpc that the caller's programs import, or undefined where it is not
+ * found.
+ */
 function runtimeRoot(): string | undefined {
   try {
     return dirname(createRequire(join(process.cwd(), 'package.json')).resolve('rdma-rpc/package.json'));
@@ -74,7 +77,10 @@ function runtimeRoot(): string | undefined {
   }
 }
 
-/** Returns the path of the addon; throws an error about missing programs or with the compiler's output. */
+/**
+ * Returns the path of the addon. Throws an error that names missing programs or contains the compiler's
+ * output.
+ */
 function buildAddon(): string {
   const packages = lacking();
   if (packages.length > 0) {
@@ -84,12 +90,13 @@ function buildAddon(): string {
   const folder = packageRoot();
   const build = join(folder, 'build', 'addon');
   rmSync(build, { recursive: true, force: true });
-  // -w, because any compiler of the machine is used, and warnings are for developers of this project.
+  // Pass -w, because any compiler of the machine may be used, and warnings are for developers of this
+  // project.
   const options = ['-DRDMA_RPC_ADDON=ON', '-DCMAKE_BUILD_TYPE=Release', '-DCMAKE_CXX_FLAGS=-w'];
   cmake(folder, ['-S', folder, '-B', build, ...options]);
   cmake(folder, ['--build', build, '--parallel', '2']);
   const product = join(folder, 'build', 'Release', 'rdma_rpc.node');
-  // In a process of its own, because this one may have tried another binary already.
+  // Test the addon in a separate process, because this process may already have tried another binary.
   const script = `require(${JSON.stringify(product)}).boundary()`;
   const tried = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' });
   if (tried.status !== 0) throw new Error(`the compiled addon does not load:\n${tried.stderr.trim()}`);

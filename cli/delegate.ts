@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 /**
  * `rdma-rpc`, the command of the published package rdma-rpc. The commands are in rdma-rpc-cli, which services
- * do not need. This runs that package where it is installed, in the folder of the caller or beside this
- * package; elsewhere npm fetches the same version for this one run. A package that `npm pack` makes in a
- * clone contains the commands, and not this file.
+ * do not need. This file runs that package where it is installed, in the folder of the caller or beside this
+ * package. Elsewhere npm fetches the same version for this one run. A package that `npm pack` makes in a
+ * clone contains the commands instead of this file.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -14,7 +14,8 @@ import { pathToFileURL } from 'node:url';
 const cli = 'rdma-rpc-cli';
 
 /**
- * Returns the file with the commands, as found from these places, or undefined where they are not installed.
+ * Returns the file with the commands, as found from these places, or undefined where the commands are not
+ * installed.
  */
 function commandsFrom(places: readonly string[]): string | undefined {
   for (const place of places) {
@@ -22,7 +23,7 @@ function commandsFrom(places: readonly string[]): string | undefined {
       const manifest = createRequire(place).resolve(`${cli}/package.json`);
       const { bin } = JSON.parse(readFileSync(manifest, 'utf8')) as { bin: Record<string, string> };
       return join(dirname(manifest), bin[cli]!);
-    } catch {} // It was not found from there.
+    } catch {} // The package was not found from this place.
   }
   return undefined;
 }

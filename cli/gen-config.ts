@@ -1,6 +1,5 @@
 /**
- * The block `"rdma-rpc"` of a package.json: the configuration of `rdma-rpc gen` when it is called without
- * files.
+ * The block `"rdma-rpc"` of a package.json, which configures `rdma-rpc gen` when it is called without files.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -18,7 +17,7 @@ export interface GenConfig {
   readonly enums?: 'open' | 'closed';
 }
 
-/** The check of each key, and its description in errors. */
+/** The check of each key, and the key's description in errors. */
 const keys: Readonly<Record<keyof GenConfig, readonly [string, (value: unknown) => boolean]>> = {
   files: ['a list of texts', isTexts],
   include: ['a list of texts', isTexts],
@@ -38,8 +37,8 @@ function isTexts(value: unknown): boolean {
 }
 
 /**
- * Returns the block of the nearest package.json, with paths relative to `from`; undefined when it has none.
- * Throws an Error about what is wrong in it.
+ * Returns the block of the nearest package.json, with paths relative to `from`, or undefined when that
+ * package.json has no such block. Throws an Error that says what is wrong in the block.
  */
 export function findConfig(from: string): GenConfig | undefined {
   const directory = nearest(from);

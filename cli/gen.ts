@@ -1,5 +1,5 @@
 /**
- * `rdma-rpc gen`: generates TypeScript from .proto files. Finds the files, calls generate(), prints its
+ * `rdma-rpc gen`: generates TypeScript from .proto files. It finds the files, calls generate() and prints its
  * diagnostics; `--watch` repeats that.
  */
 import { relative, resolve } from 'node:path';
@@ -80,7 +80,7 @@ function collect(value: string, previous: string[]): string[] {
   return [...previous, value];
 }
 
-/** Files as given, with globs expanded. */
+/** Returns the files as given, with globs expanded. */
 function findFiles(patterns: readonly string[]): string[] {
   const isGlob = (pattern: string) => /[*?[\]{}!]/.test(pattern);
   const found = globSync(patterns.filter(isGlob), { absolute: true });
@@ -93,7 +93,7 @@ function findFiles(patterns: readonly string[]): string[] {
   return [...files];
 }
 
-/** `--check`: fails if anything would be written. */
+/** `--check`: fails if a file would be written. */
 function checked(generated: Generated, { out = '' }: GenerateOptions): Generated | undefined {
   if (generated.written.length + generated.stale.length === 0) {
     console.log(
@@ -124,12 +124,13 @@ function readConfig(): GenConfig {
 }
 
 /**
- * Generates once and prints the outcome. Returns undefined when the input has errors; nothing was written
- * then.
+ * Generates once and prints the outcome. Returns undefined when the input has errors; then no file was
+ * written.
  */
 async function generateOnce(options: GenerateOptions): Promise<Generated | undefined> {
   const start = performance.now();
-  // Loaded here, so that help and errors in the command line need not wait for a parser and a compiler.
+  // The module is loaded here, so that help and errors in the command line need not wait for a parser and a
+  // compiler.
   const { generate } = await import('../codegen/index.ts');
   try {
     const generated = await generate(options);
@@ -141,7 +142,7 @@ async function generateOnce(options: GenerateOptions): Promise<Generated | undef
     console.log(
       `${count} generated in ${options.out} (${generated.written.length} changed, ${Math.round(performance.now() - start)} ms)`,
     );
-    // Printed only when something has changed, since it may be intended.
+    // The note is printed only when a file has changed, because the arrangement may be intended.
     const note = generated.written.length === 0 ? '' : moduleNote(options.out ?? '', options.target ?? 'ts');
     if (note !== '') console.error(note);
     return generated;

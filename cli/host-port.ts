@@ -1,10 +1,12 @@
-/** Parses the address of a host whose port may be left out. Used by `rdma-rpc ping` and `perf`. */
+/**
+ * Parses the address of a host whose port may be left out. It is used by `rdma-rpc ping` and `perf`.
+ */
 import { isIP } from 'node:net';
 import { parseAddress } from '../runtime/control/socket/address.ts';
 
 /**
- * Parses `host`, `host:port`, `IPv6` or `[IPv6]:port`; without a port it is `port`. Returns undefined for
- * anything else.
+ * Parses `host`, `host:port`, `IPv6` or `[IPv6]:port`. Without a port in the text, the result has the
+ * argument `port`. Returns undefined for anything else.
  */
 export function hostPort(text: string, port: number): { host: string; port: number } | undefined {
   const bracketed = /^\[(.+)\]$/.exec(text)?.[1];

@@ -1,6 +1,6 @@
 /**
- * The note of `rdma-rpc gen` when its output, ES modules, is in a CommonJS package, which is what `npm init
- * -y` creates.
+ * The note that `rdma-rpc gen` prints when its output, which consists of ES modules, is in a CommonJS
+ * package. `npm init -y` creates such a package.
  */
 import { readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -16,7 +16,7 @@ export function moduleNote(out: string, target: 'ts' | 'js'): string {
     : `${where}: there these files have to be compiled to CommonJS; ${remedy}`;
 }
 
-/** The nearest package.json decides about a file, whatever it contains. */
+/** Returns the path of the nearest package.json, which decides about a file whatever it contains. */
 function packageAbove(directory: string): string | undefined {
   const path = join(directory, 'package.json');
   if (typeOf(path) !== undefined) return path;
@@ -25,8 +25,8 @@ function packageAbove(directory: string): string | undefined {
 }
 
 /**
- * Returns `type` of a package.json, '' when it has none, or undefined when the file does not exist or cannot
- * be read.
+ * Returns `type` of a package.json, '' when it has no `type`, or undefined when the file does not exist or
+ * cannot be read.
  */
 function typeOf(path: string): string | undefined {
   try {

@@ -1,13 +1,13 @@
 /**
  * Makes text of other parties safe to print, and handles output that cannot be written. When standard output
- * is closed or full, the command ends, since it could only print. An error about one of the user's files has
- * the name of that file. Called by the commands.
+ * is closed or full, the command ends, because all it could still do is print. An error about one of the
+ * user's files has the name of that file. It is called by the commands.
  */
 import { writeFileSync } from 'node:fs';
 
 /**
- * Writes everything, even if the system takes only a part at a time. Throws an Error that names the file,
- * which may be open already.
+ * Writes the whole text, even if the system takes only a part at a time. Throws an Error that names the file.
+ * The file may already be open.
  */
 export function writeOutput(
   path: string,
@@ -21,13 +21,13 @@ export function writeOutput(
   }
 }
 
-/** A server's text is printed on a terminal, so control characters are replaced. */
+/** Replaces control characters, because a server's text is printed on a terminal. */
 export function printable(text: string): string {
   return text.replace(/(?!\n)\p{Cc}/gu, '\ufffd');
 }
 
 /**
- * The same for text on a line of its own, which must not look like another line or run in the other
+ * Does the same for text on a line of its own, which must not look like another line or run in the other
  * direction.
  */
 export function printableLine(text: string): string {
@@ -35,8 +35,8 @@ export function printableLine(text: string): string {
 }
 
 /**
- * JSON for standard output, which may be a terminal: characters that JSON.stringify leaves unchanged, and
- * that control a terminal or end a line, are escaped. The values stay the same.
+ * Makes JSON for standard output, which may be a terminal. It escapes characters that JSON.stringify leaves
+ * unchanged and that control a terminal or end a line. The values stay the same.
  */
 export function jsonText(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(
@@ -48,7 +48,7 @@ export function jsonText(value: unknown, indent?: number): string {
 /** Call it before anything is printed. */
 export function endWithOutput(command: string): void {
   process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
-    // A reader that has read enough, such as `head`, is not an error.
+    // A reader that closes the output early, such as `head`, is not an error.
     if (code === 'EPIPE') process.exit();
     console.error(`${command}: the output cannot be written: ${message}`);
     process.exit(1);

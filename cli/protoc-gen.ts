@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * `protoc-gen-rdma-rpc`, the plugin for protoc and buf: reads a request from standard input, writes the
- * response to standard output. Errors in the input are part of the response, which protoc prints; exit code 1
+ * `protoc-gen-rdma-rpc`, the plugin for protoc and buf. It reads a request from standard input and writes the
+ * response to standard output. Errors in the input are part of the response, which protoc prints. Exit code 1
  * means that the plugin itself could not run.
  */
 import { formatDiagnostic } from '../codegen/diagnostic.ts';
@@ -9,8 +9,8 @@ import { runPlugin } from '../codegen/plugin.ts';
 import { endWithOutput } from './output.ts';
 
 /**
- * Read as a stream, because a pipe that its writer has made non-blocking, as buf does, cannot be read at
- * once.
+ * Read standard input as a stream. It may be a pipe that its writer has made non-blocking, as buf does, and
+ * such a pipe cannot be read at once.
  */
 async function readAll(): Promise<Uint8Array> {
   const chunks: Buffer[] = [];

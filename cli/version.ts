@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 
 export function version(): string {
-  // Sources are one directory below package.json, the build two.
+  // For the sources, package.json is one directory up; for the build, two.
   const places = ['../package.json', '../../package.json'].map((path) => new URL(path, import.meta.url));
   const manifest = places.find((url) => existsSync(url));
   if (manifest === undefined) throw new Error('rdma-rpc: package.json of the package is missing');

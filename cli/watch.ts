@@ -1,18 +1,20 @@
-/** Watches files and repeats a task when one changes, one run at a time. Ends at SIGINT or SIGTERM. */
+/**
+ * Watches files and repeats a task when a file changes, one run at a time. It ends at SIGINT or SIGTERM.
+ */
 import { watch } from '#chokidar';
 
 export interface WatchOptions {
-  /** Files to watch at the start, absolute. */
+  /** The files to watch at the start, as absolute paths. */
   readonly initial: readonly string[];
   /** Directories in which every .proto is watched. */
   readonly directories: readonly string[];
-  /** Does the work; returns what to watch from now on, or undefined for no change. */
+  /** Does the work, and returns the files to watch from now on, or undefined for no change. */
   readonly onChange: () => Promise<readonly string[] | undefined>;
 }
 
 /**
- * Editors empty a file before they write it, and save several files at once: the task waits until nothing has
- * changed for this time.
+ * Editors empty a file before they write it, and save several files at once. Therefore the task waits until
+ * no file has changed for this time, in milliseconds.
  */
 const quietMs = 50;
 

@@ -1,24 +1,27 @@
 /**
- * Errors and warnings of the generator about its input, with their positions. Collected over all files before
- * anything is written; the CLI prints them.
+ * Errors and warnings of the generator about its input, with their positions. They are collected over all
+ * files before the output is written, and the CLI prints them.
  */
 
 export interface Diagnostic {
   readonly severity: 'error' | 'warning';
-  /** As the user named it, or as composed of include directory and import. */
+  /** The file as the user named it, or composed of include directory and import. */
   readonly file: string;
-  /** From 1; 0 for the whole file. */
+  /** The line, counted from 1; 0 for the whole file. */
   readonly line: number;
-  /** From 1, in UTF-16 units; 0 for the whole file. */
+  /** The column, counted from 1 in UTF-16 units; 0 for the whole file. */
   readonly column: number;
-  /** The part of the source that is wrong. Empty for the whole file, or its end. */
+  /** The part of the source that is wrong. Empty for the whole file, or for the end of the file. */
   readonly text: string;
   readonly message: string;
-  /** The source line that contains it; undefined for the whole file. */
+  /** The source line that contains the part; undefined for the whole file. */
   readonly sourceLine?: string | undefined;
 }
 
-/** A position in the source: every token of the parser has one, and a plugin's input contains them. */
+/**
+ * A position in the source. Every token of the parser has a position, and a plugin's input contains
+ * positions.
+ */
 export interface Place {
   readonly text: string;
   readonly line: number;
@@ -26,8 +29,8 @@ export interface Place {
 }
 
 /**
- * Characters that control a terminal, start a line or change the text direction: sources and names can come
- * from anybody.
+ * Characters that control a terminal, start a line or change the text direction. They are replaced because
+ * sources and names can come from anybody.
  */
 const unseen = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_C}]/gu;
 const seen = (text: string): string => text.replace(unseen, (each) => (each === '\t' ? each : '\uFFFD'));
@@ -41,17 +44,17 @@ export function formatDiagnostic(diagnostic: Diagnostic): string {
 }
 
 /**
- * Limits of the characters of a line around the caret, of a word in a message, and of a part of the source:
- * input may be one line of megabytes.
+ * Maximum number of characters of a line around the caret, of a word in a message, and of a part of the
+ * source. Input may be one line of megabytes.
  */
 const lineMax = 120;
 const wordMax = 80;
-/** Limit of diagnostics per file: if a file has more, most of them have the same cause. */
+/** Maximum number of diagnostics per file. If a file has more, most of them have the same cause. */
 const perFile = 100;
 
 /**
- * Returns the source line with a caret below, or nothing for a whole file. Of a long line it shows the part
- * around the caret.
+ * Returns the source line with a caret below it, or an empty text for a whole file. For a long line it shows
+ * only the part around the caret.
  */
 export function quoteSource({ sourceLine, column, text }: Diagnostic): string {
   if (sourceLine === undefined) return '';
@@ -76,7 +79,7 @@ export class Reporter {
   /** Whether an error has been reported. */
   failed = false;
 
-  /** `source` is the file's text; without it no lines are quoted. */
+  /** `source` is the file's text. Without it, source lines are not quoted. */
   constructor(file: string, source: string, diagnostics: Diagnostic[]) {
     this.file = file;
     this.#lines = source === '' ? [] : source.replace(/^\uFEFF/, '').split('\n');
@@ -115,7 +118,7 @@ export class Reporter {
 const cut = (text: string): string => (text.length <= wordMax ? text : `${text.slice(0, wordMax - 1)}…`);
 
 /**
- * The input has errors and nothing has been written. `diagnostics` contains all diagnostics, including
+ * The input has errors, and no output has been written. `diagnostics` contains all diagnostics, including
  * warnings.
  */
 export class GenerateError extends Error {
@@ -129,12 +132,13 @@ export class GenerateError extends Error {
 }
 
 /**
- * Returns `; did you mean X?` for the candidate most similar to an unknown name; empty when none is similar.
+ * Returns `; did you mean X?` for the candidate most similar to an unknown name, or an empty text when no
+ * candidate is similar.
  */
 export function suggestion(unknown: string, candidates: Iterable<string>): string {
   let best = '';
   if (unknown.length > wordMax) return best;
-  // A third of the letters may be wrong, or two letters exchanged.
+  // A third of the letters may be wrong, or two letters may be exchanged.
   let least = Math.max(Math.floor(unknown.length / 3), unknown.length < 4 ? 1 : 2) + 1;
   // At least one letter must be right.
   least = Math.min(least, unknown.length);

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc/codegen`: the generator as a function. The CLI is a thin layer over it. Build time only: nothing
- * at run time imports it.
+ * `rdma-rpc/codegen`: the generator as a function. The CLI is a thin layer over it. It is used only at build
+ * time; code that runs in applications does not import it.
  */
 import { join, resolve } from 'node:path';
 import type { Diagnostic } from './diagnostic.ts';
@@ -29,30 +29,31 @@ export interface GenerateOptions {
   /** .proto files, each inside one of the include directories. Their imports are generated, too. */
   readonly files: readonly string[];
   /**
-   * Directories that imports are relative to, and whose structure the output mirrors. Default: the deepest
+   * Directories to which imports are relative, and whose structure the output mirrors. Default: the deepest
    * directory that contains all files.
    */
   readonly include?: readonly string[];
   /**
-   * Directory for the output, created when missing. Undefined writes nothing; the texts are only returned.
+   * Directory for the output, which is created when it is missing. When undefined, files are not written;
+   * only their texts are returned.
    */
   readonly out?: string;
-  /** Writes nothing, and only reports in `written` what is out of date. Default false. */
+  /** Only reports in `written` what is out of date, without writing files. Default false. */
   readonly check?: boolean;
   /**
-   * `ts`: TypeScript that Node can run directly. `js`: a `.js` and a `.d.ts` for each file, which compilers
-   * parse in a fraction of the time and which needs no build; they are ES modules, so the package around them
+   * `ts`: TypeScript that Node can run directly. `js`: a `.js` and a `.d.ts` for each file. Compilers parse
+   * these in a fraction of the time, and they need no build. They are ES modules, so the package around them
    * must have `"type": "module"`. Default `ts`.
    */
   readonly target?: 'ts' | 'js';
   /**
-   * Extension of imports between generated files, for the target `ts`; the other target uses `js`. Default
-   * `ts`, which Node's type stripping and `rewriteRelativeImportExtensions` need. `none` is for bundlers and
-   * `moduleResolution: 'bundler'`; Node does not find such files.
+   * Extension of imports between generated files, for the target `ts`. The other target always uses `js`.
+   * Default `ts`, which Node's type stripping and `rewriteRelativeImportExtensions` need. `none` is for
+   * bundlers and `moduleResolution: 'bundler'`; Node does not find such files.
    */
   readonly importExtension?: 'ts' | 'js' | 'none';
   /**
-   * Module that the output imports instead of `rdma-rpc/generated/v1`; it must have all exports of that
+   * Module that the output imports instead of `rdma-rpc/generated/v1`. It must have all exports of that
    * module.
    */
   readonly codecModule?: string;
@@ -63,18 +64,20 @@ export interface GenerateOptions {
   readonly emitWellKnownTypes?: boolean;
   /**
    * `keep`: unknown fields stay in `$unknownFields` of each message and are sent again, for programs that
-   * pass messages through. Default `drop`; messages with extension ranges always keep them.
+   * pass messages through. Default `drop`. Messages with extension ranges always keep them.
    */
   readonly unknownFields?: 'keep' | 'drop';
   /**
-   * The TypeScript type of 64-bit integers without `jstype`. As `number`, a value beyond ±(2^53 - 1) is an
-   * error in both directions. Default `bigint`. Well-known types are in the runtime, and always have bigints.
+   * The TypeScript type of 64-bit integers without `jstype`. With `number`, a value beyond ±(2^53 - 1) is an
+   * error in both directions. Default `bigint`. Well-known types belong to the runtime, and always have
+   * bigints.
    */
   readonly int64?: 'bigint' | 'string' | 'number';
   /**
    * `closed`: the type of an enum has only the declared values, so that a `switch` can be exhaustive and
-   * values of other enums are errors. Messages are the same: an unknown number from a newer peer is decoded
-   * unchanged, although the type does not include it. Default `open`: the type includes all numbers.
+   * values of other enums are errors. Messages are the same with both values: an unknown number from a newer
+   * peer is decoded unchanged, although the type does not include it. Default `open`: the type includes all
+   * numbers.
    */
   readonly enums?: 'open' | 'closed';
 }
@@ -82,14 +85,14 @@ export interface GenerateOptions {
 export interface Generated {
   readonly outputs: readonly Output[];
   /**
-   * Absolute paths of the outputs whose text has changed, also when `check` prevented writing them. Other
-   * files are not touched, so that watchers and builds see no change.
+   * Absolute paths of the outputs whose text has changed. They are also listed when `check` prevented writing
+   * them. Other files are not touched, so that watchers and builds see no change.
    */
   readonly written: readonly string[];
   /**
-   * Absolute paths of files in the output directory that a generator made and this run would not: their
-   * .proto is in none of the include directories any more, or they have the other target. They are not
-   * removed; with `check` they make the run fail.
+   * Absolute paths of files in the output directory that a generator made and that this run would not make.
+   * Either their .proto is no longer in an include directory, or they have the other target. They are not
+   * removed. With `check` they make the run fail.
    */
   readonly stale: readonly string[];
   /** Absolute paths of all .proto files that were read. */
@@ -98,8 +101,8 @@ export interface Generated {
 }
 
 /**
- * Generates all files or none. Throws GenerateError with all errors of the input, TypeError for options that
- * contradict each other.
+ * Generates all files, or no file if it throws. Throws GenerateError with all errors of the input, or
+ * TypeError for options that contradict each other.
  */
 export async function generate(options: GenerateOptions): Promise<Generated> {
   const wrong = conflict(options);
@@ -132,7 +135,7 @@ function writeChanged(directory: string, outputs: readonly Output[], check: bool
  * MissingPackageError when ts-morph, an optional peer dependency of this package, is not installed.
  */
 export async function scaffold(options: ScaffoldOptions): Promise<readonly Scaffolded[]> {
-  // Loaded only here, so that generating needs no compiler and does not wait for one.
+  // The module is loaded only here, so that generating needs no compiler and does not wait for one.
   const { scaffold: complete } = await import('./scaffold/index.ts').catch((error: unknown) => {
     const { code, message } = error as NodeJS.ErrnoException;
     throw code === 'ERR_MODULE_NOT_FOUND' && message.includes("'ts-morph'")

@@ -1,6 +1,6 @@
 /**
- * Loads files into a linked schema: finds and reads the requested .proto files and all their imports, each
- * once. Collects all errors instead of stopping at the first. Called by generate().
+ * Loads files into a linked schema. It finds and reads the requested .proto files and all their imports, each
+ * of them once. It collects all errors instead of stopping at the first. generate() calls it.
  */
 import { existsSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
@@ -32,21 +32,21 @@ export interface Loaded {
   readonly paths: readonly string[];
   /** Import paths of the requested files alone. */
   readonly named: readonly string[];
-  /** Include directories, absolute. */
+  /** The include directories, as absolute paths. */
   readonly directories: readonly string[];
-  /** Absolute paths of everything that was read, for a watcher. */
+  /** Absolute paths of all files that were read, for a watcher. */
   readonly files: readonly string[];
   readonly diagnostics: Diagnostic[];
 }
 
-/** A file that has been read while its imports have not. */
+/** A file that has been read, but whose imports have not all been read. */
 interface Open {
   readonly path: string;
   readonly parsed: ParsedFile;
   readonly reporter: Reporter;
-  /** Index of the next import. */
+  /** Index of the next import to read. */
   next: number;
-  /** The file that imports it. */
+  /** The file that imports this file. */
   readonly before: Open | undefined;
 }
 
@@ -55,7 +55,7 @@ class Loader {
   readonly #runtimeApart: boolean;
   readonly #met = new Set<string>();
   readonly #asked = new Set<string>();
-  /** Files that could not be read, or contain syntax errors. */
+  /** Files that could not be read, or that contain syntax errors. */
   readonly #lost = new Set<string>();
   /** `parsed` is absent for a file that came as a descriptor. */
   readonly #parsed = new Map<string, { file: SchemaFile; parsed: ParsedFile | undefined }>();
@@ -85,7 +85,7 @@ class Loader {
     }
     const path = relative(directory, file).split(sep).join('/');
     const first = this.#directories.map((each) => join(each, path)).find(isFile) ?? file;
-    // Imports of this path mean the other file, so the output of the named one would never be used.
+    // Imports of this path mean the other file, so the output of the named file would never be used.
     if (!isSameFile(first, file)) {
       this.#complain(
         file,
@@ -98,8 +98,8 @@ class Loader {
   }
 
   /**
-   * Loads a file with all its imports. It uses a list of open files instead of recursion, since chains of
-   * imports may be longer than the stack is deep. `open` also detects files that import each other.
+   * Loads a file with all its imports. It uses a list of open files instead of recursion, because chains of
+   * imports may be longer than the stack is deep. The list `open` also detects files that import each other.
    */
   load(path: string, file: string): void {
     const open = new Map<string, Open>();
@@ -141,9 +141,9 @@ class Loader {
   }
 
   /**
-   * Adds a file after its imports, so that every file follows those that it needs. A file with a syntax error
-   * is incomplete and omitted; files that import it are linked all the same, and the schema does not report
-   * names that it may declare.
+   * Adds a file after its imports, so that every file follows the files that it needs. A file with a syntax
+   * error is incomplete and is omitted. Files that import it are linked nevertheless, and the schema does not
+   * report names that it may declare.
    */
   #close({ path, parsed, reporter }: Open): void {
     if (parsed.broken) {
@@ -155,7 +155,7 @@ class Loader {
     this.#parsed.set(path, { file, parsed });
   }
 
-  /** Returns the position of an import that has not been loaded yet; undefined for all others. */
+  /** Returns the position of an import that has not been loaded yet, or undefined for all other imports. */
   #follow(
     reporter: Reporter,
     { path, token }: ParsedFile['imports'][number],
@@ -178,8 +178,8 @@ class Loader {
   }
 
   /**
-   * Loads a file that an npm package contains as a descriptor, with its imports. Returns false when no
-   * package has it.
+   * Loads a file that an npm package contains as a descriptor, and its imports. Returns false when no package
+   * contains the file.
    */
   #loadPackaged(path: string): boolean {
     const descriptor = packagedFile(path, this.#directories);
@@ -193,8 +193,8 @@ class Loader {
   }
 
   link(): Loaded {
-    // Options are declared in descriptor.proto, whether it is imported or not; files that import it rarely
-    // want it generated. Our copy replaces a broken one.
+    // Options are declared in descriptor.proto, whether it is imported or not. Files that import it rarely
+    // need its output. Our copy replaces a broken copy.
     const asked = [...this.#parsed.keys()].filter((path) => path !== descriptorPath || this.#asked.has(path));
     if (!this.#parsed.has(descriptorPath))
       this.load(descriptorPath, join(bundledDirectory(), descriptorPath));
@@ -228,7 +228,7 @@ function isUtf16(bytes: Uint8Array): boolean {
 }
 
 /**
- * `runtimeApart`: well-known types are taken from the runtime, even if copies of their .proto files are
+ * With `runtimeApart`, well-known types are taken from the runtime, even if copies of their .proto files are
  * found.
  */
 export function loadFiles(

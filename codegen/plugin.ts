@@ -1,7 +1,7 @@
 /**
- * The entry point for protoc and buf: turns a CodeGeneratorRequest into a CodeGeneratorResponse. From linked
- * descriptors on it works like generate(), so the output is the same. Called by cli/protoc-gen.ts; does not
- * read or write streams itself.
+ * The entry point for protoc and buf: turns a CodeGeneratorRequest into a CodeGeneratorResponse. Beginning
+ * with linked descriptors it works like generate(), so the output is the same. cli/protoc-gen.ts calls it. It
+ * does not read or write streams itself.
  */
 import {
   CodeGeneratorRequest,
@@ -21,13 +21,13 @@ import { sortOptions } from './options/sort.ts';
 import { bundledDirectory, descriptorPath } from './source/files.ts';
 import type { Location } from './source/parsed.ts';
 
-/** CodeGeneratorResponse.Feature: proto3 optional, editions. */
+/** The bits of CodeGeneratorResponse.Feature for optional fields of proto3 and for editions. */
 const supportedFeatures = 1n | 2n;
 
 export interface PluginResult {
   /** The bytes for standard output, which protoc reads. */
   readonly response: Uint8Array;
-  /** For standard error. */
+  /** The warnings for standard error. */
   readonly warnings: readonly Diagnostic[];
 }
 
@@ -42,7 +42,9 @@ type Options = {
 const parameters =
   'target=ts|js, import_extension=ts|js|none, unknown_fields=keep|drop, int64=bigint|string|number and enums=open|closed';
 
-/** Parses `target=js,unknown_fields=keep`; returns a text about what is wrong with it. */
+/**
+ * Parses a parameter such as `target=js,unknown_fields=keep`, or returns a text about what is wrong with it.
+ */
 function parseParameter(parameter: string): Options | string {
   const options: Options = {};
   for (const part of parameter.split(',').filter((each) => each !== '')) {
@@ -60,7 +62,7 @@ function parseParameter(parameter: string): Options | string {
   return conflict(options) || options;
 }
 
-/** Positions in the form that our parser records. Lines and columns count from 0 in descriptors. */
+/** Returns positions in the form that our parser records. Lines and columns count from 0 in descriptors. */
 function locationsOf({ sourceCodeInfo }: FileDescriptorProto): Map<string, Location> {
   const locations = new Map<string, Location>();
   for (const { path, span, leadingComments, trailingComments } of sourceCodeInfo?.location ?? []) {
@@ -72,7 +74,7 @@ function locationsOf({ sourceCodeInfo }: FileDescriptorProto): Map<string, Locat
 
 const nowhere = { line: 0, column: 0, text: '' };
 
-/** Options are bytes in a descriptor and may be malformed. */
+/** Calls `attempt` and reports its error. Options are bytes in a descriptor and may be malformed. */
 function orReport(file: SchemaFile, attempt: () => void): void {
   try {
     attempt();
@@ -82,7 +84,7 @@ function orReport(file: SchemaFile, attempt: () => void): void {
   }
 }
 
-/** A compiler observes maximum_edition; other programs may not. */
+/** Reports an unsupported edition. A compiler observes maximum_edition, but other programs may not. */
 function checkEdition({ syntax, edition }: FileDescriptorProto, reporter: Reporter): void {
   const known = Object.entries(editions).filter(([name]) => !name.startsWith('proto'));
   if (syntax !== 'editions' || known.some(([, number]) => number === edition)) return;
@@ -93,7 +95,7 @@ function checkEdition({ syntax, edition }: FileDescriptorProto, reporter: Report
 function schemaOf(request: CodeGeneratorRequest, diagnostics: Diagnostic[]): Schema {
   const schema = new Schema();
   const files: SchemaFile[] = [];
-  // Options are declared in descriptor.proto; protoc passes it only if it is imported.
+  // Options are declared in descriptor.proto, which protoc passes only if it is imported.
   if (!request.protoFile.some(({ name }) => name === descriptorPath)) {
     const bundled = loadFiles([`${bundledDirectory()}/${descriptorPath}`], [bundledDirectory()], false);
     files.push(...bundled.schema.files.values());
@@ -123,7 +125,7 @@ function schemaOf(request: CodeGeneratorRequest, diagnostics: Diagnostic[]): Sch
   return schema;
 }
 
-/** Never throws for errors in the input: they are part of the response. */
+/** It never throws for errors in the input, because these are part of the response. */
 export function runPlugin(bytes: Uint8Array): PluginResult {
   const diagnostics: Diagnostic[] = [];
   const respond = (fields: { error?: string; file?: { name: string; content: string }[] }): PluginResult => ({

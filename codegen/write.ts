@@ -1,6 +1,6 @@
 /**
- * Writes a set of text files: all of them or none. Called by generate() and scaffold(). A path that cannot be
- * written is reported like any other wrong input, as a GenerateError.
+ * Writes a set of text files: either all of them or none. generate() and scaffold() call it. A path that
+ * cannot be written is reported like any other wrong input, as a GenerateError.
  */
 import {
   accessSync,
@@ -19,8 +19,8 @@ import { GenerateError } from './diagnostic.ts';
 import { display } from './source/files.ts';
 
 /**
- * Returns the content of a file, or undefined when it does not exist. Refuses a device, which may have no
- * end.
+ * Returns the content of a file, or undefined when the file does not exist. Throws for a device, which may
+ * have no end.
  */
 export function textOf(file: string): string | undefined {
   return orRefuse(file, () => {
@@ -33,8 +33,8 @@ export function textOf(file: string): string | undefined {
 }
 
 /**
- * Texts by absolute path. Each is first written beside its final path; the files are replaced only after all
- * of them have been written.
+ * Texts by absolute path. Each text is first written beside its final path. The files are replaced only after
+ * all texts have been written.
  */
 export function writeTexts(texts: ReadonlyMap<string, string>): void {
   const drafts: { readonly draft: string; readonly place: string; readonly file: string }[] = [];
@@ -53,14 +53,14 @@ export function writeTexts(texts: ReadonlyMap<string, string>): void {
     }
     for (const { draft, place, file } of drafts) orRefuse(file, () => renameSync(draft, place));
   } finally {
-    // `force` is not sufficient: since Node 24 a path below a file is an error all the same.
+    // `force` does not suffice, because since Node 24 a path below a file is an error even with `force`.
     for (const { draft } of drafts) if (existsSync(draft)) rmSync(draft);
   }
 }
 
 /**
- * Creates one directory at a time: `mkdirSync` with `recursive` never returns for a path inside a directory
- * that permits no new ones, such as /proc.
+ * Creates one directory at a time. `mkdirSync` with `recursive` never returns for a path inside a directory
+ * that permits no new directories, such as /proc.
  */
 function makeDirectory(directory: string): void {
   if (existsSync(directory)) return;
@@ -69,7 +69,7 @@ function makeDirectory(directory: string): void {
   try {
     mkdirSync(directory);
   } catch (error) {
-    // Another run may create it at the same time.
+    // Another run may create the directory at the same time.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The tests that run on the addon, with the addon built with sanitizers, like the sanitized native tests; the
- * sanitizers' libraries are loaded before Node.
+ * Runs the tests that use the addon, with the addon built with sanitizers, like the sanitized native tests.
+ * The sanitizers' libraries are loaded before Node.
  *
  *   node scripts/addon-tests.mjs --sanitize=address,undefined [--build]     --build: only build them
  */
@@ -27,13 +27,13 @@ const FOLDERS = [
 ].map((name) => `test/${name}`);
 const TEST_LIMIT_MS = 120_000;
 /**
- * The number of messages that test/runtime/rewritten.test.ts decodes while another process rewrites them: a
- * minute.
+ * The number of messages that test/runtime/rewritten.test.ts decodes while another process rewrites them,
+ * which takes a minute.
  */
 const REWRITTEN = 100_000;
 /**
- * The number of channel lifetimes in test/states: a tenth of those that run without sanitizers, with which
- * each takes 20 ms.
+ * The number of channel lifetimes in test/states. It is a tenth of those that run without sanitizers, because
+ * each takes 20 ms with sanitizers.
  */
 const SEEDS = 200;
 /** They take four minutes on an idle machine with two cores. */
@@ -55,7 +55,7 @@ async function test(directory, sanitize) {
   const preload = (await Promise.all(paths)).join(' ');
   const env = {
     RDMA_RPC_ADDON: join(root, directory, 'rdma_rpc.node'),
-    ASAN_OPTIONS: 'detect_leaks=0', // Node does not free its memory at exit
+    ASAN_OPTIONS: 'detect_leaks=0', // Node does not free its memory at exit.
     RDMA_RPC_REWRITTEN: String(REWRITTEN),
     RDMA_RPC_SEEDS: String(SEEDS),
   };

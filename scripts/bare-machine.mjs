@@ -1,16 +1,16 @@
 /**
- * A machine that has never seen this project: Debian's minimum, git, Node and npm, in a separate root folder.
- * HEAD is cloned into it and commands run there, so that nothing which happens to be installed on this
- * machine can replace a step that set-up lacks. Needs root, mounts and mmdebstrap; where these are missing,
- * it prints "not run" with the reason and ends with 77.
+ * Sets up a machine that has never seen this project: Debian's minimum, git, Node and npm, in a separate root
+ * folder. HEAD is cloned into the machine and commands run there. A program that happens to be installed on
+ * this machine therefore cannot replace a step that set-up lacks. It needs root, mounts and mmdebstrap. Where
+ * these are missing, it prints "not run" with the reason and ends with 77.
  *
  *   node scripts/bare-machine.mjs [--user] [--packages] [--take] [--node MAJOR] [COMMAND ...]
  *
- * Without COMMAND: the commands of the README, then the tests that read the tree without git, as from a
- * tarball. --user: as a user who is not root and has no sudo. --packages: with the Debian packages that
- * set-up would install. --take: what was built there is moved into this checkout, where this has no such
- * files. --node: with that Node instead of this machine's. The results that the commands leave in
- * build/results are recorded here.
+ * Without COMMAND, it runs the commands of the README, and then the tests that read the tree without git, as
+ * from a tarball. --user: runs as a user who is not root and has no sudo. --packages: installs the Debian
+ * packages that set-up would install. --take: moves the files that were built there into this checkout, where
+ * this checkout does not have them. --node: uses that Node instead of this machine's. The script also records
+ * the results that the commands leave in build/results.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -37,12 +37,15 @@ const INCLUDED = ['ca-certificates', 'git'];
 const USER = 'newcomer';
 const CACHE = join(project, 'build', 'bare-machine');
 const COMMAND_LIMIT_MS = 30 * 60_000;
-/** On disk, also where temporary files are kept in memory: a root with its build takes 3 GB. */
+/**
+ * The roots are on disk, also where temporary files are kept in memory, because a root with its build takes 3
+ * GB.
+ */
 const ROOTS = '/var/tmp';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /**
- * The access to the registries belongs to this machine, not to the project; the extent of the tests is the
- * caller's choice (test/extent.ts).
+ * Access to the registries belongs to this machine, not to the project. The caller chooses the extent of the
+ * tests (test/extent.ts).
  */
 const PASSED_ON = [
   'http_proxy',
@@ -54,7 +57,7 @@ const PASSED_ON = [
   'RDMA_RPC_EXTENT',
 ];
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
-/** The mounts belong to a separate namespace: they, and all processes, end with the command. */
+/** The mounts belong to a separate namespace, so that they, and all processes, end with the command. */
 const NAMESPACE = ['unshare', '--mount', '--pid', '--fork', '--kill-child'];
 const ENTER = `cd "$0" && mount -t proc proc proc && mount --rbind /sys sys && mount --rbind /dev dev && exec chroot "$@"`;
 
@@ -73,7 +76,7 @@ function commandsOfReadme() {
     .filter((line) => line !== '');
 }
 
-/** Throws NotHere with the reason why this machine cannot contain another. */
+/** Throws NotHere with the reason why this machine cannot contain another machine. */
 async function check() {
   if (process.platform !== 'linux') throw new NotHere('it needs Linux');
   if (process.getuid() !== 0) throw new NotHere('it needs root');
@@ -98,7 +101,9 @@ async function check() {
     throw new NotHere(`it needs mounts: ${(error?.message ?? stderr).trim().split('\n').at(-1)}`);
 }
 
-/** Debian's minimum as a tarball. Created once for each release and set of packages. */
+/**
+ * Returns Debian's minimum as a tarball. The tarball is created once for each release and set of packages.
+ */
 async function debianTarball() {
   const release = Object.fromEntries(
     [...readFileSync('/etc/os-release', 'utf8').matchAll(/^(\w+)="?(.*?)"?$/gm)].map((line) => line.slice(1)),
@@ -137,8 +142,8 @@ async function debianTarball() {
 }
 
 /**
- * Node, npm and Node's headers, as they are installed here; `major`: with the program of that version
- * (quickstart-tools.mjs).
+ * Copies Node, npm and Node's headers, as they are installed here. With `major` it takes the program of that
+ * version (quickstart-tools.mjs).
  */
 async function layNode(root, major) {
   const prefix = dirname(dirname(process.execPath));
@@ -153,7 +158,7 @@ async function layNode(root, major) {
     symlinkSync(`../lib/node_modules/npm/bin/${name}-cli.js`, join(root, 'usr/bin', name));
 }
 
-/** The settings that this machine needs to reach the registries. */
+/** Copies the settings that this machine needs to reach the registries. */
 async function layNetwork(root, home) {
   for (const path of ['/etc/resolv.conf', '/etc/hosts', CERTIFICATES])
     if (existsSync(path)) cpSync(path, join(root, path), { dereference: true });
@@ -167,8 +172,8 @@ async function layNetwork(root, home) {
 }
 
 /**
- * Runs `command` in the machine, with its output shown. Resolves to its exit code, or to the other reason of
- * its end.
+ * Runs `command` in the machine, and shows its output. Resolves to its exit code, or to another reason why it
+ * ended.
  */
 function inside(root, { user, home, folder }, command) {
   const passed = PASSED_ON.filter((name) => process.env[name] !== undefined).map(
@@ -199,7 +204,7 @@ function inside(root, { user, home, folder }, command) {
   });
 }
 
-/** The result of `command`: the suites that it has recorded, or the command itself as one check. */
+/** Returns the result of `command`: the suites that it has recorded, or the command itself as one check. */
 function recordOf(root, { folder }, command, ended) {
   const results = join(root, folder, 'build', 'results');
   const files = existsSync(results) ? readdirSync(results) : [];
@@ -209,7 +214,7 @@ function recordOf(root, { folder }, command, ended) {
   const explained = recorded.some(({ failed }) => failed > 0);
   if (recorded.length === 0 || (ended !== 0 && !explained)) {
     const outcome = ended === 0 ? { passed: 1 } : { failed: 1, note: `ended with ${ended}` };
-    // The name becomes that of a file.
+    // The name becomes the name of a file.
     recorded.push(record(`bare machine: ${command.slice(0, 150)}`, outcome));
   }
   return recorded;
@@ -224,8 +229,8 @@ function made() {
 
 /**
  * Moves what was built in the machine into this checkout, so that CI does not compile the same commit twice.
- * It fits, since the machine has the checkout at the same path; the stamps of its steps record what it was
- * built from.
+ * The files are valid here, because the machine has the checkout at the same path. The stamps of its steps
+ * record the inputs of the build.
  */
 async function take(checkout) {
   for (const path of made()) {
@@ -249,8 +254,8 @@ async function main() {
   const root = mkdtempSync(join(ROOTS, 'bare-machine-'));
   const asRoot = { user: 'root', home: '/root', folder: '/root' };
   const home = values.user ? `/home/${USER}` : '/root';
-  // Root has the checkout at the same path as here: CMake's directories and their contents remain valid when
-  // they are taken.
+  // Root has the checkout at the same path as here, so that CMake's directories and their contents remain
+  // valid when they are taken.
   const folder = values.user ? `${home}/project` : project;
   const who = { user: values.user ? USER : 'root', home, folder };
   process.on('exit', () => rmSync(root, { recursive: true, force: true }));

@@ -1,6 +1,6 @@
 /**
  * The package as it was at another commit, with this build's benchmark in it, so that only the package
- * differs. Used by scripts/bench.mjs.
+ * differs. It is used by scripts/bench.mjs.
  */
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,10 +8,10 @@ import { root } from './command.mjs';
 import * as other from './other-build.mjs';
 
 const benchmark = join(root, 'dist', 'bench');
-/** Belongs to the package for which it is generated. */
+/** The generated code belongs to the package for which it is generated. */
 const generated = join(benchmark, 'gen');
 
-/** As other-build.mjs, with the benchmark. */
+/** Does the same as other-build.mjs, and adds the benchmark. */
 export async function buildOf(ref) {
   const tree = await other.buildOf(ref);
   const into = join(tree, 'dist', 'bench');

@@ -1,4 +1,6 @@
-/** The benchmark of the codec, after setup: starts dist/bench/codec/main.js with the given arguments. */
+/**
+ * Runs the benchmark of the codec, after setup: starts dist/bench/codec/main.js with the given arguments.
+ */
 import { spawnSync } from 'node:child_process';
 import { root } from './command.mjs';
 import { install } from './debian.mjs';

@@ -1,6 +1,6 @@
 /**
- * The benchmark of optional parts of a call, after setup: starts dist/bench/extras/main.js with the given
- * arguments. With `--against REF` it builds the package of that commit first.
+ * Runs the benchmark of optional parts of a call, after setup: starts dist/bench/extras/main.js with the
+ * given arguments. With `--against REF` it builds the package of that commit first.
  */
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';

@@ -1,11 +1,11 @@
 /**
- * Installs the frameworks that the benchmarks compare with (bench/peers), once. Used by scripts/bench.mjs and
- * scripts/bench-stream.mjs.
+ * Installs once the frameworks with which the benchmarks compare (bench/peers). It is used by
+ * scripts/bench.mjs and scripts/bench-stream.mjs.
  */
 import { run } from './command.mjs';
 import { step } from './step.mjs';
 
-/** Resolves to false when it failed; the reason has then been printed. */
+/** Resolves to false when the installation failed; the reason has then been printed. */
 export const succeeded = (promise) =>
   promise.then(
     () => true,

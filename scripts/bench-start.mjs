@@ -1,6 +1,6 @@
 /**
- * The benchmark of program starts, after setup: starts dist/bench/start/main.js with the given arguments.
- * With `--against REF` it builds the package of that commit first.
+ * Runs the benchmark of program starts, after setup: starts dist/bench/start/main.js with the given
+ * arguments. With `--against REF` it builds the package of that commit first.
  */
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';

@@ -1,6 +1,6 @@
 /**
- * The benchmark of streams, after setup: starts dist/bench/stream/main.js with the given arguments. Its peers
- * are those of scripts/bench.mjs.
+ * Runs the benchmark of streams, after setup: starts dist/bench/stream/main.js with the given arguments. Its
+ * peers are those of scripts/bench.mjs.
  */
 import { spawnSync } from 'node:child_process';
 import { installPeers } from './bench-peers.mjs';

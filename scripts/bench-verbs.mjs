@@ -1,5 +1,5 @@
 /**
- * The benchmark of real RDMA, after setup: installs perftest, builds the native part and starts
+ * Runs the benchmark of real RDMA, after setup: installs perftest, builds the native part and starts
  * dist/bench/verbs/main.js with the given arguments.
  */
 import { spawnSync } from 'node:child_process';

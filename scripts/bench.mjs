@@ -1,7 +1,7 @@
 /**
- * The benchmark, after setup: installs the frameworks that it compares with (bench/peers, once), builds the
- * limit's addon and the plain C sender, and starts dist/bench/main.js with the given arguments. With
- * `--against REF` it builds the package of that commit instead of all these.
+ * Runs the benchmark, after setup: installs the frameworks with which it compares (bench/peers, once), builds
+ * the limit's addon and the plain C sender, and starts dist/bench/main.js with the given arguments. With
+ * `--against REF` it builds the package of that commit instead of these.
  */
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
@@ -12,7 +12,7 @@ import { root, run } from './command.mjs';
 import { step } from './step.mjs';
 
 const args = process.argv.slice(2);
-// Not strict: main.js reports other options, and a missing value of --against.
+// Parsing is not strict, because main.js reports other options, and a missing value of --against.
 const { against } = parseArgs({ args, options: { against: { type: 'string' } }, strict: false }).values;
 
 const limit = () =>

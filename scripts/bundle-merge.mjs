@@ -1,20 +1,20 @@
 /**
  * Merges parts of dist/bundle that are always imported together. esbuild creates a part for each set of entry
- * points that share something, and with about thirty entry points `rdma-rpc` consisted of 46 parts: most of
- * its import time was spent on finding, reading and linking files. A step of bundle.mjs.
+ * points that share code. With about thirty entry points `rdma-rpc` consisted of 46 parts, and most of its
+ * import time was spent on finding, reading and linking files. It is a step of bundle.mjs.
  */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 
 /**
- * `import { a, b as c } from "./part.js";`, `import "./part.js";`, and what follows `export` in the same
- * form.
+ * Matches `import { a, b as c } from "./part.js";` and `import "./part.js";`; the text behind `export` has
+ * the same form.
  */
 const IMPORT = /^import(?: \{([^}]*)\} from)? "\.\/([^"]+)";$/gm;
 const EXPORT = /^export \{([^}]*)\};$/gm;
 
-/** The names in such braces, as [name on the left, name on the right]. */
+/** Returns the names in such braces, as [name on the left, name on the right]. */
 function namesIn(braces = '') {
   return braces
     .split(',')
@@ -27,8 +27,8 @@ function namesIn(braces = '') {
 const listed = (from, to) => (from === to ? from : `${from} as ${to}`);
 
 /**
- * Rewrites `text` so that it imports from the part `name` what it has imported from the parts merged into
- * that.
+ * Rewrites `text` so that it imports from the part `name` what it has imported from the parts that are merged
+ * into `name`.
  */
 function pointed(text, name, names) {
   const wanted = [];
@@ -41,7 +41,8 @@ function pointed(text, name, names) {
     return '';
   });
   if (!imports) return text;
-  // An import for side effects would make an application's bundler warn; these parts have none.
+  // An import for side effects would make an application's bundler warn, and these parts have no side
+  // effects.
   if (wanted.length === 0) return rest;
   const statement = `import {\n${wanted.join(',\n')}\n} from "./${name}";\n`;
   return rest.startsWith('#!') ? rest.replace('\n', `\n${statement}`) : `${statement}${rest}`;
@@ -57,7 +58,7 @@ class Parts {
     this.texts = new Map(files.map((file) => [file, readFileSync(join(folder, file), 'utf8')]));
   }
 
-  /** All parts that are loaded with the import of `entry`. */
+  /** Returns all parts that are loaded with the import of `entry`. */
   closure(entry, seen = new Set()) {
     if (seen.has(entry)) return seen;
     seen.add(entry);
@@ -67,7 +68,10 @@ class Parts {
 
   /** Merges the parts in `group`, none of which may be an entry point, into one part called `name`. */
   async merge(name, group) {
-    /** An export of a part keeps its name in the merged one, unless another part has the same name. */
+    /**
+     * An export of a part keeps its name in the merged part, unless another part has an export with the same
+     * name.
+     */
     const names = new Map();
     const taken = new Set();
     for (const file of group) {
@@ -127,12 +131,13 @@ class Parts {
 }
 
 /**
- * Each of these entry points needs a part of what `rdma-rpc` imports without the rest, by itself or through
- * an application's bundler: generated code and adapters to gRPC should be small, commands should start fast.
+ * Each of these entry points needs only a part of what `rdma-rpc` imports. They are imported alone or through
+ * an application's bundler: generated code and adapters to gRPC should be small, and commands should start
+ * fast.
  */
 const SHARED_WITH = { codec: 'generated-v1.js', core: 'grpc-server.js', commands: 'cli.js' };
 
-/** `entries`: names of the files that package.json names. */
+/** `entries` are the names of the files that package.json names. */
 export async function mergeParts(folder, entries) {
   const parts = new Parts(folder);
   const made = [];

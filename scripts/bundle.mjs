@@ -1,9 +1,9 @@
 /**
- * Creates dist/bundle: what the package ships, in a few files instead of several hundred, which import in
- * less than half of the time. A step of setup.mjs, after TypeScript. package.json names the entry points:
- * each `default` is built here from the file that its condition `rdma-rpc-modules` names. The entry points
- * share their common code, so that a process has one copy of it, and an application's own bundle can still
- * leave out what it does not use.
+ * Creates dist/bundle, the code that the package ships. It has a few files instead of several hundred, which
+ * import in less than half of the time. It is a step of setup.mjs, after TypeScript. package.json names the
+ * entry points: each `default` is built here from the file that its condition `rdma-rpc-modules` names. The
+ * entry points share their common code, so that a process has one copy of it, and an application's own bundle
+ * can still leave out code that it does not use.
  */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -32,7 +32,8 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20',
-  // Peer dependencies that a user may have installed, and what package.json's `imports` name.
+  // These are peer dependencies that a user may have installed, and the packages that package.json's
+  // `imports` name.
   packages: 'external',
   external: ['#*'],
   tsconfigRaw: {},
@@ -45,7 +46,7 @@ await mergeParts(
 );
 
 // esbuild writes `var Name = class _Name` for a class that refers to itself, and stack traces, inspect() and
-// `constructor.name` would show that. Within the class `Name` means the same. (keepNames would call a
+// `constructor.name` would show that. Within the class `Name` means the same class. (keepNames would call a
 // function for each closure that has a name, on hot paths too.)
 for (const file of readdirSync(outdir)) {
   const path = join(outdir, file);

@@ -1,10 +1,10 @@
 /**
- * The checks that must pass before a change is kept, in two tiers: `npm run check`, for the author of a
- * change; and `.ci/run`, which is this with --all, for each change, from a fresh clone. Later steps run even
- * when an earlier one failed; the last line is the sum. With --all it ends within its time limit, however
- * slow the machine is: the checks that each change must pass come first, then as many of the slower suites as
- * the time allows, beginning with another one for each commit. A suite for which no time was left reports
- * that.
+ * Runs the checks that must pass before a change is kept, in two tiers. `npm run check` is for the author of
+ * a change. `.ci/run` is this script with --all, for each change, from a fresh clone. Later steps run even
+ * when an earlier step failed; the last line is the sum. With --all it ends within its time limit, however
+ * slow the machine is. The checks that each change must pass come first. Then as many of the slower suites
+ * follow as the time allows, beginning with a different suite for each commit. A suite for which no time was
+ * left reports that.
  *
  *   node scripts/check.mjs [--all]
  *
@@ -17,7 +17,7 @@ import { clear, recorded, summarize } from './results.mjs';
 import { ahead, check, runStages, suite, turned } from './stages.mjs';
 
 /**
- * With --all, no step begins after BEGIN_MS, and none continues after END_MS. CI stops .ci/run after 90
+ * With --all, steps begin only before BEGIN_MS, and all steps end before END_MS. CI stops .ci/run after 90
  * minutes, and then the summary would be lost.
  */
 const BEGIN_MS = 60 * 60_000;
@@ -26,7 +26,7 @@ const SANITIZE = '--sanitize=address,undefined';
 
 const npm = (script) => ['npm', 'run', '--silent', script];
 const script = (name, ...flags) => ['node', `scripts/${name}.mjs`, ...flags];
-/** A suite that needs more than vitest, and so has its own program. */
+/** Returns the step of a suite that needs more than vitest, and therefore has its own program. */
 const program = (name, ...flags) => ['node', `test/${name}/main.mjs`, ...flags];
 
 const SETUP = [[check('setup', ...script('setup', '--tests'))]];
@@ -41,8 +41,8 @@ const NATIVE_AHEAD = ahead('sanitized native tests: build', ...script('native-te
 const NATIVE_SANITIZED = [[suite('native tests, sanitized', ...script('native-tests', SANITIZE))]];
 
 /**
- * The tiers: lists of stages. Only steps that keep one core busy, and whose result depends on no clock, share
- * a stage.
+ * The tiers, as lists of stages. Steps share a stage only if each keeps one core busy and has a result that
+ * does not depend on a clock.
  */
 const CONTRIBUTOR = [
   SETUP,
@@ -51,9 +51,9 @@ const CONTRIBUTOR = [
   NATIVE_SANITIZED,
 ];
 const REQUIRED = [
-  // The README's commands, npm test among them, with the Node that most users run, on a machine without
-  // anything: where that works they need not run on this machine as well. The build of that machine is taken
-  // over, so set-up finds its work done.
+  // This runs the README's commands, npm test among them, with the Node that most users run, on a machine
+  // without anything. Where that works they need not run on this machine as well. The build of that machine
+  // is taken over, so that set-up finds its work done.
   [
     [
       {
@@ -73,17 +73,17 @@ const REQUIRED = [
   ],
   NATIVE_SANITIZED,
   [[suite('addon, sanitized', ...script('addon-tests', SANITIZE))]],
-  // The tests that npm test leaves out.
+  // These are the tests that npm test leaves out.
   [[suite('what takes long', ...script('node-tests', '--node', MAIN_NODE, '--project', 'long'))]],
 ];
 const rdma = (link, ...flags) => program('rdma', '--link', link, ...flags);
 /**
- * About twenty minutes each, except upgrade. The first of them differs from commit to commit, so that all
- * have their turn.
+ * Each of these takes about twenty minutes, except upgrade. The suite that comes first differs from commit to
+ * commit, so that all of them run in turn.
  */
 const TURNS = [
   // An emulated guest keeps little more than one core busy, and its time limits allow for a slow host. Each
-  // native suite runs on one kind of device with sanitizers and on the other as it is installed.
+  // native suite runs on one kind of device with sanitizers, and on the other kind as it is installed.
   [
     [
       [suite('RDMA rxe, sanitized', ...rdma('rxe', SANITIZE))],
@@ -94,7 +94,7 @@ const TURNS = [
     [[suite('Nodes', ...script('node-tests', '--except', MAIN_NODE))]],
     [[suite('quick start', ...program('quickstart'))]],
   ],
-  // In a fresh clone five minutes of it build the package of the commit before.
+  // In a fresh clone, building the package of the commit before takes five minutes of it.
   [[[suite('upgrade', ...program('upgrade'))]]],
   [
     [
@@ -103,7 +103,7 @@ const TURNS = [
     ],
   ],
   // The unlimited tests run in full once, with the main Node and without sanitizers; elsewhere a fifth of
-  // them (test/extent.ts).
+  // them runs (test/extent.ts).
   [[[suite('everything', 'env', 'RDMA_RPC_EXTENT=all', ...script('node-tests', '--node', MAIN_NODE))]]],
   [
     [[suite('portable', ...npm('test:portable'))], [suite('runtimes', ...npm('test:runtimes'))]],
@@ -117,7 +117,7 @@ const TURNS = [
   ],
 ];
 
-/** The hash of the commit that is checked out; '' where the tree did not come from git. */
+/** Returns the hash of the commit that is checked out, or '' where the tree did not come from git. */
 const commit = () => run(['git', 'rev-parse', 'HEAD']).catch(() => '');
 
 const { all } = parseArgs({ options: { all: { type: 'boolean' } } }).values;
@@ -125,6 +125,6 @@ clear();
 const begin = performance.now();
 const stages = all ? [...REQUIRED, ...turned(TURNS, await commit()).flat()] : CONTRIBUTOR;
 const took = await runStages(stages, all ? { beginMs: BEGIN_MS, endMs: END_MS } : {});
-// One line near the end, since only the end of a long log may be kept.
+// Print one line near the end, because only the end of a long log may be kept.
 const steps = `${((performance.now() - begin) / 60_000).toFixed(1)} min in all: ${took.join(', ')}`;
 process.exit(summarize(recorded(), [steps]) ? 0 : 1);

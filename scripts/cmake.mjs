@@ -1,14 +1,14 @@
 /**
- * Configures a CMake build directory. A directory left by a failure, another generator or another location is
- * deleted first.
+ * Configures a CMake build directory. A directory that was left by a failure, another generator or another
+ * location is deleted first.
  */
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run } from './command.mjs';
 
 /**
- * Runs `command`, which configures `directory` (relative to the root); if it fails, once more with an empty
- * directory.
+ * Runs `command`, which configures `directory` (relative to the root). If it fails, runs it once more with an
+ * empty directory.
  */
 export async function configure(directory, command) {
   const path = join(root, directory);

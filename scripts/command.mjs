@@ -1,6 +1,6 @@
 /**
- * Runs a command for a script: its output is kept and shown only when it fails, unless the caller wants it
- * live.
+ * Runs a command for a script. Its output is kept and shown only when it fails, unless the caller wants the
+ * output at once.
  */
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
@@ -10,20 +10,20 @@ import { fileURLToPath } from 'node:url';
 export const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 
 /**
- * None of our commands takes longer than this unless it hangs. A sanitized build, the longest, takes about
- * three minutes alone on two cores, and took fifteen beside others on a slow machine.
+ * Our commands take longer than this only when they hang. A sanitized build, which takes longest, needs about
+ * three minutes alone on two cores. Beside others on a slow machine it took fifteen.
  */
 const LIMIT_MS = 30 * 60_000;
 
-/** The time that a command has to end after SIGTERM. */
+/** The time in milliseconds that a command has to end after SIGTERM. */
 const GRACE_MS = 10_000;
 
 const HEAD_LINES = 40;
 const TAIL_LINES = 40;
 
 /**
- * The parts of a failed command's output that are shown: the beginning, where compilers report the error, and
- * the end.
+ * Returns the parts of a failed command's output that are shown: the beginning, where compilers report the
+ * error, and the end.
  */
 export function excerpt(output) {
   const lines = output.trimEnd().split('\n');
@@ -33,7 +33,8 @@ export function excerpt(output) {
 }
 
 /**
- * Thrown by `run`; `code` is the exit code or the other reason of the end, `output` what the command printed.
+ * Thrown by `run`. `code` is the exit code or another reason of the end; `output` is what the command
+ * printed.
  */
 export class CommandFailed extends Error {
   constructor(command, code, output) {
@@ -45,10 +46,10 @@ export class CommandFailed extends Error {
 
 /**
  * Runs `command` in the project's root, or in `cwd`, without stdin. Resolves to what it printed; rejects with
- * CommandFailed. `live: true` passes the output through as well. After `limitMs` it gets SIGTERM, and later
- * SIGKILL; the end of its surviving child processes, which keep its output open, is not awaited. `group:
- * true` puts it and its processes into a separate process group, which is killed when the command has ended:
- * a worker in an endless loop would run for ever.
+ * CommandFailed. `live: true` also passes the output through at once. After `limitMs` the command gets
+ * SIGTERM, and later SIGKILL. `run` does not wait for surviving child processes, which keep the output open.
+ * `group: true` puts the command and its processes into a separate process group, which is killed when the
+ * command has ended. Otherwise a worker in an endless loop would run for ever.
  */
 export function run(command, { cwd = root, env = {}, live = false, limitMs = LIMIT_MS, group = false } = {}) {
   return new Promise((resolve, reject) => {
@@ -96,7 +97,7 @@ export function run(command, { cwd = root, env = {}, live = false, limitMs = LIM
   });
 }
 
-/** The path of a program on PATH, or undefined. */
+/** Returns the path of a program on PATH, or undefined. */
 export function which(program) {
   return (process.env.PATH ?? '')
     .split(delimiter)

@@ -1,6 +1,6 @@
 /**
- * The Debian packages that a build needs. Missing ones are installed with root or password-less sudo; without
- * either, the exact command is printed and the caller continues with less.
+ * Installs the Debian packages that a build needs. It installs missing packages with root or password-less
+ * sudo. Without either, it prints the exact command and the caller continues with less.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
@@ -16,9 +16,7 @@ const uvPlaces = [
   '/usr/include',
 ];
 
-/**
- * The folder where protoc looks for its own .proto files: beside its own folder, wherever it was installed.
- */
+/** Returns the folders in which protoc looks for its own .proto files, beside its own folder. */
 const protocIncludes = () => [
   '/usr/include',
   ...(which('protoc') === undefined ? [] : [join(dirname(dirname(which('protoc'))), 'include')]),
@@ -46,8 +44,8 @@ const NEEDS = {
       present: () => ['/usr', '/usr/local'].some((prefix) => existsSync(`${prefix}/include/gtest/gtest.h`)),
     },
   ],
-  // Tests compare our output with protoc's. It is of little use without its own .proto files, which Debian
-  // only recommends beside it.
+  // Tests compare our output with protoc's. protoc is of little use without its own .proto files, which
+  // Debian only recommends to install with it.
   protoc: [
     { debian: 'protobuf-compiler', present: () => which('protoc') !== undefined },
     {
@@ -67,7 +65,8 @@ const NEEDS = {
     { debian: 'xz-utils', present: () => which('xz') !== undefined },
     { debian: 'ibverbs-providers', present: () => existsSync('/etc/libibverbs.d/rxe.driver') },
   ],
-  // A stranger that sends descriptors, which no Node program can do.
+  // The tests have a program in Python that sends descriptors over a unix socket, which Node programs cannot
+  // do.
   strangers: [{ debian: 'python3', present: () => which('python3') !== undefined }],
   // Tests with a real etcd. Its package starts a service, so set-up installs it in CI only.
   etcd: [{ debian: 'etcd-server', present: () => which('etcd') !== undefined }],
@@ -78,10 +77,11 @@ const NEEDS = {
   sniffer: [{ debian: 'tcpdump', present: () => which('tcpdump') !== undefined }],
   // Tests that drive a command in a terminal.
   terminal: [{ debian: 'tmux', present: () => which('tmux') !== undefined }],
-  // Tests that open a page. Large: it is never installed automatically, and tests that lack it report that.
+  // Tests that open a page. Chromium is large, so it is never installed automatically, and tests that lack it
+  // report that.
   browser: [{ debian: 'chromium', present: () => existsSync('/usr/bin/chromium') }],
-  // Tests that trace processes. Large (it depends on LLVM): it is never installed automatically, and tests
-  // that lack it report that.
+  // Tests that trace processes. bpftrace is large (it depends on LLVM), so it is never installed
+  // automatically, and tests that lack it report that.
   tracing: [{ debian: 'bpftrace', present: () => which('bpftrace') !== undefined }],
   // Tests between two network namespaces of this machine.
   hosts: [
@@ -120,7 +120,7 @@ const NEEDS = {
     { debian: 'perftest', present: () => which('ib_send_lat') !== undefined },
     { debian: 'ibverbs-utils', present: () => which('ibv_rc_pingpong') !== undefined },
   ],
-  // Binaries for the package, linked with an older Debian: scripts/prebuilds.mjs.
+  // Binaries for the package are linked with an older Debian (scripts/prebuilds.mjs).
   sysroot: [{ debian: 'mmdebstrap', present: () => which('mmdebstrap') !== undefined }],
   'portable x64': [
     {
@@ -142,10 +142,10 @@ const NEEDS = {
   format: [{ debian: 'clang-format', present: () => which('clang-format') !== undefined }],
 };
 
-/** The purposes that `npm test` uses; set-up installs them. */
+/** The purposes that `npm test` uses, which set-up installs. */
 export const FOR_TESTS = ['build', 'verbs', 'tests', 'protoc', 'hosts', 'strangers', 'terminal'];
 
-/** All packages of `purposes`, keys of NEEDS. */
+/** Returns all packages of `purposes`, which are keys of NEEDS. */
 export const packagesOf = (purposes) =>
   purposes.flatMap((purpose) => NEEDS[purpose].map((need) => need.debian));
 
@@ -164,7 +164,7 @@ function asRoot() {
 }
 
 /**
- * Installs the missing packages of `purpose`. Resolves to '' or to the reason why something is still missing,
+ * Installs the missing packages of `purpose`. Resolves to '' or to the reason why a package is still missing,
  * with the command to run.
  */
 export async function install(purpose) {

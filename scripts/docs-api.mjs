@@ -1,6 +1,7 @@
 /**
- * The reference of the API: pages that TypeDoc makes of the docstrings, one for each thing that an entry
- * point of package.json exports. Called by docs.mjs, which makes them pages of the site like those of docs/.
+ * Makes the reference of the API: pages that TypeDoc generates from the docstrings, one for each name that an
+ * entry point of package.json exports. docs.mjs calls it, and makes the pages part of the site, like those of
+ * docs/.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -10,10 +11,13 @@ import { root, run } from './command.mjs';
 const WORK = join(root, 'build', 'docs-api');
 const ENTRIES = join(WORK, 'entries');
 const OUT = join(WORK, 'pages');
-/** Where the pages would lie if they were files of the repository. */
+/** The folder in which the pages would lie if they were files of the repository. */
 const PLACE = 'docs/reference/api';
 
-/** Entry points and their sources. What generated code imports is no API for people. */
+/**
+ * Returns entry points and their sources. The entry point of generated code is left out, because people do
+ * not use it directly.
+ */
 function entryPoints() {
   const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   return Object.entries(exports)
@@ -24,8 +28,8 @@ function entryPoints() {
 const writeJson = (file, value) => writeFileSync(file, JSON.stringify(value, undefined, 2));
 
 /**
- * TypeDoc names a module by its file, so each entry point gets a file of its name that exports the same.
- * Returns those files.
+ * Writes a file for each entry point, with its name and the same exports, because TypeDoc names a module by
+ * its file. Returns these files.
  */
 function writeEntries() {
   rmSync(WORK, { recursive: true, force: true });
@@ -45,8 +49,8 @@ function writeEntries() {
 }
 
 /**
- * Pages as docs.mjs has those of docs/: `path` and text. TypeDoc is taken from the node_modules of the folder
- * `site`.
+ * Returns pages in the form in which docs.mjs has those of docs/: `path` and text. TypeDoc is taken from the
+ * node_modules of the folder `site`.
  */
 export async function apiPages(site) {
   const modules = join(site, 'node_modules');

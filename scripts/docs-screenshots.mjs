@@ -1,7 +1,7 @@
 /**
- * Pages of the built site in Chromium, light and dark, at the width of a phone and of a desk: pictures in
- * build/site-screenshots for eyes, and an error for a page that is wider than the screen, since that one must
- * be pushed sideways to be read. Called by docs.mjs.
+ * Takes pictures of pages of the built site in Chromium, light and dark, at the width of a phone and of a
+ * desk. The pictures go to build/site-screenshots, for people to look at. A page that is wider than the
+ * screen is an error, because readers would have to scroll it sideways. It is called by docs.mjs.
  */
 import { createReadStream, existsSync, mkdirSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -27,7 +27,7 @@ const TYPES = {
   '.json': 'application/json',
 };
 
-/** The folder over HTTP, as a browser wants it. Resolves to its address. */
+/** Serves the folder over HTTP, because a browser needs that. Resolves to the server's address. */
 function serve(folder, base) {
   const server = createServer((request, response) => {
     const path = decodeURI(new URL(request.url, 'http://site').pathname).slice(base.length);
@@ -53,7 +53,7 @@ export async function screenshots(folder, base) {
   const to = join(root, 'build', 'site-screenshots');
   mkdirSync(to, { recursive: true });
   const { server, port } = await serve(folder, base);
-  // Root needs it, and the pages are our own.
+  // Chromium requires this flag for root, and the pages are our own.
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
   const wide = [];
   try {

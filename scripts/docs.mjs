@@ -1,7 +1,7 @@
 /**
- * The documentation as a site, in build/site: Starlight with offline search, the API by TypeDoc, a `.md` twin
- * of each page and llms.txt. Installs what site/package.json names into site/node_modules, which needs Node
- * 22.12 or later.
+ * Builds the documentation as a site, in build/site: Starlight with offline search, the API by TypeDoc, a
+ * `.md` twin of each page, and llms.txt. It installs the packages of site/package.json into
+ * site/node_modules, which needs Node 22.12 or later.
  *
  *   npm run docs                        builds, and checks every link and anchor of what was built
  *   npm run docs -- --screenshots       also opens pages in Chromium at the width of a phone and of a desk
@@ -20,15 +20,15 @@ const BASE = (process.env.DOCS_BASE ?? '/').replace(/\/?$/, '/');
 const SITE = join(root, 'site');
 const OUT = join(root, 'build', 'site');
 
-/** Documents beside docs/ that are pages too: path in the repository → path on the site. */
+/** Documents outside of docs/ that are also pages, as path in the repository → path on the site. */
 const OTHERS = new Map([
   ['SECURITY.md', 'project/security.md'],
   ['CHANGELOG.md', 'project/changelog.md'],
 ]);
 
 /**
- * A page as its source has it. `path` is that of the repository, `to` that below the site's root. `api`:
- * pages that have no file there.
+ * Returns the pages as their sources have them. `path` is the path in the repository, and `to` the path below
+ * the site's root. `api` has the pages that are not files of the repository.
  */
 function pagesOf(api) {
   const read = (path) => ({ path, text: readFileSync(join(root, path), 'utf8') });
@@ -41,7 +41,7 @@ function pagesOf(api) {
   });
 }
 
-/** Markdown as text on one line. */
+/** Returns Markdown as text on one line. */
 function plain(markdown) {
   return markdown
     .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
@@ -51,15 +51,15 @@ function plain(markdown) {
 }
 
 /**
- * The address of a page below the site's root: `guides/streams.md` is at `guides/streams/`, and `index.md` of
- * a folder at that of the folder.
+ * Returns the address of a page below the site's root: `guides/streams.md` is at `guides/streams/`, and
+ * `index.md` of a folder is at the folder's address.
  */
 const slugOf = (to) =>
   (to === 'README.md' ? '' : `${to.replace(/\/index\.md$/, '').replace(/\.md$/, '')}/`).toLowerCase();
 
 /**
- * Text whose relative links lead to where `addressOf(target)` says. A link to what the site does not have
- * becomes its text.
+ * Returns text whose relative links lead to the address that `addressOf(target)` returns. A link to a file
+ * that the site does not have becomes its text.
  */
 function relinked(text, path, addressOf) {
   const parts = text.split(/(^```[\s\S]*?^```$)/m);
@@ -78,7 +78,7 @@ function relinked(text, path, addressOf) {
     .join('');
 }
 
-/** Groups and pages in the order of the contents page, docs/README.md. */
+/** Returns groups and pages in the order of the contents page, docs/README.md. */
 function sidebarOf(pages) {
   const contents = pages.find(({ path }) => path === 'docs/README.md');
   const used = new Set();
@@ -106,7 +106,7 @@ function sidebarOf(pages) {
   return groups.filter(({ items }) => items.length > 0);
 }
 
-/** The prepared pages, their twins, pictures, schemas and llms.txt. */
+/** Writes the prepared pages, their twins, pictures, schemas and llms.txt. */
 function prepare(api) {
   const pages = pagesOf(api);
   const content = join(SITE, 'src', 'content', 'docs');
@@ -141,7 +141,7 @@ function prepare(api) {
   return pages;
 }
 
-/** Links of the built pages that lead nowhere, and pages without a twin. */
+/** Returns links of the built pages that lead nowhere, and pages without a twin. */
 function brokenLinks(pages) {
   const idsOf = new Map();
   const html = globSync('**/*.html', { cwd: OUT });
@@ -178,7 +178,7 @@ const lock = createHash('sha256')
   .digest('hex');
 const stamp = join(SITE, 'node_modules', '.stamp');
 if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== lock) {
-  // Not `npm ci`: it refuses where a registry lacks an optional package of another platform.
+  // Do not use `npm ci`, because it refuses where a registry lacks an optional package of another platform.
   await progress('site: packages', () =>
     run([
       'npm',

@@ -1,6 +1,6 @@
 /**
- * The drawings of docs/concepts: writes docs/pictures/*.svg. Each drawing is a list of shapes below; a test
- * (test/docs/drawings.test.ts) fails when a file differs from what this script writes. Run by hand:
+ * Makes the drawings of docs/concepts: writes docs/pictures/*.svg. Each drawing is a list of shapes below. A
+ * test (test/docs/drawings.test.ts) fails when a file differs from the output of this script. Run it by hand:
  * `node scripts/drawings.mjs`.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const WIDTH = 720;
-const CHARACTER = 7.4; // of 13 px system text, a little more than most fonts take
+const CHARACTER = 7.4; // The width of a character of 13 px system text, slightly more than most fonts need.
 
-/** Colours follow the reader's scheme, in an <img>, too. */
+/** Colours follow the reader's scheme, also in an <img>. */
 const STYLE = `
     text { font: 13px system-ui, sans-serif; fill: #1f2328 }
     .small { font-size: 12px; fill: #59636e }
@@ -32,7 +32,7 @@ const STYLE = `
 
 const escaped = (text) => text.replace(/&/g, '&amp;').replace(/</g, '&lt;');
 
-/** Text whose width is checked: a line that would leave the drawing throws. */
+/** Returns text whose width is checked. A line that would leave the drawing throws an error. */
 function text(x, y, line, { kind = '', anchor = 'start' } = {}) {
   const width = line.length * CHARACTER * (kind === 'small' ? 0.92 : 1);
   const left = anchor === 'start' ? x : anchor === 'middle' ? x - width / 2 : x - width;
@@ -40,7 +40,7 @@ function text(x, y, line, { kind = '', anchor = 'start' } = {}) {
   return `<text x="${x}" y="${y}" text-anchor="${anchor}"${kind && ` class="${kind}"`}>${escaped(line)}</text>`;
 }
 
-/** A box with lines of text in its middle. */
+/** Returns a box with lines of text in its middle. */
 function box(x, y, width, height, lines, kind = 'box') {
   const first = y + height / 2 - (lines.length - 1) * 8.5 + 4.5;
   for (const line of lines)
@@ -51,7 +51,7 @@ function box(x, y, width, height, lines, kind = 'box') {
   ].join('\n  ');
 }
 
-/** An arrow along a horizontal or vertical line, with a text above it. */
+/** Returns an arrow along a horizontal or vertical line, with a text above it. */
 function arrow(x1, y1, x2, y2, label = '', { kind = 'line', both = false } = {}) {
   const head = (x, y, dx, dy) =>
     `<path class="head" d="M${x} ${y} L${x - 9 * dx - 4 * dy} ${y - 9 * dy - 4 * dx} L${x - 9 * dx + 4 * dy} ${y - 9 * dy + 4 * dx} Z"/>`;
@@ -66,7 +66,7 @@ function arrow(x1, y1, x2, y2, label = '', { kind = 'line', both = false } = {})
     .join('\n  ');
 }
 
-/** Two processes at both sides of a drawing. */
+/** Returns two processes at the two sides of a drawing. */
 function sides(height, left = 'client process', right = 'server process') {
   return [
     box(10, 34, 150, height, []),
@@ -85,7 +85,10 @@ function sizeRow(y, size, way, picture) {
   ];
 }
 
-/** File name to its height, its description for readers who cannot see it, and its shapes. */
+/**
+ * The drawings by file name. Each has its height, its description for readers who cannot see it, and its
+ * shapes.
+ */
 const drawings = {
   session: {
     height: 260,
@@ -205,7 +208,7 @@ const drawings = {
   },
 };
 
-/** The text of one drawing. */
+/** Returns the text of one drawing. */
 function svgOf({ height, title, shapes }) {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img">
   <title>${escaped(title)}</title>
@@ -216,7 +219,7 @@ function svgOf({ height, title, shapes }) {
 `;
 }
 
-/** File name to text, of all drawings. */
+/** Returns the texts of all drawings by file name. */
 export function drawingFiles() {
   return new Map(Object.entries(drawings).map(([name, drawing]) => [`${name}.svg`, svgOf(drawing)]));
 }

@@ -1,7 +1,6 @@
 /**
  * Generates the code for the project's own .proto files, as listed in gen-targets.json. It does not use the
- * command line tool, which imports some of that code. Called by setup.mjs when dist/codegen has been
- * compiled.
+ * command line tool, which imports some of that code. setup.mjs calls it when dist/codegen has been compiled.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

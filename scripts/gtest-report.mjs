@@ -1,6 +1,6 @@
 /**
  * Reads the output of a GoogleTest program. It uses the lines printed during the run, not the file that the
- * program writes at its end, since a test may crash the program, or the kernel below it.
+ * program writes at its end, because a test may crash the program, or the kernel below it.
  */
 import { reason } from './results.mjs';
 
@@ -9,9 +9,9 @@ const BEGIN = /^\[ RUN {6}\] (\S+)/;
 const END = /\[ +(OK|FAILED|SKIPPED) +\] .*\((\d+) ms\)$/;
 
 /**
- * `failures`: the names of the tests that failed; `notRun`: reason → number of tests with it. A test that
- * began and did not end has failed; `note` names it. `ended`: all planned tests have ended. `timed`: the
- * duration of each.
+ * `failures` has the names of the tests that failed, and `notRun` the number of tests by reason. A test that
+ * began and did not end has failed; `note` names it. `ended` says whether all planned tests have ended.
+ * `timed` has the duration of each test.
  */
 export function readGtest(output) {
   const report = { passed: 0, failed: 0, failures: [], notRun: new Map(), note: '', ended: false, timed: [] };
@@ -50,7 +50,7 @@ export function readGtest(output) {
   return report;
 }
 
-/** The output without the tests that passed or were skipped. */
+/** Returns the output without the tests that passed or were skipped. */
 export function failuresOf(output) {
   const kept = [];
   let test = [];

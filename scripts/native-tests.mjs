@@ -1,5 +1,5 @@
 /**
- * The native tests: CMake and GoogleTest, without Node.
+ * Runs the native tests, which use CMake and GoogleTest, without Node.
  *
  *   node scripts/native-tests.mjs [--sanitize=address,undefined] [--build]     --build: only build them
  */
@@ -11,8 +11,8 @@ import { progress } from './step.mjs';
 import { runPrograms } from './whole-programs.mjs';
 
 /**
- * The number of attacks on sealed frames, with each cipher: four in five change something. Sanitizers and
- * emulators are too slow for that many, and `npm test` should not take so long (test/extent.ts).
+ * The number of attacks on sealed frames with each cipher, four in five of which change a frame. Sanitizers
+ * and emulators are too slow for this number, and `npm test` should not take so long (test/extent.ts).
  */
 const MANY_TRIES = process.env.RDMA_RPC_EXTENT === 'all' ? { env: { RDMA_RPC_SEAL_TRIES: '1250000' } } : {};
 
@@ -20,8 +20,8 @@ export const buildDirectory = (sanitize) =>
   sanitize === '' ? 'build/native' : `build/native-${sanitize.replaceAll(',', '-')}`;
 
 /**
- * Configures the build directory of the native tests. It contains the addon as well (setup.mjs,
- * addon-tests.mjs): both use one core library, compiled once.
+ * Configures the build directory of the native tests. The directory also contains the addon (setup.mjs,
+ * addon-tests.mjs). Both use one core library, which is compiled once.
  */
 export async function configureTests(sanitize) {
   const directory = buildDirectory(sanitize);
@@ -44,7 +44,8 @@ export async function buildVerbsTests(sanitize, only = '') {
   const directory = buildDirectory(sanitize);
   await configureTests(sanitize);
   const targets = await run(['cmake', '--build', directory, '--target', 'help']);
-  const target = /^(?:\.{3} )?(verbs_(?:\w+_)?test)(?:: \w+)?$/gm; // as make or ninja lists it
+  // The form in which make or ninja lists a target.
+  const target = /^(?:\.{3} )?(verbs_(?:\w+_)?test)(?:: \w+)?$/gm;
   const all = [...new Set([...targets.matchAll(target)].map((match) => match[1]))].sort();
   const programs = all.filter((name) => name.includes(only));
   if (programs.length === 0) return [];
@@ -52,7 +53,7 @@ export async function buildVerbsTests(sanitize, only = '') {
   return programs;
 }
 
-/** Builds and runs them in a separate build directory. Resolves to the results. */
+/** Builds the tests and runs them in a separate build directory. Resolves to their results. */
 export async function nativeTests(sanitize = '') {
   const suite = sanitize === '' ? 'native' : `native, ${sanitize} sanitizer`;
   const lacking = [...missing('build'), ...missing('tests')];

@@ -1,12 +1,14 @@
 /**
- * The vitest suite on the Node versions that users run: complete on the main version, and on the others the
- * folders that depend on Node's behaviour. Each Node comes from npm (quickstart-tools.mjs). The addon, the
- * generated code and dist are those that setup has built: thanks to Node-API, one addon fits all versions.
+ * Runs the vitest suite on the Node versions that users run. The main version runs the complete suite, and
+ * the others run the folders that depend on Node's behaviour. Each Node comes from npm
+ * (quickstart-tools.mjs). The addon, the generated code and dist are those that setup has built. One addon
+ * fits all versions, because it uses Node-API.
  *
  *   node scripts/node-tests.mjs [--node MAJOR | --except MAJOR] [--project NAME] [FOLDER ...]
  *
- * Without --node: all versions except one, on which npm test has run: that of --except, or this machine's.
- * --project: only the tests of that project of vitest.config.ts. FOLDERs: only these, on each.
+ * Without --node, all versions run except one on which npm test has already run: that of --except, or this
+ * machine's. --project runs only the tests of that project of vitest.config.ts. With FOLDERs, only these run,
+ * on each version.
  */
 import { rmSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -41,7 +43,7 @@ async function vitest(major) {
   const report = join(root, 'build', `vitest-node-${major}.json`);
   rmSync(report, { force: true });
   const node = join(nodeFolder(major), 'node');
-  // Tests that start `node` by its name get this version, too.
+  // Tests that start `node` by its name also get this version.
   const env = { PATH: `${nodeFolder(major)}${delimiter}${process.env.PATH}` };
   const chosen = project === undefined ? [] : ['--project', project];
   const command = [
@@ -71,7 +73,7 @@ if (why !== '') {
   record('Nodes', { whyNot: [why] });
   process.exit(NOT_RUN);
 }
-// The main version first, in case the time is over before all have run.
+// The main version runs first, in case the time ends before all versions have run.
 const { node, except = here } = values;
 const wanted = versions
   .filter((major) => (node === undefined ? major !== except : major === node))

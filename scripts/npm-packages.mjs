@@ -6,7 +6,10 @@ import { progress } from './step.mjs';
 
 const readPackages = (path) => JSON.parse(readFileSync(path, 'utf8')).packages;
 
-/** npm keeps its own list of what it installed; packages for other platforms are in the lock file only. */
+/**
+ * npm keeps its own list of the packages that it installed. Packages for other platforms are only in the lock
+ * file.
+ */
 function upToDate() {
   const installedList = join(root, 'node_modules', '.package-lock.json');
   if (!existsSync(installedList)) return false;
@@ -19,7 +22,7 @@ function upToDate() {
   });
 }
 
-/** Resolves to whether something was installed. */
+/** Resolves to whether a package was installed. */
 export async function installNpmPackages() {
   if (upToDate()) return false;
   await progress('npm packages', () => run(['npm', 'ci', '--no-audit', '--no-fund']));

@@ -1,5 +1,5 @@
 /**
- * The package as it was at another commit, built once beside this one in build/against. Used by the
+ * Builds the package as it was at another commit, once, beside this one in build/against. It is used by the
  * benchmark (bench-against.mjs) and by the tests of upgrades (test/upgrade).
  */
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { root, run, which } from './command.mjs';
 import { progress } from './step.mjs';
 
-/** Where ccache is there, what is the same in both commits is compiled once. */
+/** Where ccache is installed, files that are the same in both commits are compiled only once. */
 function compilerEnv(tree) {
   if (process.env.CMAKE_CXX_COMPILER_LAUNCHER !== undefined || which('ccache') === undefined) return {};
   return { CMAKE_CXX_COMPILER_LAUNCHER: 'ccache', CCACHE_BASEDIR: tree, CCACHE_NOHASHDIR: '1' };
@@ -18,21 +18,21 @@ async function build(tree, commit) {
   mkdirSync(tree, { recursive: true });
   await run(['sh', '-c', 'git archive "$1" | tar -x -C "$2"', 'sh', commit, tree]);
   const lock = 'package-lock.json';
-  // With the same packages nothing has to be installed.
+  // If the packages are the same, nothing needs to be installed.
   if (readFileSync(join(root, lock), 'utf8') === readFileSync(join(tree, lock), 'utf8'))
     symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'));
   await run([process.execPath, 'scripts/setup.mjs'], { cwd: tree, env: compilerEnv(tree) });
   writeFileSync(join(tree, 'built'), commit);
 }
 
-/** The commit that `ref` names. Rejects for a ref that git does not know. */
+/** Resolves to the commit that `ref` names. Rejects for a ref that git does not know. */
 export async function commitOf(ref) {
   return (await run(['git', 'rev-parse', '--verify', '--end-of-options', `${ref}^{commit}`])).trim();
 }
 
 /**
- * Builds the commit that `ref` names, unless it is built already. Resolves to its directory; rejects for a
- * ref that git does not know.
+ * Builds the commit that `ref` names, unless it is already built. Resolves to the directory of the build.
+ * Rejects for a ref that git does not know.
  */
 export async function buildOf(ref) {
   const commit = await commitOf(ref);

@@ -1,7 +1,7 @@
 /**
- * The pictures of the README: `rdma-rpc top` as a terminal shows it (an SVG whose text can be selected) and
- * the page that `rdma-rpc bench` writes, both for the example examples/kv under load. Needs tmux and
- * Chromium. Not part of the package.
+ * Makes the pictures of the README: `rdma-rpc top` as a terminal shows it (an SVG whose text can be
+ * selected), and the page that `rdma-rpc bench` writes. Both show the example examples/kv under load. It
+ * needs tmux and Chromium. It is not part of the package.
  *
  *   node scripts/pictures.mjs        after npm run setup
  */
@@ -33,7 +33,7 @@ if (lacking.length > 0) {
 
 const escaped = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 
-/** A light terminal. Each line is one text, with its spaces, so that it can be selected and copied. */
+/** Draws a light terminal. Each line is one text, with its spaces, so that it can be selected and copied. */
 function svgOf(screen) {
   const lines = screen.trimEnd().split('\n');
   const width = Math.ceil(columns * letter.width + 2 * margin);
@@ -57,7 +57,7 @@ function cli(...args) {
   return spawn('node', ['dist/cli/main.js', ...args], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
-/** The screen of `rdma-rpc top` after it has run for a while. */
+/** Returns the screen of `rdma-rpc top` after it has run for a while. */
 async function screenOfTop(pid) {
   const socket = join(folder, 'tmux');
   const tmux = (...args) =>
@@ -74,7 +74,7 @@ async function screenOfTop(pid) {
 
 async function screenshot(page, to) {
   const { chromium } = await import('playwright-core');
-  // Chromium requires it for root, and the page is our own.
+  // Chromium requires this flag for root, and the page is our own.
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
   try {
     const shown = await browser.newPage({ viewport: { width: 1180, height: 800 }, colorScheme: 'light' });

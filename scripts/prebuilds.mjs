@@ -1,7 +1,7 @@
 /**
- * The binaries that the package ships, prebuilds/linux-x64 and linux-arm64: linked with an older Debian
- * (sysroot.mjs, native/portable.cmake), so that they load wherever Node 20 runs. Called by prepack.mjs and
- * test/portable/main.mjs; installs nothing.
+ * Builds the binaries that the package ships, prebuilds/linux-x64 and linux-arm64. They are linked with an
+ * older Debian (sysroot.mjs, native/portable.cmake), so that they load wherever Node 20 runs. prepack.mjs and
+ * test/portable/main.mjs call it. It installs nothing.
  */
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,14 +18,14 @@ const EMULATOR = { arm64: 'qemu-aarch64-static', x64: 'qemu-x86_64-static' };
 export const buildDirectory = (arch) => `build/portable-${arch}`;
 export const prebuilt = (arch) => join('prebuilds', `linux-${arch}`);
 
-/** The reason why the binaries for `arch` cannot be built here; '' when they can. */
+/** Returns the reason why the binaries for `arch` cannot be built here, or '' when they can be built. */
 export function whyNot(arch) {
   if (process.platform !== 'linux') return 'it needs Linux';
   const lacking = [...missing('build'), ...missing('sysroot'), ...missing(`portable ${arch}`)];
   return lacking.length === 0 ? '' : `missing Debian packages: ${[...new Set(lacking)].join(', ')}`;
 }
 
-/** In one step, since two tests may pack the package at once. */
+/** Replaces the file in one step, because two tests may pack the package at once. */
 function replace(from, to) {
   const unfinished = `${to}.${process.pid}`;
   copyFileSync(from, unfinished);
@@ -33,7 +33,7 @@ function replace(from, to) {
 }
 
 /**
- * CMake's configuration; with `tests` also that of the native tests, which run in an emulator if `arch` is
+ * Configures CMake. With `tests` it also configures the native tests, which run in an emulator if `arch` is
  * that of another processor.
  */
 export async function configurePortable(arch, tests = false) {
@@ -50,7 +50,10 @@ export async function configurePortable(arch, tests = false) {
   await configure(directory, ['cmake', '-S', '.', '-B', directory, ...options]);
 }
 
-/** Builds them if something has changed, and copies them to the place from where the package takes them. */
+/**
+ * Builds the binaries if an input has changed, and copies them to the place from which the package takes
+ * them.
+ */
 export async function buildPrebuilt(arch) {
   const directory = buildDirectory(arch);
   const target = join(root, prebuilt(arch));
@@ -71,15 +74,17 @@ export async function buildPrebuilt(arch) {
   });
 }
 
-/** Uses the build that this machine has made for itself instead. It needs the glibc of this machine. */
+/**
+ * Uses instead the build that this machine has made for itself. That build needs the glibc of this machine.
+ */
 export function copyLocal() {
   const target = join(root, prebuilt(process.arch));
   const built = (name) => join(root, 'build/Release', name);
-  // Set-up runs without a compiler if a binary exists already, and that may be this one.
+  // Set-up runs without a compiler if a binary already exists, and that may be this binary.
   if (!existsSync(built(PRODUCTS[0]))) return;
   mkdirSync(target, { recursive: true });
   for (const name of PRODUCTS) {
-    // The plug-in is built only where the headers of libibverbs are installed: without it the package has no
+    // The plug-in is built only where the headers of libibverbs are installed. Without it the package has no
     // RDMA devices and reports that.
     if (existsSync(built(name))) replace(built(name), join(target, name));
     else rmSync(join(target, name), { force: true });

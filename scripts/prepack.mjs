@@ -1,5 +1,5 @@
 /**
- * Runs before `npm pack`: builds everything, and puts the binaries where the package ships them.
+ * Runs before `npm pack`. It builds everything, and puts the binaries where the package ships them.
  * RDMA_RPC_PREBUILDS selects the binaries:
  *
  *   local    this machine's own build, as it is: fast, needs nothing else, and loads where glibc is as new
@@ -21,8 +21,8 @@ function fail(why) {
 }
 
 /**
- * Deletes the binaries of an earlier, fuller package: the contents of a package must not depend on those of
- * an earlier one.
+ * Deletes the binaries of an earlier, fuller package, because the contents of a package must not depend on
+ * those of an earlier package.
  */
 function packLocal() {
   for (const arch of ARCHITECTURES) {
@@ -44,7 +44,8 @@ async function packAll() {
     if (why !== '') fail(`no binary for linux-${arch}: ${why}. \`npm run test:portable\` installs them`);
   }
   for (const arch of ARCHITECTURES) await buildPrebuilt(arch);
-  // Also when another process has packed this folder meanwhile, for this machine only.
+  // Check both architectures, because another process may meanwhile have packed this folder for this machine
+  // only.
   for (const arch of ARCHITECTURES) {
     for (const file of PRODUCTS.map((name) => join(root, prebuilt(arch), name))) {
       const much = existsSync(file) ? tooMuch(file) : ['to be built'];
@@ -53,7 +54,7 @@ async function packAll() {
   }
 }
 
-// npm reads what prepack prints on stdout as its own output (pack --json): everything goes to stderr.
+// npm reads what prepack prints on stdout as its own output (pack --json), so all output goes to stderr.
 console.log = console.error;
 process.stdout.write = process.stderr.write.bind(process.stderr);
 const wanted = process.env.RDMA_RPC_PREBUILDS ?? (process.env.npm_command === 'publish' ? 'all' : 'local');

@@ -1,6 +1,6 @@
 /**
- * The Node versions, package managers and tools of test/quickstart/package.json, installed into
- * build/quickstart. Used by the suites that run on another Node than the one that started them:
+ * Installs the Node versions, package managers and tools of test/quickstart/package.json into
+ * build/quickstart. The suites use it that run on a different Node than the one that started them:
  * test/quickstart/main.mjs, node-tests.mjs and bare-machine.mjs.
  */
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
@@ -11,20 +11,20 @@ import { progress } from './step.mjs';
 export const TOOLS = join(root, 'build', 'quickstart');
 const LIST = join(root, 'test', 'quickstart', 'package.json');
 
-/** Most users run this one, so everything must pass on it. */
+/** The version that most users run, on which everything must pass. */
 export const MAIN_NODE = '24';
 
-/** The major versions of Node among the tools, oldest first: `['20', '22', …]`. */
+/** Returns the major versions of Node among the tools, oldest first: `['20', '22', …]`. */
 export const nodeVersions = () =>
   Object.keys(JSON.parse(readFileSync(LIST, 'utf8')).dependencies)
     .map((name) => /^node-(\d+)$/.exec(name)?.[1])
     .filter((major) => major !== undefined)
     .sort((a, b) => a - b);
 
-/** The folder that has the `node` of a major version. */
+/** Returns the folder that has the `node` of a major version. */
 export const nodeFolder = (major) => join(TOOLS, 'node_modules', `node-${major}`, 'bin');
 
-/** Installs the tools. Resolves to an empty string, or to the reason why they are not available. */
+/** Installs the tools. Resolves to an empty string, or to the reason why the tools are not available. */
 export async function installTools(suite) {
   if (process.platform !== 'linux' || process.arch !== 'x64') return 'its Nodes are those of Linux on x64';
   mkdirSync(TOOLS, { recursive: true });

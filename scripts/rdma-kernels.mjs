@@ -1,6 +1,6 @@
 /**
  * The kernels that the guest of test/rdma/main.mjs can run, by version, with the package of Debian's archive
- * (test/rdma-vm/kernel.sh). The release of this machine has one of them; the other comes from a neighbouring
+ * (test/rdma-vm/kernel.sh). The release of this machine has one of them. The other comes from a neighbouring
  * release, whose build tools run here.
  */
 import { readFileSync } from 'node:fs';
@@ -20,13 +20,13 @@ function release() {
   try {
     return /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? '';
   } catch {
-    return ''; // no guest is available there, and the program that boots one reports that
+    return ''; // A guest is not available there, and the program that boots one reports that.
   }
 }
 
 /**
- * The value of boot.sh's --kernel for `version`, one of `kernels`, on a machine with this `release` of
- * Debian.
+ * Returns the value of boot.sh's --kernel for `version`, one of `kernels`, on a machine with this `release`
+ * of Debian.
  */
 export function kernelPackage(version, on = release()) {
   return packages[version][on] ?? packages[version].other;

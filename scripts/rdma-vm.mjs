@@ -9,10 +9,16 @@ import { root } from './command.mjs';
 import { install } from './debian.mjs';
 import { NOT_RUN } from './results.mjs';
 
-/** The command that boots a guest. The guest ends with the process that started it, whatever ends that. */
+/**
+ * The command that boots a guest. The guest ends with the process that started it, in whatever way that
+ * process ends.
+ */
 export const boot = ['setpriv', '--pdeathsig', 'TERM', join(root, 'test/rdma-vm/boot.sh')];
 
-/** The reason why no guest with `link` devices can be started here; '' when one can. Installs packages. */
+/**
+ * Returns the reason why a guest with `link` devices cannot be started here, or '' when it can. It installs
+ * packages.
+ */
 export async function whyNoGuest(link) {
   if (process.platform !== 'linux' || process.arch !== 'x64') {
     return `the guest needs a Linux host on x64, this is ${process.platform} on ${process.arch}`;
@@ -20,7 +26,7 @@ export async function whyNoGuest(link) {
   return (await install('guest')) || (link === 'siw' ? install('siw') : '');
 }
 
-/** The value of --link among the options before the command. */
+/** Returns the value of --link among the options before the command. */
 function linkOf(args) {
   for (let at = 0; args[at]?.startsWith('--') && args[at] !== '--'; at += args[at] === '--verbose' ? 1 : 2) {
     if (args[at] === '--link') return args[at + 1];
@@ -30,7 +36,7 @@ function linkOf(args) {
 
 /** Returns the exit status of the command, or one of boot.sh's own. */
 function inGuest(args) {
-  // npm starts scripts in the project's folder and passes the folder where it was called.
+  // npm starts scripts in the project's folder and passes the folder from which it was called.
   const cwd = process.env.npm_lifecycle_event === 'rdma-vm' ? process.env.INIT_CWD : undefined;
   const { status } = spawnSync(boot[0], [...boot.slice(1), ...args], {
     stdio: ['ignore', 'inherit', 'inherit'],

@@ -1,13 +1,13 @@
 /**
- * A release as it would go out: lays out the packages under build/release, checks them, writes what is in
- * them (SBOM), packs each into a file, and publishes them when it is told to.
+ * Makes a release: lays out the packages under build/release, checks them, writes their contents (SBOM),
+ * packs each into a file, and publishes them if it is asked to.
  *
  *   node scripts/release.mjs               for all platforms; `npm publish --dry-run` of each package
  *   node scripts/release.mjs --local       with this machine's own build alone, for trying it out
  *   node scripts/release.mjs --publish     publishes, with npm's provenance in CI: refuses unless all checks hold
  *
- * Nothing is published before everything has been checked. The platforms' packages go first, so that nobody
- * gets a package whose binary is not there yet.
+ * Packages are published only after all of them have been checked. The platforms' packages are published
+ * first, so that a user never gets a package whose binary is missing.
  */
 import { readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -29,7 +29,10 @@ const { values: flags } = parseArgs({
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const out = resolve(root, flags.out);
 
-/** What is wrong, by check. `subjects`: what each check looks at, with a name for the report. */
+/**
+ * Returns what is wrong, by check. `subjects` are the things that each check examines, with a name for the
+ * report.
+ */
 function findings(checks, subjects) {
   return subjects.flatMap(({ name, subject }) =>
     Object.entries(checks).flatMap(([title, check]) =>

@@ -1,23 +1,23 @@
 /**
  * Decides which failed tests of a suite are run once more in a fresh guest, and merges the two results.
- * Called by test/rdma/main.mjs for the suites that it ran in a guest, never for those on devices of this
- * machine: a NIC has no excuse.
+ * test/rdma/main.mjs calls it for the suites that it ran in a guest, and never for suites on devices of this
+ * machine, whose failures have no such excuse.
  *
- * The reason: the guest is emulated, and its drivers occasionally lose a wake-up or a packet when the host is
- * busy, which a run cannot distinguish from an error of ours. An error that does not depend on timing fails
- * the second time as well. The results have a line for each such test, which is there to be read: the same
- * name in two runs is no accident.
+ * The reason is that the guest is emulated. Its drivers occasionally lose a wake-up or a packet when the host
+ * is busy, and a run cannot distinguish that from an error of ours. An error that does not depend on timing
+ * fails the second time as well. The results have a line for each such test, which people should read: the
+ * same name in two runs is not an accident.
  */
 
-/** Nothing failed except tests: for example, no file failed to load. */
+/** Returns whether only tests failed. For example, it is false when a file failed to load. */
 const allAreTests = ({ failed, failedTests }) => failed === failedTests.length;
 
-/** A suite with more failed tests than this is not repeated: that is no accident. */
+/** A suite with more failed tests than this is not repeated, because that is not an accident. */
 export const REPEAT_MAX = 3;
 
 /**
- * The tests to run once more. None when the suite did not run to its end, or when something other than its
- * tests failed: a failure that was not observed cannot be cleared.
+ * Returns the tests to run once more. The list is empty when the suite did not run to its end, or when
+ * something other than its tests failed, because a failure that was not observed cannot be cleared.
  */
 export function toRepeat(report) {
   const few = report.failed <= REPEAT_MAX && allAreTests(report);
@@ -25,8 +25,8 @@ export function toRepeat(report) {
 }
 
 /**
- * The result of a suite: `first`, with those tests counted as passed that passed in `second`, the run of its
- * failed tests alone.
+ * Returns the result of a suite. It is `first`, but tests that passed in `second`, the run of its failed
+ * tests alone, count as passed.
  */
 export function merge(first, second) {
   const whole = second.ended && allAreTests(second) && second.passed + second.failed === first.failed;

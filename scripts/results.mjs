@@ -1,6 +1,6 @@
 /**
- * The results of test suites and checks, one file each in build/results, so that several commands can be
- * summed.
+ * Keeps the results of test suites and checks, one file each in build/results, so that the results of several
+ * commands can be summed.
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,28 +9,30 @@ import { root } from './command.mjs';
 /** The exit code of a command that cannot run here and has printed the reason, as in CTest and Automake. */
 export const NOT_RUN = 77;
 
-/** The tests of the scripts keep theirs separate. */
+/** The tests of the scripts keep their results in a separate folder. */
 const folder = process.env.RDMA_RPC_RESULTS ?? join(root, 'build', 'results');
 
-/** The number of the slowest tests that are kept for each suite, and named in the sum. */
+/** The number of slowest tests that are kept for each suite and named in the sum. */
 const SLOWEST = 10;
 
 const slowestOf = (timed) => timed.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST);
 
 /**
- * Writes a suite's result, prints and returns it. `whyNot`: reasons why all of it or some tests were not run.
- * `failures`: a line for each test that failed, repeated in the sum, since the early part of a log is often
- * cut off. `failedOnce`: a line for each test that counts as passed because it passed when it was run again
- * (repeat.mjs). `timed`: name and milliseconds of each test, as far as they are known.
+ * Writes a suite's result, prints it and returns it. `whyNot` has the reasons why all or some tests were not
+ * run. `failures` has a line for each test that failed. The sum repeats these lines, because the early part
+ * of a log is often cut off. `failedOnce` has a line for each test that counts as passed because it passed
+ * when it was run again (repeat.mjs). `timed` has the name and the milliseconds of each test, as far as they
+ * are known.
  */
 export function record(
   suite,
   { passed = 0, failed = 0, whyNot = [], failures = [], failedOnce = [], note = '', timed = [] },
 ) {
-  const step = process.env.RDMA_RPC_STEP; // the step of check.mjs that recorded this
+  const step = process.env.RDMA_RPC_STEP; // the step of check.mjs that recorded this result
   const result = { suite, step, passed, failed, whyNot, failures, failedOnce, note, timed: slowestOf(timed) };
   mkdirSync(folder, { recursive: true });
-  // Renamed into place, since a step that runs at the same time may read the folder now, or write to it.
+  // Rename the file into place, because a step that runs at the same time may now read the folder, or write
+  // to it.
   const file = join(folder, `${suite.replaceAll(/\W+/g, '-')}.json`);
   const unfinished = `${file}.${process.pid}`;
   writeFileSync(unfinished, JSON.stringify(result));
@@ -42,7 +44,10 @@ export function record(
 const counts = ({ suite, passed, failed, note }) =>
   `${suite}: ${passed} passed, ${failed} failed${note === '' ? '' : ` (${note})`}`;
 
-/** The tests that did not run, were repeated or failed, in this order, since a log is read from its end. */
+/**
+ * Returns the tests that did not run, were repeated or failed, in this order, because people read a log from
+ * its end.
+ */
 function remarks(results) {
   const each = (what, key) =>
     results.flatMap((result) => result[key].map((line) => `${result.suite}: ${what}: ${line}`));
@@ -53,7 +58,10 @@ function remarks(results) {
   ];
 }
 
-/** Every failure has a line: if a suite could not name some of its own, the suite is named instead. */
+/**
+ * Returns a line for every failure. If a suite could not name some of its failures, the suite is named
+ * instead.
+ */
 function failed({ suite, failed, failures, note }) {
   const unnamed = failed - failures.length;
   return [
@@ -66,7 +74,7 @@ export function clear() {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** All results recorded since the last clear(). */
+/** Returns all results that were recorded since the last clear(). */
 export function recorded() {
   mkdirSync(folder, { recursive: true });
   const files = readdirSync(folder)
@@ -76,8 +84,8 @@ export function recorded() {
 }
 
 /**
- * The sum of `results` as text: the result of each, the slowest tests, what did not run, was repeated or
- * failed, the lines of `more`, and the sum as the last line.
+ * Returns the sum of `results` as text: the result of each, the slowest tests, the tests that did not run,
+ * were repeated or failed, the lines of `more`, and the sum as the last line.
  */
 export function summary(results, more = []) {
   const sum = (key) => results.reduce((total, result) => total + result[key], 0);
@@ -95,13 +103,15 @@ export function summary(results, more = []) {
 }
 
 /**
- * Prints the summary of `results` with the lines of `more` in it. Returns whether nothing failed and
- * something ran.
+ * Prints the summary of `results` with the lines of `more` in it. Returns true when at least one test ran and
+ * none failed.
  */
 export function summarize(results, more) {
   console.log(`\n${summary(results, more)}`);
   return results.every(({ failed }) => failed === 0) && results.some(({ passed }) => passed > 0);
 }
 
-/** The reason that a command gives for not running: the rest of the line after "not run:". */
+/**
+ * Returns the reason that a command gives for not running, which is the rest of the line after "not run:".
+ */
 export const reason = (output) => /not run: (.*)/.exec(output)?.[1] ?? 'no reason given';

@@ -1,7 +1,7 @@
 /**
  * Makes the project ready to run: npm packages, Debian packages, addon, TypeScript, generated code. Every
- * step is skipped when nothing that it reads has changed. Plain JavaScript without dependencies, since it
- * runs before npm has installed any.
+ * step is skipped when nothing that it reads has changed. It is plain JavaScript without dependencies,
+ * because it runs before npm has installed any package.
  *
  *   node scripts/setup.mjs [--tests]     --tests: GoogleTest too, for the native tests
  */
@@ -49,11 +49,11 @@ async function buildAddon() {
     salt: noVerbs === '' ? 'with verbs' : '',
     action: async () => {
       if (noVerbs !== '') {
-        // The plug-in of an earlier build, and CMake's record of the headers' location.
+        // These are the plug-in of an earlier build, and CMake's record of the location of the headers.
         for (const path of [PLUGIN, 'build/native'])
           rmSync(join(root, path), { recursive: true, force: true });
       }
-      // The native tests are built there, too, with the same core library (native-tests.mjs).
+      // The native tests are also built there, with the same core library (native-tests.mjs).
       await configure('build/native', ['cmake', '-S', '.', '-B', 'build/native', '-DRDMA_RPC_ADDON=ON']);
       const targets = ['--target', 'rdma_rpc', 'rdma_rpc_perf'];
       await run(['cmake', '--build', 'build/native', '--parallel', '2', ...targets]);
@@ -92,7 +92,7 @@ function generate() {
   });
 }
 
-/** Third-party libraries that are not compiled but copied into the package, with their licences. */
+/** Copies third-party libraries that are not compiled into the package, with their licences. */
 function vendor() {
   return step({
     name: 'vendor',
@@ -103,7 +103,7 @@ function vendor() {
   });
 }
 
-/** The part of that which the package ships, in a few files. */
+/** Bundles the part of the compiled code that the package ships into a few files. */
 function bundle() {
   return step({
     name: 'bundle',
@@ -114,7 +114,10 @@ function bundle() {
   });
 }
 
-/** Removes compiled files whose source no longer exists: they would still be imported, tested or packed. */
+/**
+ * Removes compiled files whose source no longer exists, because they would still be imported, tested or
+ * packed.
+ */
 function prune(dir = 'dist') {
   for (const entry of readdirSync(join(root, dir), { withFileTypes: true })) {
     const path = join(dir, entry.name);
@@ -128,7 +131,7 @@ function prune(dir = 'dist') {
 async function setup(args) {
   checkNode();
   const did = [await installNpmPackages(), await vendor(), await buildAddon()];
-  // The generator first: tests and examples import its output.
+  // Compile the generator first, because tests and examples import its output.
   did.push(
     await compile(
       'generator',

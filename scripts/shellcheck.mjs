@@ -1,6 +1,6 @@
 /**
- * Checks the shell scripts, as a check of scripts/results.mjs. Ends with 77 where shellcheck is not
- * available.
+ * Checks the shell scripts, and records the result as a check (scripts/results.mjs). It ends with 77 where
+ * shellcheck is not available.
  */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

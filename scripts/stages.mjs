@@ -1,7 +1,7 @@
 /**
- * Runs the steps of check.mjs. A stage is a list of lanes, which run side by side; a lane is a list of steps,
- * which run one after the other. A failed step does not stop the others; a step that could not run, and ended
- * with NOT_RUN, is never counted as passed; nor is one for which no time was left.
+ * Runs the steps of check.mjs. A stage is a list of lanes, which run side by side. A lane is a list of steps,
+ * which run one after the other. A failed step does not stop the others. A step that could not run, and ended
+ * with NOT_RUN, does not count as passed; neither does a step for which no time was left.
  */
 import { run } from './command.mjs';
 import { NOT_RUN, reason, record, recorded } from './results.mjs';
@@ -10,19 +10,22 @@ const STEP_LIMIT_MS = 60 * 60_000;
 const LAST_LINES = 5;
 const LAST_CHARACTERS = 600;
 
-/** A step that counts as one check, passed when its command ends with 0. */
+/** Returns a step that counts as one check, which has passed when its command ends with 0. */
 export const check = (name, ...command) => ({ name, command, counts: true });
 /**
- * A step that counts and records its tests itself. `otherwise`: the step that replaces it where it could not
- * run.
+ * Returns a step that counts and records its tests itself. `otherwise` is the step that replaces it where it
+ * could not run.
  */
 export const suite = (name, ...command) => ({ name, command });
-/** A step that only does the work of later steps earlier. They repeat it, and report errors. */
+/**
+ * Returns a step that only does the work of later steps earlier. The later steps repeat the work, and report
+ * errors.
+ */
 export const ahead = (name, ...command) => ({ name, command, ahead: true });
 
 /**
- * `list`, rotated by a number that depends on the commit's `hash` (hexadecimal digits). The rotation is the
- * same for the same commit, so that a run can be reproduced.
+ * Returns `list`, rotated by a number that depends on the commit's `hash` (hexadecimal digits). The rotation
+ * is the same for the same commit, so that a run can be reproduced.
  */
 export function turned(list, hash) {
   const first = Number.parseInt(hash.slice(0, 8) || '0', 16) % list.length;
@@ -31,7 +34,7 @@ export function turned(list, hash) {
 
 const minutes = (ms) => `${(ms / 60_000).toFixed(1)} min`;
 
-/** Runs a step's command. `live`: its output is passed on as it arrives, not at the end. */
+/** Runs a step's command. With `live`, its output is passed on as it arrives, instead of at the end. */
 async function outcome({ name, command }, live, limitMs) {
   console.log(`\n== ${name}: ${command.join(' ')}${live ? '' : ' …'}`);
   const ended = await run(command, { live, limitMs, env: { RDMA_RPC_STEP: name } }).then(
@@ -42,7 +45,9 @@ async function outcome({ name, command }, live, limitMs) {
   return ended;
 }
 
-/** The end of a failed step's output, for the sum: a log may keep only its own end, where the sum is. */
+/**
+ * Returns the end of a failed step's output, for the sum. A log may keep only its own end, which has the sum.
+ */
 function lastLines(output) {
   const lines = output.split('\n').map((line) => line.trim());
   return lines
@@ -52,7 +57,7 @@ function lastLines(output) {
     .slice(-LAST_CHARACTERS);
 }
 
-/** Without a record, a step that had no time would look as if it had failed. */
+/** Records that a step had no time. Without this record it would look as if it had failed. */
 const givesWay = (step, why) => step.ahead || record(step.name, { whyNot: [why] });
 
 async function runStep(step, stage) {
@@ -78,9 +83,9 @@ async function runLane(steps, stage) {
 }
 
 /**
- * Resolves to a text for each step in the order in which they ended: its name and its duration. After
- * `beginMs` from now no step begins, and after `endMs` the running ones are stopped: otherwise CI would stop
- * this process, and the results of the others would be lost.
+ * Resolves to a text for each step, in the order in which the steps ended, with its name and its duration.
+ * After `beginMs` from now no step begins, and after `endMs` the running steps are stopped. Otherwise CI
+ * would stop this process, and the results of the other steps would be lost.
  */
 export async function runStages(stages, { beginMs = Infinity, endMs = Infinity } = {}) {
   const took = [];

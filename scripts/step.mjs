@@ -1,6 +1,6 @@
 /**
- * A step of a build: skipped while its inputs have the same content as when it last succeeded, otherwise run
- * with a line of progress. The fingerprints are in build/.stamps.
+ * A step of a build. It is skipped while its inputs have the same content as when it last succeeded;
+ * otherwise it runs with a line of progress. The fingerprints are in build/.stamps.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { CommandFailed, excerpt, root } from './command.mjs';
 const stamps = join(root, 'build', '.stamps');
 const SKIPPED = new Set(['node_modules', 'dist', 'build', '.git']);
 const TICK_MS = 1000;
-/** In a pipe or a log each sign of life is a line of its own. */
+/** In a pipe or a log each sign of progress is a line of its own. */
 const LINE_MS = 10_000;
 
 function* filesUnder(path, ignore) {
@@ -26,10 +26,10 @@ function* filesUnder(path, ignore) {
 }
 
 /**
- * Hash of the names and contents of all files under `paths` (relative to the root), and of `salt`. The
- * location of the checkout is not included: a build remains valid when the checkout is moved, and CMake
- * recreates its own directory (cmake.mjs). Nor is the Node version that builds: one addon fits all of them by
- * Node-API.
+ * Returns a hash of the names and contents of all files under `paths` (relative to the root), and of `salt`.
+ * The location of the checkout is not included: a build remains valid when the checkout is moved, and CMake
+ * recreates its own directory (cmake.mjs). The Node version that builds is not included either, because one
+ * addon fits all versions by Node-API.
  */
 export function fingerprint(paths, { ignore = [], salt = '' } = {}) {
   const hash = createHash('sha256').update(salt);
@@ -42,8 +42,8 @@ export function fingerprint(paths, { ignore = [], salt = '' } = {}) {
 }
 
 /**
- * Runs `action` under a line that shows what is being done and for how long: on a terminal the line changes,
- * elsewhere another one follows every ten seconds.
+ * Runs `action` under a line that shows the work and its duration. On a terminal the line changes; elsewhere
+ * a new line follows every ten seconds.
  */
 export async function progress(title, action) {
   const begin = performance.now();
@@ -70,8 +70,8 @@ export async function progress(title, action) {
 
 /**
  * Runs `action` unless `inputs` are unchanged since it last succeeded and all `outputs` exist. Returns
- * whether it ran. The fingerprint is taken before: if an input is edited meanwhile, the step runs again next
- * time.
+ * whether it ran. The fingerprint is taken before `action` runs, so that the step runs again next time if an
+ * input is edited meanwhile.
  */
 export async function step({ name, title, inputs, outputs, ignore, salt, action }) {
   const stamp = join(stamps, name);

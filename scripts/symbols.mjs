@@ -1,15 +1,15 @@
 /**
- * The versions of the libraries that a binary needs, and whether they exceed what the package may require.
- * Read from the binary itself (ELF, .gnu.version_r), so that no program for its processor is needed. Used by
- * prepack.mjs and test/portable/main.mjs.
+ * Finds the versions of the libraries that a binary needs, and whether they exceed the versions that the
+ * package may require. It reads them from the binary itself (ELF, .gnu.version_r), so that no program for the
+ * binary's processor is needed. It is used by prepack.mjs and test/portable/main.mjs.
  *
  *   node scripts/symbols.mjs FILE ...     prints them; exit code 1 when a file needs too much
  */
 import { readFileSync } from 'node:fs';
 
 /**
- * Node 20 and later need glibc 2.28 (its BUILDING.md); libibverbs has ibv_query_gid_table() from rdma-core 32
- * on, which is version 1.11.
+ * Node 20 and later need glibc 2.28 (see Node's BUILDING.md). libibverbs has ibv_query_gid_table() from
+ * rdma-core 32 on, which is version 1.11.
  */
 export const NEWEST = {
   GLIBC: '2.28',
@@ -27,9 +27,7 @@ const DT_NEEDED = 1;
 
 const compare = (a, b) => a.localeCompare(b, 'en', { numeric: true });
 
-/**
- * The sections of one type in a 64-bit little-endian ELF file, each with the string table that belongs to it.
- */
+/** Returns the sections of one type in a 64-bit little-endian ELF file, each with its string table. */
 function sections(file, type) {
   const at = Number(file.readBigUInt64LE(0x28));
   const size = file.readUInt16LE(0x3a);
@@ -46,7 +44,7 @@ function sections(file, type) {
 
 const stringAt = (text, at) => text.toString('latin1', at, text.indexOf(0, at));
 
-/** Name of a set of versions, such as GLIBC → the needed ones, oldest first. */
+/** Returns the needed versions, oldest first, by the name of their set, such as GLIBC. */
 export function neededVersions(path) {
   const found = new Map();
   for (const { bytes, text } of sections(readFileSync(path), SECTION.versions)) {
@@ -63,7 +61,7 @@ export function neededVersions(path) {
   return found;
 }
 
-/** The shared libraries that it is linked with. */
+/** Returns the shared libraries with which the binary is linked. */
 export function neededLibraries(path) {
   return sections(readFileSync(path), SECTION.dynamic).flatMap(({ bytes, text }) => {
     const names = [];
@@ -75,7 +73,10 @@ export function neededLibraries(path) {
   });
 }
 
-/** The requirements of the binary that exceed what the package may require; empty if none does. */
+/**
+ * Returns the requirements of the binary that exceed what the package may require. The list is empty if none
+ * does.
+ */
 export function tooMuch(path) {
   const versions = [...neededVersions(path)].flatMap(([set, needed]) =>
     needed

@@ -1,8 +1,9 @@
 /**
- * The older Debian that the package's binaries are linked with and tested in: its C library, libstdc++,
- * libibverbs and librdmacm with their headers, unpacked by mmdebstrap and never run or installed here. Debian
- * 11 has glibc 2.31; symbols.mjs ensures that nothing newer than 2.28 is used. Used by prebuilds.mjs and
- * test/portable/main.mjs. Kept in RDMA_RPC_SYSROOT_CACHE, otherwise in the user's cache.
+ * The older Debian with which the package's binaries are linked, and in which they are tested: its C library,
+ * libstdc++, libibverbs and librdmacm with their headers. mmdebstrap unpacks them; they are never run or
+ * installed here. Debian 11 has glibc 2.31; symbols.mjs ensures that the binaries use at most 2.28. It is
+ * used by prebuilds.mjs and test/portable/main.mjs. It is kept in RDMA_RPC_SYSROOT_CACHE, otherwise in the
+ * user's cache.
  */
 import {
   existsSync,
@@ -30,12 +31,12 @@ const cache = () =>
   join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'rdma-rpc', 'sysroot');
 
 /**
- * Leaves out the archive of security updates: its contents disappear when the support of a processor ends,
- * and nothing of this is ever run as a service.
+ * Leaves out the archive of security updates. Its contents disappear when the support of a processor ends,
+ * and the files are never run as a service.
  */
 const RELEASE_ONLY = `--setup-hook=sed -i /security/d "$1"/etc/apt/sources.list`;
 
-/** The path where it is or will be. */
+/** Returns the path where the system is or will be. */
 export const sysrootPath = (arch) => join(cache(), `${SUITE}-${arch}`);
 
 /**
@@ -54,14 +55,14 @@ function keepLinksInside(root, folder = root) {
   }
 }
 
-/** Creates it unless it exists. Resolves to its path; rejects when its packages are not available. */
+/** Creates the system unless it exists. Resolves to its path. Rejects when its packages are not available. */
 export async function sysroot(arch) {
   const path = sysrootPath(arch);
   if (existsSync(path)) return path;
   mkdirSync(cache(), { recursive: true });
   const work = mkdtempSync(join(cache(), 'unfinished-'));
   try {
-    // The settings of this machine's apt for downloads: proxies, checks of dates.
+    // These are the settings of this machine's apt for downloads: proxies and checks of dates.
     const dump = await run(['apt-config', 'dump', 'Acquire']);
     const options = join(work, 'apt.conf');
     writeFileSync(options, (dump.match(/^Acquire::(?!IndexTargets|cdrom).* ".+";$/gm) ?? []).join('\n'));

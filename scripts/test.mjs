@@ -1,7 +1,8 @@
 /**
- * Runs the native tests, then vitest's. Prints what failed, what was not run and why, and a sum as its last
- * line. A fifth of the unlimited tests is run (test/extent.ts), and tests that take a minute each are left
- * out (`long` in vitest.config.ts); with RDMA_RPC_EXTENT=all, as in CI, everything runs.
+ * Runs the native tests, then vitest's. It prints the tests that failed, the tests that were not run with the
+ * reasons, and a sum as its last line. A fifth of the unlimited tests is run (test/extent.ts), and tests that
+ * take a minute each are left out (`long` in vitest.config.ts). With RDMA_RPC_EXTENT=all, as in CI, all tests
+ * run.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +11,7 @@ import { nativeTests } from './native-tests.mjs';
 import { record, summarize } from './results.mjs';
 import { readVitest, reporting } from './vitest-report.mjs';
 
-/** Generous, so that the tests are not stopped on a slow or busy machine. */
+/** The limit is generous, so that the tests are not stopped on a slow or busy machine. */
 const LIMIT_MS = 45 * 60_000;
 
 const everything = process.env.RDMA_RPC_EXTENT === 'all';

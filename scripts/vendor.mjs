@@ -1,8 +1,8 @@
 /**
- * Creates dist/vendor: third-party code that the package contains, so that it installs nothing else, and
- * NOTICES, with the licences. A step of setup.mjs. Libraries are bundled as one JavaScript file each;
- * package.json's `imports` name them. As a dependency, msgpackr would depend on a package with an install
- * script, which pnpm refuses and npm warns about. The headers are for `rdma-rpc build-addon`.
+ * Creates dist/vendor: third-party code that the package contains, so that an install needs no other package,
+ * and NOTICES, with the licences. It is a step of setup.mjs. Libraries are bundled as one JavaScript file
+ * each; package.json's `imports` name them. As a dependency, msgpackr would depend on a package with an
+ * install script, which pnpm refuses and about which npm warns. The headers are for `rdma-rpc build-addon`.
  */
 import {
   copyFileSync,
@@ -21,7 +21,7 @@ const folder = join(root, 'dist', 'vendor');
 const modules = join(root, 'node_modules');
 
 /**
- * The bundles, by the libraries that are in the file; the first library gives the file its name, without its
+ * The bundles, by the libraries that are in each file. The first library gives the file its name, without its
  * scope.
  */
 const BUNDLES = [
@@ -34,8 +34,8 @@ const BUNDLES = [
   ['hdr-histogram-js', 'pako', 'base64-js'],
 ];
 /**
- * The used parts of a library, where that is more than its main file but not all of it: the same text is its
- * declarations.
+ * The used parts of a library, where more than its main file is used, but not all of it. The same text is
+ * used for its declarations.
  */
 const PARTS = {
   '@bufbuild/protobuf': [
@@ -47,18 +47,18 @@ const PARTS = {
   ].join('\n'),
   'hdr-histogram-js': "export { build, HistogramLogReader, HistogramLogWriter } from 'hdr-histogram-js';\n",
 };
-/** Unused features of a library: histograms in WebAssembly, which need a loader of their own. */
+/** Unused features of a library. They are histograms in WebAssembly, which need a loader of their own. */
 const LEFT_OUT = { 'hdr-histogram-js': /^@assemblyscript\/loader$|generated-wasm$/ };
 /**
- * Not minified: msgpackr, whose functions are read in profiles, and commander, whose errors are named after
- * their class.
+ * These are not minified: msgpackr, whose functions people read in profiles, and commander, whose errors are
+ * named after their class.
  */
 const READ_BY_PEOPLE = new Set(['msgpackr', 'commander']);
-/** Copied as they are: a report's page contains their text. */
+/** These files are copied unchanged, because a report's page contains their text. */
 const COPIES = {
   uplot: { 'dist/uPlot.iife.min.js': 'uplot.js', 'dist/uPlot.min.css': 'uplot.css' },
 };
-/** The comment at the beginning of a file, which names the owner and the licence. */
+/** Returns the comment at the beginning of a file, which names the owner and the licence. */
 function heading(path) {
   const lines = readFileSync(join(modules, path), 'utf8').split('\n');
   const end = lines.findIndex((line) => !line.startsWith('//'));
@@ -69,8 +69,8 @@ function heading(path) {
 }
 
 /**
- * For libraries without a licence file: the licence's text from another library that has it, and what their
- * own sources say.
+ * For libraries without a licence file: the text of the licence from another library that has it, and the
+ * statement of their own sources.
  */
 const LICENCES = {
   '@bufbuild/protobuf': () =>
@@ -89,7 +89,7 @@ const HEADERS = { 'node-addon-api': '', 'node-api-headers': 'include' };
 
 const nameOf = (library) => library.slice(library.indexOf('/') + 1);
 
-/** For esbuild: modules whose names match are empty. */
+/** A plugin for esbuild that makes modules whose names match empty. */
 const without = (names) => ({
   name: 'without',
   setup({ onResolve, onLoad }) {
@@ -115,7 +115,7 @@ for (const [name] of BUNDLES) {
   if (contents !== undefined) writeFileSync(join(folder, `${nameOf(name)}.d.ts`), contents);
   await build({
     absWorkingDir: root,
-    // The main file of msgpackr is for Node and loads a binary where possible.
+    // The main file of msgpackr is for Node and loads a binary where that is possible.
     ...(contents === undefined
       ? { entryPoints: [msgpackr ? join(modules, 'msgpackr', 'index.js') : name] }
       : { stdin: { contents, resolveDir: root, loader: 'ts' } }),

@@ -1,18 +1,20 @@
-/** The result of a vitest run, for `record`: read from the file that vitest-reporter.mjs writes. */
+/**
+ * Returns the result of a vitest run, for `record`. It is read from the file that vitest-reporter.mjs writes.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './command.mjs';
 
-/** The arguments of vitest that make it write the report. */
+/** Returns the arguments with which vitest writes the report. */
 export const reporting = (path) => [
   ...['--reporter=default', `--reporter=${join(root, 'scripts/vitest-reporter.mjs')}`],
   `--outputFile=${path}`,
 ];
 
 /**
- * `error`: the reason why the command failed, '' when it did not. `failedTests`: those of `failures` that are
- * tests; the others are files or suites that did not load, and errors outside of any test. `ended`: every
- * test has run or was skipped.
+ * `error` is the reason why the command failed, or '' when it did not fail. `failedTests` are those
+ * `failures` that are tests. The others are files or suites that did not load, and errors outside of any
+ * test. `ended` says whether every test has run or was skipped.
  */
 export function readVitest(path, error) {
   if (!existsSync(path)) {
@@ -25,7 +27,7 @@ export function readVitest(path, error) {
     return { key, line: `${key}: ${why}`, file, names };
   });
   const failures = [...failedTests.map(({ line }) => line), ...broken];
-  // It ended with an error and reports none.
+  // The command ended with an error that the report does not contain.
   const unseen = error !== '' && failures.length === 0;
   return {
     passed,

@@ -1,7 +1,7 @@
 /**
- * A reporter loaded by vitest: writes the result of a run to the file in --outputFile, for vitest-report.mjs.
- * Vitest's own JSON contains only the stack of an error, which does not tell that a test timed out, and not
- * the errors that occurred outside of any test.
+ * A reporter that vitest loads. It writes the result of a run to the file in --outputFile, for
+ * vitest-report.mjs. Vitest's own JSON contains only the stack of an error, which does not show that a test
+ * timed out. It also lacks the errors that occurred outside of any test.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
@@ -9,14 +9,15 @@ import { root } from './command.mjs';
 
 const firstLine = (text) => String(text).split('\n', 1)[0];
 
-/** The essential part of an error that vitest passes on. */
+/** Returns the essential part of an error that vitest passes on. */
 function why({ name, message }) {
   const text = firstLine(message ?? '');
   return name === undefined || name === 'Error' ? text : `${name}: ${text}`;
 }
 
 /**
- * The place in vitest at which an error occurred that belongs to no test, for example an unhandled rejection.
+ * Returns the place in vitest at which an error occurred that belongs to no test, for example an unhandled
+ * rejection.
  */
 function whereabouts({ VITEST_TEST_PATH: path, VITEST_TEST_NAME: test }) {
   const during = [
@@ -26,7 +27,7 @@ function whereabouts({ VITEST_TEST_PATH: path, VITEST_TEST_NAME: test }) {
   return during.length === 0 ? '' : ` (during ${during.join(' > ')})`;
 }
 
-/** The names of the suites around a test, and its own. */
+/** Returns the names of the suites around a test, and its own name. */
 function namesOf(task) {
   return task.type === 'module' ? [] : [...namesOf(task.parent), task.name];
 }
@@ -36,8 +37,9 @@ function failureOf(file, test) {
 }
 
 /**
- * The contents of `--outputFile`; `skipped` counts tests by the reason that they gave, '' for none; `timed`
- * is the duration of each test that ran. `modules` and `errors` are vitest's, of onTestRunEnd.
+ * Returns the contents of `--outputFile`. `skipped` counts tests by the reason that they gave, or '' for no
+ * reason; `timed` has the duration of each test that ran. `modules` and `errors` are the arguments that
+ * vitest passes to onTestRunEnd.
  */
 export function summary(modules, errors) {
   const report = {

@@ -1,8 +1,8 @@
 /**
- * Runs the tests that CTest knows of a build directory with one process for each program and environment, two
- * at a time, instead of one for each test: three thousand starts take as long as the tests themselves, and
- * longer with sanitizers. A test that crashes or hangs has failed; the remaining tests of its program count
- * as not run.
+ * Runs the tests of a build directory that CTest knows, with one process for each program and environment,
+ * two at a time. One process for each test would mean three thousand starts, which take as long as the tests
+ * themselves, and longer with sanitizers. A test that crashes or hangs has failed; the remaining tests of its
+ * program count as not run.
  */
 import { basename } from 'node:path';
 import { run } from './command.mjs';
@@ -12,12 +12,14 @@ const WORKERS = 2;
 const LIMIT_MS = 20 * 60_000;
 /** The argument that gtest_discover_tests adds to the command of each test that it finds in a program. */
 const FOUND = '--gtest_also_run_disabled_tests';
-/** Longest first, so that no long program runs alone at the end. */
+/** The longest programs come first, so that no long program runs alone at the end. */
 const LONG = ['session_test', 'fabric_test', 'shm_model_test'];
 
 const property = ({ properties = [] }, name) => properties.find((each) => each.name === name)?.value;
 
-/** The programs with their arguments and environments. `skips`: the exit code that means "not run". */
+/**
+ * Returns the programs with their arguments and environments. `skips` is the exit code that means "not run".
+ */
 async function programs(directory) {
   const { tests } = JSON.parse(await run(['ctest', '--test-dir', directory, '--show-only=json-v1']));
   const all = new Map();
@@ -34,7 +36,7 @@ async function programs(directory) {
   return [...all.values()].sort((a, b) => rank(a) - rank(b));
 }
 
-/** The result of one program, with its failures shown. */
+/** Returns the result of one program, and shows its failures. */
 async function outcomeOf({ title, command, variables, env, skips }, ofAll) {
   const options = { limitMs: LIMIT_MS, ...ofAll, env: { ...ofAll.env, ...env } };
   const { code, output, message } = await run(command, options).then(
@@ -42,7 +44,7 @@ async function outcomeOf({ title, command, variables, env, skips }, ofAll) {
     ({ code, output, message }) => ({ code, output, message }),
   );
   const seen = readGtest(output);
-  // Such a program reports that before it runs any test, and counts as one.
+  // Such a program reports that before it runs any test, and counts as one test.
   if (code === skips && seen.passed + seen.failed === 0)
     return { ...seen, notRun: new Map([[/not run: (.*)/.exec(output)?.[1] ?? title, 1]]) };
   if (seen.failed > 0) console.log(failuresOf(output));
@@ -54,9 +56,10 @@ async function outcomeOf({ title, command, variables, env, skips }, ofAll) {
 }
 
 /**
- * Resolves to the results. `ofAll`: `env`, in the environment of each, and `limitMs`, after which a running
- * program has failed. `failures`: the names of the tests that failed, after the specific settings of their
- * program's environment; `notRun`: reason → number of tests with it; `timed`: the duration of each.
+ * Resolves to the results. `ofAll` has `env`, for the environment of each program, and `limitMs`, after which
+ * a running program has failed. `failures` has the names of the tests that failed, behind the specific
+ * settings of their program's environment; `notRun` has the number of tests by reason; `timed` has the
+ * duration of each test.
  */
 export async function runPrograms(directory, ofAll = {}) {
   const left = await programs(directory);

@@ -1,10 +1,13 @@
-/** What tests of calls wait for: a turn of the event loop, a condition, the error that a call ends with. */
+/**
+ * What tests of calls wait for: an iteration of the event loop, a condition, or the error with which a call
+ * ends.
+ */
 import type { RpcError } from 'rdma-rpc';
 import { expect } from 'vitest';
 
 /**
- * Before the time limit of a test, which says nothing but that it is over. Taken here, since tests fake the
- * clock.
+ * This limit is shorter than the time limit of a test, whose error says only that the time is over. Take the
+ * functions now, because tests fake the clock.
  */
 const waitMs = Number(process.env.RDMA_RPC_UNTIL_MS ?? 100_000);
 const now = performance.now.bind(performance);
@@ -12,15 +15,17 @@ const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
 
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Fails, with the condition, when it has not come true for long. */
+/**
+ * Waits until the condition holds. Fails, with the condition, when it has not become true for a long time.
+ */
 export async function until(condition: () => boolean): Promise<void> {
   for (const endMs = now() + waitMs; !condition(); await turn())
     if (now() > endMs) expect.fail(`still not true after ${waitMs} ms: ${condition}`);
 }
 
 /**
- * What `promise` comes to. Fails, with `what`, when it has not settled for long: a bug that keeps it from
- * coming is to have a name.
+ * Returns the result of `promise`. Fails, with `what`, when the promise has not settled for a long time, so
+ * that a bug which prevents it has a name.
  */
 export function comes<T>(promise: Promise<T>, what: string): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
@@ -30,7 +35,7 @@ export function comes<T>(promise: Promise<T>, what: string): Promise<T> {
   return Promise.race([promise, late]).finally(() => stopTimer(timer));
 }
 
-/** The error that a call ends with. */
+/** Resolves to the error with which a call ends. */
 export const caught = (promise: Promise<unknown>): Promise<RpcError> =>
   comes(
     promise.then(

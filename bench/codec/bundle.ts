@@ -1,6 +1,6 @@
 /**
- * What an application pays that encodes and decodes one message of a file: its minified bundle, built by
- * esbuild, with our code and with protobuf-es's. Called by main.ts.
+ * Measures the cost for an application that encodes and decodes one message of a file: its minified bundle,
+ * built by esbuild, with our code and with that of protobuf-es. It is called by main.ts.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,7 +31,9 @@ async function bundled(source: string): Promise<number> {
   return outputFiles.reduce((sum, file) => sum + file.contents.length, 0);
 }
 
-/** The same two lines per file and one line per message that protobuf-es's plugin writes. */
+/**
+ * Returns the code that protobuf-es's plugin writes: the same two lines per file and one line per message.
+ */
 function describedModule(): string {
   const embedded = embedFileDesc(describedFile());
   if (embedded.bootable) throw new Error('only descriptor.proto is embedded in another way');

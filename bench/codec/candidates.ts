@@ -1,6 +1,6 @@
 /**
- * The measured candidates: each codec on each message, after a check that the codecs agree. Used by
- * contender.ts, which runs one codec per process.
+ * The measured candidates: each codec on each message, after a check that the codecs agree. contender.ts uses
+ * them, and runs one codec per process.
  */
 import { type MessageType, Source, Writer } from 'rdma-rpc/codec';
 import { loopCharsMax, readUtf8, writeShort, writeUtf8 } from '../../runtime/codec/primitives/text.ts';
@@ -9,21 +9,21 @@ import { type Peer, protobufEs, protobufjsStatic } from './peers.ts';
 import type { Case } from './values.ts';
 
 /**
- * As calls do it: into existing memory; a message that does not fit a slot is encoded once more as bulk, with
- * large `bytes` left where they are. Decoded as views. The goals refer to this candidate.
+ * Encodes as calls do, into existing memory. A message that does not fit a slot is encoded once more as bulk,
+ * with large `bytes` left in place. It is decoded as views. The goals refer to this candidate.
  */
 export const asCalls = 'rdma-rpc, in a call';
 /** The convenience functions, which allocate their own memory and copy `bytes` in both directions. */
 export const standalone = 'rdma-rpc, encode()';
 
 /**
- * A bound for codecs, not a codec: the strings of a list, written one after the other by the functions that
- * the codec uses, without tags, lengths, checks or a check of the remaining room; read back from known
- * offsets.
+ * A bound for codecs, which is not a codec itself. It writes the strings of a list, one after the other, by
+ * the functions that the codec uses, without tags, lengths, checks or a check of the remaining room. It reads
+ * them back from known offsets.
  */
 export const charactersAlone = 'characters alone';
 
-/** In the order of the table. */
+/** The codecs, in the order of the table. */
 export const codecs = [asCalls, standalone, 'protobufjs static', 'protobuf-es', charactersAlone] as const;
 export type CodecName = (typeof codecs)[number];
 
@@ -58,14 +58,14 @@ function asACall(type: AnyType, message: unknown, encoded: Uint8Array): Candidat
   };
 }
 
-/** The strings of a message that contains nothing else. */
+/** Returns the strings of a message that contains nothing else, or undefined for other messages. */
 function stringsOf(message: object): readonly string[] | undefined {
   const [values, ...more] = Object.values(message) as unknown[];
   const only = more.length === 0 && Array.isArray(values) && values.every((each) => typeof each === 'string');
   return only ? values : undefined;
 }
 
-/** Whether the codec can handle the message. */
+/** Returns whether the codec can handle the message. */
 export function applies(codec: CodecName, { message }: Case): boolean {
   return codec !== charactersAlone || stringsOf(message) !== undefined;
 }
@@ -96,10 +96,10 @@ function characters(texts: readonly string[]): Candidate {
   };
 }
 
-/** Throws unless the peer reads what we write and writes what we can read. */
+/** Throws if the peer cannot read what we write, or writes what we cannot read. */
 function peerCandidate(peer: Peer, { name, type, message }: Case, encoded: Uint8Array): Candidate {
   const codec = peer.codec(type.typeName);
-  // The peers' readers are fastest on the type that they were made for: Buffers for protobufjs.
+  // The peers' readers are fastest on the type for which they were made, which is Buffer for protobufjs.
   const input = peer.name === 'protobufjs static' ? Buffer.from(encoded) : encoded;
   const value = codec.create(message);
   for (const each of [value, codec.decode(input)]) {
@@ -121,8 +121,8 @@ export async function candidateMaker(codec: CodecName): Promise<(of: Case) => Ca
     const type = of.type;
     const encoded = type.encode(of.message);
     if (peer !== undefined) return peerCandidate(peer, of, encoded);
-    // Decoded messages are encoded too, as in a server: their maps have another hidden class than those of
-    // literals.
+    // Encode decoded messages too, as a server does, because their maps have a different hidden class from
+    // those of literals.
     if (Buffer.compare(type.encode(type.decode(encoded)), encoded) !== 0)
       throw new Error(`${of.name}: what was decoded is not encoded as before`);
     if (codec === charactersAlone) return characters(stringsOf(of.message) ?? []);

@@ -1,11 +1,11 @@
 /**
- * A process with one codec: it runs slices of work on request, and answers with their cost. Started by
+ * A process with one codec. It runs slices of work on request, and answers with their cost. It is started by
  * speed.ts.
  */
 import { type Candidate, type CodecName, candidateMaker, type Direction } from './candidates.ts';
 import { cases } from './values.ts';
 
-/** The slice to run: `message` is the index of the message in `cases`. */
+/** The slice to run. `message` is the index of the message in `cases`. */
 export interface Slice {
   readonly message: number;
   readonly direction: Direction;
@@ -19,16 +19,16 @@ export interface Cost {
   readonly microseconds: number;
 }
 
-/** Kept where the optimiser cannot see that the value is never read. */
+/** The value is kept where the optimiser cannot see that it is never read. */
 const kept: { value: unknown } = { value: undefined };
 
 /** CPU time of this process at the end of the last slice, as returned by `process.cpuUsage`. */
 let spent = process.cpuUsage();
 
 /**
- * CPU time of this process, which on a shared machine varies far less than the clock. It is counted from the
- * end of the slice before, unless this is the first of a row: other threads continue to collect garbage while
- * the other codecs have their turns.
+ * Returns CPU time of this process, which on a shared machine varies far less than the clock. It is counted
+ * from the end of the previous slice, unless this slice is the first of a row. Other threads continue to
+ * collect garbage while the other codecs run, and this time must be counted.
  */
 function costOf(run: () => unknown, { milliseconds, first }: Slice): Cost {
   const start = process.cpuUsage();

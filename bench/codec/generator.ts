@@ -1,7 +1,8 @@
 /**
- * The cost of the generator: a .proto of 1,000 messages, as whole processes, beside ts-proto and protobuf-es
- * under protoc; and what their output costs the compiler, TypeScript compared with TypeScript and
- * declarations with declarations. Called by main.ts; installs the two plugins into build/bench-generator.
+ * Measures the cost of the generator: a .proto of 1,000 messages, as whole processes, compared with ts-proto
+ * and protobuf-es under protoc. It also measures what the output costs the compiler, and compares TypeScript
+ * with TypeScript and declarations with declarations. main.ts calls it. It installs the two plugins into
+ * build/bench-generator.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -13,7 +14,9 @@ import { median } from './goals.ts';
 
 const directory = join(packageRoot, 'build', 'bench-generator');
 const messages = 1000;
-/** More rounds for the compiler: it takes less time than generators do, and is closer to its goal. */
+/**
+ * The compiler runs in more rounds, because it takes less time than generators do, and is closer to its goal.
+ */
 const compileRounds = 5;
 const generateGoalMs = 2000;
 /** A process that takes longer gets no figure. */
@@ -23,26 +26,26 @@ const plugins = { 'ts-proto': '2.18.0', '@bufbuild/protoc-gen-es': '2.17.0', '@b
 export interface Generation {
   readonly what: string;
   readonly peer: string;
-  /** Undefined: derived from what another row has generated. */
+  /** Undefined when the row is derived from the output of another row. */
   readonly generateMs: number | undefined;
   readonly tscMs: number;
 }
 
 interface Candidate {
   readonly what: string;
-  /** The name of its output folder. */
+  /** The name of the row's output folder. */
   readonly peer: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** The compiler reads a `.d.ts` instead of a `.ts`. */
+  /** Whether the compiler reads a `.d.ts` instead of a `.ts`. */
   readonly declarations: boolean;
-  /** Rounds of the compiler; one is enough where no goal refers to it. */
+  /** Rounds of the compiler. One suffices where no goal refers to the row. */
   readonly compileRounds: number;
 }
 
 /**
- * Our `.ts` without its `@ts-nocheck`: shows what the compiler saves by it, and what a project pays that
- * removes it.
+ * Our `.ts` without its `@ts-nocheck`. It shows what the compiler saves by that line, and what a project pays
+ * that removes it.
  */
 const checked = 'ours-checked';
 
@@ -84,7 +87,7 @@ function compilerVersion(): string {
   return (JSON.parse(readFileSync(join(compiler, 'package.json'), 'utf8')) as { version: string }).version;
 }
 
-/** Fields of every kind, and in each message one field of another message type. */
+/** Returns fields of every kind and, in each message, one field of another message type. */
 function schema(): string {
   const message = (i: number) => `// Number ${i}.
 message Message${i} {
@@ -110,7 +113,7 @@ enum Level {
 ${Array.from({ length: messages }, (_, i) => message(i)).join('')}`;
 }
 
-/** The milliseconds of a whole process, or the reason why it has no figure. */
+/** Returns the milliseconds of a whole process, or the reason why it has no figure. */
 function timed(command: string, args: readonly string[]): number | string {
   const start = performance.now();
   const { status, stderr, stdout, error } = spawnSync(command, args, {
@@ -122,7 +125,7 @@ function timed(command: string, args: readonly string[]): number | string {
   return error?.message ?? (stderr || stdout).split('\n').slice(0, 2).join(' ');
 }
 
-/** Why the plugins are missing; an empty string when they are installed. */
+/** Returns why the plugins are missing, or an empty string when they are installed. */
 function prepare(): string {
   rmSync(join(directory, 'out'), { recursive: true, force: true });
   for (const { peer } of candidates) mkdirSync(join(directory, 'out', peer), { recursive: true });
@@ -150,7 +153,7 @@ function compile({ peer, declarations }: Pick<Candidate, 'peer' | 'declarations'
     module: 'nodenext',
     strict: true,
     noEmit: true,
-    // When it is on, the compiler does not check declarations.
+    // When the option is on, the compiler does not check declarations.
     skipLibCheck: !declarations,
     types: [],
     rewriteRelativeImportExtensions: true,
@@ -161,8 +164,8 @@ function compile({ peer, declarations }: Pick<Candidate, 'peer' | 'declarations'
 }
 
 /**
- * The milliseconds of each candidate that could run, in interleaved rounds; the reasons for the others are
- * printed.
+ * Returns the milliseconds of each candidate that could run, in interleaved rounds. The reasons for the
+ * others are printed.
  */
 function interleaved<T extends { readonly what: string }>(
   all: readonly T[],
@@ -183,14 +186,14 @@ function interleaved<T extends { readonly what: string }>(
 
 function writeChecked(): void {
   const output = join(directory, 'out/ours/thousand.rdma.ts');
-  // The reason why it is missing has been printed.
+  // The reason why the output is missing has already been printed.
   if (!existsSync(output)) return;
   const text = readFileSync(output, 'utf8');
   mkdirSync(join(directory, 'out', checked), { recursive: true });
   writeFileSync(join(directory, 'out', checked, 'thousand.rdma.ts'), text.replace('// @ts-nocheck\n', ''));
 }
 
-/** A row where something could not run has no figure. */
+/** A row in which a program could not run has no figure. */
 export function measureGenerator(rounds: number): Generation[] {
   const why = prepare();
   if (why !== '') console.log(`not run: generators side by side: ${why}`);

@@ -1,4 +1,6 @@
-/** The goals of the codec benchmark, as ratios within one run. Used by the report. */
+/**
+ * The goals of the codec benchmark, as ratios within one run. It is used by the report.
+ */
 import type { Verdict } from '../goals.ts';
 import type { Bundle } from './bundle.ts';
 import { asCalls, type Direction } from './candidates.ts';
@@ -15,14 +17,14 @@ export function median(figures: readonly number[]): number {
 }
 
 /**
- * How many times faster ours is: the median of the rounds' own ratios, since a slowdown of the machine
- * affects both peers of a round.
+ * Returns how many times faster our codec is. The figure is the median of the rounds' own ratios, because a
+ * slowdown of the machine affects both peers of a round.
  */
 export function timesFaster(ours: readonly number[], theirs: readonly number[]): number {
   return median(ours.map((figure, round) => (theirs[round] ?? Number.NaN) / figure));
 }
 
-/** The smallest ratio that is asked for, against each peer. */
+/** Returns the smallest ratio that a goal requires, against each peer. */
 function least(speed: Speed, direction: Direction): readonly [peer: string, ratio: number][] {
   if (direction === 'encode')
     return [

@@ -1,7 +1,7 @@
 /**
- * The codecs that ours is compared with: protobufjs as static code (generated here by its own command) and
- * protobuf-es (from the same schema's descriptor, which is all that its generated code contains). Called by
- * candidates.ts, speed.ts and bundle.ts.
+ * The codecs with which ours is compared: protobufjs as static code (generated here by its own command) and
+ * protobuf-es (from the same schema's descriptor, which is all that its generated code contains). It is
+ * called by candidates.ts, speed.ts and bundle.ts.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -22,7 +22,7 @@ import { file_codec_proto } from './gen/codec.rdma.ts';
 const protoFile = join(packageRoot, 'bench', 'codec', 'codec.proto');
 
 export interface PeerCodec {
-  /** Converts the plain object that ours encodes into the form that the peer encodes. */
+  /** Converts the plain object that our codec encodes into the form that the peer encodes. */
   readonly create: (init: object) => unknown;
   readonly encode: (value: unknown) => Uint8Array;
   readonly decode: (bytes: Uint8Array) => unknown;
@@ -57,7 +57,7 @@ export async function staticModule(): Promise<string> {
   return staticFile;
 }
 
-/** The static module must exist. */
+/** Returns protobufjs as a peer. Its static module must already exist. */
 export async function protobufjsStatic(): Promise<Peer> {
   const module = (await import(pathToFileURL(staticFile).href)) as { default: object };
   return {
@@ -77,8 +77,8 @@ export async function protobufjsStatic(): Promise<Peer> {
 }
 
 /**
- * The schema's descriptor, which our generated code contains: protobuf-es's own plugin would need protoc to
- * produce the same.
+ * Returns the schema's descriptor, which our generated code contains. protobuf-es's own plugin would need
+ * protoc to produce the same.
  */
 export function describedFile(): FileDescriptorProto {
   return fromBinary(FileDescriptorProtoSchema, file_codec_proto.bytes);

@@ -1,6 +1,6 @@
 /**
- * The readable results of the codec benchmark: a line for each goal, then a table of medians and ratios.
- * Written as Markdown that is also readable in a terminal.
+ * The readable results of the codec benchmark: a line for each goal, followed by a table of medians and
+ * ratios. They are written as Markdown that is also readable in a terminal.
  */
 import { cpus } from 'node:os';
 import { figure, goalLines, table } from '../report.ts';

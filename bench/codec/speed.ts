@@ -1,7 +1,7 @@
 /**
  * Nanoseconds per message for our codec and for the two that TypeScript users use. Each codec has its own
- * process (contender.ts), so that none collects the garbage or uses the inline caches of another, and they
- * take turns of some milliseconds. Called by main.ts.
+ * process (contender.ts), so that it does not collect the garbage or use the inline caches of another codec.
+ * The processes take turns of some milliseconds. It is called by main.ts.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,20 +15,23 @@ export interface Speed {
   readonly case: Case;
   readonly encodedBytes: number;
   readonly peer: string;
-  /** Nanoseconds per message, one figure per round. */
+  /** Nanoseconds per message, with one figure per round. */
   readonly encode: number[];
   readonly decode: number[];
 }
 
 export interface Plan {
   /**
-   * The optimiser generates different code from the same source in each process, so the rounds are those of
-   * several processes.
+   * Number of processes. The optimiser generates different code from the same source in each process, so the
+   * rounds are spread over several processes.
    */
   readonly processes: number;
-  /** Rounds in each process. */
+  /** Number of rounds in each process. */
   readonly rounds: number;
-  /** Turns of each codec in a round: a slowdown of some milliseconds affects all codecs. */
+  /**
+   * Number of turns of each codec in a round. With several turns, a slowdown of some milliseconds affects all
+   * codecs.
+   */
   readonly slices: number;
   readonly sliceMs: number;
 }
@@ -49,8 +52,8 @@ async function costOf(child: ChildProcess, slice: Slice): Promise<Cost> {
 }
 
 /**
- * Nanoseconds per message of each codec. The costs of the slices are summed: a garbage collection counts for
- * the codec that produced the garbage.
+ * Returns nanoseconds per message of each codec. The costs of the slices are summed, so that a garbage
+ * collection counts for the codec that produced the garbage.
  */
 async function roundOf(children: readonly ChildProcess[], slice: Slice, slices: number): Promise<number[]> {
   const totals = children.map(() => ({ calls: 0, microseconds: 0 }));

@@ -1,4 +1,6 @@
-/** The measured messages, one row each. Called by speed.ts. */
+/**
+ * The measured messages, one row for each. It is called by speed.ts.
+ */
 import type { MessageType } from 'rdma-rpc/codec';
 import {
   Blob,
@@ -56,11 +58,14 @@ const medium: MediumInit = {
   owner: 99n,
 };
 
-/** `count` values of `make`. */
+/** Returns `count` values of `make`. */
 const many = <T>(count: number, make: (i: number) => T): T[] =>
   Array.from({ length: count }, (_, i) => make(i));
 
-/** A flat string: a slice refers to the string that it was cut from, which makes every read of it slower. */
+/**
+ * Returns a flat string. A slice refers to the string from which it was cut, which makes every read of it
+ * slower.
+ */
 const flat = (text: string): string => Buffer.from(text).toString();
 
 const words = 'the quick brown fox jumps over the lazy dog and runs far away from the barking hounds '.repeat(
@@ -128,8 +133,8 @@ export const cases: readonly Case[] = [
 ];
 
 /**
- * Whether strings are more than half of the encoding: creating them is then most of the work of any decoder
- * in JavaScript.
+ * Returns whether strings are more than half of the encoding. Creating strings is then most of the work of
+ * any decoder in JavaScript.
  */
 export function stringsDominate({ type, message }: Case): boolean {
   const count = (value: unknown): number => {

@@ -1,8 +1,8 @@
 /**
- * One of the two processes of a row: `node end.js server|client <row> <socket>`. The caller, mostly the
- * client, starts to call as soon as it is connected, and answers each request with the number of calls made
- * so far. A process runs one row only, as a program would: V8 compiles calls of several kinds differently.
- * Started by main.ts.
+ * One of the two processes of a row: `node end.js server|client <row> <socket>`. The caller, which is mostly
+ * the client, starts to call as soon as it is connected. It answers each request with the number of calls
+ * made so far. A process runs only one row, as a program would, because V8 compiles calls of several kinds
+ * differently. It is started by main.ts.
  */
 import {
   type CallOptions,
@@ -67,7 +67,7 @@ function callBack(peers: Peers, row: ExtrasRow, end: () => Promise<void>): void 
   });
 }
 
-/** The options that the row's calls are given beside the message. */
+/** Returns the options that the row's calls get beside the message. */
 function optionsOf(row: ExtrasRow): (() => CallOptions) | undefined {
   if (row.signal === 'made')
     return () => {
@@ -84,7 +84,7 @@ function optionsOf(row: ExtrasRow): (() => CallOptions) | undefined {
   return undefined;
 }
 
-/** As programs write metadata: a new object for each call, whose values may differ each time. */
+/** Writes metadata as programs do, with a new object for each call, whose values may differ each time. */
 function written([
   a = '',
   b = '',

@@ -1,8 +1,8 @@
 /**
- * The benchmark of optional parts of a call: how much CPU time an interceptor, an entry of metadata or a
- * signal costs, and messages of many fields. Starts a pair of processes for each row and round, with `--tree`
- * of this build and of an older one in turn, and prints the minimum of many short windows. It sleeps while
- * they measure. Started by scripts/bench-extras.mjs.
+ * The benchmark of optional parts of a call. It measures how much CPU time an interceptor, an entry of
+ * metadata or a signal costs, and the cost of messages of many fields. It starts a pair of processes for each
+ * row and round, with `--tree` of this build and of an older build in turn, and prints the minimum of many
+ * short windows. It sleeps while they measure. It is started by scripts/bench-extras.mjs.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
@@ -39,7 +39,7 @@ const rounds = options.quick ? 1 : options.rounds;
 
 interface Measured {
   readonly callsPerSecond: number;
-  /** Microseconds of CPU time per call. */
+  /** CPU time per call, in microseconds. */
   readonly clientUs: number;
   readonly serverUs: number;
 }
@@ -48,7 +48,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 const ownEnd = fileURLToPath(new URL('./end.js', import.meta.url));
 let pairs = 0;
 
-/** The number of calls that this side has made so far. */
+/** Returns the number of calls that this side has made so far. */
 function callsOf(caller: ChildProcess): Promise<number> {
   const calls = answer<number>(caller);
   caller.send('calls');
@@ -89,12 +89,12 @@ async function measure(file: string, row: ExtrasRow): Promise<Measured> {
     const client = await start('client');
     await sleep(warmupMs);
     const measured: Measured[] = [];
-    // A window with few calls is not accurate.
+    // A window with few calls would not be accurate, so it is longer.
     const longer = row.message === 'small' && row.bytes < 1024 * 1024 ? 1 : 4;
     const caller = row.isReverse ? server : client;
     while (measured.length < windows / longer)
       measured.push(await measureOnce(client, server, caller, windowMs * longer));
-    // The minimum is the window that no other process on the machine has disturbed.
+    // The minimum is the window that other processes on the machine have disturbed least.
     return measured.reduce((least, each) => (bothUs(each) < bothUs(least) ? each : least));
   } finally {
     await Promise.all(started.map(end));
@@ -102,14 +102,17 @@ async function measure(file: string, row: ExtrasRow): Promise<Measured> {
   }
 }
 
-/** CPU time of both sides that a call of `row` takes beyond a plain call, for each of what the row names. */
+/**
+ * Returns the CPU time of both sides that a call of `row` takes beyond a plain call, for each part that the
+ * row names.
+ */
 function eachUs(row: ExtrasRow, own: Measured, plain: Measured): number {
   return row.each === 0 ? bothUs(own) : (bothUs(own) - bothUs(plain)) / row.each;
 }
 
 type Rounds = Map<string, Measured>[];
 
-/** The lowest of the rounds, for the row and for the plain call. */
+/** Returns the lowest of the rounds, for the row and for the plain call. */
 function leastOf(name: string, of: Rounds): Measured {
   return of
     .map((round) => round.get(name)!)
@@ -142,7 +145,7 @@ const found: Rounds[] = trees.map(() => []);
 for (let round = 0; round < rounds; round++) {
   for (const each of found) each.push(new Map());
   for (const row of chosen) {
-    // The second of two may find the machine warmer, or slower.
+    // Alternate the order, because the second of two builds may find the machine warmer, or slower.
     const order = trees.map((_, i) => (round % 2 === 0 ? i : trees.length - 1 - i));
     for (const tree of order) found[tree]!.at(-1)!.set(row.name, await measure(trees[tree]!, row));
   }

@@ -1,31 +1,31 @@
 /**
- * The measured rows: calls of 32 bytes with optional parts, and larger messages of many fields. Read by both
- * ends and the orchestrator.
+ * The measured rows: calls of 32 bytes with optional parts, and larger messages of many fields. Both ends and
+ * the orchestrator read them.
  */
 
 export interface ExtrasRow {
   readonly name: string;
   /**
-   * The number of parts (as named by the row) in a call; its extra cost is divided by it. 0 when the call is
-   * compared as a whole.
+   * The number of parts (as named by the row) in a call, by which the call's extra cost is divided. It is 0
+   * when the call is compared as a whole.
    */
   readonly each: number;
   readonly inFlight: number;
   readonly message: 'small' | 'nested' | 'map';
   /** Bytes of the payload of a small message. */
   readonly bytes: number;
-  /** The server calls the client. */
+  /** Whether the server calls the client. */
   readonly isReverse: boolean;
-  /** Interceptors that return what `next` returns. */
+  /** Number of interceptors, which return what `next` returns. */
   readonly clientInterceptors: number;
   readonly serverInterceptors: number;
-  /** Eight entries in the request's metadata, and whether the handler reads each of them. */
+  /** Whether the request's metadata has eight entries, and whether the handler reads each of them. */
   readonly metadata: boolean;
   readonly reads: boolean;
-  /** Eight entries in the response's trailer, which the caller reads. */
+  /** Whether the response's trailer has eight entries, which the caller reads. */
   readonly trailer: boolean;
   readonly signal: 'none' | 'made' | 'timeout' | 'shared';
-  /** In microseconds of CPU time for each part; undefined when the row has no goal. */
+  /** The goal in microseconds of CPU time for each part. Undefined when the row has no goal. */
   readonly goalUs?: number;
 }
 
@@ -59,9 +59,9 @@ export const rows: readonly ExtrasRow[] = [
   { ...plain, name: 'trailer-8-read', each: 8, trailer: true, reads: true, goalUs: entryUs },
   { ...plain, name: 'signal-shared', each: 1, signal: 'shared' },
   { ...plain, name: 'signal-timeout', each: 1, signal: 'timeout', goalUs: signalUs },
-  // The cost of Node itself to create a signal that is never used.
+  // This row shows the cost of Node itself for creating a signal that is never used.
   { ...plain, name: 'signal-made', each: 1, signal: 'made' },
-  // Large echoes, and calls from the server to the client.
+  // These rows are large echoes, and calls from the server to the client.
   { ...plain, name: 'bytes-1MiB', inFlight: 4, bytes: 1024 * 1024 },
   { ...plain, name: 'bytes-16MiB', inFlight: 2, bytes: 16 * 1024 * 1024 },
   { ...plain, name: 'reverse', isReverse: true },

@@ -1,5 +1,5 @@
-// The limit's API for JS: create() for the process that starts the two ends, open() and start() for an end.
-// One end per process. Called on the main thread only.
+// The limit's API for JS. create() is for the process that starts the two ends; open() and start() are for an
+// end. Each process has one end. It is called only on the main thread.
 #include <cerrno>
 #include <cstring>
 

@@ -1,11 +1,12 @@
 /**
- * The limit: two rings of 64-byte slots in shared memory, driven from JS with promises, without anything that
- * makes an RPC: no methods, deadlines, cancellation, metadata, errors or flow control. The performance of a
- * framework is compared with it.
+ * The limit consists of two rings of 64-byte slots in shared memory, driven from JS with promises. It has
+ * nothing that makes an RPC: no methods, deadlines, cancellation, metadata, errors or flow control. The
+ * performance of a framework is compared with it.
  *
  * A slot is `call u32 · kind u8 · length u8 · 2 spare · 56 bytes` of protobuf written in place. A payload
- * that does not fit lies in the pool, and the slot contains its place instead; the server copies it into
- * memory of its own, and an echoed one into memory of the client's, as READ and WRITE would.
+ * that does not fit lies in the pool, and the slot contains its index instead. The server copies the payload
+ * into memory of its own, and the client copies an echoed payload into its own memory, as READ and WRITE
+ * would.
  */
 import { createRequire } from 'node:module';
 import { packageRoot } from '../paths.ts';
@@ -25,12 +26,12 @@ interface Addon {
   close(): void;
 }
 
-// As in shared.h and pump.h.
+// These values are as in shared.h and pump.h.
 const ringsOffset = 4096;
 const ringBytes = slots * slotBytes;
 const poolOffset = ringsOffset + 2 * ringBytes;
 const poolBufferBytes = (16 << 20) + 17 * 4096;
-/** The parts of the pool: requests as the client created them, the server's copies, answers. */
+/** The parts of the pool: requests as the client created them, the server's copies, and answers. */
 const Part = { request: 0, server: 1, answer: 2 } as const;
 const Control = { rxFirst: 0, rxCount: 1, txCount: 2 } as const;
 const Kind = { echo: 0, poolEcho: 1, poolPut: 2 } as const;
@@ -66,7 +67,7 @@ class End {
     this.rxOffset = ringsOffset + (1 - side) * ringBytes;
   }
 
-  /** Byte offset of the next slot to write. The pump publishes the slot when JS returns. */
+  /** Returns the byte offset of the next slot to write. The pump publishes the slot when JS returns. */
   nextSlot(): number {
     const count = this.control[Control.txCount]!;
     this.control[Control.txCount] = count + 1;
@@ -83,7 +84,7 @@ class End {
     });
   }
 
-  /** Payload buffer `index` of one part of the pool. */
+  /** Returns payload buffer `index` of one part of the pool. */
   pool(part: number, index: number, bytes: number): Uint8Array {
     return new Uint8Array(this.memory, poolOffset + (part * poolBuffers + index) * poolBufferBytes, bytes);
   }

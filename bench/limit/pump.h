@@ -1,13 +1,13 @@
-// The event-loop end of a ring: polls the peer's ring in every iteration of the loop, enters JS once per
-// batch and publishes what JS wrote when JS returns, so that no Node-API call is made per message. Everything
-// runs on the thread of the loop.
+// The event-loop end of a ring. It polls the peer's ring in every iteration of the loop, enters JS once per
+// batch, and publishes what JS wrote when JS returns, so that no Node-API call is made per message.
+// Everything runs on the thread of the loop.
 //
 //   prepare (before the loop may block)  publish; then spin on or arm the eventfd and let it block
 //   poll    (eventfd)                    awake again
 //   check   (after the poll)             take what arrived, batch by batch
 //
-// Spinning continues for kSpinNs after the last traffic, and never while the peer last ran on this CPU: it
-// could not run then.
+// Spinning continues for kSpinNs after the last traffic. It never happens while the peer last ran on this
+// CPU, because the peer could not run then.
 #pragma once
 
 #include <node_api.h>
@@ -19,8 +19,9 @@
 
 namespace limit {
 
-inline constexpr std::uint32_t kBatchMax = 16;  ///< messages given to JS before its answers are published
-inline constexpr std::uint32_t kBatchesPerTurn = 16;  ///< then timers and other handles may run
+/// number of messages passed to JS before its answers are published
+inline constexpr std::uint32_t kBatchMax = 16;
+inline constexpr std::uint32_t kBatchesPerTurn = 16;  ///< after this number, timers and other handles may run
 inline constexpr std::uint64_t kTurnSpinNs = 2'000;
 inline constexpr std::uint64_t kSpinNs = 50'000;
 
@@ -33,10 +34,10 @@ class Pump {
   Pump(const Pump&) = delete;
   Pump& operator=(const Pump&) = delete;
 
-  /// `on_batch` is called without arguments; the control array tells which slots. Returns false if the loop
-  /// refused a handle.
+  /// `on_batch` is called without arguments; the control array says which slots have arrived. Returns false
+  /// if the loop refused a handle.
   bool start(napi_value on_batch);
-  /// Lets the loop end. The pump itself stays for the life of the process, since JS may still read its
+  /// Lets the loop end. The pump itself stays for the life of the process, because JS may still read its
   /// control words.
   void close();
   std::uint32_t* control() { return control_; }
@@ -46,8 +47,8 @@ class Pump {
   void after_poll();
   void woken();
   void publish();
-  bool take_batch();  ///< false: nothing has arrived
-  bool spin();        ///< waits a little; true: something has arrived
+  bool take_batch();  ///< returns false when nothing has arrived
+  bool spin();        ///< waits a little; returns true when something has arrived
   std::uint32_t available() const;
   bool peer_here() const;
   void note_cpu();
@@ -61,7 +62,7 @@ class Pump {
   bool adaptive_;
   std::uint32_t taken_ = 0;           ///< number of slots taken from the peer's ring
   std::uint32_t published_ = 0;       ///< number of slots published in this side's ring
-  std::uint64_t quiet_since_ns_ = 0;  ///< 0: there was traffic since the clock was last read
+  std::uint64_t quiet_since_ns_ = 0;  ///< 0 when there was traffic since the clock was last read
   std::uint32_t control_[control_words] = {};
 
   uv_idle_t idle_{};

@@ -1,4 +1,4 @@
-// Creates and maps the limit's shared memory. Called by the addon once per process.
+// Creates and maps the limit's shared memory. The addon calls it once per process.
 #include "shared.h"
 
 #include <sys/eventfd.h>

@@ -1,23 +1,24 @@
 /**
- * A slot of the limit, and hand-written protobuf of `Msg` in it: tags, lengths and varints as any protobuf
- * reader expects them. Used by both processes in the hot path; bench/peers.ts also uses the number of slots.
+ * A slot of the limit, with hand-written protobuf of `Msg`. It has tags, lengths and varints as any protobuf
+ * reader expects them. Both processes use it on the hot path; bench/peers.ts also uses the number of slots.
  */
 import type { Msg } from '../peer.ts';
 
 const lengthAt = 5;
 const messageAt = 8;
 export const slotBytes = 64;
-/** The slots of a ring, and the buffers in each part of the pool; as in shared.h. */
+/** The number of slots of a ring, and of buffers in each part of the pool, as in shared.h. */
 export const slots = 1024;
 export const poolBuffers = 8;
 const payloadTag = (1 << 3) | 2;
 const idTag = (2 << 3) | 0;
 
-/** The payload bytes that fit a slot beside an id of any size. */
+/** The number of payload bytes that fit a slot beside an id of any size. */
 export const inlineMax = slotBytes - messageAt - 2 - 11;
 
 /**
- * Writes the message of the slot at `slot`. The payload is at most `inlineMax` bytes, the id a safe integer.
+ * Writes the message of the slot at `slot`. The payload must have at most `inlineMax` bytes, and the id must
+ * be a safe integer.
  */
 export function writeMsg(bytes: Uint8Array, slot: number, message: Msg): void {
   const { payload } = message;
@@ -42,8 +43,8 @@ export function writeMsg(bytes: Uint8Array, slot: number, message: Msg): void {
 const empty = new Uint8Array(0);
 
 /**
- * Reads the message of the slot at `slot`; the payload is a copy. Throws RangeError for a field that Msg does
- * not have.
+ * Reads the message of the slot at `slot`. The payload of the result is a copy. Throws RangeError for a field
+ * that Msg does not have.
  */
 export function readMsg(bytes: Uint8Array, slot: number): Msg {
   let at = slot + messageAt;

@@ -1,4 +1,4 @@
-# The native benchmarks, each a program to be run by hand: cmake -B build/bench -DRDMA_RPC_BENCH=ON.
+# The native benchmarks. Each is a program that people run by hand: cmake -B build/bench -DRDMA_RPC_BENCH=ON.
 # tcp_stream is also a peer of `npm run bench`.
 foreach(program shm_ring session_memory recorder many_sessions page_touch)
   add_executable(${program} ${CMAKE_CURRENT_LIST_DIR}/${program}.cc)

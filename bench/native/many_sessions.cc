@@ -1,7 +1,7 @@
-// The cost of calls over many sessions in native code, without Node and without two processes that wait for
-// each other: a client's and a server's context over shared memory in one thread, which runs both in turn.
-// Prints the time of a call at both sides for each number of sessions, and the number of memory pages that
-// the call of a session touches. To be run by hand:
+// Measures the cost of calls over many sessions in native code, without Node and without two processes that
+// wait for each other. A client's and a server's context over shared memory run in turn in one thread. It
+// prints the time of a call on both sides for each number of sessions, and the number of memory pages that
+// the call of a session touches. Run it by hand:
 //
 //   build/bench/many_sessions [SESSIONS …]     default 10 100 1000; at least 10
 #include <algorithm>
@@ -27,9 +27,10 @@ namespace ev = boundary::ev;
 namespace sub = boundary::sub;
 
 constexpr int kInFlight = 256;
-/// Call slots that a session's calls use in turn: few, since each has memory of its own.
+/// Number of call slots that a session's calls use in turn. It is small, because each slot has memory of its
+/// own.
 constexpr std::size_t kCallsEach = 64;
-/// With fewer sessions, a call would get the slot of one that is still in progress, and never end.
+/// With fewer sessions, a call would get the slot of a call that is still in progress, and would never end.
 constexpr int kSessionsMin = 10;
 constexpr std::uint32_t kMessageBytes = 40;
 
@@ -78,7 +79,7 @@ class Side {
     return true;
   }
 
-  /// One iteration. Calls `f(words)` for each event.
+  /// Runs one iteration. Calls `f(words)` for each event.
   template <class F>
   void turn(F&& f) {
     const std::uint32_t count = context_->progress(now_ns());
@@ -151,7 +152,7 @@ struct Load {
 };
 
 void clear_referenced() { std::ofstream("/proc/self/clear_refs") << 1; }
-/// The memory of the pages that have been touched since then.
+/// Returns the size of the pages that have been touched since then, in KiB.
 long referenced_kib(bool shared) {
   std::ifstream maps("/proc/self/smaps");
   std::string line;
@@ -180,7 +181,7 @@ bool measure(int sessions) {
   const long own = referenced_kib(false), shared = referenced_kib(true);
   std::printf("%5d sessions: %6.0f ns a call, best %6.0f; pages a call: ", sessions, ns[ns.size() / 2],
               ns[0]);
-  // Each call touches some pages at both sides; on some machines the kernel does not learn of it.
+  // Each call touches some pages on both sides, but on some machines the kernel does not notice it.
   if (shared / 4 < sessions) {
     std::printf("not known to this kernel\n");
   } else {

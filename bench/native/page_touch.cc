@@ -1,11 +1,11 @@
-// The cost of memory that is not in the caches of this machine: the time of one load after the other, each
-// from a different line, for adjacent lines and for one line in each page. The second case is that of calls
-// over many sessions, since each session has pages of its own. To be run by hand:
+// Measures the cost of memory that is not in the caches of this machine. It is the time of one load after
+// another, each from a different line, for adjacent lines and for one line in each page. The second case is
+// that of calls over many sessions, because each session has pages of its own. Run it by hand:
 //
 //   build/bench/page_touch [LINES …]     default 1024 4096 8192 16384 32768
 //
-// The lines of the second case have random offsets in their pages: at the same offset in each, they would
-// share a few cache sets. Pages have 4 KiB, also where the machine has larger ones.
+// The lines of the second case have random offsets in their pages. At the same offset in each page, they
+// would share a few cache sets. Pages have 4 KiB here, even on machines with larger pages.
 #include <sys/mman.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// The cost that the flight recorder and its probes, with no tracer attached, add to a call at one of its
-// sides: rounds with and without them in turn, and the difference as a share of a microsecond, which is the
-// time of a call at a million calls per second. The goal is 1 %. The rows are those of a call in a batch of
-// 16; the ring is walked from end to end, so that its cache misses count, but what it evicts from the caches
-// of the rest does not. To be run by hand:
+// Measures the cost that the flight recorder and its probes, without an attached tracer, add to a call on one
+// of its sides. Rounds with and without them run in turn. The result is the difference as a share of a
+// microsecond, which is the time of a call at a million calls per second. The goal is 1 %. The rows are those
+// of a call in a batch of 16. The program walks through the whole ring, so that its cache misses count. Data
+// of other code that the ring evicts from the caches does not count. Run it by hand:
 //
 //   build/bench/recorder [ROUNDS]     default 31
 #include <algorithm>
@@ -21,7 +21,7 @@ using namespace rdma_rpc;
 constexpr std::uint32_t kCalls = 1 << 20, kBatch = 16;
 constexpr double kCallNs = 1000, kMostPercent = 1;
 
-/// The client's rows of a call: a request, its answer and its end; the rows for posts and completions occur
+/// The client's rows of a call: a request, its answer and its end. The rows for posts and completions occur
 /// once in a batch.
 template <bool kRecords>
 double ns_of_call(const telemetry::Recorder& recorder) {
@@ -29,7 +29,7 @@ double ns_of_call(const telemetry::Recorder& recorder) {
   const auto before = std::chrono::steady_clock::now();
   for (std::uint32_t call = 0; call < kCalls; ++call) {
     header.call = call;
-    // Hides the contents from the compiler, with and without the recorder.
+    // This hides the contents from the compiler, with and without the recorder.
     __asm__ volatile("" : "+m"(header));
     if constexpr (kRecords) {
       recorder.frame_out(header, 64);

@@ -1,5 +1,5 @@
-// The memory of a session: creates 1,000 of them in one context of the simulated fabric, first as clients and
-// then as servers, and prints the heap bytes and the resident bytes for each. To be run by hand:
+// Measures the memory of a session. It creates 1,000 sessions in one context of the simulated fabric, first
+// as clients and then as servers, and prints the heap bytes and the resident bytes of each. Run it by hand:
 //
 //   build/bench/session_memory [CALL_SLOTS]     default 256
 #include <malloc.h>
@@ -61,7 +61,7 @@ bool measure(bool client, std::uint32_t call_slots) {
 int main(int argc, char** argv) {
   const std::uint32_t call_slots =
       argc > 1 ? static_cast<std::uint32_t>(std::strtoul(argv[1], nullptr, 10)) : 256;
-  // Measure client and server in separate processes, since the second would reuse the memory that the first
+  // Measure client and server in separate processes, because the second would reuse the memory that the first
   // has freed.
   for (const bool client : {true, false}) {
     const pid_t child = ::fork();

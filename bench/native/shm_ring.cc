@@ -1,8 +1,9 @@
-// The cost of the shm fabric itself, without session or Node: nanoseconds for a post and a poll when the
-// other side is quiet, for an echo between two processes, and gigabytes per second of READ and WRITE.
+// Measures the cost of the shm fabric itself, without session or Node: nanoseconds for a post and for a poll
+// when the other side is quiet, and for an echo between two processes, and gigabytes per second of READ and
+// WRITE.
 //
-// To be run by hand: shm_ring [CPU of the client] [CPU of the server], default 0 and 1. Each figure is the
-// best of many short rounds: on a machine with other load, the other rounds measure that load.
+// Run it by hand: shm_ring [CPU of the client] [CPU of the server], default 0 and 1. Each figure is the best
+// of many short rounds. On a machine with other load, the other rounds measure that load.
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -26,7 +27,7 @@ constexpr std::uint32_t kSlotBytes = 8192;
 constexpr std::uint32_t kMessageBytes = 50;
 constexpr std::size_t kBatch = 16;
 constexpr std::size_t kBulkBytes = std::size_t{64} << 20;
-// Short and many, so that some round has both CPUs to itself.
+// The rounds are short and many, so that some round has both CPUs to itself.
 constexpr int kRounds = 300;
 
 [[noreturn]] void fail(const std::string& what) {
@@ -47,7 +48,7 @@ void pin(int cpu) {
     std::fprintf(stderr, "shm_ring: cannot pin to CPU %d\n", cpu);
 }
 
-/// One end: device, queues, a slab of receives that are reposted in batches, and memory for bulk data.
+/// One end: a device, its queues, a slab of receives that are reposted in batches, and memory for bulk data.
 struct End {
   std::string error;
   std::unique_ptr<Device> device = open_shm_device({}, &error);
@@ -102,7 +103,7 @@ struct End {
       count -= size;
     }
   }
-  /// Polls once; returns the number of messages that arrived, and reposts their receives.
+  /// Polls once, reposts the receives of the messages that arrived, and returns the number of these messages.
   std::size_t receive(std::size_t most = 64) {
     Wc batch[64];
     const std::size_t count = cq->poll({batch, most});
@@ -184,7 +185,7 @@ double bulk_gbps(End& end, const Hello& peer, Opcode opcode, std::uint32_t bytes
   return static_cast<double>(total) / (now_ns() - start);
 }
 
-/// Both ends in this process: the cost of the code when no cache line moves between CPUs.
+/// Prints the cost of the code with both ends in this process, when no cache line moves between CPUs.
 void print_costs() {
   End here, there;
   const std::string reason =

@@ -1,8 +1,8 @@
-// The throughput of a plain C program by TCP over loopback: blocks of a given size from one process to
-// another, and with `echo` back again. No frames, no checks, blocking calls. Started by bench/sender.ts, or
-// by hand:
+// Measures the throughput of a plain C program by TCP over loopback. It sends blocks of a given size from one
+// process to another, and with `echo` back again. It has no frames and no checks, and uses blocking calls.
+// bench/sender.ts starts it, or a user starts it by hand:
 //   tcp_stream put|echo BYTES WARM_UP_MS MEASURE_MS
-// Prints one line of JSON: bytes per second in one direction, and the CPU time of both processes.
+// It prints one line of JSON: bytes per second in one direction, and the CPU time of both processes.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -53,7 +53,7 @@ bool send(int fd, const std::vector<char>& block) {
   return true;
 }
 
-/// Takes blocks until the client has ended, and with `echo` sends each one back.
+/// Receives blocks until the client has ended, and with `echo` sends each block back.
 void serve(int listener, bool echo, std::size_t bytes) {
   const int fd = ::accept(listener, nullptr, nullptr);
   if (fd < 0) fail("accept");
@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
   if (fd < 0 || ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fail("connect");
   no_delay(fd);
 
-  // Two threads, so that a server which echoes never waits for a client that only sends.
+  // Use two threads, so that a server which echoes never waits for a client that only sends.
   std::atomic<std::size_t> blocks{0};
   std::thread answers([&] {
     std::vector<char> answer(echo ? bytes : 1);

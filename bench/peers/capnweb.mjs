@@ -1,11 +1,14 @@
-// Cap'n Web: objects and promises over JSON. Its messages are strings, as over a WebSocket, on a unix socket
-// with frames of ours: that costs less than a WebSocket. It encodes `bytes` as base64. Everything else has
-// its defaults.
+// The peer Cap'n Web, which has objects and promises over JSON. Its messages are strings, as over a
+// WebSocket, but on a unix socket with frames of ours, which costs less than a WebSocket. It encodes `bytes`
+// as base64. All other settings have their defaults.
 import net from 'node:net';
 import { RpcSession, RpcTarget } from 'capnweb';
 import { FrameWriter, readFrames } from './frames.mjs';
 
-/** A socket with the interface that capnweb expects: strings out, and a promise of the next one in. */
+/**
+ * Returns a socket with the interface that capnweb expects, which sends strings and returns a promise of the
+ * next string.
+ */
 function transportOf(socket) {
   const writer = new FrameWriter(socket);
   const arrived = [];

@@ -1,10 +1,10 @@
-// The hand-made protocol of the raw socket peers: frames of `length u32 · call u32 · kind u32 · message`,
-// little endian.
+// The hand-made protocol of the raw socket peers. Its frames are `length u32 · call u32 · kind u32 ·
+// message`, little endian.
 const headBytes = 12;
-/** Up to this size one copy is cheaper than a system call with many buffers. */
+/** Up to this number of bytes, one copy is cheaper than a system call with many buffers. */
 const copyMax = 64 * 1024;
 
-/** The header of a frame. */
+/** Returns the header of a frame. */
 export function headOf(length, call, kind) {
   const head = Buffer.allocUnsafe(headBytes);
   head.writeUInt32LE(length, 0);

@@ -1,5 +1,5 @@
-// Streams of @grpc/grpc-js with protobufjs, over a unix socket: events and back-pressure of its own streams.
-// Message limits are lifted, everything else has its defaults.
+// Streams of @grpc/grpc-js with protobufjs, over a unix socket, with the events and the back-pressure of
+// grpc-js's own streams. Message limits are lifted; all other settings have their defaults.
 import { fileURLToPath } from 'node:url';
 import grpc from '@grpc/grpc-js';
 import protobuf from 'protobufjs';
@@ -62,7 +62,7 @@ function serve(socket) {
   });
 }
 
-/** Settles with the end of a call that its own caller may have ended. */
+/** Settles at the end of a call, also when its own caller has ended it. */
 const over = (call) =>
   new Promise((resolve, reject) => {
     call.on('end', resolve);

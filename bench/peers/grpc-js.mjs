@@ -1,5 +1,5 @@
-// grpc-js with protobufjs, over a unix socket or TCP. Message limits are lifted, everything else has its
-// defaults.
+// The peer grpc-js with protobufjs, over a unix socket or TCP. Message limits are lifted; all other settings
+// have their defaults.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import grpc from '@grpc/grpc-js';
@@ -29,7 +29,7 @@ const unary = (handler) => (call, callback) => {
   );
 };
 
-/** As in ours: TLS with certificates of both sides. */
+/** As in our peer, TLS has certificates of both sides. */
 const materialOf = ({ tls }) => ['ca', 'key', 'cert'].map((name) => readFileSync(join(tls, `${name}.pem`)));
 function serverCredentials(options) {
   if (options.tls === undefined) return grpc.ServerCredentials.createInsecure();
@@ -56,7 +56,7 @@ function serve(options, handlers) {
 
 function connect(options) {
   const Client = grpc.makeGenericClientConstructor(service, 'Bench');
-  // A separate connection for each client, since clients would share one by default.
+  // Use a separate connection for each client, because clients would share a connection by default.
   const own = { ...limits, 'grpc.use_local_subchannel_pool': 1 };
   const client = new Client(addressOf(options), clientCredentials(options), own);
   const call = (name) => (message) =>

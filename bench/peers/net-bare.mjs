@@ -1,5 +1,5 @@
-// Only a socket: the bytes of the payload back and forth, one call at a time, no codec. The lower bound for
-// anything on node:net.
+// Only a socket. The bytes of the payload travel back and forth, one call at a time, without a codec. It is
+// the lower bound for any framework on node:net.
 import net from 'node:net';
 
 async function serve({ socket: path, port }) {

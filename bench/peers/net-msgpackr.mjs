@@ -1,5 +1,5 @@
-// The fastest hand-made protocol with node:net and msgpackr: everything that one event-loop iteration has to
-// send is one array, packed and written at once. No deadlines, errors or flow control.
+// The fastest hand-made protocol with node:net and msgpackr. All calls that one event-loop iteration has to
+// send are one array, which is packed and written at once. It has no deadlines, errors or flow control.
 import net from 'node:net';
 import { Packr } from 'msgpackr';
 import { headOf, readFrames } from './frames.mjs';
@@ -7,8 +7,8 @@ import { headOf, readFrames } from './frames.mjs';
 const names = ['echo', 'put'];
 
 /**
- * Packs the calls of one iteration as `call, kind, payload, id, call, …`: a flat array costs msgpackr the
- * least.
+ * Packs the calls of one iteration as `call, kind, payload, id, call, …`, because a flat array costs msgpackr
+ * the least.
  */
 class Batches {
   #packr = new Packr({ useRecords: false });
@@ -20,7 +20,7 @@ class Batches {
   }
 
   send(call, kind, { payload, id }) {
-    // Runs after the reactions of all settled promises: any of them may have sent something.
+    // This runs after the reactions of all settled promises, any of which may have sent a call.
     if (this.#batch.length === 0) process.nextTick(() => this.#write());
     this.#batch.push(call, kind, payload, id);
   }

@@ -1,5 +1,5 @@
-// A hand-made protocol with node:net and protobufjs: one write per event-loop iteration, no deadlines, errors
-// or flow control.
+// A hand-made protocol with node:net and protobufjs. It writes once per event-loop iteration, and has no
+// deadlines, errors or flow control.
 import net from 'node:net';
 import { FrameWriter, readFrames } from './frames.mjs';
 import { Msg, numberOf } from './schema.mjs';

@@ -1,4 +1,4 @@
-// bench.proto for protobufjs and protobuf-es. Used by every module of this folder.
+// bench.proto for protobufjs and protobuf-es. It is used by every module of this folder.
 import { fileURLToPath } from 'node:url';
 import { createFileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
@@ -9,16 +9,16 @@ const root = await new protobuf.Root().load(fileURLToPath(new URL('../bench.prot
   keepCase: true,
 });
 
-/** protobufjs's reflected type; its first use compiles the same code as its static generator writes. */
+/** protobufjs's reflected type. Its first use compiles the same code as its static generator writes. */
 export const Msg = root.lookupType('bench.v1.Msg');
 
-/** protobuf-es's service description, created from the same file without protoc. */
+/** Returns protobuf-es's service description, created from the same file without protoc. */
 export function benchService() {
   const bytes = descriptor.FileDescriptorSet.encode(root.toDescriptor('proto3')).finish();
   return createFileRegistry(fromBinary(FileDescriptorSetSchema, bytes)).getService('bench.v1.Bench');
 }
 
-/** protobufjs returns 64-bit integers as Long objects. */
+/** Converts 64-bit integers, which protobufjs returns as Long objects. */
 export function numberOf(id) {
   return typeof id === 'number' ? id : id.toNumber();
 }

@@ -1,5 +1,5 @@
-// grpc-js with the output of protobufjs's static generator, for bench/start: `client ADDRESS` makes one call,
-// `server ADDRESS` serves until its stdin ends.
+// grpc-js with the output of protobufjs's static generator, for bench/start. `client ADDRESS` makes one call,
+// and `server ADDRESS` serves until its stdin ends.
 import { writeSync } from 'node:fs';
 import grpc from '@grpc/grpc-js';
 import protobuf from 'protobufjs/minimal.js';

@@ -1,13 +1,13 @@
 /**
- * The curves of `npm run bench:scale`: one load that grows in one dimension, for our peer and those beside
- * it.
+ * The curves of `npm run bench:scale`. Each is one load that grows in one dimension, for our peer and those
+ * with which it is compared.
  */
 import { load, mixed, type Scenario } from '../scenarios.ts';
 
 const KiB = 1024;
 
 export interface Point {
-  /** Calls in flight, connections or bytes. */
+  /** Number of calls in flight, of connections, or of bytes. */
   readonly x: number;
   readonly scenario: Scenario;
 }
@@ -16,7 +16,10 @@ export interface Curve {
   readonly name: string;
   readonly title: string;
   readonly axis: string;
-  /** A call with more bytes may take longer by the time that they take at the best rate. */
+  /**
+   * Whether x counts bytes. A call with more bytes may take longer by the time that they take at the best
+   * rate.
+   */
   readonly bytes: boolean;
   readonly points: readonly Point[];
 }
@@ -31,7 +34,10 @@ function size(bytes: number): Point {
   return { x: bytes, scenario: load('echo', bytesText(bytes), bytes, 8) };
 }
 
-/** The same number of calls in flight for each number of connections, but at least one for each. */
+/**
+ * Returns a point with the same number of calls in flight for each number of connections, but at least one
+ * for each connection.
+ */
 function spread(sessions: number): Point {
   const scenario = load('echo', '32B', 32, Math.max(256, sessions));
   return { x: sessions, scenario: { ...scenario, name: `${scenario.name}-over-${sessions}`, sessions } };

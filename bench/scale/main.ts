@@ -1,7 +1,8 @@
 /**
- * `npm run bench:scale`: how calls/s depend on what grows (calls in flight, connections, sizes, mixes),
- * beside grpc-js and node:net in the same run. Prints a table for each curve, names the cliffs, and writes
- * everything to one HTML page. Sleeps while others measure. Started by scripts/bench-scale.mjs.
+ * `npm run bench:scale`: measures how calls/s depend on what grows (calls in flight, connections, sizes,
+ * mixes), compared with grpc-js and node:net in the same run. It prints a table for each curve, names the
+ * cliffs, and writes everything to one HTML page. It sleeps while others measure. It is started by
+ * scripts/bench-scale.mjs.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -42,7 +43,7 @@ function optionsOf(argv: readonly string[]): Options {
   return options;
 }
 
-/** The points of one curve at which a peer has been measured. */
+/** Returns the points of one curve at which a peer has been measured. */
 function lineOf(curve: Curve, peer: string, rows: readonly Row[]): Line {
   const points = curve.points.flatMap(({ x, scenario }): Measured[] => {
     const row = rows.find((each) => each.peer === peer && each.scenario === scenario.name);

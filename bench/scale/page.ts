@@ -1,4 +1,6 @@
-/** The curves as one self-contained HTML page: a diagram and a table for each. Both axes are logarithmic. */
+/**
+ * The curves as one self-contained HTML page, with a diagram and a table for each. Both axes are logarithmic.
+ */
 
 import type { Cliff, Measured } from '../cliffs.ts';
 import { disturbedMark, figure } from '../report.ts';
@@ -24,7 +26,7 @@ const cliffColour = '#d22';
 const escaped = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
 
-/** The powers of ten around the values. */
+/** Returns the powers of ten around the values. */
 function decades(values: readonly number[]): number[] {
   const first = Math.floor(Math.log10(Math.min(...values)));
   const last = Math.max(first + 1, Math.ceil(Math.log10(Math.max(...values))));
@@ -65,10 +67,13 @@ function drawnLine({ peer, points, cliffs }: Line, index: number, x: Scale, y: S
   ].join('\n');
 }
 
-/** A logarithmic axis has no place for 0, so only points with an answer are drawn. */
+/** A logarithmic axis does not contain 0, so only points with an answer are drawn. */
 const hasPlace = (point: Measured): boolean => point.callsPerSecond > 0;
 
-/** Rates over the axis, a line for each peer; cliffs are red, points that others disturbed are hollow. */
+/**
+ * Draws rates over the axis, with a line for each peer. Cliffs are red, and points that other processes
+ * disturbed are hollow.
+ */
 function diagram({ title, axis, lines }: Drawn): string {
   const drawnLines = lines.map((line) => ({
     ...line,
@@ -101,7 +106,7 @@ function diagram({ title, axis, lines }: Drawn): string {
   ].join('\n');
 }
 
-/** The same as a table, its head first. */
+/** Returns the same as a table, beginning with its head. */
 export function cellsOf({ axis, lines }: Drawn): string[][] {
   const xs = [...new Set(lines.flatMap((line) => line.points.map((point) => point.x)))].sort((a, b) => a - b);
   const rate = (line: Line, x: number): string => {
@@ -120,7 +125,10 @@ function htmlTable([head, ...rows]: string[][]): string {
   return `<table>${row('th', head ?? [])}${rows.map((each) => row('td', each)).join('\n')}</table>`;
 }
 
-/** `about`: day, machine and rounds. `verdicts`: a sentence for each cliff, or that none was found. */
+/**
+ * `about` has the day, the machine and the rounds. `verdicts` has a sentence for each cliff, or the sentence
+ * that none was found.
+ */
 export function pageOf(about: string, verdicts: readonly string[], drawn: readonly Drawn[]): string {
   const style =
     'body{font:15px/1.4 system-ui,sans-serif;max-width:900px;margin:2em auto;padding:0 1em}svg text{font-size:11px;dominant-baseline:middle}' +

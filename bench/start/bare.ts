@@ -1,4 +1,6 @@
-/** A Node process that does nothing: the cost of a start in any case. */
+/**
+ * A Node process that does nothing. It shows the cost of any start.
+ */
 import { cpuUs, tell } from './first.ts';
 
 tell(cpuUs());

@@ -1,13 +1,13 @@
 /**
- * The report of a fresh process of bench/start about its start, as one line on its stdout: for that, it loads
+ * The report of a fresh process of bench/start about its start, as one line on its stdout. Therefore it loads
  * nothing that a bare process does not load.
  */
 import { writeSync } from 'node:fs';
 
 export interface Start {
   /**
-   * CPU time of the process with all its threads, from its first instruction, in microseconds: when its
-   * modules were loaded, and when it was done.
+   * CPU time in microseconds of the process with all its threads, from its first instruction until its
+   * modules were loaded, and until it was done.
    */
   readonly importUs: number;
   readonly doneUs: number;

@@ -1,8 +1,8 @@
 /**
- * How long a program takes to start: from the start of a fresh process until its modules are loaded, and
- * until its first answer has arrived (a client) or it listens (a server). Compared with a Node process that
- * does nothing and with grpc-js, all in turn, many times; the older build of `--tree` as well. Started by
- * scripts/bench-start.mjs.
+ * Measures how long a program takes to start. It measures from the start of a fresh process until its modules
+ * are loaded, and until its first answer has arrived (a client) or it listens (a server). It is compared with
+ * a Node process that does nothing, with grpc-js, and with the older build of `--tree`. All of them run in
+ * turn, many times. It is started by scripts/bench-start.mjs.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
@@ -28,11 +28,11 @@ program
 const options = program.opts<{ rounds: number; against?: string; tree?: string }>();
 
 interface Measured extends Start {
-  /** From the start of the process, in ms. */
+  /** Time from the start of the process, in ms. */
   readonly wallMs: number;
 }
 
-/** A program that is started, with its arguments except for the address, which is the last one. */
+/** A program to start, with its arguments except for the address, which is the last argument. */
 interface Program {
   readonly peer: string;
   readonly client: readonly string[];
@@ -55,7 +55,7 @@ const grpcFile = join(packageRoot, 'bench', 'peers', 'start-grpc-js.mjs');
 const grpc: Program = { peer: 'grpc-js', client: [grpcFile, 'client'], server: [grpcFile, 'server'] };
 if (existsSync(join(packageRoot, 'bench', 'peers', 'node_modules'))) programs.push(grpc);
 
-/** Starts it and waits for its report. */
+/** Starts the program and waits for its report. */
 async function started(args: readonly string[]): Promise<[Measured, ChildProcess]> {
   const from = performance.now();
   const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -68,7 +68,7 @@ async function started(args: readonly string[]): Promise<[Measured, ChildProcess
 
 let sockets = 0;
 
-/** One process of each side, one after the other. */
+/** Runs one process of each side, one after the other. */
 async function round({ client, server }: Program): Promise<[Measured, Measured]> {
   const socket = join(tmpdir(), `rdma-rpc-start-${process.pid}-${++sockets}.sock`);
   const address = `unix:${socket}`;
@@ -94,7 +94,10 @@ const picks: readonly ((measured: Measured) => number)[] = [
 ];
 const grpcAt = programs.indexOf(grpc);
 
-/** The figures of one program and side; the excess over bare Node, as a multiple of grpc-js's. */
+/**
+ * Returns the figures of one program and side, and its excess over bare Node as a multiple of grpc-js's
+ * excess.
+ */
 function line(at: number, side: number): string[] {
   const beyond = (which: number, pick: (measured: Measured) => number): number =>
     medianOf(which, side, pick) - medianOf(0, side, pick);

@@ -1,6 +1,7 @@
 /**
- * The benchmark of streams: starts pairs of processes, requests measurements round by round, prints medians,
- * ratios and whether each goal is reached. It sleeps while they measure. Started by scripts/bench-stream.mjs.
+ * The benchmark of streams. It starts pairs of processes, requests measurements round by round, and prints
+ * medians, ratios and whether each goal is reached. It sleeps while they measure. It is started by
+ * scripts/bench-stream.mjs.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -16,7 +17,7 @@ import type { FromEnd, ToEnd } from './end.ts';
 import { type StreamRow, streamReport } from './rows.ts';
 import { type StreamScenario, streamScenarios } from './scenarios.ts';
 
-/** A process that is silent for this long has failed. */
+/** A process that is silent for this time, in milliseconds, has failed. */
 const answerMs = 60_000;
 const endFile = fileURLToPath(new URL('./end.js', import.meta.url));
 const here = placementHere();

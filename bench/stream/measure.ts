@@ -1,6 +1,6 @@
 /**
- * The measuring loop of the client process: one stream that runs through warm-up and measured window without
- * a pause.
+ * The measuring loop of the client process, with one stream that runs through warm-up and measured window
+ * without a pause.
  */
 import { type CpuUse, cpuMeter } from '../cpu.ts';
 import { Latencies, type Percentiles } from '../latencies.ts';
@@ -13,7 +13,7 @@ export interface StreamMeasurement extends Percentiles, CpuUse {
 }
 
 const samplesMax = 1 << 20;
-/** Small items between two readings of the clock. */
+/** Number of small items between two readings of the clock. */
 const itemsPerClock = 64;
 const largeMin = 4096;
 
@@ -64,8 +64,8 @@ class Meter {
 }
 
 /**
- * Rejects when the stream fails, or an item has another length. `pids` are the processes whose CPU time is
- * counted.
+ * Rejects when the stream fails, or when an item has a wrong length. `pids` are the processes whose CPU time
+ * is counted.
  */
 export async function measure(
   client: StreamClient,

@@ -1,6 +1,6 @@
 /**
- * rdma-rpc as the benchmark of streams measures it: the public API and generated code. Large items are sent
- * from registered memory. Used by both processes.
+ * rdma-rpc as the benchmark of streams measures it, with the public API and generated code. Large items are
+ * sent from registered memory. It is used by both processes.
  */
 import { allocBuffer, createChannel, createClient, createServer, leaseOf } from 'rdma-rpc';
 import { type Item, StreamsDefinition } from './gen/stream.rdma.ts';
@@ -19,7 +19,8 @@ function release(received: Item): void {
 async function serve(socket: string): Promise<StreamServer> {
   const server = createServer().add(StreamsDefinition, {
     *download({ bytes }) {
-      // The same message again and again, since the stream is measured, not the creation of messages.
+      // Send the same message again and again, because the stream is measured and not the creation of
+      // messages.
       const one = { payload: memory(bytes).fill(7) };
       for (;;) yield one;
     },
@@ -39,7 +40,7 @@ async function serve(socket: string): Promise<StreamServer> {
   return { close: () => server.shutdown({ graceMs: 100 }) };
 }
 
-/** An iterable without a generator behind it, whose `next` is as cheap as possible. */
+/** Returns an iterable without a generator behind it, whose `next` is as cheap as possible. */
 function endless(next: () => Uint8Array | undefined): Iterable<{ payload: Uint8Array }> {
   return {
     [Symbol.iterator]: () => ({

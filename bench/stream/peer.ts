@@ -1,6 +1,6 @@
 /**
- * The interface that the benchmark of streams requires of each framework. Each implements it in the way that
- * is fastest for it. `serve` runs in the server process, `connect` in the client process.
+ * The interface that the benchmark of streams requires of each framework. Each framework implements it in the
+ * way that is fastest for it. `serve` runs in the server process, and `connect` runs in the client process.
  */
 
 export interface StreamServer {
@@ -8,16 +8,22 @@ export interface StreamServer {
 }
 
 export interface StreamClient {
-  /** Memory for the items that are sent again and again: the kind that the peer prefers. */
+  /**
+   * Returns memory for the items that are sent again and again. It is the kind of memory that the peer
+   * prefers.
+   */
   buffer(bytes: number): Uint8Array;
-  /** Reads items of a server stream and passes each to `onItem`, which returns true when it wants no more. */
+  /**
+   * Reads items of a server stream and passes each to `onItem`, which returns true when it wants no more
+   * items.
+   */
   download(bytes: number, onItem: (payload: Uint8Array) => boolean): Promise<void>;
   /**
-   * Sends items as fast as they are accepted, until `next` has none; resolves with the number of items that
-   * the server has counted.
+   * Sends items as fast as they are accepted, until `next` has no more. Resolves with the number of items
+   * that the server has counted.
    */
   upload(next: () => Uint8Array | undefined): Promise<number>;
-  /** Sends an item, waits for the same one to come back, and so on until `next` has none. */
+  /** Sends an item, waits for the same item to come back, and repeats this until `next` has no more. */
   chat(next: () => Uint8Array | undefined, onItem: (payload: Uint8Array) => void): Promise<void>;
   close(): Promise<void>;
 }

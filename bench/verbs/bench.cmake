@@ -1,4 +1,5 @@
-# The native benchmarks of real RDMA: cmake -B build/bench -DRDMA_RPC_BENCH=ON. bench/verbs/main.ts runs them.
+# The native benchmarks of real RDMA, which bench/verbs/main.ts runs: cmake -B build/bench
+# -DRDMA_RPC_BENCH=ON.
 set(verbs_bench ${CMAKE_CURRENT_LIST_DIR})
 add_executable(verbs_session ${verbs_bench}/session.cc ${verbs_bench}/end.cc ${verbs_bench}/load.cc)
 target_link_libraries(verbs_session PRIVATE rdma_rpc_core)
@@ -9,6 +10,6 @@ endif()
 add_executable(mr_cache_hit ${verbs_bench}/mr_cache_hit.cc)
 target_link_libraries(mr_cache_hit PRIVATE rdma_rpc_core)
 
-# On devices made of software: bench/verbs/post-poll.ts.
+# This program uses devices made of software (bench/verbs/post-poll.ts).
 add_executable(post_poll ${verbs_bench}/post_poll.cc)
 target_link_libraries(post_poll PRIVATE rdma_rpc_core)

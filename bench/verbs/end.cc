@@ -1,4 +1,4 @@
-// See end.h.
+// See end.h for the description.
 #include "end.h"
 
 #include <poll.h>
@@ -20,9 +20,10 @@ namespace ev = session::boundary::ev;
 namespace sub = session::boundary::sub;
 
 namespace {
-/// Reading the clock costs more than a poll that finds nothing.
+/// The clock is read only once per this number of iterations, because reading it costs more than a poll that
+/// finds nothing.
 constexpr std::uint32_t kTurnsPerClock = 8;
-/// A device that is silent for this long has failed.
+/// A device that is silent for this time has failed.
 constexpr int kSilenceMs = 30'000;
 constexpr std::size_t kAddressMax = 512;
 }  // namespace

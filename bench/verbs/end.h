@@ -1,5 +1,5 @@
 // One end of the benchmark: a context on a real device with one session, and the loop that drives it, as the
-// addon does for JS. Used by bench/verbs/session.cc in both processes, each on its only thread.
+// addon does for JS. bench/verbs/session.cc uses it in both processes, each on its only thread.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace rdma_rpc::bench {
 
-/// Prints the reason on stderr and ends the process: nothing can be measured then.
+/// Prints the reason on stderr and ends the process, because a measurement is not possible then.
 [[noreturn]] void fail(const std::string& why);
 std::uint64_t now_ns();
 
-/// The behaviour of an idle end: it polls again at once, or sleeps until the device wakes it.
+/// The behaviour of an idle end. It polls again at once, or sleeps until the device wakes it.
 enum class Wait : std::uint8_t { poll, events };
 
 struct EndOptions {
@@ -23,13 +23,13 @@ struct EndOptions {
   bool client = true;
   Wait wait = Wait::poll;
   session::Exposure exposure = session::Exposure::window;
-  /// Address blobs are exchanged through it: a packet socket to the other end.
+  /// A packet socket to the other end, through which address blobs are exchanged.
   int socket = -1;
 };
 
 class End {
  public:
-  /// The session connects while run() is active: submissions before that wait.
+  /// The session connects while run() is active, so submissions before that wait.
   explicit End(const EndOptions& options);
   End(const End&) = delete;
   End& operator=(const End&) = delete;
@@ -38,14 +38,14 @@ class End {
   /// Runs iterations until `done` is true; each event is passed to `on_event`, which may submit.
   void run(const OnEvent& on_event, const bool& done);
 
-  /// A free send slot with room for a small message.
+  /// Returns a free send slot with room for a small message.
   std::uint32_t take_slot();
-  /// A slot for a message that is sent in segments; for an answer, together with its call.
+  /// Returns a slot for a message that is sent in segments. For an answer, `call` is its call.
   std::uint32_t take_long_slot(session::boundary::SubOp op, std::uint32_t call);
   void stage(session::boundary::SubOp op, std::uint32_t call, std::uint32_t method, std::uint32_t slot,
              std::size_t message_bytes);
   void submit_bulk(session::BulkSubmission submission);
-  /// A block of the arena, filled with a pattern.
+  /// Returns a block of the arena, filled with a pattern.
   memory::BlockId make_block(std::size_t bytes);
   session::GivenGatherEntry gather_entry_of(memory::BlockId block, std::size_t bytes);
   session::Context& context() { return *context_; }

@@ -1,4 +1,6 @@
-/** The goals for real RDMA, as ratios within one run. Used by the report. */
+/**
+ * The goals for real RDMA, as ratios within one run. It is used by the report.
+ */
 import type { Verdict } from '../goals.ts';
 import { type Row, ratio } from './rows.ts';
 import type { CacheFigures } from './session.ts';
@@ -50,18 +52,21 @@ export function judge(rows: readonly Row[], cache: CacheFigures): Verdict[] {
   ];
 }
 
-/** Our figures beside perftest's: by libibverbs alone, as perftest does it, and by the fabric of sessions. */
+/**
+ * Our figures beside perftest's, measured by libibverbs alone, as perftest does it, and by the fabric of
+ * sessions.
+ */
 export interface Line {
   readonly name: string;
   readonly unit: Row['unit'];
   readonly theirs: Row;
   readonly bare: Row;
   readonly fabric: Row;
-  /** Applies to `bare`; undefined when one of the two did not run. */
+  /** Whether the figures for `bare` agree with perftest's. Undefined when one of the two did not run. */
   readonly within: boolean | undefined;
 }
 
-/** A tool that measures the same thing finds the same figure, not a better one. */
+/** A tool that measures the same thing should find the same figure, and not a better one. */
 const apartMost = 0.05;
 
 export function linesWithin(rows: readonly Row[]): Line[] {

@@ -1,11 +1,13 @@
-/** The lines of perftest that `rdma-rpc perf` is compared with: each of its tests, at a few sizes. */
+/**
+ * The lines of perftest with which `rdma-rpc perf` is compared: each of its tests, at a few sizes.
+ */
 import type { TestName } from '../../cli/perf/plan.ts';
 import { perftest } from './perftest.ts';
 import type { Peer, Scenario } from './scenarios.ts';
 import { type ToolTest, tool } from './tool.ts';
 
 /**
- * Columns of perftest: the median of latencies follows bytes, iterations, minimum and maximum; the average of
+ * Columns of perftest. The median of latencies follows bytes, iterations, minimum and maximum; the average of
  * bandwidths follows the peak.
  */
 const typicalColumn = 4;
@@ -51,7 +53,7 @@ function line(test: TestName, bytes: number, iterations: number): Scenario {
 const latencies: readonly TestName[] = ['send_lat', 'write_lat', 'read_lat'];
 const bandwidths: readonly TestName[] = ['send_bw', 'write_bw', 'read_bw'];
 
-/** How many messages of a size are sent: as many as take about a second in an emulated guest. */
+/** The number of messages of each size is such that they take about a second in an emulated guest. */
 export const lines: readonly Scenario[] = [
   ...latencies.flatMap((test) => [line(test, 2, 10_000), line(test, 1024, 10_000), line(test, 65_536, 600)]),
   ...bandwidths.flatMap((test) => [

@@ -1,6 +1,6 @@
 /**
- * The listening side of `rdma-rpc perf`, as its command runs it, once for each message. Reports its port;
- * ends with its parent, which is tool.ts.
+ * The listening side of `rdma-rpc perf`, as its command runs it. It runs once for each message. It reports
+ * its port, and ends with its parent, which is tool.ts.
  *
  *   node dist/bench/verbs/listener.js DEVICE
  */
@@ -13,5 +13,5 @@ const say = (text: string): void => {
 };
 const options = { host: '127.0.0.1', port: 0, peers: 1, events: false, device, given: {}, say };
 
-// The connecting side reports errors too.
+// The connecting side also reports errors, so ignore them here.
 process.on('message', () => void listen(options).catch(() => undefined));

@@ -1,4 +1,4 @@
-// See load.h.
+// See load.h for the description.
 #include "load.h"
 
 #include <algorithm>
@@ -20,12 +20,13 @@ constexpr std::uint32_t kSmallMethod = 1, kLargeMethod = 2;
 
 struct Shape {
   const char* name;
-  std::uint32_t small, large;  ///< calls in flight: of small messages, and of those that move memory
-  bool reads;                  ///< the request is large, otherwise the response
+  /// number of calls in flight, of small messages and of messages that move memory
+  std::uint32_t small, large;
+  bool reads;  ///< true when the request is large, otherwise the response is
   std::size_t large_bytes;
-  bool echoes = false;  ///< both are large
+  bool echoes = false;  ///< true when both are large
 };
-/// Indexed by Load.
+/// The shapes are indexed by Load.
 constexpr Shape kShapes[] = {
     {"pingpong", 1, 0, false, 0},
     {"read", 0, 8, true, std::size_t{1} << 20},
@@ -46,7 +47,7 @@ std::size_t small_bytes_of(Load load, std::size_t bytes) {
 
 std::uint32_t u32(std::int32_t word) { return static_cast<std::uint32_t>(word); }
 
-/// Sends one request or response of the load, `block` being the memory of a large one.
+/// Sends one request or response of the load. `block` is the memory of a large message.
 void send(End& end, const Shape& shape, SubOp op, std::uint32_t call, std::size_t small_bytes, bool large,
           memory::BlockId block) {
   const bool request = op == SubOp::request;
@@ -68,7 +69,7 @@ void send(End& end, const Shape& shape, SubOp op, std::uint32_t call, std::size_
   end.submit_bulk(std::move(bulk));
 }
 
-/// Releases what arrived in the arena with an event, once it has been checked.
+/// Releases the memory of a message that arrived in the arena with an event, once it has been checked.
 void release_block(End& end, const std::int32_t* words) {
   if (words[ev::region] > 0) end.context().arena().release(u32(words[ev::region]));
 }
@@ -105,7 +106,7 @@ Timing ask(End& end, Load load, std::size_t bytes, std::size_t calls) {
   const Shape shape = shape_of(load, bytes);
   const std::size_t small_bytes = small_bytes_of(load, bytes);
   const std::uint32_t in_flight = shape.small + shape.large;
-  // Small calls come first, and if the load has any, only those are counted.
+  // Small calls come first. If the load has any small calls, only those are counted.
   const auto is_large = [&](std::uint32_t call) { return call >= shape.small; };
   const auto counts = [&](std::uint32_t call) { return shape.small == 0 || !is_large(call); };
   std::vector<memory::BlockId> blocks(in_flight, memory::kNoBlock);
@@ -142,8 +143,8 @@ Timing ask(End& end, Load load, std::size_t bytes, std::size_t calls) {
         }
         if (is_large(call)) timing.bytes += shape.large_bytes;
         if (shape.large == 0) timing.bytes += small_bytes;
-        // One reading of the clock per call, as in perftest: a call begins where the one before it ended. The
-        // calls beside the counted ones continue until those are over.
+        // Read the clock once per call, as perftest does: a call begins when the call before it has ended.
+        // The calls beside the counted ones continue until the counted calls have ended.
         if (counts(call) ? started < calls : timing.call_ns.size() < calls) start(call, ended_ns);
         done = timing.call_ns.size() == calls && open == 0;
       },

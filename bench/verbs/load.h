@@ -1,4 +1,5 @@
-// The loads of the benchmark: the client's requests and the server's answers. Used by bench/verbs/session.cc.
+// The loads of the benchmark: the client's requests and the server's answers. bench/verbs/session.cc uses
+// them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ enum class Load : std::uint8_t {
   /// 64 bytes back and forth, one call at a time, while the server READs or WRITEs 16 MiB for another call.
   beside_read,
   beside_write,
-  /// The given number of bytes back and forth, one call at a time: in as many SENDs as they take, or by READ
+  /// The given number of bytes back and forth, one call at a time, in as many SENDs as they need, or by READ
   /// and WRITE.
   echo_sent,
   echo_moved,
@@ -30,9 +31,9 @@ std::optional<Load> load_of(std::string_view name);
 /// The times of one run, in nanoseconds.
 struct Timing {
   std::uint64_t begin_ns = 0;
-  std::vector<std::uint64_t> call_ns;  ///< how long each took
+  std::vector<std::uint64_t> call_ns;  ///< how long each call took
   std::uint64_t end_ns = 0;
-  std::uint64_t bytes = 0;  ///< of the calls that have ended; of large ones if the load has any
+  std::uint64_t bytes = 0;  ///< bytes of the calls that have ended; of large calls if the load has any
 };
 /// Makes `calls` calls of the measured kind, and the load's other calls beside them, which are not counted.
 Timing ask(End& end, Load load, std::size_t bytes, std::size_t calls);

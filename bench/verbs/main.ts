@@ -1,6 +1,6 @@
 /**
- * The benchmark of real RDMA: measures in a guest with soft-RoCE or on the given devices, prints medians and
- * ratios, then whether each goal is reached. Started by scripts/bench-verbs.mjs.
+ * The benchmark of real RDMA. It measures in a guest with soft-RoCE or on the given devices, prints medians
+ * and ratios, and then whether each goal is reached. It is started by scripts/bench-verbs.mjs.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,18 +12,21 @@ import type { Row } from './rows.ts';
 import { mrCacheHit } from './session.ts';
 
 /**
- * A round takes about half a minute in an emulated guest, a round of --perf takes two; several such machines
- * are slower.
+ * A round takes about half a minute in an emulated guest, and a round of --perf takes two minutes. Several
+ * such machines at once are slower.
  */
 const guestRoundLimitS = { sessions: 150, perf: 400 };
 const bootLimitS = 60;
 
 const options = parseOptions(process.argv);
 
-/** Opening a session takes half a second in an emulated guest, which does a thousand calls a second. */
+/**
+ * Returns the time limit. Opening a session takes half a second in an emulated guest, which does a thousand
+ * calls a second.
+ */
 const manyLimitS = (sessions: number): number => 300 + sessions + Math.ceil(options.calls / 500);
 
-/** Runs a program where the devices are. */
+/** Runs a program on the machine that has the devices. */
 function run(program: string, args: readonly string[], limitS: number, share: readonly string[] = []) {
   const guest = [
     'scripts/rdma-vm.mjs',

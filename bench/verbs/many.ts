@@ -1,7 +1,7 @@
 /**
- * The cost of many sessions on the shared receives of an RDMA device: memory that the server registers for
- * each, and SENDs that have found no receive. Two processes, a device each. Runs where the devices are,
- * started by bench/verbs/main.ts:
+ * Measures the cost of many sessions on the shared receives of an RDMA device: the memory that the server
+ * registers for each session, and the SENDs that have found no receive. Each of the two processes has a
+ * device. bench/verbs/main.ts starts it on the machine that has the devices:
  *
  *   node dist/bench/verbs/many.js TASK
  */
@@ -17,14 +17,17 @@ import type { ManyTask } from './options.ts';
 import { notReady } from './rnr.ts';
 
 const address = '127.0.0.1:21077';
-/** Calls in flight, over all sessions. */
+/** Number of calls in flight, over all sessions. */
 const depth = 256;
 /** The number of connections that are opened at the same time. */
 const opening = 4;
 const attempts = 10;
 const sessionsMax = 16_384;
 const KiB = 1024;
-/** What a session with default options registers for receives of its own: 256 + 16, and 4 for metadata. */
+/**
+ * Number of bytes that a session with default options registers for receives of its own: 256 + 16 slots, and
+ * 4 for metadata.
+ */
 const ownBytes = 276 * (8192 + 64);
 const payload = new Uint8Array(32);
 
@@ -43,7 +46,7 @@ async function serve(device: string): Promise<void> {
   process.send!('ready');
 }
 
-/** One attempt among many may come too late on a slow machine. */
+/** On a slow machine, one attempt among many may come too late. */
 async function reached(channel: Channel): Promise<void> {
   for (let again = attempts; again > 0; again--) {
     try {
@@ -98,7 +101,8 @@ async function measure({ sessions, calls, devices }: ManyTask): Promise<void> {
     const work = async (): Promise<void> => {
       while (made < calls) {
         const at = made++;
-        // In bursts on a few of them and over all in turn, so that grants are given and revoked.
+        // Make calls in bursts on a few sessions and over all sessions in turn, so that grants are given and
+        // revoked.
         const session = Math.floor(at / 5000) % 2 === 0 ? at % sessions : Math.floor(at / 1000) % sessions;
         await clients[session]!.echo({ payload, id: at });
         if (at % 20_000 === 0) say(`${at} calls`);

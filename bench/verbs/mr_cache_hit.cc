@@ -1,5 +1,6 @@
-// The cost of a hit in the registration cache, and a check that it makes no device call. Prints one line of
-// JSON. Needs no RDMA: the device is the shm one, wrapped in one that counts. Started by bench/verbs/main.ts.
+// Measures the cost of a hit in the registration cache, and checks that a hit makes no device call. It prints
+// one line of JSON. It needs no RDMA, because its device is the shm device, wrapped in a device that counts.
+// It is started by bench/verbs/main.ts.
 #include <chrono>
 #include <cstdio>
 #include <vector>
@@ -75,12 +76,12 @@ int main() {
     if (!use(key, 0)) return fail(error);
   }
   const std::uint64_t calls_before = device.calls;
-  // The best of many rounds: on a machine with other load, the other rounds measure that load.
+  // Take the best of many rounds. On a machine with other load, the other rounds measure that load.
   double best_ns = 1e9;
   for (int round = 0; round < kRounds; ++round) {
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < kHitsPerRound; ++i) {
-      // Neighbours in time are not neighbours in the cache.
+      // Buffers that are used one after the other must not be neighbours in the cache.
       if (!use(static_cast<std::uint64_t>(i) * 37 % kBuffers, 0)) return fail(error);
     }
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;

@@ -5,15 +5,15 @@ import type { Devices } from './perftest.ts';
 
 export interface Options {
   /**
-   * The devices of the server and of the client; when undefined, a virtual machine with two soft-RoCE devices
+   * The devices of the server and of the client. When undefined, a virtual machine with two soft-RoCE devices
    * is used.
    */
   device?: [string, string];
   gidIndex?: number;
   markdown?: string;
-  /** `rdma-rpc perf` beside perftest, instead of sessions. */
+  /** Measures `rdma-rpc perf` beside perftest, instead of sessions. */
   perf?: true;
-  /** Instead of all that: this number of sessions on shared receives, and calls over them. */
+  /** Measures this number of sessions on shared receives, and calls over them, instead of the rest. */
   sessions?: number;
   calls: number;
   only: string[];
@@ -30,7 +30,7 @@ export interface ManyTask {
 /** The argument of rounds.ts. */
 export interface Task {
   measure: 'sessions' | 'perf';
-  /** Scenarios whose name begins with one of these; all when the list is empty. */
+  /** Runs only scenarios whose name begins with one of these. When the list is empty, it runs all of them. */
   only: readonly string[];
   rounds: number;
   scale: number;
@@ -38,9 +38,9 @@ export interface Task {
 }
 
 const guestDevices: [string, string] = ['rxe0', 'rxe1'];
-/** The index of the IPv4 address. */
+/** The index of the IPv4 address in the guest's GID table. */
 const guestGidIndex = 1;
-/** A real device does this many times as many calls in the time that emulation takes for one. */
+/** A real device makes this number of times as many calls in the time that emulation takes for one. */
 const deviceScale = 20;
 
 function gidIndexOf(text: string): number {

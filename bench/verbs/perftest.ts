@@ -1,6 +1,6 @@
 /**
- * Debian's perftest and ibv_rc_pingpong between two devices of this machine: starts both ends and reads the
- * relevant figure. Runs where the devices are.
+ * Debian's perftest and ibv_rc_pingpong between two devices of this machine. It starts both ends and reads
+ * the relevant figure. It runs on the machine that has the devices.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Ended, start } from './program.ts';
@@ -8,17 +8,20 @@ import { type Ended, start } from './program.ts';
 export interface Devices {
   server: string;
   client: string;
-  /** The GID index of both ports; undefined on InfiniBand, where none is needed. */
+  /** The GID index of both ports. Undefined on InfiniBand, which needs none. */
   gidIndex: number | undefined;
 }
 
 const host = '127.0.0.1';
-/** The server has no way to report that it listens. */
+/**
+ * Interval in milliseconds between attempts to connect, because the server has no way to report that it
+ * listens.
+ */
 const connectRetryMs = 50;
 const connectRetries = 200;
 const notListening = /couldn't connect|connection refused|unable to connect/i;
 
-/** A separate port for each run: the last one's may still be in use. */
+/** Each run has a separate port, because the last run's port may still be in use. */
 let port = 20_000;
 
 async function bothEnds(server: readonly string[], client: readonly string[]): Promise<string> {
@@ -38,14 +41,14 @@ async function bothEnds(server: readonly string[], client: readonly string[]): P
   throw new Error(`${client.join(' ')}: ${said.split('\n').slice(-3).join(' ')}`);
 }
 
-/** The last line of figures, which begins with the number of bytes. */
+/** Returns the last line of figures, which begins with the number of bytes. */
 function figures(output: string, bytes: number): number[] {
   const line = output.split('\n').findLast((each) => new RegExp(`^\\s*${bytes}\\s+\\d`).test(each));
   if (line === undefined) throw new Error(`perftest printed no figures: ${output.slice(-300)}`);
   return line.trim().split(/\s+/).map(Number);
 }
 
-/** The figures of the columns that it prints. */
+/** Returns the figures of the columns that the program prints. */
 export async function perftest(
   program: string,
   devices: Devices,
@@ -71,14 +74,14 @@ export async function perftest(
   return figures(output, bytes);
 }
 
-/** Half a round trip in microseconds, the median. */
+/** Returns half a round trip in microseconds, as the median. */
 export async function sendLatency(devices: Devices, bytes: number, count: number, events: boolean) {
   const more = ['-I', String(bytes), ...(events ? ['-e'] : [])];
-  // bytes, iterations, least, most, typical
+  // The columns are bytes, iterations, least, most and typical.
   return (await perftest('ib_send_lat', devices, bytes, count, more))[4]!;
 }
 
-/** In MiB/s. */
+/** Returns the bandwidth in MiB/s. */
 export async function bandwidth(
   program: 'ib_read_bw' | 'ib_write_bw',
   devices: Devices,
@@ -86,11 +89,11 @@ export async function bandwidth(
   count: number,
   inFlight: number,
 ) {
-  // bytes, iterations, peak, average
+  // The columns are bytes, iterations, peak and average.
   return (await perftest(program, devices, bytes, count, ['-t', String(inFlight)]))[3]!;
 }
 
-/** Half a round trip in microseconds, the mean, which is all that the tool prints. */
+/** Returns half a round trip in microseconds, as the mean, which is all that the tool prints. */
 export async function rcPingpong(devices: Devices, bytes: number, count: number, events: boolean) {
   port++;
   const gid = devices.gidIndex === undefined ? [] : ['-g', String(devices.gidIndex)];

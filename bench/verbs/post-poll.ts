@@ -1,6 +1,7 @@
 /**
- * Post and poll of a SEND of 32 bytes through `rdma-rpc/verbs`, beside the same loop in C++ on the fabrics
- * (post_poll.cc), both ends in one thread. Prints a table: the median of the rounds, taken in turns.
+ * Measures post and poll of a SEND of 32 bytes through `rdma-rpc/verbs`, beside the same loop in C++ on the
+ * fabrics (post_poll.cc). Both ends are in one thread. It prints a table with the medians of rounds that are
+ * taken in turns.
  *
  *   cmake -B build/bench -DRDMA_RPC_BENCH=ON && cmake --build build/bench --target post_poll
  *   node dist/bench/verbs/post-poll.js [PROGRAM]       default: build/bench/post_poll

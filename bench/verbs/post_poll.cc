@@ -1,6 +1,6 @@
-// Post and poll of a SEND of 32 bytes, in C++ on fabric.h: what bench/verbs/post-poll.ts does through
-// `rdma-rpc/verbs`. Both ends are in this thread. Prints nanoseconds for each SEND, with its receive and both
-// completions.
+// Measures post and poll of a SEND of 32 bytes in C++ on fabric.h. bench/verbs/post-poll.ts does the same
+// through `rdma-rpc/verbs`. Both ends are in this thread. It prints nanoseconds for each SEND, with its
+// receive and both completions.
 //
 //   post_poll sim|shm BATCH ROUNDS
 #include <array>

@@ -1,10 +1,10 @@
 /**
- * Runs one program of the benchmark to its end. Used for perftest and for our own programs, where the devices
- * are.
+ * Runs one program of the benchmark to its end. perftest and our own programs run in this way, on the machine
+ * that has the devices.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 
-/** A program that takes longer hangs. */
+/** A program that takes longer than this hangs. */
 const limitMs = 60_000;
 
 export interface Ended {
@@ -12,7 +12,7 @@ export interface Ended {
   output: string;
 }
 
-/** `ended` resolves however the program ends: its output decides about success. */
+/** `ended` resolves however the program ends, because its output decides about success. */
 export function start(command: readonly string[]): { child: ChildProcess; ended: Promise<Ended> } {
   const child = spawn(command[0]!, command.slice(1), {
     stdio: ['ignore', 'pipe', 'pipe'],

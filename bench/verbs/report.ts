@@ -1,6 +1,6 @@
 /**
- * The readable results of real RDMA: a line for each goal, then a table of medians. Written as Markdown that
- * is also readable in a terminal.
+ * The readable results of real RDMA: a line for each goal, followed by a table of medians. They are written
+ * as Markdown that is also readable in a terminal.
  */
 import { cpus, release } from 'node:os';
 import { figure, goalLines, roundsText, table } from '../report.ts';
@@ -34,7 +34,7 @@ function circumstances(rounds: number, where: string, command: string): string {
   return `${day}, ${where}; host: ${host}; ${roundsText(rounds, 'rounds, and of the ratios within each')}. Made by \`npm run ${command}\`.`;
 }
 
-/** `rdma-rpc perf` beside perftest: one line of both for each test and size. */
+/** Returns `rdma-rpc perf` beside perftest, with one line of both for each test and size. */
 export function perfReportOf(rows: readonly Row[], rounds: number, where: string): string {
   const head = [
     'line',

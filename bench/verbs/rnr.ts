@@ -1,7 +1,9 @@
-/** SENDs that have found no receive, as the drivers of RDMA devices count them. */
+/**
+ * Reads how many SENDs have found no receive, as the drivers of RDMA devices count them.
+ */
 import { join } from 'node:path';
 
-/** The counters of soft-RoCE at either side, and of mlx5. */
+/** The names of the counters of soft-RoCE on either side, and of mlx5. */
 const names = ['rcvd_rnr_err', 'send_rnr_err', 'rnr_nak_retry_err', 'out_of_buffer'];
 
 interface Files {
@@ -9,7 +11,10 @@ interface Files {
   readFileSync(path: string, encoding: 'utf8'): string;
 }
 
-/** The sum over all devices under `root`, all ports. Undefined: no driver counts them. */
+/**
+ * Returns the sum over all devices under `root` and all their ports. Returns undefined when no driver counts
+ * them.
+ */
 export function notReady(root: string, files: Files): number | undefined {
   const counts: number[] = [];
   for (const device of files.readdirSync(root)) {

@@ -1,17 +1,20 @@
 /**
- * The figures of one peer in one scenario, one for each round. Written where the devices are, read by the
- * report.
+ * The figures of one peer in one scenario, one figure for each round. They are written on the machine that
+ * has the devices, and the report reads them.
  */
 
 export interface Row {
   scenario: string;
   peer: string;
   unit: 'us' | 'MiB/s';
-  /** Another figure of the run that produced the scenario's first row: a ratio would be meaningless. */
+  /**
+   * Whether this is another figure of the run that produced the scenario's first row. A ratio of the two
+   * would be meaningless.
+   */
   sameRun: boolean;
   /** Null when the row did not run. */
   rounds: (number | null)[];
-  /** The reason why a round did not run; '' when all did. */
+  /** The reason why a round did not run; '' when all rounds ran. */
   why: string;
 }
 
@@ -22,18 +25,19 @@ function middleOf(figures: readonly number[]): number | undefined {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** The figures of the rounds that ran. */
+/** Returns the figures of the rounds that ran. */
 export function figuresOf(row: Row): number[] {
   return row.rounds.filter((each) => each !== null);
 }
 
-/** Undefined when no round ran. */
+/** Returns undefined when no round ran. */
 export function median(row: Row): number | undefined {
   return middleOf(figuresOf(row));
 }
 
 /**
- * The median of the rounds' own ratios: a temporary slowdown of the machine affects both peers of a round.
+ * Returns the median of the rounds' own ratios, because a temporary slowdown of the machine affects both
+ * peers of a round.
  */
 export function ratio(ours: Row | undefined, theirs: Row | undefined): number | undefined {
   const both = ours?.rounds.flatMap((figure, round) => {

@@ -1,5 +1,5 @@
 /**
- * The measured scenarios between two devices: each has several peers, whose figures are compared within one
+ * The measured scenarios between two devices. Each has several peers, whose figures are compared within one
  * run.
  */
 import { bandwidth, type Devices, rcPingpong, sendLatency } from './perftest.ts';
@@ -7,34 +7,34 @@ import { type Exposure, type Load, type SessionFigures, session, type Wait } fro
 
 export interface Peer {
   name: string;
-  /** Another figure of the first peer's run: not to be divided by anything. */
+  /** Whether this is another figure of the first peer's run, by which no other figure must be divided. */
   sameRun?: boolean;
-  /** One round; returns the figure in the scenario's unit. */
+  /** Runs one round, and returns the figure in the scenario's unit. */
   measure(devices: Devices, scale: number): Promise<number>;
 }
 
 export interface Scenario {
   name: string;
   unit: 'us' | 'MiB/s';
-  /** How often a round runs it: short measurements vary more. */
+  /** How often a round runs the scenario, because short measurements vary more. */
   turns: number;
-  /** The first one is ours. */
+  /** The peers, of which the first is ours. */
   peers: readonly Peer[];
 }
 
 const smallBytes = 64;
 /**
- * The size of a call of `smallBytes` on the wire: a frame begins with a header (docs/wire/frames.md, section
+ * The size of a call of `smallBytes` on the wire. A frame begins with a header (docs/wire/frames.md, section
  * 2).
  */
 const frameBytes = smallBytes + 16;
 const bulkBytes = 1 << 20;
 const inFlight = 8;
-/** Calls of one round in the emulated guest; a real device does `scale` times as many. */
+/** Number of calls of one round in the emulated guest. A real device makes `scale` times as many. */
 const pollCalls = 2000;
 /**
- * Two spinners on two CPUs are half as fast when the host puts both on one core, which lasts for the life of
- * a process: hence many short runs.
+ * Two spinners on two CPUs are half as fast when the host puts both on one core, and that lasts for the life
+ * of a process. Therefore the scenario has many short runs.
  */
 const pollTurns = 5;
 const eventCalls = 400;
@@ -43,7 +43,7 @@ const besideCalls = 1000;
 const echoCalls = 300;
 const KiB = 1024;
 
-/** Half a call, as perftest counts a round trip. */
+/** Measures half a call, as perftest counts half a round trip. */
 function halfCall(name: string, wait: Wait, calls: number): Peer {
   return {
     name,
@@ -53,8 +53,8 @@ function halfCall(name: string, wait: Wait, calls: number): Peer {
 }
 
 /**
- * Sleeps between completions, as the other end of perftest does: in a guest with two CPUs a spinner takes one
- * from the driver.
+ * Sleeps between completions, as the other end of perftest does. In a guest with two CPUs a spinner takes one
+ * CPU from the driver.
  */
 function bulk(name: string, load: Load, exposure: Exposure): Peer {
   return {
@@ -106,8 +106,8 @@ function transfer(name: string, load: Load, program: 'ib_read_bw' | 'ib_write_bw
 }
 
 /**
- * A small call while 16 MiB are moved for another one, and alone: whole calls. Percentiles are those of one
- * run.
+ * Measures a small call while 16 MiB are moved for another call, and a small call alone, as whole calls. The
+ * percentiles are those of one run.
  */
 function beside(name: string, load: Load): Scenario {
   const run = (of: Load, devices: Devices, scale: number): Promise<SessionFigures> =>
@@ -133,8 +133,8 @@ function beside(name: string, load: Load): Scenario {
 }
 
 /**
- * Whole calls, one at a time, whose messages are sent in SENDs, and the same by READ and WRITE: the size up
- * to which SENDs cost less determines the limit of segments (Capabilities::segmented_bytes).
+ * Measures whole calls, one at a time, whose messages are sent in SENDs, and the same by READ and WRITE. The
+ * size up to which SENDs cost less determines the limit of segments (Capabilities::segmented_bytes).
  */
 function echo(name: string, bytes: number): Scenario {
   const peer = (peerName: string, load: Load): Peer => ({

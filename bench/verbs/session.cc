@@ -1,7 +1,8 @@
-// The cost of a session on real devices, without Node: two processes, a device each, one load. Prints one
-// line of JSON. Started by bench/verbs/main.ts beside perftest, or by hand:
+// Measures the cost of a session on real devices, without Node. Two processes have a device each, and run one
+// load. It prints one line of JSON. bench/verbs/main.ts starts it beside perftest, or a user starts it by
+// hand:
 //   verbs_session LOAD poll|events window|shared CALLS DEVICE_OF_SERVER DEVICE_OF_CLIENT [BYTES]
-// LOAD: pingpong, read, write, beside-read or beside-write; with BYTES: echo-sent or echo-moved.
+// LOAD is pingpong, read, write, beside-read or beside-write, or with BYTES echo-sent or echo-moved.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -79,7 +80,7 @@ int main(int argc, char** argv) {
   const Arguments arguments = parse(argc, argv);
   int sockets[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0) fail("no socket");
-  // Before a device is opened, since its memory must not be shared with a child.
+  // Fork before a device is opened, because its memory must not be shared with a child.
   const pid_t server = ::fork();
   if (server < 0) fail("cannot fork");
   ::close(sockets[server == 0 ? 1 : 0]);
@@ -92,7 +93,7 @@ int main(int argc, char** argv) {
     End end({arguments.client_device, true, arguments.wait, arguments.exposure, sockets[1]});
     ask(end, arguments.load, arguments.bytes, kWarmUpCalls);
     report(ask(end, arguments.load, arguments.bytes, arguments.calls));
-    // The server first: it would take the end of its session for a failure.
+    // Stop the server first, because it would take the end of its session for a failure.
     ::kill(server, SIGKILL);
     ::waitpid(server, nullptr, 0);
   }

@@ -1,4 +1,6 @@
-/** Our side of the comparison: the programs verbs_session and mr_cache_hit of bench/verbs. */
+/**
+ * Our side of the comparison, which consists of the programs verbs_session and mr_cache_hit of bench/verbs.
+ */
 import { join } from 'node:path';
 import { packageRoot } from '../paths.ts';
 import type { Devices } from './perftest.ts';
@@ -13,11 +15,11 @@ export type Load =
   | 'echo-sent'
   | 'echo-moved';
 export type Wait = 'poll' | 'events';
-/** How the memory of bulk calls is exposed; docs/wire/calls.md defines the terms. */
+/** How the memory of bulk calls is exposed (docs/wire/calls.md defines the terms). */
 export type Exposure = 'window' | 'shared';
 
 export interface SessionFigures {
-  /** The time of a call from submission to answer, the median. */
+  /** The median time of a call from submission to answer, in microseconds. */
   callUs: number;
   p99Us: number;
   bytesPerSecond: number;
@@ -42,7 +44,7 @@ export async function session(
   wait: Wait,
   exposure: Exposure,
   calls: number,
-  /** The bytes of each message, for the echoes. */
+  /** Size of each message in bytes, for the echoes. */
   bytes?: number,
 ): Promise<SessionFigures> {
   const command = ['verbs_session', load, wait, exposure, String(calls), devices.server, devices.client];

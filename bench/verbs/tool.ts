@@ -1,6 +1,7 @@
 /**
- * `rdma-rpc perf` between two devices of this machine: what the command runs, in a process for each side,
- * since starting the command itself takes seconds in a guest. Runs where the devices are.
+ * Runs `rdma-rpc perf` between two devices of this machine. It runs what the command runs, in a process for
+ * each side, because starting the command itself takes seconds in a guest. It runs on the machine that has
+ * the devices.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -34,8 +35,8 @@ export async function tool(devices: Devices, fabric: PerfFabric, asked: ToolTest
   const { test, bytes, iterations } = asked;
   const port = await listening(devices.server);
   const gid = fabric === 'bare' && devices.gidIndex !== undefined ? { gidIndex: devices.gidIndex } : {};
-  // Everything else has its default, except for the settings that perftest chooses differently on devices
-  // that it does not know.
+  // All settings have their defaults, except those that perftest chooses differently on devices that it does
+  // not know.
   const command = withPerfFlags(new Command());
   command.parse(['-s', String(bytes), '-n', String(iterations), '-I', '0'], { from: 'user' });
   const plan = planOf(test, command.opts<PerfFlags>());
@@ -43,7 +44,7 @@ export async function tool(devices: Devices, fabric: PerfFabric, asked: ToolTest
   return peers[0]!.rows[0]!;
 }
 
-/** Sent after the last test. */
+/** Ends the tool. Call it after the last test. */
 export function closeTool(): void {
   listener?.disconnect();
 }

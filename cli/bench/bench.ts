@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc bench`: puts load on one method of a server (ours or a gRPC server) and reports the results. Exit
- * code 1 when calls fail or the server cannot be reached.
+ * `rdma-rpc bench`: puts load on one method of a server (ours or a gRPC server) and reports the results. The
+ * exit code is 1 when calls fail or the server cannot be reached.
  */
 import { closeSync, openSync } from 'node:fs';
 import type { Command } from '#commander';
@@ -55,12 +55,12 @@ async function bench(address: string, path: string, flags: BenchFlags, plan: Pla
     });
   } catch (error) {
     sayError(error, flags);
-    // An invalid address is reported before anything is tried.
+    // An invalid address is reported before a connection is tried.
     return error instanceof TypeError || error instanceof RangeError ? 2 : 1;
   }
   const files = new OutputFiles();
   try {
-    // Opened before the load rather than after it, so that a missing folder is noticed at once.
+    // Open the files before the load rather than after it, so that a missing folder is noticed at once.
     files.open(flags);
     const [{ runBench }, { summaryText }] = await Promise.all([import('./run.ts'), import('./summary.ts')]);
     const { result, recording } = await runBench(target, address, path, flags, plan);
@@ -85,11 +85,11 @@ async function bench(address: string, path: string, flags: BenchFlags, plan: Pla
   }
 }
 
-/** Opened before the load and written after it. */
+/** The output files. They are opened before the load and written after it. */
 class OutputFiles {
   readonly #open = new Map<string, number>();
 
-  /** Throws an Error that names a file that cannot be written. */
+  /** Throws an Error that names the file when a file cannot be written. */
   open({ csv, html, hdrLog }: BenchFlags): void {
     for (const path of [csv, html, hdrLog]) {
       if (path === undefined) continue;

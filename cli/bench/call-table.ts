@@ -1,11 +1,11 @@
 /**
- * Records every call of a load, for `rdma-rpc bench --csv`: kept in memory, so that no file is written during
- * the measurement. Used by recording.ts.
+ * Records every call of a load, for `rdma-rpc bench --csv`. The records are kept in memory, so that no file
+ * is written during the measurement. It is used by recording.ts.
  */
 
 const chunkRows = 1 << 16;
 const columns = 4;
-/** 32 bytes each. */
+/** Each row takes 32 bytes. */
 const rowsMax = 2_000_000;
 
 export class CallTable {
@@ -28,8 +28,8 @@ export class CallTable {
   }
 
   /**
-   * Returns parts of the text, the first with the names of the columns. Times are in ms since the beginning,
-   * latencies in microseconds as in the other outputs.
+   * Yields parts of the text. The first part has the names of the columns. Times are in ms since the
+   * beginning; latencies are in microseconds, as in the other outputs.
    */
   *csv(): Generator<string> {
     yield 'intended_ms,started_ms,raw_us,corrected_us,code\n';

@@ -1,24 +1,28 @@
 /**
- * The clock of the load generator. This is the real one; tests have one that stands still until they move it.
- * Used by load.ts.
+ * The clock of the load generator. This is the real clock; tests have a clock that stands still until they
+ * move it. It is used by load.ts.
  */
 
 export interface Clock {
-  /** Milliseconds with fractions, since an arbitrary time. */
+  /** Returns milliseconds with fractions, counted from an arbitrary time. */
   now(): number;
   /**
-   * Calls `wake` at the time `at`, never before the caller has returned. Returns a function that cancels it.
+   * Calls `wake` at the time `at`, and never before the caller has returned. Returns a function that cancels
+   * the call.
    */
   wakeAt(at: number, wake: () => void): () => void;
 }
 
 /**
- * Node's timers are late by a millisecond or more: a shorter wait checks the time in each event-loop
- * iteration.
+ * Node's timers are late by a millisecond or more. For a shorter wait than this, the clock checks the time in
+ * each event-loop iteration.
  */
 const timerMs = 2;
 
-/** Limit of Node's timers: 24.8 days. A longer wait takes several timers, one after the other. */
+/**
+ * Maximum of Node's timers in milliseconds, which is 24.8 days. A longer wait takes several timers, one after
+ * the other.
+ */
 const timerMaxMs = 2 ** 31 - 1;
 
 export const realClock: Clock = {

@@ -1,6 +1,6 @@
 /**
- * The requests of `rdma-rpc bench`: from JSON on the command line or in a file, made once, or for each call
- * if the text is a template.
+ * The requests of `rdma-rpc bench`. They come from JSON on the command line or in a file, and are made once,
+ * or for each call if the text is a template.
  */
 import { readFile } from 'node:fs/promises';
 import { text as allOf } from 'node:stream/consumers';
@@ -10,7 +10,8 @@ import { stdinText } from '../server/stdin.ts';
 import { type CallNumbers, templateOf } from './template.ts';
 
 /**
- * Makes the messages of one call: one, or those of its stream. Throws when a template makes no valid message.
+ * Makes the messages of one call, which are a single message or the messages of its stream. Throws when a
+ * template makes an invalid message.
  */
 export type Requests = (numbers: CallNumbers) => readonly Uint8Array[];
 
@@ -33,7 +34,7 @@ export async function dataText({ data, dataFile }: DataFlags): Promise<string> {
 /** Messages whose JSON may be an array. */
 const arrays = new Set(['google.protobuf.ListValue', 'google.protobuf.Value', 'google.protobuf.FieldMask']);
 
-/** An array stands for several messages, as several values one after another do. */
+/** An array stands for several messages. Several values one after another have the same effect. */
 function messages(text: string, { input }: RequestForm): JsonValue[] {
   let json: JsonValue;
   try {
@@ -45,8 +46,8 @@ function messages(text: string, { input }: RequestForm): JsonValue[] {
 }
 
 /**
- * `stream`: each call sends all messages; otherwise each call sends the next one. Throws an Error for data
- * that is not a request of that type.
+ * With `stream`, each call sends all messages; otherwise each call sends the next message. Throws an Error
+ * for data that is not a request of that type.
  */
 export async function requestsOf(text: string, form: RequestForm, stream: boolean): Promise<Requests> {
   const texts: string[] = [];

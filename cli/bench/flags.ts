@@ -32,7 +32,7 @@ export interface BenchFlags extends DeclarationFlags, DataFlags {
   readonly progress: boolean;
 }
 
-/** As in ghz, when neither a number of calls nor a duration is given. */
+/** The default when neither a number of calls nor a duration is given, as in ghz. */
 const totalDefault = 200;
 const forever = Number.POSITIVE_INFINITY;
 
@@ -118,7 +118,7 @@ export function withBenchFlags(command: Command): Command {
     .option('--no-progress', 'no progress line on stderr (shown on terminals only)');
 }
 
-/** Checks flags that are meaningful only together with others. Returns what is wrong, in a sentence. */
+/** Checks flags that are meaningful only together with other flags. Returns what is wrong, as a sentence. */
 function misfit(flags: BenchFlags): string | undefined {
   const { loadSchedule, rps, grpc, fabric } = flags;
   const loads = ['loadStart', 'loadStep', 'loadEnd', 'loadStepDuration', 'loadMaxDuration'] as const;
@@ -149,7 +149,7 @@ function misfit(flags: BenchFlags): string | undefined {
   return undefined;
 }
 
-/** Throws an Error with a sentence for flags that do not fit together. */
+/** Throws an Error with a sentence for flags that contradict each other. */
 export function planOf(flags: BenchFlags): Plan {
   const wrong = misfit(flags);
   if (wrong !== undefined) throw new Error(wrong);
@@ -166,11 +166,11 @@ export function planOf(flags: BenchFlags): Plan {
       })
     : undefined;
   const length = schedule?.lengthMs ?? forever;
-  // A schedule runs for its whole length; one without an end runs like a load without a schedule.
+  // A schedule runs for its whole length. A schedule without an end runs like a load without a schedule.
   const byDefault =
     flags.total === undefined && length !== forever ? Math.min(length, durationMaxMs) : forever;
   const durationMs = flags.duration ?? byDefault;
-  // As in ghz: if both are given, the time decides.
+  // If both are given, the time decides, as in ghz.
   const total = durationMs === forever ? (flags.total ?? totalDefault) : forever;
   return { concurrency, total, durationMs, schedule, graceMs: timeout };
 }

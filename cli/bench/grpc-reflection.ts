@@ -1,6 +1,6 @@
 /**
- * Reflection of gRPC servers: grpc.reflection.v1, and for servers without it the older v1alpha, which has the
- * same messages under another name. Used by target.ts.
+ * Reflection of gRPC servers by grpc.reflection.v1. Servers without it have the older v1alpha, which has the
+ * same messages under another name. It is used by target.ts.
  */
 import { Method } from '../../runtime/codec/service/method.ts';
 import { RpcError } from '../../runtime/core/errors/rpc-error.ts';
@@ -14,7 +14,7 @@ import type { Reflection } from '../server/schema/reflection-client.ts';
 const { name, methods } = ServerReflectionDefinition;
 const { preferred: _, ...declared } = methods.serverReflectionInfo;
 const alphaName = `grpc.reflection.v1alpha.${name}`;
-/** Without a file, since its declaration is not needed. */
+/** It has no file, because its declaration is not needed. */
 export const alphaReflection = {
   name,
   fullName: alphaName,
@@ -25,7 +25,10 @@ export const alphaReflection = {
 
 type Ask = Reflection['serverReflectionInfo'];
 
-/** Calls `first`, and `then` if that is UNIMPLEMENTED. The requests are a list, so they can be sent again. */
+/**
+ * Calls `first`, and then `then` if the status of `first` is UNIMPLEMENTED. The requests are a list, so that
+ * they can be sent again.
+ */
 export function eitherReflection(first: Ask, then: Ask): Ask {
   return async function* ask(requests, options) {
     const all = requests as readonly ServerReflectionRequestInit[];

@@ -1,6 +1,6 @@
 /**
- * A gRPC server as the target of `rdma-rpc bench`: clients of grpc-js, with TLS by the same flags as our
- * clients. Opened by bench.ts.
+ * A gRPC server as the target of `rdma-rpc bench`. It uses clients of grpc-js, with TLS by the same flags as
+ * our clients. bench.ts opens it.
  */
 import { createSecureContext } from 'node:tls';
 import type { ChannelCredentials, Client } from '@grpc/grpc-js';
@@ -62,13 +62,13 @@ export async function openGrpc(asked: TargetOptions): Promise<Target> {
     import('./grpc-reflection.ts'),
   ]);
   const tls = asked.security?.tls as ChannelTls | undefined;
-  // grpc-js passes IP addresses as server names in its handshakes, and Node warns of that; the user can do
-  // nothing about the warning.
+  // grpc-js passes IP addresses as server names in its handshakes, and Node warns of that. The user cannot do
+  // anything about this warning, so suppress it.
   if (tls !== undefined) Object.assign(process, { noDeprecation: true });
   const shown = tls === undefined ? credentials.createInsecure() : tlsCredentials(credentials, tls);
   const options = {
     ...(tls?.servername === undefined ? {} : { 'grpc.ssl_target_name_override': tls.servername }),
-    // Otherwise clients of the same address share a connection.
+    // Without this option, clients of the same address share a connection.
     'grpc.use_local_subchannel_pool': 1,
     'grpc.max_receive_message_length': -1,
     'grpc.max_send_message_length': -1,

@@ -1,6 +1,6 @@
 /**
  * Writes the latencies of a load as a log of HdrHistogram, one interval per line, for tools that read this
- * format. Used by `rdma-rpc bench --hdr-log`.
+ * format. It is used by `rdma-rpc bench --hdr-log`.
  */
 import { HistogramLogWriter } from '#hdr-histogram';
 import { newHistogram, type Recording } from './recording.ts';
@@ -9,7 +9,7 @@ import { newHistogram, type Recording } from './recording.ts';
 const maximumIn = 1e6;
 const shortestMs = 1000;
 
-/** Intervals of at least a second; corrected latencies are tagged. */
+/** Intervals have at least a second, and corrected latencies are tagged. */
 export function hdrLog(recording: Recording, startedAt: Date): string {
   let text = '';
   const writer = new HistogramLogWriter((part) => {

@@ -1,7 +1,7 @@
 /**
- * Makes the calls of `rdma-rpc bench`. Closed loop: each worker begins its next call when its last one has
- * ended. Open loop: calls are scheduled at times that do not depend on the answers; a call that finds all
- * workers busy begins late, and its delay is recorded. On the JS thread, in callbacks.
+ * Makes the calls of `rdma-rpc bench`. In a closed loop, each worker begins its next call when its last call
+ * has ended. In an open loop, calls are scheduled at times that do not depend on the answers. A call that
+ * finds all workers busy begins late, and its delay is recorded. It runs on the JS thread, in callbacks.
  */
 import type { Clock } from './clock.ts';
 import type { Schedule } from './schedule.ts';
@@ -9,7 +9,7 @@ import type { Schedule } from './schedule.ts';
 export interface Plan {
   /** Number of workers, which is the limit of simultaneous calls. */
   readonly concurrency: number;
-  /** Number of calls; Infinity when only the time limits them. */
+  /** Number of calls, or Infinity when only the time limits them. */
   readonly total: number;
   readonly durationMs: number;
   /** Undefined for a closed loop. */
@@ -25,10 +25,10 @@ export interface End {
   readonly responseBytes: number;
 }
 
-/** Never rejects. */
+/** The promise never rejects. */
 export type MakeCall = (call: number, worker: number) => Promise<End>;
 
-/** Times in ms since the beginning. */
+/** The times of a call, in ms since the beginning. */
 export interface Record {
   readonly intended: number;
   readonly started: number;
@@ -39,7 +39,7 @@ export interface Record {
 export interface Recorder {
   record(call: number, record: Record): void;
   /**
-   * Records calls that never began. They are recorded in groups of `stride`: each record stands for `count`
+   * Records calls that never began. They are recorded in groups of `stride`. Each record stands for `count`
    * calls, and was scheduled for that time.
    */
   unsent(intended: number, ended: number, count: number): void;
@@ -71,7 +71,7 @@ export class LoadRun {
   #stopMs = Number.POSITIVE_INFINITY;
   #waking = false;
   #forget: () => void = () => undefined;
-  /** Scheduled calls are waiting for a worker. */
+  /** True while scheduled calls are waiting for a worker. */
   #busy = false;
   #over = false;
   #done: (end: LoadEnd) => void = () => undefined;
@@ -88,12 +88,12 @@ export class LoadRun {
     return this.#begun;
   }
 
-  /** Time since the beginning. */
+  /** Time since the beginning, in milliseconds. */
   get elapsedMs(): number {
     return this.#clock.now() - this.#startMs;
   }
 
-  /** Begins no more calls; running calls complete. */
+  /** Begins no further calls; running calls complete. */
   stop(): void {
     this.#stopMs = Math.min(this.#stopMs, this.elapsedMs);
     this.#over = true;
@@ -112,7 +112,7 @@ export class LoadRun {
     });
   }
 
-  /** Returns the scheduled time of the next call, or undefined when none is left. */
+  /** Returns the scheduled time of the next call, or undefined when all calls have begun. */
   #next(): number | undefined {
     const { total, durationMs, schedule } = this.#plan;
     if (this.#over || this.#begun >= total) return undefined;
@@ -152,7 +152,7 @@ export class LoadRun {
         this.#idle.push(worker);
         this.#step();
       };
-      // A call may fail at once, so the event loop gets a turn before the next one.
+      // A call may fail at once, so let an iteration of the event loop pass before the next call.
       if (end.code === 'OK') next();
       else this.#clock.wakeAt(this.#clock.now(), next);
     });
@@ -176,7 +176,7 @@ export class LoadRun {
     done({ elapsedMs: this.#lastMs, begun: this.#begun, unsent, late: this.#late });
   }
 
-  /** Records the scheduled calls that did not begin: they have waited until now, at least. */
+  /** Records the scheduled calls that did not begin. Each of them has waited at least until now. */
   #giveUp(): number {
     const { schedule, durationMs, total } = this.#plan;
     if (schedule === undefined) return 0;

@@ -1,12 +1,12 @@
 /**
- * The plots of the report. This function runs in the browser: page.ts puts its source text into the page,
- * beside uPlot, so it may use only its arguments. It is a function rather than a string so that it is
+ * Draws the plots of the report. This function runs in the browser. page.ts puts its source text into the
+ * page, beside uPlot, so it may use only its arguments. It is a function rather than a string, so that it is
  * compiled and checked like other code.
  */
 import type UPlot from 'uplot';
 import type { Result } from './result.ts';
 
-/** The used part of a browser's document. */
+/** The part of a browser's document that is used here. */
 export interface Page {
   getElementById(id: string): { readonly clientWidth: number } | null;
 }
@@ -61,7 +61,7 @@ export function drawCharts(
     values: (_: UPlot, splits: number[]) =>
       splits.map((us) => (us > 0 && Math.abs(Math.log10(us) % 1) < 1e-9 ? time(us) : '')),
   });
-  /** Short for numbers of any size, since the width of an axis is fixed. */
+  /** Use the short form for numbers of any size, because the width of an axis is fixed. */
   const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
   const countAxis = axis({
     size: 72,
@@ -121,7 +121,7 @@ export function drawCharts(
       i === last ? 0.1 * i : -Math.log10(1 - percentile / 100),
     );
     const marks = [Math.log10(2), 1, 2, 3, 4, 5, 6, 7, 8].filter((x) => x <= nines[last]!);
-    // Without the percent sign, for which there is no room between neighbours.
+    // Leave out the percent sign, because neighbouring labels leave no room for it.
     const percentText = (x: number): string => `${Number((100 * (1 - 10 ** -x)).toFixed(7))}`;
     draw(
       'percentiles',

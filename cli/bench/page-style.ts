@@ -1,6 +1,6 @@
 /**
- * The style of the `rdma-rpc bench` report: light or dark as the reader's system, and a single column on
- * narrow screens. Used by page.ts.
+ * The style of the `rdma-rpc bench` report. It is light or dark like the reader's system, and has a single
+ * column on narrow screens. It is used by page.ts.
  */
 
 export const style = `

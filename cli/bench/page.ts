@@ -18,8 +18,8 @@ const script = (value: unknown): string => JSON.stringify(value).replaceAll('<',
 const number = (value: number): string => value.toLocaleString('en', { maximumFractionDigits: 1 });
 
 /**
- * Found beside the compiled modules; from dist/bundle in an installed package, and through dist when run from
- * the sources.
+ * The library is beside the compiled modules. It is found from dist/bundle in an installed package, and
+ * through dist when the sources run directly.
  */
 function vendored(name: string): string {
   const beside = new URL(`../../vendor/${name}`, import.meta.url);
@@ -31,7 +31,7 @@ function vendored(name: string): string {
   }
 }
 
-/** Formats a latency. When no call was answered there is none, which is different from 0. */
+/** Formats a latency. When no call was answered, the text says so, because that is different from 0. */
 const timeIn =
   ({ histogram }: Result) =>
   (us: number): string =>

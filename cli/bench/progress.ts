@@ -1,12 +1,13 @@
 /**
- * The progress line of `rdma-rpc bench` on stderr, which is overwritten until the end. Only on a terminal.
+ * The progress line of `rdma-rpc bench` on stderr, which is overwritten until the end. It is shown only on a
+ * terminal.
  */
 
 const everyMs = 200;
 const width = 30;
 
 export interface Standing {
-  /** 0 to 1; undefined when unknown. */
+  /** The finished share of the load, from 0 to 1; undefined when it is unknown. */
   readonly share: number | undefined;
   readonly calls: number;
   readonly elapsedMs: number;
@@ -25,7 +26,7 @@ function progressLine({ share, calls, elapsedMs, failed }: Standing): string {
   return `${bar}${calls.toLocaleString('en')} calls, ${Math.round(rate).toLocaleString('en')}/s${wrong}, ${(elapsedMs / 1000).toFixed(1)} s`;
 }
 
-/** Returns a function that ends it and clears the line. */
+/** Returns a function that ends the progress line and clears it. */
 export function showProgress(stream: NodeJS.WriteStream, standing: () => Standing): () => void {
   if (!stream.isTTY) return () => undefined;
   const timer = setInterval(() => {

@@ -1,7 +1,8 @@
 /**
- * Records the durations of a load's calls: HdrHistograms by time interval (two when calls are scheduled:
- * since they began, and since their scheduled time), status codes, and every call if a table of calls is
- * requested. Uses a limited amount of memory, whatever the number of calls. Used by `rdma-rpc bench`.
+ * Records the durations of a load's calls: HdrHistograms by time interval, status codes, and every call if a
+ * table of calls is requested. When calls are scheduled, each interval has two histograms: one of times since
+ * the calls began, and one of times since they were scheduled. It uses a limited amount of memory, whatever
+ * the number of calls. It is used by `rdma-rpc bench`.
  */
 import { build } from '#hdr-histogram';
 import { CallTable } from './call-table.ts';
@@ -23,12 +24,15 @@ export interface Failure {
 }
 
 const nsPerMs = 1e6;
-/** Limit of distinguished messages, since messages may contain numbers. */
+/**
+ * Maximum number of different error messages that are counted separately, because messages may contain
+ * numbers.
+ */
 const failuresMax = 20;
 const intervalsMax = 240;
 const widths = [100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000];
 
-/** In nanoseconds, with three digits of precision. */
+/** Makes a histogram of nanoseconds, with three digits of precision. */
 export function newHistogram(): Histogram {
   return build({
     bitBucketSize: 32,
@@ -44,13 +48,16 @@ export class Recording implements Recorder {
   readonly codes = new Map<string, number>();
   readonly failures: Failure[] = [];
   readonly table: CallTable | undefined;
-  /** Width of an interval. */
+  /** Width of an interval, in milliseconds. */
   widthMs: number;
   responseBytes = 0;
   readonly #open: boolean;
   readonly #skip: number;
 
-  /** `expectedMs` is the expected duration, if known. `skip` is the number of calls that do not count. */
+  /**
+   * `expectedMs` is the expected duration in milliseconds, if known. `skip` is the number of calls at the
+   * beginning that do not count.
+   */
   constructor({
     open,
     expectedMs,
@@ -80,7 +87,8 @@ export class Recording implements Recorder {
     if (code !== 'OK') {
       ++interval.failed;
       this.#fail(code, message);
-      // A fast failure is not a fast answer, but a call that ran into its deadline took at least that long.
+      // A fast failure must not count as a fast answer. A call that ran into its deadline counts, because it
+      // took at least that long.
       if (code !== 'DEADLINE_EXCEEDED') return;
     }
     interval.raw.recordValue(Math.max(1, Math.round((ended - started) * nsPerMs)));

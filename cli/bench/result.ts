@@ -1,5 +1,5 @@
 /**
- * The result of `rdma-rpc bench`, as `--json` prints it (docs/schemas/bench.schema.json) and the page
+ * The result of `rdma-rpc bench`, as `--json` prints it (docs/schemas/bench.schema.json) and as the page
  * contains it. Times are in ms, latencies in microseconds.
  */
 import type { Stats } from '../../runtime/native/native.ts';
@@ -41,12 +41,15 @@ export interface Load {
 
 export interface Travelled {
   /**
-   * The number of messages that travelled by READ and WRITE of memory of their own, and of those that were
-   * sent in a SEND. `null` when this side does not know.
+   * `bulk` is the number of messages that travelled by READ and WRITE from memory of their own; `sent` is the
+   * number of messages that were sent in a SEND. `null` when this side does not know the number.
    */
   readonly requests: { readonly bulk: number; readonly sent: number };
   readonly responses: { readonly bulk: number; readonly sent: number } | null;
-  /** Frames sent by this side: copied into the send queue, or from a registered slot. */
+  /**
+   * Frames that this side has sent: `inline` were copied into the send queue, and `eager` were sent from a
+   * registered slot.
+   */
   readonly frames: { readonly inline: number; readonly eager: number };
 }
 
@@ -61,9 +64,9 @@ export interface Result {
     readonly begun: number;
     readonly ok: number;
     readonly failed: number;
-    /** Calls of `--skip-first`. */
+    /** Number of calls that `--skip-first` leaves out. */
     readonly skipped: number;
-    /** Calls that found all workers busy at their scheduled time. */
+    /** Number of calls that found all workers busy at their scheduled time. */
     readonly late: number;
     readonly unsent: number;
   };
@@ -119,7 +122,8 @@ function latencyOf(histogram: Histogram): Latency {
 }
 
 /**
- * Returns 0, then ten percentiles for each further nine, as far as the number of samples distinguishes them.
+ * Returns the percentile 0, and then ten percentiles for each further nine, as far as the number of samples
+ * distinguishes them.
  */
 function percentilesOf(count: number): number[] {
   const found: number[] = [];
@@ -179,7 +183,7 @@ function* recorded(histogram: Histogram | undefined): Generator<Recorded> {
 }
 
 /**
- * A short rest at the end is merged into the interval before it, since the rate of a millisecond is
+ * A short interval at the end is merged into the interval before it, because the rate of a millisecond is
  * meaningless.
  */
 function intervalsOf({ intervals, widthMs }: Recording, elapsedMs: number): Result['intervals'] {
@@ -216,8 +220,8 @@ export function scheduleOf({ kind, start, step, end }: Rates): NonNullable<Load[
 }
 
 /**
- * `messages` is the number of sent messages, `answers` that of answered calls. Returns null when the counts
- * are unknown.
+ * `messages` is the number of sent messages, and `answers` the number of answered calls. Returns null when
+ * the counts are unknown.
  */
 export function travelledIn(
   before: Stats | undefined,

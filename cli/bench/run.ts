@@ -1,6 +1,6 @@
 /**
- * Runs one load from beginning to end: looks up the method, makes requests, counts and times the calls. Used
- * by bench.ts.
+ * Runs one load from beginning to end: looks up the method, makes the requests, and counts and times the
+ * calls. It is used by bench.ts.
  */
 import { RpcError } from '../../runtime/core/errors/rpc-error.ts';
 import { serviceOf, sizeType } from '../server/raw-type.ts';
@@ -53,7 +53,7 @@ function callerOf(
       ++sent.answers;
       return { code: 'OK', responseBytes };
     } catch (error) {
-      // The message may have waited here and never been sent.
+      // The message may have waited on this side without being sent.
       if (RpcError.from(error).processed === 'no') sent.messages -= count;
       return endOf(error);
     }

@@ -1,14 +1,17 @@
 /**
- * The scheduled times of an open loop's calls: a constant rate, or one that changes in steps or linearly, as
- * in ghz. Plain arithmetic; used by load.ts, and by the flags of `rdma-rpc bench`.
+ * The scheduled times of an open loop's calls. The rate is constant, or changes in steps or linearly, as in
+ * ghz. It is plain arithmetic, used by load.ts and by the flags of `rdma-rpc bench`.
  */
 
-/** Calls per second from `fromMs` on, changing by `slope` calls per second in each second. */
+/**
+ * A part of the schedule: calls per second from `fromMs` on, changing by `slope` calls per second in each
+ * second.
+ */
 interface Segment {
   readonly fromMs: number;
   readonly rate: number;
   readonly slope: number;
-  /** Number of calls scheduled before it. */
+  /** Number of calls that are scheduled before the segment. */
   readonly before: number;
 }
 
@@ -16,23 +19,26 @@ export interface Rates {
   readonly kind: 'const' | 'step' | 'line';
   /** Calls per second at the beginning. */
   readonly start: number;
-  /** Change of the rate: in each step, or in each second of a line. */
+  /** Change of the rate in each step, or in each second of a linear change. */
   readonly step: number;
-  /** Rate at which it stops changing. When absent: never, or after `maxDurationMs`. */
+  /**
+   * Rate at which the change stops. When it is absent, the change never stops, or stops after
+   * `maxDurationMs`.
+   */
   readonly end?: number | undefined;
   readonly stepDurationMs: number;
-  /** Time after which it stops changing. */
+  /** Time in milliseconds after which the change stops. */
   readonly maxDurationMs: number;
 }
 
-/** Limit of steps, because each takes memory. No sensible schedule has this many. */
+/** Maximum number of steps, because each step takes memory. A useful schedule has far fewer steps. */
 const stepsMax = 100_000;
 
 export class Schedule {
   readonly rates: Rates;
   /**
-   * Time after which the rate is constant, including a step at its end; Infinity when it changes for ever, or
-   * never.
+   * Time in milliseconds after which the rate is constant, including a step at its end. Infinity when the
+   * rate changes for ever, or never.
    */
   readonly lengthMs: number;
   readonly #segments: Segment[] = [];
@@ -75,7 +81,7 @@ export class Schedule {
     this.#segments.push({ fromMs, rate, slope, before });
   }
 
-  /** Returns the scheduled time of that call, without affecting this schedule. */
+  /** Returns the scheduled time of that call, without changing this schedule. */
   timeOf(call: number): number {
     return new Schedule(this.rates).intendedAt(call);
   }
@@ -93,10 +99,10 @@ export class Schedule {
     return fromMs + (2000 * calls) / (rate + Math.sqrt(rate * rate + 2 * slope * calls));
   }
 
-  /** Number of calls scheduled before that time. */
+  /** Returns the number of calls that are scheduled before that time. */
   callsBefore(ms: number): number {
     const segment = this.#segments.findLast(({ fromMs }) => fromMs <= ms)!;
-    // A call scheduled for exactly that moment does not count; 1e-9 compensates rounding.
+    // A call scheduled for exactly that moment does not count; 1e-9 compensates for rounding.
     return Math.ceil(segment.before + callsIn(segment, ms - segment.fromMs) - 1e-9);
   }
 }

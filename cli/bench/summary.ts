@@ -5,7 +5,7 @@ import type { Latency, Result, Travelled } from './result.ts';
 const number = (value: number, digits = 0): string =>
   value.toLocaleString('en', { maximumFractionDigits: digits });
 
-/** Three digits, in a suitable unit. */
+/** Formats a time with three digits, in a suitable unit. */
 export function time(us: number): string {
   if (us < 1000) return `${Number(us.toPrecision(3))} us`;
   if (us < 1e6) return `${Number((us / 1000).toPrecision(3))} ms`;

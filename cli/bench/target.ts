@@ -1,6 +1,6 @@
 /**
- * The target of `rdma-rpc bench`: a server of ours over channels, or a gRPC server over clients of grpc-js.
- * load.ts uses both in the same way.
+ * The target of `rdma-rpc bench`: a server of ours, reached over channels, or a gRPC server, reached over
+ * clients of grpc-js. load.ts uses both in the same way.
  */
 
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
@@ -20,7 +20,7 @@ export interface TargetOptions {
   readonly fabric: Fabric | undefined;
 }
 
-/** A call of any kind; returns a stream of responses for methods that have one. */
+/** A call of any kind. It returns a stream of responses for methods that have such a stream. */
 export type AnyCall = (
   request: unknown,
   options: { readonly metadata: readonly [string, MetadataValue][] },
@@ -28,15 +28,15 @@ export type AnyCall = (
 
 export interface Target {
   readonly reflection: Reflection;
-  /** How its bytes are transferred, in a few words. */
+  /** How the bytes of the calls are transferred, in a few words. */
   readonly transport: {
     readonly protocol: 'rdma-rpc' | 'grpc';
     readonly fabric?: string;
     readonly device?: string;
   };
-  /** Returns the method called `call` of that service, once for each connection. */
+  /** Returns the method named `call` of that service, once for each connection. */
   calls(service: ServiceDefinition): AnyCall[];
-  /** Counters of this process's native layers; undefined when the calls do not use them. */
+  /** Returns the counters of this process's native layers, or undefined when the calls do not use them. */
   stats(): Stats | undefined;
   close(): Promise<void>;
 }

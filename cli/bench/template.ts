@@ -1,4 +1,6 @@
-/** Text that differs in each call: `{{…}}` as in ghz. Used by data.ts. */
+/**
+ * A text that differs in each call, by `{{…}}` as in ghz. It is used by data.ts.
+ */
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { suggestion } from '../../codegen/diagnostic.ts';
 
@@ -72,11 +74,11 @@ function actionOf(text: string): Make {
 }
 
 /**
- * Returns a function that makes the text of a call; undefined when the text is always the same. Throws an
+ * Returns a function that makes the text of a call, or undefined when the text is always the same. Throws an
  * Error for an unknown action.
  */
 export function templateOf(text: string): Make | undefined {
-  // Splits at text between double braces. The braces of JSON can be adjacent, too, but with a quoted name
+  // Split at text between double braces. The braces of JSON can also be adjacent, but with a quoted name
   // between them.
   const parts = text.split(/\{\{([^{}"]*)\}\}/);
   if (parts.length === 1) return undefined;

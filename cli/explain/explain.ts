@@ -1,6 +1,6 @@
 /**
  * `rdma-rpc explain`: shows how a call of a given size is transferred between two fabrics of this machine,
- * and why; without a size, which sizes are transferred alike.
+ * and why. Without a size it shows which sizes are transferred in the same way.
  */
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import type { DescMessage, DescMethod } from '#protobuf';
@@ -86,8 +86,8 @@ const anyMethod = 'any method';
 const scalarBytes = 12;
 
 /**
- * A bytes field of the message itself contains data that is sent from where it is; other fields are copied,
- * as text is.
+ * A bytes field of the message itself contains data that is sent in place; other fields are copied, as text
+ * is.
  */
 const carrierOf = ({ fields }: DescMessage): Carrier =>
   fields.some((field) => field.scalar === scalarBytes) ? 'bytes' : 'text';
@@ -127,8 +127,8 @@ async function showTiers(
     sides,
     tiers: await tierRanges(async (bytes) => tierOf('request', (await call(bytes, 0)).request)),
   }));
-  // On separate pairs: the client expects responses as large as earlier ones, and provides memory for them in
-  // advance.
+  // Use separate pairs, because the client expects responses as large as earlier ones and provides memory for
+  // them in advance.
   const response = {
     tiers: await tierRanges((bytes) =>
       withPair(pair, carriers, async (call) => tierOf('response', (await call(0, bytes)).response)),

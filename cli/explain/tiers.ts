@@ -1,18 +1,21 @@
 /**
- * Finds the largest message size of each tier between two fabrics, by making real calls. Used by `rdma-rpc
- * explain` without a size.
+ * Finds the largest message size of each tier between two fabrics, by making real calls. It is used by
+ * `rdma-rpc explain` without a size.
  */
 import type { Tier } from './text.ts';
 
-/** All messages of one tier. `bytesMax` is the limit of the message's payload; null for the last tier. */
+/**
+ * All messages of one tier. `bytesMax` is the largest payload of a message in the tier; null for the last
+ * tier.
+ */
 export interface TierRange {
   readonly tier: Tier;
   readonly bytesMax: number | null;
 }
 
-/** Larger than the limit of every tier except the last. */
+/** A size in bytes that is larger than the limit of every tier except the last. */
 const searchedMax = 1 << 20;
-/** From the shortest messages to the longest. */
+/** The tiers, from the shortest messages to the longest. */
 const order: readonly Tier[] = ['inline', 'eager', 'segmented', 'bulk'];
 
 /** `tierAt` returns the tier of a message of that size, unaffected by earlier messages. */
@@ -23,7 +26,7 @@ export async function tierRanges(tierAt: (bytes: number) => Promise<Tier>): Prom
     known.set(bytes, rank);
     return rank;
   };
-  /** Returns the largest size of that rank, which `from` has. */
+  /** Returns the largest size of that rank; `from` must have that rank. */
   const largest = async (rank: number, from: number): Promise<number> => {
     const above = [...known].filter(([, each]) => each > rank).map(([bytes]) => bytes);
     let [low, high] = [from, Math.min(...above)];

@@ -1,7 +1,7 @@
 /**
- * Makes real calls of given sizes: a server and a client in this process, each with a context of its own, on
- * the requested fabric. The operations of both are read from their counters, so the result shows the
- * runtime's decisions rather than a copy of its rules. Used by `rdma-rpc explain`.
+ * Makes real calls of given sizes. A server and a client in this process, each with a context of its own,
+ * make them on the requested fabric. The operations of both sides are read from their counters, so the result
+ * shows the runtime's decisions rather than a copy of its rules. It is used by `rdma-rpc explain`.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -31,7 +31,7 @@ export interface Sized {
 /** The two sides to create. */
 export interface Pair {
   readonly fabric: Fabric;
-  /** For verbs: names of devices; by default the first usable one. */
+  /** For verbs: the names of the devices. By default the first usable device is taken. */
   readonly clientDevice?: string | undefined;
   readonly serverDevice?: string | undefined;
   /** The minimum security of the session between the two. */
@@ -82,7 +82,7 @@ export interface Sides {
 }
 
 export interface Outcome extends Sides {
-  /** The first call, when the size of responses is unknown, and a later one. */
+  /** The first call, when the size of responses is unknown, and a later call. */
   readonly calls: readonly Call[];
 }
 
@@ -96,8 +96,8 @@ function difference(after: Stats, before: Stats): Work {
 }
 
 /**
- * Returns the contexts of client and server: that of the channel, and the only other one created since
- * `already`, which includes those of earlier channels.
+ * Returns the contexts of client and server. The client's context is that of the channel. The server's is the
+ * only other context created since `already`, which includes those of earlier channels.
  */
 function contextsOf(
   { context }: { readonly context: FabricContext },
@@ -110,12 +110,12 @@ function contextsOf(
   return [context.native, other.native];
 }
 
-/** Makes one call between the two, and returns their operations. */
+/** Makes one call between the two sides, and returns their operations. */
 export type Caller = (request: number, response: number) => Promise<Call>;
 
 /**
- * Creates a pair of sides for `use`. The carriers are those of requests and of responses. Throws an RpcError,
- * or an Error, when the fabric is unavailable or refuses a call of that size.
+ * Creates a pair of sides for `use`. The carriers are the fields that give requests and responses their
+ * sizes. Throws an RpcError, or an Error, when the fabric is unavailable or refuses a call of that size.
  */
 export async function withPair<T>(
   pair: Pair,
@@ -138,7 +138,7 @@ export async function withPair<T>(
   const device = (name: string | undefined) => (name === undefined ? {} : { verbs: { device: name } });
   const log = (): void => undefined;
   const { require = 'none' } = pair;
-  // Authentication does not matter here; a new secret makes the path between the two private.
+  // Authentication does not matter here. A new secret keeps the path between the two sides private.
   const psk = { explain: randomBytes(32) };
   const isUnix = fabrics[fabric].dials === 'path';
   const secure = require === 'none' ? {} : { security: { require }, ...(!isUnix && { tls: { psk } }) };
@@ -199,7 +199,7 @@ export async function withPair<T>(
   }
 }
 
-/** Makes one call twice. Throws as `withPair` does. */
+/** Makes one call twice. Throws the errors of `withPair`. */
 export function runTrial({ request, response, ...pair }: Trial): Promise<Outcome> {
   return withPair(pair, [request.carrier, response.carrier], async (call, sides) => {
     const first = await call(request.bytes, response.bytes);

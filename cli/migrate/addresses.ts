@@ -1,4 +1,6 @@
-/** Converts addresses in the form of gRPC libraries. Used by the rules of each library. */
+/**
+ * Converts addresses in the form of gRPC libraries. It is used by the rules of each library.
+ */
 import { Node } from 'ts-morph';
 
 /**

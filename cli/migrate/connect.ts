@@ -1,4 +1,6 @@
-/** The rules that convert code for connect-es. Used by migrate-file.ts. */
+/**
+ * The rules that convert code for connect-es. It is used by migrate-file.ts.
+ */
 import {
   type CallExpression,
   type NewExpression,
@@ -238,7 +240,7 @@ function methodCall(file: FileChange, call: CallExpression, known: (node: Node) 
 }
 
 /**
- * Converts fields of a handler's context. `get` of a missing key returned null, and now returns undefined.
+ * Converts fields of a handler's context. For a missing key `get` returned null, and now returns undefined.
  */
 function contextField(file: FileChange, access: Node, known: (node: Node) => Kind | undefined): void {
   if (!Node.isPropertyAccessExpression(access) || !file.allows('server')) return;
@@ -260,7 +262,9 @@ function contextField(file: FileChange, access: Node, known: (node: Node) => Kin
   else file.replaceNode(access.getNameNode(), instead);
 }
 
-/** Whether this is a handler's second parameter, by its type or by its position in router.service(…). */
+/**
+ * Returns whether this is a handler's second parameter, by its type or by its position in router.service(…).
+ */
 function isContext(node: Node, known: (node: Node) => Kind | undefined): boolean {
   if (kindOf(node, known) === 'context') return true;
   if (!Node.isIdentifier(node)) return false;

@@ -3,14 +3,14 @@ import type { Edit } from './edits.ts';
 
 const contextLines = 3;
 
-/** A range of lines of the old text, [first, end) counted from 0, and the edits in it. */
+/** A range of lines of the old text, [first, end) counted from 0, and the edits in this range. */
 interface Hunk {
   first: number;
   end: number;
   edits: Edit[];
 }
 
-/** Returns the diff, or '' without edits. `edits` must be sorted and must not overlap. */
+/** Returns the diff, or '' when there are no edits. `edits` must be sorted and must not overlap. */
 export function unifiedDiff(path: string, source: string, edits: readonly Edit[]): string {
   const starts = [0, ...[...source.matchAll(/\n/g)].map(({ index }) => index + 1)];
   const lines = source.split('\n');
@@ -73,7 +73,10 @@ function changedLines(
   return compared(removed, added);
 }
 
-/** Limit of old lines × new lines. Larger hunks are shown as all old lines followed by all new ones. */
+/**
+ * Maximum of old lines × new lines that are compared. Larger hunks are shown as all old lines followed by all
+ * new ones.
+ */
 const comparedMax = 1_000_000;
 
 /** Compares two texts by their longest common subsequence of lines, and returns the lines of the diff. */

@@ -1,6 +1,6 @@
 /**
  * Replacements of ranges in the text of one file. All other text stays the same, byte for byte, including
- * formatting and comments. Used by `rdma-rpc migrate`.
+ * formatting and comments. It is used by `rdma-rpc migrate`.
  */
 
 export interface Edit {
@@ -12,7 +12,7 @@ export interface Edit {
 
 export class Edits {
   readonly #source: string;
-  /** Whether the file has CRLF line ends, which inserted text then gets too. */
+  /** Whether the file has CRLF line ends. Inserted text then gets such line ends, too. */
   readonly #crlf: boolean;
   #edits: Edit[] = [];
 
@@ -25,7 +25,10 @@ export class Edits {
     return [...this.#edits].sort((a, b) => a.start - b.start || a.end - b.end);
   }
 
-  /** Replaces a range and drops earlier edits within it. To keep their effect, make `text` with `render`. */
+  /**
+   * Replaces a range and drops earlier edits within it. To keep the effect of those edits, make `text` with
+   * `render`.
+   */
   replace(start: number, end: number, text: string): void {
     this.#edits = this.#edits.filter((edit) => edit.start < start || edit.end > end);
     this.#edits.push({ start, end, text: this.#lines(text) });

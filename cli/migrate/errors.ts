@@ -1,10 +1,12 @@
-/** Renames fields of errors. Used by the rules of each library. */
+/**
+ * Renames fields of errors. It is used by the rules of each library.
+ */
 import { Node, SyntaxKind } from 'ts-morph';
 import type { FileChange } from './file-change.ts';
 
 /**
  * Renames fields of a variable to those of RpcError, in each function or block that checks `error instanceof
- * X`. `isClass` says whether X is the library's error class. `renamed` maps the library's names to ours; an
+ * X`. `isClass` says whether X is the library's error class. `renamed` maps the library's names to ours. An
  * empty name means that the field has no counterpart and is left for a person.
  */
 export function convertErrorFields(

@@ -1,6 +1,6 @@
 /**
  * The state of one file's migration: its imports of other libraries, the edits, the findings left for a
- * person, and the new imports. Created by migrate-file.ts and changed by the rules of each library
+ * person, and the new imports. It is created by migrate-file.ts and changed by the rules of each library
  * (nice-grpc.ts and others).
  */
 import { type Identifier, Node, type SourceFile } from 'ts-morph';
@@ -8,7 +8,10 @@ import { Edits } from './edits.ts';
 import type { Left } from './left.ts';
 import { type Imported, identifiersIn, importedNames, type Reference, referencesIn } from './references.ts';
 
-/** A part of a file. When one of them cannot be converted, none is, since they depend on each other. */
+/**
+ * A part of a file. When one item of a group cannot be converted, no item of the group is converted, because
+ * the items depend on each other.
+ */
 export type Group = 'client' | 'server' | 'errors' | 'metadata' | 'messages';
 
 /** A name that the file will import. */
@@ -23,7 +26,10 @@ export class FileChange {
   readonly imports: readonly Imported[];
   readonly references: readonly Reference[];
   readonly left: Left[] = [];
-  /** Groups that must stay as they are: none, or all of them after a first attempt has blocked one. */
+  /**
+   * Groups that must stay as they are. The set is empty at first, and has all groups after a first attempt
+   * has blocked one.
+   */
   readonly blocked: ReadonlySet<Group>;
   readonly newlyBlocked = new Set<Group>();
   readonly #converted = new Set<Node>();
@@ -63,7 +69,7 @@ export class FileChange {
     return wanted.local;
   }
 
-  /** Marks a reference as converted. An import is removed when all its references are. */
+  /** Marks a reference as converted. An import is removed when all its references are converted. */
   convert(reference: Reference, text?: string): void {
     this.#converted.add(reference.node);
     if (text !== undefined && text !== reference.node.getText())
@@ -82,14 +88,14 @@ export class FileChange {
   }
 
   /**
-   * Records it as `leave` does, and blocks the group: the file is then processed again without all groups.
+   * Records it as `leave` does, and blocks the group. The file is then processed again without all groups.
    */
   block(group: Group, node: Node, text: string, page: string): void {
     this.newlyBlocked.add(group);
     this.leave(node, text, page);
   }
 
-  /** Blocks the group. Records the reason only when nothing else is recorded for that line. */
+  /** Blocks the group. Records the reason only when that line has no other finding. */
   blockWith(group: Group, node: Node, text: string, page: string): void {
     if (this.left.some(({ line }) => line === node.getStartLineNumber())) this.newlyBlocked.add(group);
     else this.block(group, node, text, page);
@@ -99,7 +105,7 @@ export class FileChange {
     this.edits.replace(node.getStart(), node.getEnd(), text);
   }
 
-  /** Removes a statement, and its line when nothing else is on it. */
+  /** Removes a statement, and also its line when the line contains nothing else. */
   removeStatement(statement: Node): void {
     const text = this.source.getFullText();
     const start = text.lastIndexOf('\n', statement.getStart() - 1) + 1;
@@ -113,7 +119,10 @@ export class FileChange {
     return this.edits.render(node.getStart(), node.getEnd());
   }
 
-  /** Removes imports that are no longer used, and puts the new imports in the place of the first of them. */
+  /**
+   * Removes imports that are no longer used, and puts the new imports in the place of the first removed
+   * import.
+   */
   finishImports(isOurs: (imported: Imported) => boolean): void {
     const gone = this.imports.filter((each) => {
       const uses = this.references.filter(({ imported }) => imported.node === each.node);
@@ -196,7 +205,9 @@ function lineEnd(text: string, at: number): number {
   return at + (next.exec(text)?.[0].length ?? 0);
 }
 
-/** Returns whether the identifier declares a name in a scope. Members of objects do not. */
+/**
+ * Returns whether the identifier declares a name in a scope. Members of objects do not declare such names.
+ */
 function isDeclared(name: Identifier): boolean {
   const parent = name.getParent();
   if (Node.isImportSpecifier(parent) || Node.isImportClause(parent) || Node.isNamespaceImport(parent))

@@ -1,6 +1,6 @@
 /**
- * Converts imports of code from other generators: each name is replaced by its counterpart in the generated
- * code of this package, where one exists. Used by migrate-file.ts.
+ * Converts imports of code from other generators. Each name is replaced by its counterpart in the generated
+ * code of this package, where a counterpart exists. It is used by migrate-file.ts.
  */
 import { dirname, relative, resolve, sep } from 'node:path';
 import { Node, SyntaxKind } from 'ts-morph';
@@ -107,7 +107,7 @@ export class GeneratedNames {
     } else file.convert(reference, local());
   }
 
-  /** Converts a static method of a message, as ts-proto generates them. */
+  /** Converts a static method of a message that ts-proto has generated. */
   #member(reference: Reference, name: string, local: string): void {
     const file = this.#file;
     const access = reference.node.getParentIfKindOrThrow(SyntaxKind.PropertyAccessExpression);

@@ -1,4 +1,6 @@
-/** Recognizes modules from other code generators. Used by `rdma-rpc migrate`. */
+/**
+ * Recognizes modules from other code generators. It is used by `rdma-rpc migrate`.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 

@@ -1,6 +1,6 @@
 /**
  * The names that the files of `rdma-rpc gen` export, and the search for the counterpart of a name of another
- * generator. Used by `rdma-rpc migrate`.
+ * generator. It is used by `rdma-rpc migrate`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
@@ -43,9 +43,9 @@ export class Generated {
   }
 
   /**
-   * Returns the export of that name. When several files export it, the one whose path is most similar to that
-   * of the replaced module is chosen (`module`, an absolute path if known). Returns undefined when no file
-   * exports it, or when no path is more similar than the others.
+   * Returns the export of that name. When several files export it, the file is chosen whose path is most
+   * similar to that of the replaced module (`module`, an absolute path if known). Returns undefined when no
+   * file exports the name, or when two paths are equally similar.
    */
   find(name: string, module: string): Exported | undefined {
     const all = this.#exports.get(name) ?? [];
@@ -70,7 +70,7 @@ function filesIn(folder: string, depth: number): string[] {
   });
 }
 
-/** Splits a path: `./gen/shop/v1/greeter_pb.js` gives gen, shop, v1, greeter. */
+/** Splits a path: `./gen/shop/v1/greeter_pb.js` becomes gen, shop, v1, greeter. */
 function segments(path: string): string[] {
   const parts = path.split('/').filter((part) => part !== '.' && part !== '..');
   const last = basename(parts.pop() ?? '').replace(/\.(js|ts|mjs|mts)$/, '');

@@ -1,6 +1,6 @@
 /**
- * Converts callbacks whose first parameter is an error into the functions of a promise's `then`. Used by the
- * rules of grpc-js for calls of clients and servers.
+ * Converts callbacks whose first parameter is an error into the functions of a promise's `then`. It is used
+ * by the rules of grpc-js for calls of clients and servers.
  */
 import {
   type ArrowFunction,
@@ -21,7 +21,10 @@ import { identifiersIn } from './references.ts';
 export type Then = (bound: string) => string;
 
 export interface CallbackOptions {
-  /** Whether a callback that ignores its error may be converted. The rejection is then unhandled. */
+  /**
+   * Whether a callback that ignores its error may be converted. If such a callback is converted, the
+   * rejection is unhandled.
+   */
   readonly error: 'is looked at' | 'may be ignored';
   /** Returns a statement that makes the callback's value from the resolved value. */
   readonly value?: (name: string, bound: string) => string;
@@ -63,7 +66,7 @@ export function splitCallback(
 interface Ways {
   /** Returns the success path, with the statement `before` in front. */
   readonly done: (before: string) => string;
-  /** Returns the failure path; undefined when the callback ignores its error. */
+  /** Returns the failure path. Undefined when the callback ignores its error. */
   readonly failed: (() => string) | undefined;
 }
 

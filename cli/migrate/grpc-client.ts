@@ -1,4 +1,6 @@
-/** Converts clients of grpc-js: constructors, and calls with a callback. Used by the rules of grpc-js. */
+/**
+ * Converts clients of grpc-js: constructors, and calls with a callback. It is used by the rules of grpc-js.
+ */
 import {
   type CallExpression,
   type NewExpression,
@@ -53,7 +55,8 @@ export function newClient(
 }
 
 /**
- * Returns a name for a channel variable, if the file closes the client that `made` creates; else undefined.
+ * Returns a name for a channel variable if the file closes the client that `made` creates; otherwise
+ * undefined.
  */
 function channelName(made: NewExpression): string | undefined {
   const variable = made.getParent();
@@ -115,7 +118,7 @@ export function clientCall(
   file.replaceNode(call, `${file.render(callee)}(${file.render(request)}${options})${then('')}`);
 }
 
-/** Whether the call is a return value. For a call with a callback that value is never used. */
+/** Returns whether the call is a return value. The return value of a call with a callback is never used. */
 const isReturned = (call: Node): boolean =>
   Node.isArrowFunction(call.getParent()) || Node.isReturnStatement(call.getParent());
 

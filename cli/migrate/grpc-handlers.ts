@@ -1,7 +1,7 @@
 /**
  * Converts handlers of grpc-js, with a callback or with `call.write`, to functions that return their response
  * or yield messages. A handler is converted when all paths through it are clear. A service is converted with
- * all of its handlers or not at all. Used by the rules of grpc-js.
+ * all of its handlers or stays as it is. It is used by the rules of grpc-js.
  */
 import {
   type ArrowFunction,
@@ -29,7 +29,7 @@ function convertHandler(file: FileChange, handler: Handler, converted: Set<Node>
   new HandlerChange(file, handler).convert();
 }
 
-/** Converts functions whose types say that they are handlers, since another file may register them. */
+/** Converts functions whose types say that they are handlers, because another file may register them. */
 export function typedHandlers(file: FileChange, types: readonly Node[], converted: Set<Node>): void {
   for (const type of types) {
     const parameter = type.getFirstAncestorByKind(SyntaxKind.Parameter);
@@ -281,7 +281,7 @@ class HandlerChange {
   }
 
   /**
-   * Makes the handler an `async *name(…)`. An arrow function becomes a method, since it cannot be a
+   * Makes the handler an `async *name(…)`. An arrow function becomes a method, because it cannot be a
    * generator.
    */
   #makeGenerator(): boolean {
@@ -338,7 +338,7 @@ class HandlerChange {
   }
 }
 
-/** `request.getName` of google-protobuf. */
+/** Matches `request.getName` of google-protobuf. */
 const isAccessor = (node: Node | undefined): node is Node =>
   Node.isPropertyAccessExpression(node) &&
   /^(get|has|clear|set)[A-Z]/.test(node.getName()) &&

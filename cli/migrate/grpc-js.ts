@@ -1,4 +1,6 @@
-/** The rules that convert code for @grpc/grpc-js. Used by migrate-file.ts. */
+/**
+ * The rules that convert code for @grpc/grpc-js. It is used by migrate-file.ts.
+ */
 import { type CallExpression, type NewExpression, Node, SyntaxKind } from 'ts-morph';
 import { addressOf } from './addresses.ts';
 import type { FileChange } from './file-change.ts';
@@ -91,8 +93,8 @@ function status(file: FileChange, reference: Reference): void {
 }
 
 /**
- * Returns the reference in `credentials.createInsecure()` or its counterpart of servers. These can be left
- * out, as no TLS is the default here.
+ * Returns the reference in `credentials.createInsecure()` or in its counterpart for servers. Both can be left
+ * out, because no TLS is the default here.
  */
 function insecure(node: Node | undefined, byNode: ReadonlyMap<Node, Reference>): Reference | undefined {
   if (!Node.isCallExpression(node)) return undefined;
@@ -112,7 +114,7 @@ function convert(file: FileChange, reference: Reference): void {
     file.convert(reference, file.use('rdma-rpc', types[name], 'type'));
     return;
   }
-  // `[name: string]: UntypedHandleCall;`, which grpc-js wants of a class of handlers.
+  // The index signature `[name: string]: UntypedHandleCall;`, which grpc-js requires of a class of handlers.
   const member = Node.isIndexSignatureDeclaration(parent.getParent()) ? parent.getParent() : undefined;
   if (name === 'UntypedHandleCall' && member !== undefined) {
     file.convert(reference);
@@ -190,7 +192,7 @@ function serverCall(
       bind(file, call, target, credentials);
       return;
     case 'start': {
-      // `start()` is not needed: the server listens once listen() has resolved.
+      // `start()` is not needed, because the server listens once listen() has resolved.
       const statement = call.getParent();
       if (Node.isExpressionStatement(statement)) file.removeStatement(statement);
       else file.block('server', call, 'start(): a server listens when listen() has resolved', grpcServerPage);

@@ -1,4 +1,6 @@
-/** Converts uses of grpc-js' Metadata, whose `get` returns a list. Used by the rules of grpc-js. */
+/**
+ * Converts uses of grpc-js' Metadata, whose `get` returns a list. It is used by the rules of grpc-js.
+ */
 import { type CallExpression, Node, SyntaxKind } from 'ts-morph';
 import type { FileChange } from './file-change.ts';
 import { metadataPage } from './left.ts';

@@ -1,4 +1,6 @@
-/** Finds where a handler of grpc-js ends, and converts its errors. Used by grpc-handlers.ts. */
+/**
+ * Finds where a handler of grpc-js ends, and converts its errors. It is used by grpc-handlers.ts.
+ */
 import { Node, type Statement } from 'ts-morph';
 import type { FileChange } from './file-change.ts';
 
@@ -14,15 +16,16 @@ export function isTail(statement: Node, handler: Node): boolean {
     return parent.getParent() === handler || isTail(parent, handler);
   }
   if (Node.isIfStatement(parent)) return isTail(parent, handler);
-  // Code after the try runs after its block and after its catch; a finally always runs.
+  // Code after the try statement runs after its block and after its catch clause; a finally block always
+  // runs.
   if (Node.isCatchClause(parent)) return isTail(parent.getParentOrThrow(), handler);
   if (Node.isTryStatement(parent)) return statement !== parent.getFinallyBlock() && isTail(parent, handler);
   return false;
 }
 
 /**
- * Returns `{ code, details }` as an RpcError, and undefined for anything else. Clients of grpc-js get UNKNOWN
- * for errors without a code.
+ * Returns `{ code, details }` as an RpcError, or undefined for any other value. Clients of grpc-js get
+ * UNKNOWN for errors without a code.
  */
 export function errorText(file: FileChange, error: Node): string | undefined {
   const create = (code: string, message: string): string =>

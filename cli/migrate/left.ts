@@ -3,7 +3,7 @@
  */
 
 export interface Left {
-  /** Line number, from 1. */
+  /** Line number, counted from 1. */
   readonly line: number;
   readonly text: string;
   /** Path of the documentation page, with its section. */

@@ -1,4 +1,7 @@
-/** The packages that `rdma-rpc migrate` knows. Used by its rules, and to choose the files that it reads. */
+/**
+ * The packages that `rdma-rpc migrate` knows. The rules use them, and so does the code that chooses the files
+ * to read.
+ */
 import { connectPage, generatorPage, grpcServerPage, nicePage } from './left.ts';
 
 interface FromModule {

@@ -1,4 +1,6 @@
-/** Migrates one file: applies the rules of the libraries that it imports. Used by migrate.ts. */
+/**
+ * Migrates one file: applies the rules of the libraries that it imports. It is used by migrate.ts.
+ */
 import type { SourceFile } from 'ts-morph';
 import { migrateConnect } from './connect.ts';
 import { FileChange, type Group } from './file-change.ts';
@@ -11,8 +13,8 @@ import { migrateNice } from './nice-grpc.ts';
 import { migrateProtobufEs } from './protobuf-es.ts';
 
 /**
- * All groups. If one of them cannot be converted, none is. Status codes are in no group, since their numbers
- * are equal.
+ * All groups. If one of them cannot be converted, no group is converted. Status codes are in no group,
+ * because their numbers are equal.
  */
 const groups: readonly Group[] = ['client', 'server', 'errors', 'metadata', 'messages'];
 
@@ -22,7 +24,7 @@ export interface MigratedFile {
   readonly left: readonly Left[];
 }
 
-/** Returns the migrated file; undefined when it imports none of the libraries and no generated code. */
+/** Returns the migrated file, or undefined when it imports none of the libraries and no generated code. */
 export function migrateFile(source: SourceFile, generated: Generated): MigratedFile | undefined {
   let blocked: ReadonlySet<Group> = new Set();
   const left: Left[] = [];

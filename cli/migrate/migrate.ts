@@ -1,7 +1,7 @@
 /**
  * `rdma-rpc migrate`: converts code for grpc-js, nice-grpc and connect-es where the meaning is clear, and
- * lists what a person must change. Exit code 0 when everything was converted, 1 when something is left, 2 for
- * a wrong command line.
+ * lists what a person must change. Exit code 0 means that everything was converted, 1 that a part is left for
+ * a person, and 2 that the command line is wrong.
  */
 import { existsSync, statSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
@@ -64,7 +64,7 @@ async function migrate(paths: readonly string[], { gen, dryRun }: MigrateFlags):
   return left === 0 ? 0 : 1;
 }
 
-/** A text says why nothing can be migrated. */
+/** Returns the migrated files, or a text that says why nothing can be migrated. */
 async function migrated(paths: readonly string[], gen: string): Promise<readonly MigratedFile[] | string> {
   const [{ Generated }, { sourcesIn }] = await Promise.all([
     import('./generated.ts'),

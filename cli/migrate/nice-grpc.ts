@@ -1,4 +1,6 @@
-/** The rules that convert code for nice-grpc. Used by migrate-file.ts. */
+/**
+ * The rules that convert code for nice-grpc. It is used by migrate-file.ts.
+ */
 import { type CallExpression, Node, SyntaxKind } from 'ts-morph';
 import { addressOf } from './addresses.ts';
 import { convertErrorFields } from './errors.ts';
@@ -45,7 +47,8 @@ export function migrateNice(file: FileChange): void {
   const known = (node: Node): Kind | undefined => kindByName(node, byNode);
   for (const call of file.source.getDescendantsOfKind(SyntaxKind.CallExpression).reverse())
     methodCall(file, call, known);
-  // Credentials come last: createChannel and listen leave out those that say nothing.
+  // Credentials are processed last, because createChannel and listen leave out credentials that mean the
+  // default.
   const isCredentials = ({ name }: Reference): number => Number(name.endsWith('Credentials'));
   for (const reference of [...byNode.values()].sort((a, b) => isCredentials(a) - isCredentials(b))) {
     const group = groups[reference.name];
@@ -60,7 +63,7 @@ export function migrateNice(file: FileChange): void {
   );
 }
 
-/** `createClientFactory().create(…)` has no middleware, and is createClient. */
+/** `createClientFactory().create(…)` has no middleware, so it becomes createClient. */
 function unknown(file: FileChange, reference: Reference): void {
   const { node, name, module, imported } = reference;
   const create =
@@ -87,7 +90,7 @@ function unknown(file: FileChange, reference: Reference): void {
   }
 }
 
-/** Returns whether the reference is a status code, which has the same number everywhere. */
+/** Returns whether the reference is a status code, which has the same number in all libraries. */
 function isNumber({ name, node, inType }: Reference): boolean {
   return name === 'Status' && !inType && Node.isPropertyAccessExpression(node.getParent());
 }
@@ -190,7 +193,7 @@ function convert(file: FileChange, reference: Reference, group: Group): void {
       return;
     case 'ChannelCredentials':
     case 'ServerCredentials':
-      // Where they are left out, createChannel and listen say so.
+      // If they are left out, createChannel and listen have marked them as converted.
       if (!file.isConverted(reference))
         file.blockWith(group, node, 'credentials: give the option tls instead', securityPage);
       return;
@@ -199,7 +202,7 @@ function convert(file: FileChange, reference: Reference, group: Group): void {
   }
 }
 
-/** Arguments that mean no TLS, which is the default here. */
+/** Returns the references of arguments that mean no TLS, which is the default here. */
 function isInsecure(file: FileChange, argument: Node | undefined): Reference | undefined {
   if (!Node.isCallExpression(argument)) return undefined;
   const callee = argument.getExpression();
@@ -281,7 +284,7 @@ function serverCall(file: FileChange, call: CallExpression, name: string): void 
   }
 }
 
-/** listen resolves with the address, and not with the port. */
+/** The promise of listen resolves with the address instead of the port. */
 function port(file: FileChange, call: CallExpression): void {
   if (isStatement(call)) return;
   const parent = call.getParent();

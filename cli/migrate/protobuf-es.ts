@@ -1,4 +1,6 @@
-/** Converts functions of @bufbuild/protobuf on schemas of protoc-gen-es. Used by migrate-file.ts. */
+/**
+ * Converts functions of @bufbuild/protobuf on schemas of protoc-gen-es. It is used by migrate-file.ts.
+ */
 import { type CallExpression, Node } from 'ts-morph';
 import type { FileChange } from './file-change.ts';
 import type { GeneratedNames } from './generated-imports.ts';

@@ -1,4 +1,7 @@
-/** Finds the imports of a file, and the uses of each imported name. Used by file-change.ts and the rules. */
+/**
+ * Finds the imports of a file, and the uses of each imported name. It is used by file-change.ts and the
+ * rules.
+ */
 import {
   type EntityName,
   type Identifier,
@@ -10,7 +13,7 @@ import {
 
 export interface Imported {
   readonly module: string;
-  /** Name of the module's export: `Status`, `default`, or `*`. */
+  /** Name of the module's export, such as `Status`, `default` or `*`. */
   readonly name: string;
   readonly local: string;
   readonly kind: 'named' | 'default' | 'namespace';
@@ -23,9 +26,9 @@ export interface Imported {
 export interface Reference {
   readonly imported: Imported;
   readonly module: string;
-  /** The name in the module; with `grpc.status` it is `status`. Empty for a namespace as a whole. */
+  /** The name in the module, which is `status` for `grpc.status`. Empty for a namespace as a whole. */
   readonly name: string;
-  /** The node `Status`, or all of `grpc.Status`. */
+  /** The node `Status`, or the whole node `grpc.Status`. */
   readonly node: Node;
   readonly inType: boolean;
 }
@@ -81,7 +84,7 @@ function referenceOf(identifier: Identifier, imported: Imported): Reference {
   return { imported, module, name: imported.kind === 'default' ? 'default' : '', node: identifier, inType };
 }
 
-/** Returns whether the identifier is a use, and not the name of a member, a declaration or an import. */
+/** Returns whether the identifier is a use, rather than the name of a member, a declaration or an import. */
 function isUse(identifier: Identifier): boolean {
   const parent = identifier.getParent();
   if (Node.isImportSpecifier(parent) || Node.isImportClause(parent) || Node.isNamespaceImport(parent))

@@ -10,7 +10,7 @@ const specifier = /\bfrom\s*['"]([^'"\n]+)['"]|\brequire\(\s*['"]([^'"\n]+)['"]/
 
 /**
  * Returns the sorted absolute paths of files that import one of the libraries or generated code. Generated
- * files, declarations, `gen` and package folders are left out.
+ * files, declarations, and the folders `gen` and of packages are left out.
  */
 export function sourcesIn(paths: readonly string[], gen: string): string[] {
   const found = new Set<string>();
@@ -34,7 +34,7 @@ export function sourcesIn(paths: readonly string[], gen: string): string[] {
   return [...found].sort();
 }
 
-/** A quick check of the text, so that the compiler reads only files that may change. */
+/** Checks the text quickly, so that the compiler reads only files that may change. */
 function concerns(text: string, path: string): boolean {
   for (const [, imported, required] of text.matchAll(specifier)) {
     const module = imported ?? required ?? '';

@@ -1,6 +1,6 @@
 /**
- * Converts status codes, which have the same numbers and mostly the same names. Used by the rules of each
- * library.
+ * Converts status codes, which have the same numbers and mostly the same names. It is used by the rules of
+ * each library.
  */
 import { Node, SyntaxKind } from 'ts-morph';
 import type { FileChange } from './file-change.ts';

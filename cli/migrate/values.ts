@@ -1,6 +1,6 @@
 /**
- * Finds out what an expression is: a server, a channel, a client or metadata. It uses initializers and
- * written types within the file only, since the libraries need not be installed. Used by the rules of each
+ * Finds out what an expression is: a server, a channel, a client or metadata. It uses only initializers and
+ * written types within the file, because the libraries need not be installed. It is used by the rules of each
  * library.
  */
 import { Node } from 'ts-morph';
@@ -92,7 +92,7 @@ function mayAwait(node: Node): boolean {
     (each) =>
       Node.isFunctionLikeDeclaration(each) || Node.isFunctionExpression(each) || Node.isArrowFunction(each),
   );
-  // Not at the top level: an `await` would delay the code after it.
+  // Do not insert it at the top level, where an `await` would delay the code after it.
   if (inner === undefined) return false;
   return (
     (Node.isFunctionDeclaration(inner) ||
@@ -112,8 +112,8 @@ export function isStatement(node: Node): boolean {
 }
 
 /**
- * Returns the text for a promise that replaces a call without a result: with `await` where allowed, otherwise
- * with `void`; unchanged where its value is already used.
+ * Returns the text for a promise that replaces a call without a result. The text begins with `await` where
+ * that is allowed, otherwise with `void`. It is unchanged where its value is already used.
  */
 export function promised(call: Node, text: string): string {
   const parent = call.getParent();

@@ -1,20 +1,20 @@
 /**
- * The control connection of a test: lines of JSON over TCP, which the two sides send in turn. Both sides of
- * `rdma-rpc perf` use it; neither trusts the other.
+ * The control connection of a test, over which the two sides send lines of JSON in turn, by TCP. Both sides
+ * of `rdma-rpc perf` use it, and each side checks what the other sends.
  */
 import type { Socket } from 'node:net';
 import { unmapped } from '../../runtime/control/socket/address.ts';
 
-/** An error that ends a test: a sentence for the user, which is also sent to the peer. */
+/** An error that ends a test. Its text is a sentence for the user, which is also sent to the peer. */
 export class PerfError extends Error {}
 
 export type Message = { readonly kind: string } & Readonly<Record<string, unknown>>;
 
 const lineMax = 1 << 20;
 const keepAliveMs = 10_000;
-/** Limit of unread messages, since the sides take turns. */
+/** Maximum number of unread messages, which is small because the sides take turns. */
 const waitingMax = 4;
-/** Time limit for answers in ms, except for a step, which has none. */
+/** Time limit for answers, in ms. A step has no such limit. */
 const answerMs = 30_000;
 const byeMs = 1000;
 
@@ -66,7 +66,7 @@ export class Control {
     return message;
   }
 
-  /** The same, but the message stays the next one. 0 means no time limit. */
+  /** Does the same, but leaves the message as the next one. A `timeoutMs` of 0 means no time limit. */
   async peek(kind: string, timeoutMs: number): Promise<Message> {
     let late: NodeJS.Timeout | undefined;
     if (timeoutMs > 0)
@@ -97,7 +97,7 @@ export class Control {
     return message;
   }
 
-  /** Tells the peer why the test ends, and ends. */
+  /** Sends the peer the reason why the test ends, and ends the connection. */
   fail(error: Error): void {
     if (this.#socket.writable) this.#bye(`${JSON.stringify({ kind: 'error', text: error.message })}\n`);
   }
@@ -107,12 +107,14 @@ export class Control {
     this.#bye('');
   }
 
-  /** Ends without notifying the peer. */
+  /** Ends the connection without notifying the peer. */
   drop(): void {
     this.#socket.destroy();
   }
 
-  /** The peer closes its end after reading that; if it does not, the socket is destroyed after a while. */
+  /**
+   * The peer closes its end after reading the message. If it does not, the socket is destroyed after a while.
+   */
   #bye(text: string): void {
     const late = setTimeout(() => this.#socket.destroy(), byeMs);
     this.#socket.once('close', () => clearTimeout(late));
@@ -158,7 +160,7 @@ function parsed(line: string): Message | undefined {
     if (typeof value === 'object' && value !== null && typeof (value as Message).kind === 'string')
       return value as Message;
   } catch {
-    // Not JSON, so not one of our messages.
+    // The line is not JSON, so it is not one of our messages.
   }
   return undefined;
 }

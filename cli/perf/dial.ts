@@ -12,11 +12,11 @@ export interface DialOptions extends DeviceFlags {
   readonly port: number;
   readonly fabric?: PerfFabric;
   readonly timeoutMs: number;
-  /** Prints what is waited for. Default: nothing. */
+  /** Prints what the command is waiting for. Default: nothing. */
   readonly say?: (text: string) => void;
 }
 
-/** Only what takes longer than this is said to be waited for. */
+/** A wait is printed only when it takes longer than this. */
 const noticedMs = 1000;
 
 /** Throws a PerfError. */
@@ -26,7 +26,7 @@ export async function dial(plan: Plan, options: DialOptions): Promise<Tested> {
   try {
     control.send(helloMessage({ plan, fabrics: candidates(plan, control, options) }));
     await control.receive('accepted', options.timeoutMs);
-    // The listening side waits for all its peers first, without a limit.
+    // The listening side first waits for all its peers, without a limit.
     const waiting = setTimeout(() => {
       options.say?.(`connected to ${control.peer}: waiting for its other clients`);
     }, noticedMs);
@@ -58,7 +58,8 @@ export async function dial(plan: Plan, options: DialOptions): Promise<Tested> {
 
 /**
  * Returns the fabrics that this side could use, the best first: devices, then shared memory when both sides
- * are on one host, then TCP. A device without our fabric is the last choice, for what no fabric has.
+ * are on one host, then TCP. The last choice is a device without our fabric, which measures operations that
+ * the fabrics do not have.
  */
 function candidates(plan: Plan, control: Control, { fabric, device }: DialOptions): PerfFabric[] {
   if (fabric !== undefined) return [fabric];

@@ -56,7 +56,7 @@ const whole =
     throw new InvalidArgumentError(`Give ${what} from ${min} to ${max}.`);
   };
 
-/** perftest's -a: 2, 4, 8 ... bytes. */
+/** The largest exponent of perftest's flag -a, which tests 2, 4, 8 ... bytes. */
 const largestPower = 23;
 const portDefault = 18_515;
 
@@ -191,8 +191,8 @@ const decides: Readonly<Record<string, keyof Plan>> = {
 };
 
 /**
- * Returns the settings given by the user, without defaults: on the listening side, the other side decides the
- * rest.
+ * Returns the settings that the user has given, without defaults. On the listening side, the other side
+ * decides the rest.
  */
 export function givenOf(command: Command, plan: Plan): Partial<Plan> {
   const said = Object.keys(decides).filter((flag) => command.getOptionValueSource(flag) === 'cli');

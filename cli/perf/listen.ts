@@ -1,6 +1,6 @@
 /**
- * The listening side of `rdma-rpc perf`: waits for the given number of peers, runs the test that they ask
- * for, all at once, and ends.
+ * The listening side of `rdma-rpc perf`. It waits for the given number of peers, runs the test that they ask
+ * for with all of them at once, and ends.
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { formatAddress, peerEndpoint, unmapped } from '../../runtime/control/socket/address.ts';
@@ -16,9 +16,9 @@ export interface ListenOptions extends DeviceFlags {
   readonly peers: number;
   readonly events: boolean;
   readonly fabric?: PerfFabric;
-  /** Runs only this test. */
+  /** If set, only this test is run. */
   readonly test?: TestName;
-  /** The settings given on the listening side: a peer that asks for others is refused. */
+  /** The settings given on the listening side. A peer that asks for different settings is refused. */
   readonly given: Partial<Plan>;
   /** Ends the wait for peers. A test that has begun ends with its connections. */
   readonly signal?: AbortSignal;
@@ -28,12 +28,12 @@ export interface ListenOptions extends DeviceFlags {
 
 const helloMs = 10_000;
 /**
- * Limit of connections that have not sent a request yet. A further one closes the oldest, so that silent
- * connections keep no client out.
+ * Maximum number of connections that have not sent a request yet. A further connection closes the oldest of
+ * them, so that silent connections cannot keep clients out.
  */
 const silentMax = 64;
 
-/** Makes all peers begin a size together, or none. */
+/** Makes all peers begin a size together. If one cannot, none begins. */
 class Together {
   #waiting: { go(): void; fail(error: Error): void }[] = [];
   #error: Error | undefined;
@@ -94,7 +94,7 @@ export async function listen(options: ListenOptions): Promise<Tested> {
   );
 }
 
-/** Waits for peers that have sent their request. Others are rejected, which is printed. */
+/** Waits for peers that have sent their request. It rejects other peers, and prints that. */
 async function gather(options: ListenOptions): Promise<Peer[]> {
   const { host, port, peers: wanted, say } = options;
   const server = createServer();
@@ -120,8 +120,8 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
           controls.delete(control);
           silent.delete(control);
         });
-        // The first peer's request limits those of the others; which peer is first is known only when this
-        // one has sent its request.
+        // The first peer's request limits those of the others. Which peer is first is known only when this
+        // peer has sent its request.
         const heard = hear(control, options, () => found[0]).finally(() => silent.delete(control));
         heard.then(
           (hello) => {
@@ -229,7 +229,7 @@ async function serve(
   }
 }
 
-/** Opens the peer's first fabric that this side supports, too. */
+/** Opens the first of the peer's fabrics that this side supports, too. */
 async function openFirst(
   fabrics: readonly PerfFabric[],
   plan: Plan,

@@ -1,5 +1,6 @@
 /**
- * The messages that the two sides of a test exchange, checked field by field, since a peer may be anybody.
+ * The messages that the two sides of a test exchange. They are checked field by field, because a peer may be
+ * any program.
  */
 import { type Message, PerfError } from './control.ts';
 import {
@@ -15,7 +16,10 @@ import {
 import type { Report } from './report.ts';
 import type { PerfAddress } from './step.ts';
 
-/** Changes with the messages, and with the layout of the memory of the two sides. */
+/**
+ * The version of the protocol. It changes with the messages, and with the layout of the memory of the two
+ * sides.
+ */
 const protocol = 2;
 
 const wrong = (name: string): PerfError => new PerfError(`the peer has sent an invalid value of '${name}'`);

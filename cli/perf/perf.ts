@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc perf`: measures a fabric or a device without RPC, as perftest does. Exit codes: 0 measured, 1 not
- * measured, or data was damaged, 2 the command line is wrong.
+ * `rdma-rpc perf`: measures a fabric or a device without RPC, as perftest does. Exit code 0 means that the
+ * test has measured, 1 that it has not or that data was damaged, and 2 that the command line is wrong.
  */
 import type { Command } from '#commander';
 import { hostPort } from '../host-port.ts';
@@ -56,7 +56,7 @@ async function perf(
   const plan = planOf(test ?? 'send_lat', flags);
   const why = test === undefined ? undefined : whyNotPlan(plan, flags.fabric);
   if (why !== undefined) throw new UsageError(why);
-  // Loaded here, so that other commands need no addon.
+  // The modules are loaded here, so that other commands need no addon.
   const [{ listen }, { dial }, { testedText, validationText }, { loadNative }] = await Promise.all([
     import('./listen.ts'),
     import('./dial.ts'),

@@ -1,10 +1,10 @@
 /**
- * The description of a `rdma-rpc perf` test: sent by the connecting side, checked by the listening one, which
- * does not trust it.
+ * The description of an `rdma-rpc perf` test. The connecting side sends it, and the listening side checks it
+ * before use.
  */
 import type { PerfStep } from './step.ts';
 
-/** The names of perftest's programs, without their `ib_`. */
+/** The names of perftest's programs, without their prefix `ib_`. */
 export const testNames = [
   'send_lat',
   'send_bw',
@@ -29,23 +29,23 @@ export interface Plan {
   readonly atomic: (typeof atomics)[number];
   readonly sizes: readonly number[];
   readonly iterations: number;
-  /** 0 when the step ends with its last iteration. */
+  /** The duration of a step. 0 when the step ends with its last iteration. */
   readonly durationMs: number;
   readonly depth: number;
   readonly receiveDepth: number;
   readonly queuePairs: number;
   readonly inlineMax: number;
-  /** 0 for perftest's default. */
+  /** 0 means perftest's default. */
   readonly signalEvery: number;
   readonly postList: number;
   readonly bidirectional: boolean;
   readonly validate: boolean;
   readonly events: boolean;
-  /** The queue pairs of each side take their receives from one queue. */
+  /** Whether the queue pairs of each side take their receives from one shared queue. */
   readonly sharedReceives: boolean;
-  /** rdma_cm connects the queue pairs. */
+  /** Whether rdma_cm connects the queue pairs. */
   readonly manager: boolean;
-  /** Datagrams go to a multicast group that both sides have joined. */
+  /** Whether datagrams go to a multicast group that both sides have joined. */
   readonly multicast: boolean;
   readonly seed: number;
 }
@@ -54,7 +54,7 @@ export interface Plan {
 export const limits = {
   bytes: { min: 1, max: 2 ** 30 },
   iterations: { min: 5, max: 100_000_000 },
-  /** All samples are kept. */
+  /** All samples are kept, so their number is limited. */
   samples: { min: 5, max: 10_000_000 },
   durationMs: { min: 0, max: 24 * 3_600_000 },
   depth: { min: 1, max: 16_384 },
@@ -70,11 +70,14 @@ export const limits = {
   memory: { min: 0, max: 2 ** 31 },
 } as const;
 
-/** Default of a test without a duration: perftest's numbers. */
+/** Default number of iterations of a test without a duration, as in perftest. */
 export const iterationsDefault = (test: TestName): number => (test === 'write_bw' ? 5000 : 1000);
 export const sizeDefault = (test: TestName): number =>
   test.startsWith('atomic') ? 8 : isLatency(test) ? 2 : 65_536;
-/** Depth of the send queue. A queue longer than the number of requests in flight only uses more memory. */
+/**
+ * Default depth of the send queue. A queue longer than the number of requests in flight only uses more
+ * memory.
+ */
 export const depthDefault = (test: TestName): number => (isLatency(test) ? 1 : 128);
 /** Without SENDs, only the first message of a connection needs a receive. */
 export const receiveDepthDefault = (test: TestName): number => (test.startsWith('send') ? 512 : 1);
@@ -83,7 +86,7 @@ export const inlineDefault = (test: TestName): number =>
 
 export const isLatency = (test: TestName): boolean => test.endsWith('_lat');
 
-/** What is measured and how long that takes, for people. */
+/** Returns a text for people about what is measured and how long that takes. */
 export function planText({ test, sizes, iterations, durationMs }: Plan): string {
   const [first] = sizes;
   const what = sizes.length === 1 ? `${first} bytes` : `${sizes.length} sizes`;
@@ -91,7 +94,7 @@ export function planText({ test, sizes, iterations, durationMs }: Plan): string 
   return `${test}: ${what}, ${each}${sizes.length === 1 ? '' : ' of each'}`;
 }
 
-/** Above this size perftest signals each request of a bandwidth test. */
+/** Above this number of bytes perftest signals each request of a bandwidth test. */
 const signalAllBytes = 8192;
 const signalEveryDefault = 100;
 
@@ -125,7 +128,7 @@ const whyNoManager: Readonly<Record<Exclude<PerfFabric, 'verbs'>, string>> = {
   bare: '--fabric bare connects by the addresses that both sides exchange, not by rdma_cm',
 };
 
-/** Returns why these options do not fit together, or undefined. What a device lacks it says itself. */
+/** Returns why these options contradict each other, or undefined. A device itself reports what it lacks. */
 export function whyNotPlan(plan: Plan, fabric?: PerfFabric): string | undefined {
   const { test, connection } = plan;
   const verb = test.slice(0, test.indexOf('_'));
@@ -154,8 +157,8 @@ export function whyNotPlan(plan: Plan, fabric?: PerfFabric): string | undefined 
     return `${connection} may lose messages, so --validate needs RC or a latency test`;
   if (plan.queuePairs * (plan.depth + plan.receiveDepth) > limits.requests.max)
     return `${plan.queuePairs} queue pairs of ${plan.depth} requests and ${plan.receiveDepth} receives are more than ${limits.requests.max} together: a smaller --qp, --tx-depth or --rx-depth`;
-  // At least one slot to send from and one to receive in, two of each when messages are validated
-  // (native/perf/layout.h).
+  // A queue pair has at least one slot to send from and one to receive in, and two of each when messages are
+  // validated (native/perf/layout.h).
   const slots = plan.validate ? 4 : 2;
   if (slots * Math.max(...plan.sizes) * plan.queuePairs > limits.memory.max)
     return `messages of ${Math.max(...plan.sizes)} bytes on ${plan.queuePairs} queue pairs take more than ${limits.memory.max} bytes: a smaller --size or --qp`;

@@ -1,6 +1,7 @@
 /**
- * Starts the program that measures one side of a test (native/perf/program): instructions go to its stdin,
- * one per line, and results come from its stdout. It ends when this process closes its stdin, or dies.
+ * Starts the program that measures one side of a test (native/perf/program). Instructions go to the program's
+ * stdin, one per line, and results come from its stdout. The program ends when this process closes the
+ * program's stdin, or dies.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -14,7 +15,7 @@ import type { PerfAddress, PerfLimits, PerfOptions, PerfOutcome, PerfStep } from
 /** Version of the line format (native/perf/program/side.h). */
 const lines = 2;
 const file = 'rdma_rpc_perf';
-/** Time in ms for the program to end; after that it is killed, and a slow device is left to the system. */
+/** Time in ms for the program to end. After that it is killed, and a slow device is left to the system. */
 const endMs = 5000;
 
 const remedies: Readonly<Record<string, string>> = {
@@ -23,7 +24,7 @@ const remedies: Readonly<Record<string, string>> = {
 };
 
 /**
- * In rdma-rpc-cli the program is in the package of the commands, otherwise beside the addon. It is also
+ * In rdma-rpc-cli the program is in the package of the commands; otherwise it is beside the addon. It is also
  * beside an addon that the environment names, as the plugins are.
  */
 function programPath(addonFolder: string): string {
@@ -33,7 +34,7 @@ function programPath(addonFolder: string): string {
   return existsSync(own) ? own : join(addonFolder, file);
 }
 
-/** A line: its first word, and its fields. */
+/** A line, as its first word and its fields. */
 interface Said {
   readonly name: string;
   readonly values: URLSearchParams;
@@ -51,7 +52,7 @@ function lineOf(name: string, values: Readonly<Record<string, Word>>): string {
 function outcomeOf({ values, behind }: Said): PerfOutcome {
   const number = (name: string): number => Number(values.get(name));
   const text = (name: string): string => values.get(name) ?? '';
-  // A copy, since data in a Buffer may be unaligned.
+  // Make a copy, because data in a Buffer may be unaligned.
   const latencyNs = new Uint32Array(new Uint8Array(behind).buffer);
   return {
     error: text('error'),
@@ -72,7 +73,7 @@ export class Program {
   readonly #ended: Promise<void>;
   #came: Buffer[] = [];
   #size = 0;
-  /** Number of bytes needed before parsing is tried again, since the data behind a line may be long. */
+  /** Number of bytes needed before parsing is tried again, because the data behind a line may be long. */
   #needed = 0;
   readonly #waiting = new Map<string, { take(said: Said): void; fail(error: PerfError): void }>();
   #error: PerfError | undefined;
@@ -82,7 +83,7 @@ export class Program {
     const env = { ...process.env, RDMA_RPC_PLUGINS: plugins };
     this.#child = spawn(path, { stdio: ['pipe', 'pipe', 'inherit'], env });
     this.#child.stdout.on('data', (chunk: Buffer) => this.#take(chunk));
-    // A write error shows as the end of the program.
+    // A write error shows as the end of the program, so ignore it here.
     this.#child.stdin.on('error', () => undefined);
     this.#ended = new Promise((resolve) => {
       this.#child.once('error', ({ code = '' }: NodeJS.ErrnoException) => {
@@ -153,11 +154,11 @@ export class Program {
   }
 
   /**
-   * `measured` is called with the number of its messages when this side has finished measuring; the step ends
-   * after stop() or an error.
+   * `measured` is called with the number of this side's messages when this side has finished measuring. The
+   * step ends after stop() or an error.
    */
   async run(step: PerfStep, measured: (messages: number) => void): Promise<PerfOutcome> {
-    // The wait for the end reports an error.
+    // An error is reported by the wait for the end.
     this.#wait('measured').then(
       ({ values }) => measured(Number(values.get('messages'))),
       () => undefined,
@@ -173,14 +174,14 @@ export class Program {
   }
 
   /**
-   * After a step: checks what the peer has written to this memory. `sent` is its number of messages on each
-   * queue pair, in all steps.
+   * Checks after a step what the peer has written to this memory. `sent` is the number of the peer's messages
+   * on each queue pair, in all steps.
    */
   async checkWritten(step: PerfStep, sent: number): Promise<PerfOutcome> {
     return outcomeOf(await this.#ask('checked', lineOf('check', { ...step, sent })));
   }
 
-  /** Resolves when it has ended. */
+  /** Resolves when the program has ended. */
   async close(): Promise<void> {
     this.#child.stdin.end();
     const late = setTimeout(() => this.#child.kill('SIGKILL'), endMs);

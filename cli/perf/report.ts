@@ -1,12 +1,12 @@
 /**
- * What one side of a test has measured for a size, or observed of its peer's messages; sent to the other
- * side.
+ * What one side of a test has measured for a size, or has observed of its peer's messages. It is sent to the
+ * other side.
  */
 
 export interface LatencyUs {
   readonly min: number;
   readonly max: number;
-  /** The median, by perftest's name. */
+  /** The median, under perftest's name for it. */
   readonly typical: number;
   readonly average: number;
   readonly stdev: number;
@@ -16,7 +16,7 @@ export interface LatencyUs {
   readonly p99_99: number;
 }
 
-/** What a side has measured in a step, or observed of its peer. */
+/** What a side has measured in a step, or has observed of its peer. */
 export interface Report {
   readonly messages: number;
   readonly received: number;

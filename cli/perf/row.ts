@@ -1,7 +1,9 @@
-/** A row of the output of `rdma-rpc perf`: the reports of both sides for one size. */
+/**
+ * A row of the output of `rdma-rpc perf`, made from the reports of both sides for one size.
+ */
 import type { LatencyUs, Report } from './report.ts';
 
-/** Percent of one processor, used by the measuring program during the measurement. */
+/** Processor time that the measuring program used during the measurement, in percent of one processor. */
 export interface Cpu {
   readonly user: number;
   readonly system: number;
@@ -11,24 +13,27 @@ export interface Row {
   readonly bytes: number;
   readonly messages: number;
   readonly elapsedUs: number;
-  /** Null in bandwidth tests, and with a duration. */
+  /** Null in bandwidth tests, and in tests with a duration. */
   readonly latencyUs: LatencyUs | null;
-  /** Mean latency of a message with a duration; null in bandwidth tests. */
+  /** Mean latency of a message in tests with a duration; null in bandwidth tests. */
   readonly meanUs: number | null;
   readonly bandwidth: {
     readonly bytesPerSecond: number;
-    /** The fastest span of messages; null when not measured. */
+    /** Bandwidth of the fastest span of messages; null when it was not measured. */
     readonly peakBytesPerSecond: number | null;
     readonly messagesPerSecond: number;
   } | null;
-  /** Messages that the other side has received; null when it cannot count them. */
+  /** Number of messages that the other side has received; null when it cannot count them. */
   readonly received: number | null;
-  /** Messages with wrong content; null without --validate. */
+  /** Number of messages with wrong content; null without --validate. */
   readonly corrupt: number | null;
   readonly cpu: { readonly client: Cpu; readonly server: Cpu };
 }
 
-/** Nanoseconds in ascending order. As in perftest: of n samples, the one at index n × `part`. */
+/**
+ * Returns a quantile of nanoseconds in ascending order. As in perftest, it is the sample at index n × `part`
+ * of n samples.
+ */
 const quantile = (sorted: Uint32Array, part: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]! / 1000;
 
@@ -65,9 +70,9 @@ export interface Measured {
   readonly latency: boolean;
   readonly bidirectional: boolean;
   readonly validate: boolean;
-  /** The other side receives each message in a receive. */
+  /** Whether the other side receives each message in a receive. */
   readonly received: boolean;
-  /** It answers each message: half of a round trip counts. */
+  /** Whether it answers each message, so that half of a round trip counts. */
   readonly answered: boolean;
   readonly client: Report;
   readonly server: Report;

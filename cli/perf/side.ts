@@ -1,6 +1,6 @@
 /**
- * One side of a test: the program with the loops, synchronised with the peer's by the control connection.
- * Used by both roles.
+ * One side of a test: the program with the loops, which the control connection synchronises with the peer's
+ * program. Both roles use it.
  */
 import { type Control, PerfError } from './control.ts';
 import { offerMessage, readOffer, readReport, readSent, reportMessage, sentMessage } from './messages.ts';
@@ -20,7 +20,7 @@ export class Side {
   readonly #plan: Plan;
   readonly #control: Control;
   readonly #active: boolean;
-  /** On each queue pair, in all steps so far. */
+  /** Number of the peer's messages on each queue pair, in all steps so far. */
   #peerSent = 0;
   peerDevice = '';
 
@@ -94,7 +94,7 @@ export class Side {
     if (!this.#active) this.#control.send({ kind: 'connecting' });
     const why = await connected;
     if (why !== '') {
-      // The peer's message says why it was stopped.
+      // The peer's message says why the program was stopped.
       if (why === 'stopped') await this.#control.receive('connected');
       throw new PerfError(`the two sides do not connect by ${fabric}: ${why}`);
     }

@@ -1,17 +1,17 @@
 /**
- * Instructions for one side of a test, and its results: exchanged with the measuring program (program.ts),
- * which has the same types in native/perf.
+ * Instructions for one side of a test, and its results. They are exchanged with the measuring program
+ * (program.ts), which has the same types in native/perf.
  */
 
 export interface PerfOptions {
-  /** `bare`: libibverbs without the verbs fabric. */
+  /** `bare` means libibverbs without the verbs fabric. */
   readonly fabric: 'shm' | 'tcp' | 'verbs' | 'bare';
   /** The type of the queue pairs. */
   readonly connection: 'RC' | 'UC' | 'UD';
   readonly sharedReceives: boolean;
   readonly manager: boolean;
   readonly multicast: boolean;
-  /** The numeric address of this side: it selects the device, and a peer dials it over tcp. */
+  /** The numeric address of this side. It selects the device, and a peer dials it over tcp. */
   readonly host: string;
   readonly device?: string;
   readonly gidIndex?: number;
@@ -19,7 +19,7 @@ export interface PerfOptions {
   readonly queuePairs: number;
   readonly depth: number;
   readonly receiveDepth: number;
-  /** The longest message of all steps. */
+  /** Size of the longest message of all steps. */
   readonly bytesMax: number;
   readonly inlineMax: number;
   readonly validate: boolean;
@@ -43,12 +43,12 @@ export interface PerfLimits {
 export interface PerfStep {
   readonly verb: 'send' | 'write' | 'read' | 'fetch_add' | 'compare_swap';
   readonly latency: boolean;
-  /** This side sends and measures. */
+  /** Whether this side sends and measures. */
   readonly measures: boolean;
-  /** The peer sends and measures. */
+  /** Whether the peer sends and measures. */
   readonly receives: boolean;
   readonly bytes: number;
-  /** On each queue pair. */
+  /** Number of messages on each queue pair. */
   readonly messages: number;
   readonly durationNs: number;
   readonly signalEvery: number;

@@ -31,7 +31,7 @@ const latencyColumns: readonly Column[] = [
   { name: '99.9% percentile[usec]', value: fixed(2, ({ latencyUs }) => latencyUs?.p99_9) },
 ];
 
-/** With a duration, no samples are kept. */
+/** In tests with a duration, no samples are kept. */
 const meanColumns: readonly Column[] = [
   { name: 't_avg[usec]', value: fixed(2, ({ meanUs }) => meanUs) },
   { name: 'tps average', value: fixed(2, ({ messages, elapsedUs }) => (messages * 1e6) / elapsedUs) },
@@ -93,7 +93,7 @@ function head({ test, options }: Tested, { address, fabric, device, peerDevice }
   return `${test} with ${address}: ${words.join(', ')}`;
 }
 
-/** Sums over several simultaneous peers; latencies have none. */
+/** Returns lines with sums over several simultaneous peers. Latencies have no sums. */
 function sumLines(tested: Tested, gbits: boolean): string[] {
   const { peers, test } = tested;
   if (peers.length === 1 || isLatency(test)) return [];

@@ -9,7 +9,10 @@ export interface PeerRows {
   readonly device: string;
   readonly peerDevice: string;
   readonly rows: readonly Row[];
-  /** The first message with wrong content; empty when none was found, or messages were not validated. */
+  /**
+   * The first message with wrong content. Empty when no such message was found, or when messages were not
+   * validated.
+   */
   readonly firstCorrupt: string;
 }
 
@@ -19,7 +22,7 @@ export interface Tested {
   readonly test: Plan['test'];
   readonly options: Omit<Plan, 'test' | 'sizes' | 'seed'>;
   readonly peers: readonly PeerRows[];
-  /** Number of messages with wrong content, of all peers and sizes. */
+  /** Number of messages with wrong content, over all peers and sizes. */
   readonly corrupt: number;
 }
 

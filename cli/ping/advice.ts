@@ -1,10 +1,12 @@
-/** The next step for the user when `rdma-rpc ping` stops at a step. */
+/**
+ * The advice about what to do next when `rdma-rpc ping` stops at a step.
+ */
 import type { StepName } from './steps.ts';
 
-/** The step at which a server was not reached, or a later round trip that had no answer. */
+/** The step at which a server was not reached, or a later round trip without an answer. */
 export type Stop = StepName | 'sideband' | 'session';
 
-/** The time limit has passed; the reason is then the same for every step. */
+/** Thrown when the time limit has passed. The reason is then the same for every step. */
 export class TooLate extends Error {}
 
 const stopped =

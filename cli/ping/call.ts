@@ -1,6 +1,6 @@
 /**
- * The call that `rdma-rpc ping` makes over the fabric: it calls a method that exists on no server. Also the
- * queue of a session that makes one call at a time.
+ * The call that `rdma-rpc ping` makes over the fabric. It names a method that exists on no server. This file
+ * also has the queue of a session that makes one call at a time.
  */
 import { type ClientMethod, clientMethod } from '../../runtime/client/call/client-method.ts';
 import type { CallQueue } from '../../runtime/client/queue/call-queue.ts';
@@ -23,7 +23,7 @@ export const pingMethod: ClientMethod = clientMethod(
   -1,
 );
 
-/** No call waits in it. */
+/** A queue in which calls never wait. */
 export const noQueue: CallQueue = {
   waiting: { size: 0 },
   pump: () => undefined,

@@ -1,7 +1,7 @@
 /**
- * `rdma-rpc ping --connections`: opens many connections and measures how many sessions a second the server
- * takes, and how long each step lasts, as cmtime does for rdma_cm. A connection is closed when it has been
- * measured, so that a server is not filled up with sessions.
+ * `rdma-rpc ping --connections`: opens many connections and measures how many sessions per second the server
+ * accepts, and how long each step lasts, as cmtime does for rdma_cm. Each connection is closed once it has
+ * been measured, so that the server does not fill up with sessions.
  */
 import { clockMs } from '../../runtime/clock.ts';
 import { firstAnswer, reach, Stopped, type Target, timelineFor } from './reach.ts';
@@ -22,13 +22,13 @@ export interface ManyResult {
   readonly failed: number;
   readonly seconds: number;
   readonly sessionsPerSecond: number;
-  /** In milliseconds, of the connections that were opened. */
+  /** Duration of each step in milliseconds, over the connections that were opened. */
   readonly steps: Partial<Readonly<Record<StepName | 'total', Percentiles>>>;
-  /** Each different error once, with the number of connections that it ended. */
+  /** Each different error once, with the number of connections that ended with it. */
   readonly errors: readonly (PingError & { readonly count: number })[];
 }
 
-/** Percentiles by the nearest rank. */
+/** Returns percentiles by the nearest rank. */
 export function percentilesOf(values: readonly number[]): Percentiles {
   const sorted = [...values].sort((a, b) => a - b);
   const at = (share: number): number => sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)]!;
@@ -36,8 +36,8 @@ export function percentilesOf(values: readonly number[]): Percentiles {
 }
 
 /**
- * Opens `connections` connections, `concurrency` of them at a time. Stops early when `signal` is aborted.
- * Never rejects for a server that cannot be reached: the result counts its errors.
+ * Opens `connections` connections, `concurrency` of them at a time. Stops early when `signal` is aborted. The
+ * promise never rejects for a server that cannot be reached; the result counts such errors.
  */
 export async function openMany(
   address: string,

@@ -1,12 +1,14 @@
-/** `rdma-rpc ping` with one connection: its steps, then round trips on its session. */
+/**
+ * `rdma-rpc ping` with one connection: first its steps, then round trips on its session.
+ */
 import { firstAnswer, reach, Stopped, type Target, timelineFor } from './reach.ts';
 import { type PingResult, resultOf, roundLine, roundTripLines, sessionLines, stepLine } from './result.ts';
 import { makeRounds, type Round } from './rounds.ts';
 import type { Session } from './session.ts';
 
 /**
- * Passes each line to `say` when it is known. Resolves with the result, which has an error when the server
- * was not reached or has not answered.
+ * Passes each line to `say` when it is known. Resolves with the result. The result has an error when the
+ * server was not reached or has not answered.
  */
 export async function pingOnce(
   address: string,

@@ -1,7 +1,7 @@
 /**
- * `rdma-rpc ping`: reaches a server step by step, and measures each step and some round trips: what rping,
- * cmtime and ibping do for devices. Exit codes: 0 the server has answered, 1 it has not, 2 the command line
- * is wrong.
+ * `rdma-rpc ping`: reaches a server step by step, and measures each step and some round trips, as rping,
+ * cmtime and ibping do for devices. Exit code 0 means that the server has answered, 1 that it has not, and 2
+ * that the command line is wrong.
  */
 import type { Command } from '#commander';
 import pc from '#picocolors';
@@ -12,7 +12,7 @@ import { sayError } from '../server/connection.ts';
 import { type PingFlags, withPingFlags } from './flags.ts';
 import type { Stopped } from './reach.ts';
 
-/** The port of the quick start, which gRPC servers use as well. */
+/** The port of the quick start, which gRPC servers also use. */
 const portDefault = 50_051;
 
 export function addPingCommand(program: Command): void {
@@ -32,14 +32,14 @@ function addressOf(text: string): Address {
   return found === undefined ? parseAddress(text) : { kind: 'tcp', ...found };
 }
 
-/** Prints where it has stopped, and what to do. */
+/** Prints where the command has stopped, and what the user can do. */
 function sayStopped({ step, message, next }: Pick<Stopped, 'step' | 'message' | 'next'>): void {
   console.error(pc.red(`error: stopped at ${step}: ${printableLine(message)}`));
   console.error(`  → ${next}`);
 }
 
 async function ping(text: string, flags: PingFlags): Promise<number> {
-  // Loaded here, so that other commands need no addon.
+  // The modules are loaded here, so that other commands need no addon.
   const [{ targetFor }, { openMany, manyText }, { pingOnce }, { loadNative }] = await Promise.all([
     import('./target.ts'),
     import('./many.ts'),

@@ -1,6 +1,6 @@
 /**
- * Opens one connection to a server as a channel does, and measures each step. Used by `rdma-rpc ping`, once
- * or many times.
+ * Opens one connection to a server as a channel does, and measures each step. It is used by `rdma-rpc ping`,
+ * once or many times.
  */
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
@@ -14,7 +14,7 @@ import { adviceFor, type Stop, TooLate } from './advice.ts';
 import { Session } from './session.ts';
 import { type TimedStep, Timeline } from './steps.ts';
 
-/** A server was not reached, or it has not answered. */
+/** Thrown when a server was not reached, or has not answered. */
 export class Stopped extends Error {
   readonly step: Stop;
   /** Advice for the user. */
@@ -32,13 +32,15 @@ export interface Target {
   readonly side: LocalSide;
   /** Undefined without TLS. */
   readonly tls: TlsDial | undefined;
-  /** Limit of the time until the session is open, and of each round trip. */
+  /** Time limit in milliseconds until the session is open, and for each round trip. */
   readonly timeoutMs: number;
-  /** Returns the addresses of a name; `lookupAll`, unless a test has its own. */
+  /**
+   * Returns the addresses of a name. It is `lookupAll`, except in tests that have a function of their own.
+   */
   readonly lookup: (host: string) => Promise<readonly string[]>;
 }
 
-/** Returns the addresses of a host by the system's rules: the hosts file first, then DNS. */
+/** Returns the addresses of a host by the system's rules, which use the hosts file first, then DNS. */
 export async function lookupAll(host: string): Promise<readonly string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address);
 }
@@ -56,7 +58,7 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> 
   });
 }
 
-/** Dials one address after another, until one is connected; each has an equal share of the time. */
+/** Dials one address after another, until one is connected. Each address has an equal share of the time. */
 function dialOf(addresses: readonly Address[], { tls, timeoutMs }: Target, timeline: Timeline): Dial {
   return async (signal, onConnected) => {
     for (const [at, address] of addresses.entries()) {
@@ -83,8 +85,8 @@ function dialOf(addresses: readonly Address[], { tls, timeoutMs }: Target, timel
 }
 
 /**
- * Resolves with an open session. Rejects with Stopped, which names the step, also when `signal` is aborted
- * first.
+ * Resolves with an open session. Rejects with Stopped, which names the step. It also rejects when `signal` is
+ * aborted first.
  */
 export async function reach(target: Target, timeline: Timeline, signal?: AbortSignal): Promise<Session> {
   const { address, side, timeoutMs } = target;
@@ -107,7 +109,7 @@ export async function reach(target: Target, timeline: Timeline, signal?: AbortSi
       limit.signal,
     );
   } catch (error) {
-    // A link that is closed by the limit says so in an error of its own.
+    // If the limit has closed a link, report the limit's error instead of the link's.
     const why = limit.signal.aborted ? (limit.signal.reason as Error) : (error as Error);
     throw new Stopped(timeline.current, why);
   } finally {
@@ -117,12 +119,12 @@ export async function reach(target: Target, timeline: Timeline, signal?: AbortSi
   return new Session(opened, timeoutMs);
 }
 
-/** Begins the timeline of a connection: a name is resolved first. */
+/** Begins the timeline of a connection. If the address has a name, the first step resolves it. */
 export function timelineFor({ address, tls }: Target, onStep?: (step: TimedStep) => void): Timeline {
   return new Timeline(isName(address) ? 'resolve' : 'connect', tls !== undefined, onStep);
 }
 
-/** Resolves when the server has answered the first ping, which shows that it has taken the session. */
+/** Resolves when the server has answered the first ping, which shows that it has accepted the session. */
 export async function firstAnswer(session: Session, timeline: Timeline): Promise<void> {
   try {
     await session.sideband();

@@ -1,4 +1,6 @@
-/** The output of `rdma-rpc ping` about one connection: the text, line by line, and the JSON. */
+/**
+ * The output of `rdma-rpc ping` about one connection: the text, line by line, and the JSON.
+ */
 import type { SessionSummary } from '../../runtime/control/session-summary.ts';
 import { printableLine } from '../output.ts';
 import type { Stopped } from './reach.ts';
@@ -15,7 +17,7 @@ export function stepLine({ step, ms, about, failed }: TimedStep): string {
   return printableLine(`${step.padEnd(8)} ${milliseconds(ms).padStart(timeWidth)}  ${text}`);
 }
 
-/** A line about the session, and one for each fabric that was not chosen. */
+/** Returns a line about the session, and a line for each fabric that was not chosen. */
 export function sessionLines(
   { fabric, device, port, security, peer, identity }: SessionSummary,
   { totalMs, others }: Timeline,
@@ -60,7 +62,7 @@ export function roundTripLines(rounds: readonly Round[], fabric: string): string
 export interface PingResult {
   readonly address: string;
   readonly steps: readonly TimedStep[];
-  /** Until the server has answered for the first time. */
+  /** Time until the server has answered for the first time. */
   readonly totalMs: number;
   readonly session?: Pick<SessionSummary, 'fabric' | 'device' | 'port' | 'security' | 'peer' | 'identity'>;
   readonly others: readonly { readonly name: string; readonly reason: string }[];

@@ -1,4 +1,6 @@
-/** Round trips of `rdma-rpc ping` on an open session, one after another, and their summary. */
+/**
+ * Makes the round trips of `rdma-rpc ping` on an open session, one after another, and summarizes them.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Stopped } from './reach.ts';
 import type { Session } from './session.ts';
@@ -29,8 +31,8 @@ export function spreadOf(values: readonly number[]): Spread | undefined {
 }
 
 /**
- * Makes both round trips, the one over the sideband first: otherwise the time of the server's event loop
- * would seem to be that of the fabric.
+ * Makes both round trips. The one over the sideband comes first, because otherwise the time of the server's
+ * event loop would appear to be that of the fabric.
  */
 async function roundOn(session: Session): Promise<Round> {
   const sidebandMs = session.pings

@@ -1,7 +1,7 @@
 /**
  * An open session on which `rdma-rpc ping` makes round trips: pings of the sideband, and calls over the
- * fabric. Such a call names a method that no server has. Every server answers it with UNIMPLEMENTED, from the
- * same event loop and by the same path as it answers other calls, so no service is needed.
+ * fabric. Each call names a method that no server has. Every server answers such a call with UNIMPLEMENTED,
+ * from the same event loop and by the same path as other calls, so the server needs no service for it.
  */
 import { releaseContext } from '../../runtime/boundary/contexts.ts';
 import { ClientSession } from '../../runtime/client/session/client-session.ts';
@@ -17,7 +17,7 @@ import { noQueue, pingMethod } from './call.ts';
 import { toMicroseconds } from './steps.ts';
 
 export class Session {
-  /** The server answers pings of the sideband. */
+  /** Whether the server answers pings of the sideband. */
   readonly pings: boolean;
   readonly summary: SessionSummary;
   readonly #connection: Connection;
@@ -25,15 +25,18 @@ export class Session {
   readonly #timeoutMs: number;
   readonly #calls: ClientSession;
   readonly #down: Promise<void>;
-  /** The session is broken; `#ended` follows with the reason. */
+  /** True when the session is broken. `#ended` follows with the reason. */
   #lost = false;
   /** Why the session has ended. */
   #ended: string | undefined;
-  /** Ends the round trip that is under way, with an error. */
+  /** Ends the current round trip with an error. */
   #fail: ((error: Error) => void) | undefined;
   #onPong: (() => void) | undefined;
 
-  /** Must be called in the turn in which the connection was opened, since events arrive from then on. */
+  /**
+   * The constructor must be called in the same event-loop iteration in which the connection was opened,
+   * because events arrive from then on.
+   */
   constructor({ link, connection }: Opened, timeoutMs: number) {
     this.#connection = connection;
     this.#link = link;
@@ -70,7 +73,10 @@ export class Session {
     if (link.ended !== undefined) link.onEnd(link.ended);
   }
 
-  /** Resolves with the time of a round trip over the sideband. Rejects with TooLate, or when it has ended. */
+  /**
+   * Makes a round trip over the sideband, and resolves with its time in milliseconds. Rejects with TooLate,
+   * or with the reason when the session has ended.
+   */
   sideband(): Promise<number> {
     return this.#roundTrip('the sideband', (done) => {
       this.#onPong = done;
@@ -78,19 +84,20 @@ export class Session {
     });
   }
 
-  /** The same over the fabric. */
+  /** Does the same over the fabric. */
   fabric(): Promise<number> {
     return this.#roundTrip(this.#connection.fabric, (done) => {
       const begun = this.#calls.start(pingMethod, {}, 0, undefined, (answer) => {
         done();
-        // Any status is an answer. The end of the session fails the round trip itself.
+        // Any status is an answer. The end of the session already fails the round trip, so ignore the error
+        // here.
         Promise.resolve(answer).catch(() => undefined);
       });
       if (!begun) this.#fail?.(new Error('the session takes no call'));
     });
   }
 
-  /** Ends the session. Resolves when it has ended, or after a time limit. */
+  /** Ends the session. Resolves when the session has ended, or after a time limit. */
   async close(): Promise<void> {
     const reason = 'rdma-rpc ping is done';
     this.#link.close(reason, { type: 'bye', reason });
@@ -119,7 +126,7 @@ export class Session {
       const beganMs = clockMs();
       begin(() => {
         const ms = toMicroseconds(clockMs() - beganMs);
-        // A call that the end of the session has failed is no answer.
+        // A call that the end of the session has failed is not an answer.
         if (this.#lost || this.#ended !== undefined) return;
         clearTimeout(timer);
         this.#fail = undefined;

@@ -1,6 +1,6 @@
 /**
- * The steps of reaching a server, in their order, and the timeline that measures them. Used by `rdma-rpc
- * ping`.
+ * The steps of reaching a server, in their order, and the timeline that measures them. It is used by
+ * `rdma-rpc ping`.
  */
 import { clockMs } from '../../runtime/clock.ts';
 import type { FabricReason } from '../../runtime/control/frames.ts';
@@ -22,7 +22,7 @@ export const stepNames = Object.keys(stepTexts) as readonly StepName[];
 export interface TimedStep {
   readonly step: StepName;
   readonly ms: number;
-  /** The address, or the fabric, that the step was about. */
+  /** The address or the fabric that the step concerned. */
   readonly about?: string;
   /** Why the step did not succeed, when another address or fabric was tried after it. */
   readonly failed?: string;
@@ -31,12 +31,12 @@ export interface TimedStep {
 /** Rounds a time to microseconds. */
 export const toMicroseconds = (ms: number): number => Math.round(ms * 1000) / 1000;
 
-/** Measures the steps of one connection: each lasts from the end of the step before it. */
+/** Measures the steps of one connection. Each step lasts from the end of the step before it. */
 export class Timeline {
   readonly steps: TimedStep[] = [];
   /** The step that has begun and has not ended. */
   current: StepName;
-  /** Why no other fabric was chosen; empty before one was. */
+  /** Why no other fabric was chosen. Empty until a fabric is chosen. */
   others: readonly FabricReason[] = [];
   readonly #tls: boolean;
   readonly #onStep: ((step: TimedStep) => void) | undefined;
@@ -44,8 +44,8 @@ export class Timeline {
   #lastMs = this.#beganMs;
 
   /**
-   * `tls`: whether a TLS handshake follows when the socket is connected. `onStep` is called with each step
-   * when it has ended.
+   * `tls` says whether a TLS handshake follows when the socket is connected. `onStep` is called with each
+   * step when it has ended.
    */
   constructor(first: StepName, tls: boolean, onStep?: (step: TimedStep) => void) {
     this.current = first;
@@ -53,7 +53,7 @@ export class Timeline {
     this.#onStep = onStep;
   }
 
-  /** Time from the beginning to the end of the last step. */
+  /** Time in milliseconds from the beginning to the end of the last step. */
   get totalMs(): number {
     return toMicroseconds(this.#lastMs - this.#beganMs);
   }
@@ -68,7 +68,7 @@ export class Timeline {
     this.#onStep?.(step);
   }
 
-  /** Takes a step as the handshake reports it. */
+  /** Records a step as the handshake reports it. */
   readonly take = (step: ConnectionStep): void => {
     if (step.step === 'connected') this.end(this.#tls ? 'tls' : 'welcome');
     else if (step.step === 'secured') this.end('welcome');

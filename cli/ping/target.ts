@@ -1,4 +1,6 @@
-/** The side that `rdma-rpc ping` takes in a handshake: that of a channel with the same flags. */
+/**
+ * The side that `rdma-rpc ping` takes in a handshake, which is that of a channel with the same flags.
+ */
 import { clientChannel, createChannel } from '../../runtime/client/channel.ts';
 import { type Address, formatAddress } from '../../runtime/control/socket/address.ts';
 import { TlsDial } from '../../runtime/control/tls/tls-client.ts';
@@ -7,11 +9,11 @@ import { securityOf } from '../server/tls-flags.ts';
 import type { PingFlags } from './flags.ts';
 import { lookupAll, type Target } from './reach.ts';
 
-/** Throws for flags that do not fit together, and for files that cannot be used. */
+/** Throws for flags that contradict each other, and for files that cannot be used. */
 export function targetFor(address: Address, flags: PingFlags): Target {
   const { timeout, fabric, device } = flags;
   const security = securityOf(flags);
-  // A channel connects when a call needs it; this one makes no call, and only checks the options.
+  // A channel connects when a call needs it. This channel makes no call, and only checks the options.
   const channel = createChannel(formatAddress(address), {
     connectTimeoutMs: timeout,
     log: () => undefined,

@@ -1,7 +1,7 @@
 /**
- * The output of a call: its messages on stdout, and on stderr an error with its details and, with `-v`, the
- * negotiated session and everything sent and received besides the messages. With `--json` everything is on
- * stdout, one line each. Used by `rdma-rpc call`.
+ * The output of a call. Its messages go to stdout. An error with its details goes to stderr. With `-v`, the
+ * negotiated session and everything that was sent and received besides the messages goes to stderr, too. With
+ * `--json` everything goes to stdout, as one line each. It is used by `rdma-rpc call`.
  */
 import { Buffer } from 'node:buffer';
 import pc from '#picocolors';
@@ -28,7 +28,7 @@ interface OutputFlags {
 const textOf = (value: MetadataValue): string =>
   typeof value === 'string' ? value : Buffer.from(value).toString('base64');
 
-/** Values by key, in the order in which they came. Bytes are written as base64. */
+/** Returns the values by key, in the order in which they arrived. Bytes are written as base64. */
 function metadataJson(metadata: Iterable<readonly [string, MetadataValue]>): { [key: string]: string[] } {
   const all = new Map<string, string[]>();
   for (const [key, value] of metadata) all.set(key, [...(all.get(key) ?? []), textOf(value)]);
@@ -93,7 +93,7 @@ export class CallReport {
     this.#metadata('trailer', trailer);
   }
 
-  /** Throws an Error when the bytes are not such a message. */
+  /** Throws an Error when the bytes are not a message of that type. */
   message(bytes: Uint8Array): void {
     ++this.#tally.answers;
     this.#tally.answerBytes += bytes.byteLength;
@@ -129,13 +129,13 @@ export class CallReport {
       const text = known === undefined ? `${value.byteLength} bytes: ${textOf(value)}` : jsonText(known);
       console.error(printable(`  ${type} ${text}`));
     }
-    // With -v, the trailer of a response has been printed already.
+    // With -v, the trailer of a response has already been printed.
     if (this.#flags.verbose !== true || this.#trailer === undefined)
       this.#lines('trailer', this.#trailer ?? metadata);
     this.#sum(code);
   }
 
-  /** Returns a detail as JSON if its type is known, from the schema or as one of google.rpc. */
+  /** Returns a detail as JSON if its type is known, either from the schema or as a type of google.rpc. */
   async #detail({ type, value }: ErrorDetail): Promise<JsonValue | undefined> {
     try {
       const { registry } = this.#found;
@@ -148,7 +148,7 @@ export class CallReport {
       const own = standard.find(type);
       return own === undefined ? undefined : (ownToJson(own, own.decode(value)) as JsonValue);
     } catch {
-      // The sender has another version of the type, or the schema is unavailable: print the bytes, and
+      // The sender has another version of the type, or the schema is unavailable. Print the bytes, and
       // continue with the other details.
       return undefined;
     }
@@ -173,7 +173,7 @@ export class CallReport {
     if (this.#flags.verbose === true) this.#lines(what, metadata);
   }
 
-  /** `key: value`, one line each; bytes as base64, as in HTTP. */
+  /** Prints `key: value`, one line each, with bytes as base64, as in HTTP. */
   #lines(what: string, metadata: Iterable<readonly [string, MetadataValue]>): void {
     for (const [key, value] of metadata) console.error(pc.dim(printable(`${what} ${key}: ${textOf(value)}`)));
   }

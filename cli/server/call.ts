@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc call`: makes one call of any kind, with messages as JSON and without generated code: descriptors
- * of the server or of files describe them.
+ * `rdma-rpc call`: makes one call of any kind, with messages as JSON and without generated code. Descriptors
+ * from the server or from files describe the messages.
  */
 import type { Command } from '#commander';
 import type { Channel } from '../../runtime/client/channel-type.ts';
@@ -73,11 +73,11 @@ export function addCallCommand(program: Command): void {
   });
 }
 
-/** Returns what is wrong with the source of the request, or ''. */
+/** Returns what is wrong with the source of the request, or '' when it is valid. */
 function mistakeIn(request: string | undefined, data: string | undefined): string {
   if (request !== undefined && data !== undefined)
     return 'the request is given twice: as an argument and with --data';
-  // curl's form of a file; no JSON begins so.
+  // This is curl's form for a file. Valid JSON never begins with `@`.
   if (data !== undefined && data !== '@' && data.startsWith('@'))
     return `--data takes no file (${data}): @ alone is stdin, such as -d @ <${data.slice(1)}`;
   return '';
@@ -107,7 +107,9 @@ async function call(
   const client = createClient(serviceOf(method, rawType), channel) as unknown as {
     call(request: unknown, options: object): Promise<Uint8Array> | AsyncIterable<Uint8Array>;
   };
-  /** A wrong request in a stream ends the call, and this is the error to report, not that of the call. */
+  /**
+   * A wrong request in a stream ends the call. Report the error of the request instead of that of the call.
+   */
   let refused: { readonly error: unknown } | undefined;
   const counted = async function* (): AsyncGenerator<Uint8Array> {
     try {

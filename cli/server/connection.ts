@@ -1,6 +1,6 @@
 /**
- * Shared by the commands that talk to a server: a channel for the duration of the command, a time limit, and
- * error texts.
+ * The common parts of the commands that connect to a server: a channel for the duration of the command, a
+ * time limit, and error texts.
  */
 import { type Command, InvalidArgumentError } from '#commander';
 import pc from '#picocolors';
@@ -30,7 +30,7 @@ export function withTimeout(command: Command): Command {
     .option('--json', 'JSON for programs, of docs/schemas');
 }
 
-/** Prints one sentence on stderr; with --json also JSON on stdout. The caller sets the exit code. */
+/** Prints one sentence on stderr and, with --json, also JSON on stdout. The caller sets the exit code. */
 export function sayError(error: unknown, { json }: { readonly json?: true }): void {
   const message = withFlagsNamed((error as Error).message);
   if (json === true) {
@@ -42,14 +42,14 @@ export function sayError(error: unknown, { json }: { readonly json?: true }): vo
 
 /**
  * Runs `action` with a channel to the server and sets the exit code: the result of the action, 1 when a call
- * fails, 2 for an invalid address or files that cannot be used.
+ * fails, or 2 for an invalid address or files that cannot be used.
  */
 export async function withServer(
   address: string,
   flags: ConnectionFlags,
   action: (channel: Channel) => Promise<number>,
 ): Promise<void> {
-  // Loaded here, so that other commands need no addon.
+  // The modules are loaded here, so that other commands need no addon.
   const { timeout } = flags;
   const { createChannel } = await import('../../runtime/client/channel.ts');
   let channel: Channel;
@@ -57,7 +57,7 @@ export async function withServer(
     channel = createChannel(address, {
       connectTimeoutMs: timeout,
       timeoutMs: timeout,
-      // It has no flag, so it must not make anything fail.
+      // The limit has no flag, so it must not make a call fail.
       messageMaxBytes: messageBytes.max,
       log: () => undefined,
       ...securityOf(flags),

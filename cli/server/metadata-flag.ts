@@ -1,4 +1,6 @@
-/** `-m KEY=VALUE` of the commands that make calls. */
+/**
+ * The flag `-m KEY=VALUE` of the commands that make calls.
+ */
 import { InvalidArgumentError } from '#commander';
 import type { MetadataValue } from '../../runtime/core/metadata.ts';
 

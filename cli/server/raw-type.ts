@@ -1,6 +1,6 @@
 /**
- * Messages that are already encoded, or not yet decoded, as MessageTypes: the runtime passes their bytes
- * through. Used by `rdma-rpc call` and `rdma-rpc bench`.
+ * Messages that are already encoded, or not yet decoded, as MessageTypes. The runtime passes their bytes
+ * through. It is used by `rdma-rpc call` and `rdma-rpc bench`.
  */
 import type { DescMethod } from '#protobuf';
 import { noRoom } from '../../runtime/codec/memory/writer.ts';
@@ -19,7 +19,7 @@ export function rawType(typeName: string): MessageType<Uint8Array, Uint8Array> {
       return at + bytes.byteLength;
     },
     decodeFrom: (source, at, end) => {
-      // A copy, since the memory is reused.
+      // Make a copy, because the memory is reused.
       const bytes = source.slice(at, end);
       source.cross(at, end);
       return bytes;
@@ -34,7 +34,7 @@ interface Size {
   readonly byteLength: number;
 }
 
-/** For responses of which only the length is needed. */
+/** Returns a type for responses of which only the length is needed. */
 export function sizeType(typeName: string): MessageType<Size, Size> {
   const { fields } = rawType(typeName);
   return messageType<Size, Size>({
@@ -51,8 +51,8 @@ export function sizeType(typeName: string): MessageType<Size, Size> {
 }
 
 /**
- * Returns a service with this method alone, called `call`: requests are encoded messages, responses the
- * result of `output`.
+ * Returns a service with only this method, named `call`. Its requests are encoded messages, and its responses
+ * are the result of `output`.
  */
 export function serviceOf(method: DescMethod, output: typeof rawType | typeof sizeType): ServiceDefinition {
   const { clientStreaming, serverStreaming } = method.proto;

@@ -1,6 +1,6 @@
 /**
- * Requests on the command line: JSON values, one after another, as messages of a type. Used by `rdma-rpc
- * call`.
+ * Reads requests from the command line: JSON values, one after another, as messages of a type. It is used by
+ * `rdma-rpc call`.
  */
 import {
   type DescField,
@@ -21,8 +21,8 @@ export interface RequestForm {
 }
 
 /**
- * Yields JSON values as they arrive, however many lines a value has or however many values a line has. `line`
- * is the line on which it begins, from 1.
+ * Yields JSON values as they arrive. A value may have several lines, and a line may have several values.
+ * `line` is the line on which the value begins, counted from 1.
  */
 export async function* jsonTexts(
   chunks: AsyncIterable<string> | Iterable<string>,
@@ -90,10 +90,10 @@ type JsonObject = { readonly [key: string]: JsonValue };
 const isObject = (json: JsonValue | undefined): json is JsonObject =>
   typeof json === 'object' && json !== null && !Array.isArray(json);
 
-/** Messages with a special form in JSON. */
+/** Returns whether messages of the type have a special form in JSON. */
 const isWellKnown = ({ typeName }: DescMessage): boolean => typeName.startsWith('google.protobuf.');
 
-/** Checks names of fields and of enum values; the JSON reader reports all other errors well. */
+/** Checks the names of fields and of enum values. The JSON reader reports all other errors well. */
 function checkNames(desc: DescMessage, json: JsonValue | undefined, registry: FileRegistry): void {
   if (!isObject(json) || isWellKnown(desc)) return;
   for (const [key, value] of Object.entries(json)) {

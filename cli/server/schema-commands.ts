@@ -82,7 +82,7 @@ async function list(schema: Schema, service: string | undefined, { json }: Decla
   if (json === true) console.log(jsonText({ services }, 2));
 }
 
-/** A declaration that was asked for, as text, and where it stands. */
+/** A requested declaration as text, and its origin. */
 interface Described {
   readonly declared: Declared;
   readonly registry: FileRegistry;
@@ -116,7 +116,7 @@ async function typesOf({ declared, registry }: Described): Promise<Described[]> 
   }));
 }
 
-/** As docs/schemas/describe.schema.json says. */
+/** Returns the form that docs/schemas/describe.schema.json describes. */
 async function described({ declared, registry, declaration }: Described): Promise<object> {
   const { fileOf, headText, outerOf } = await import('./schema/declaration-file.ts');
   const file = fileOf(declared);
@@ -126,7 +126,7 @@ async function described({ declared, registry, declaration }: Described): Promis
   return { name, kind, file: file.proto.name, head, declaration };
 }
 
-/** As .proto files: the declarations of one file are printed together, below its package and imports. */
+/** Returns .proto files. The declarations of one file are printed together, below its package and imports. */
 async function protoText(all: readonly Described[]): Promise<string> {
   const { fileOf, headText, outerOf } = await import('./schema/declaration-file.ts');
   const places = new Map<string, Described[]>();

@@ -1,5 +1,6 @@
 /**
- * Flags of the commands that need a server's declarations: from the server, or from files without a server.
+ * Flags of the commands that need a server's declarations. They come from the server, or from files without a
+ * server.
  */
 import type { Command } from '#commander';
 import { type ConnectionFlags, sayError, withServer, withTimeout } from './connection.ts';
@@ -34,12 +35,12 @@ export function withSchemaFlags(command: Command): Command {
   );
 }
 
-/** Names of protobuf contain no colon, addresses do. */
+/** Addresses contain a colon, and names of protobuf do not. */
 const isAddress = (text: string | undefined): boolean => text?.includes(':') === true;
 
 /**
- * Runs `action` with the schema and the names of the command line. An address comes first, but with files it
- * may be omitted, and no connection is made. Sets the exit code.
+ * Runs `action` with the schema and the names of the command line, and sets the exit code. An address comes
+ * first. When files are given it may be omitted, and then no connection is made.
  */
 export async function withSchema(
   words: readonly string[],

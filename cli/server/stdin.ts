@@ -1,8 +1,10 @@
-/** Requests from stdin. Used by `rdma-rpc call` and `rdma-rpc bench`; on the main thread. */
+/**
+ * Reads requests from stdin. It is used by `rdma-rpc call` and `rdma-rpc bench`, on the main thread.
+ */
 import { fstatSync } from 'node:fs';
 
 /**
- * Yields the text as it comes. Throws an Error for a directory, which Node would treat as an empty stream.
+ * Yields the text as it arrives. Throws an Error for a directory, which Node would treat as an empty stream.
  */
 export function stdinText(): AsyncIterable<string> {
   if (fstatSync(0).isDirectory()) throw new Error('stdin is a directory');

@@ -1,7 +1,7 @@
 /**
  * Flags of the commands that connect to a server: for TLS, for the credentials that the server's
- * `authenticate` checks, and for the minimum security of a session. Used by connection.ts and by `rdma-rpc
- * bench`; on the main thread.
+ * `authenticate` checks, and for the minimum security of a session. It is used by connection.ts and by
+ * `rdma-rpc bench`, on the main thread.
  */
 import { type Command, Option } from '#commander';
 import { readInput } from '../../codegen/source/files.ts';
@@ -73,8 +73,8 @@ function fileFault(text: string, pskFile: string | undefined): string {
 }
 
 /**
- * Returns options for a channel. Throws a TypeError for flags that do not fit together, and for files that
- * cannot be read or used, naming the file.
+ * Returns options for a channel. Throws a TypeError for flags that contradict each other, and for files that
+ * cannot be read or used; the error names the file.
  */
 export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'credentials' | 'security'> {
   const { cert, key, passphraseFile, pskFile, servername, identity, credential, require } = flags;
@@ -102,7 +102,7 @@ export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'crede
   };
 }
 
-/** Texts about options in errors of the library, and their replacements for the command. */
+/** Names of options in errors of the library, and the flags that replace them in the command's errors. */
 const inFlags: readonly (readonly [string, string])[] = [
   ['(option connectTimeoutMs of the channel)', '(--timeout)'],
   [

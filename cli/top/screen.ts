@@ -1,12 +1,12 @@
 /**
- * The view of a process as lines of text that fit the available width and height. Names of processes and of
- * their peers are untrusted: nothing in them may control the terminal.
+ * The view of a process, as lines of text that fit the available width and height. Names of processes and of
+ * their peers are untrusted, so they must not be able to control the terminal.
  */
 import type { Stats } from '../../runtime/native/stats.ts';
 import { size, time } from '../bench/summary.ts';
 import type { MethodView, SessionView, View } from './view.ts';
 
-/** Infinity shows everything. */
+/** The available width and height. Infinity shows everything. */
 export interface Room {
   readonly columns: number;
   readonly rows: number;
@@ -21,14 +21,14 @@ const count = (value: number): string => {
 };
 
 /**
- * One line that contains only characters with a width of their own: no escapes, no marks that change the
- * direction of text.
+ * Returns one line that contains only characters with a width of their own, without escapes and without marks
+ * that change the direction of text.
  */
 export function plain(text: string): string {
   return text.replace(/[\p{C}\p{Zl}\p{Zp}\p{M}]/gu, '?');
 }
 
-/** Shortens the text at its beginning, since methods and addresses often begin alike. */
+/** Shortens the text at its beginning, because methods and addresses often begin alike. */
 function fitted(text: string, width: number): string {
   const characters = [...plain(text)];
   return characters.length <= width
@@ -76,7 +76,7 @@ function table<Row>(
   text: (row: Row) => string,
   columns: readonly Column<Row>[],
   { columns: width, rows: height }: Room,
-  /** Total number, whether or not they have a row. */
+  /** Total number of entries, whether or not each has a row. */
   all: number = rows.length,
 ): string[] {
   const rest = columns.reduce((sum, column) => sum + column.width + 1, 0);
@@ -112,7 +112,7 @@ function threadText({ contexts, state }: View): string {
   return blocked > 0 ? `EVENT LOOP BLOCKED for ${time(blocked * 1000)}` : `loop lag ${time(lag * 1000)}`;
 }
 
-/** Lines with the error counters of devices that have grown between the two readings. */
+/** Returns lines with the error counters of devices that have grown between the two readings. */
 function deviceLines({ devices }: View): string[] {
   const each = devices.flatMap(({ device, port, perSecond }) =>
     Object.entries(perSecond).map(
@@ -154,7 +154,7 @@ export function screenOf(view: View, room: Room, note = ''): string[] {
   // When space is short, the tables are more important than the last lines of the head.
   const head = headLines(view, note).slice(0, Math.max(headLeast, room.rows - tablesLeast));
   const left = Math.max(0, room.rows - head.length - 2);
-  // Rows that one table does not need go to the other one.
+  // Rows that one table does not need go to the other table.
   const sessions = Math.max(view.sessions.length, view.counters.sessions ?? 0);
   const wanted = Math.min(sessions + 1, Math.max(2, Math.ceil(left / 2)));
   const methodRows = Math.min(Math.max(1, view.methods.length) + 1, Math.max(0, left - wanted));

@@ -1,6 +1,6 @@
 /**
- * Finds the process for `rdma-rpc top` and `trace`: a PID, the process that listens at an address of this
- * machine, or the only one.
+ * Finds the process for `rdma-rpc top` and `trace`: by a PID, by an address of this machine at which it
+ * listens, or because it is the only one.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
@@ -13,15 +13,15 @@ const listening = '0A';
 const listeningUnix = '00010000';
 
 /**
- * A socket bound to the path, or created under another name in the same folder and then renamed
- * (native/binding/unix_socket.h).
+ * Returns whether a socket is bound to the path. It may also have been created under another name in the same
+ * folder and then renamed (native/binding/unix_socket.h).
  */
 function bound(found: string, path: string): boolean {
   const hidden = `${dirname(path)}/.${basename(path)}.`;
   return found === path || (found.startsWith(hidden) && /^[0-9a-f]+$/.test(found.slice(hidden.length)));
 }
 
-/** Inodes of the sockets that listen on a TCP port of this machine. */
+/** Returns the inodes of the sockets that listen on a TCP port of this machine. */
 function portInodes(port: number): string[] {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   return ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => {
@@ -53,7 +53,7 @@ function holds(pid: number, inodes: readonly string[]): boolean {
   });
 }
 
-/** Whether the host is this machine; a port of another machine says nothing about local processes. */
+/** Returns whether the host is this machine. A port of another machine says nothing about local processes. */
 function isHere(host: string): boolean {
   if (isIP(host) === 0) return host === 'localhost' || host === hostname();
   const here = new BlockList();
@@ -82,7 +82,7 @@ function listenerAt(target: string): number {
   );
 }
 
-/** Throws an Error with a sentence, and a TypeError for an invalid target. */
+/** Throws an Error with a sentence when no process is found, and a TypeError for an invalid target. */
 export function pidOf(target: string | undefined): number {
   if (target !== undefined) return /^\d{1,9}$/.test(target) ? Number(target) : listenerAt(target);
   const pids = processesWithCounters();

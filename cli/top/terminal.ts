@@ -1,13 +1,15 @@
 /**
- * A full screen of the terminal during a command: shows lines, reads keys, and restores the terminal when the
- * command ends, however it ends. Plain ANSI with an alternate screen, no library.
+ * A full screen of the terminal during a command. It shows lines, reads keys, and restores the terminal in
+ * whatever way the command ends. It uses plain ANSI with an alternate screen, and no library.
  */
 
-/** Without wrapping, since a character may be wider than one column. */
+/** Turn off wrapping, because a character may be wider than one column. */
 const enter = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[H\u001b[2J';
 const leave = '\u001b[?7h\u001b[?25h\u001b[?1049l';
 const home = '\u001b[H';
-/** Written in front of a line: behind a line as wide as the screen it would clear the last character. */
+/**
+ * This is written in front of a line. Behind a line as wide as the screen it would clear the last character.
+ */
 const clearToEndOfLine = '\u001b[K';
 const clearBelow = '\u001b[J';
 /** In raw mode ^C is a key. */
@@ -20,7 +22,9 @@ export interface Terminal {
   close(): void;
 }
 
-/** `quit` is called for q, ^C, and signals that end the command; `again` when the size has changed. */
+/**
+ * `quit` is called for q, ^C, and signals that end the command. `again` is called when the size has changed.
+ */
 export function openTerminal(quit: () => void, again: () => void): Terminal {
   const { stdin, stdout } = process;
   const key = (bytes: Buffer): void => {
@@ -37,7 +41,7 @@ export function openTerminal(quit: () => void, again: () => void): Terminal {
   }
   stdout.on('resize', again);
   for (const signal of signals) process.on(signal, quit);
-  // Also after an uncaught exception.
+  // This also runs after an uncaught exception.
   process.on('exit', reset);
   stdout.write(enter);
   return {

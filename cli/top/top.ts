@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc top`: shows what a running process does, from its counters page. Exit code 1 when the process
- * does not exist or ends, 2 for an invalid target.
+ * `rdma-rpc top`: shows what a running process does, from its counters page. Exit code 1 means that the
+ * process does not exist or has ended, and 2 that the target is invalid.
  */
 import { setTimeout } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from '#commander';
@@ -19,7 +19,9 @@ interface TopFlags {
   readonly json?: true;
 }
 
-/** Without a terminal, lines have their full length unless COLUMNS limits it. */
+/**
+ * Returns the number of columns. Without a terminal, lines have their full length unless COLUMNS limits it.
+ */
 function columnsOf(): number {
   const { columns } = process.stdout;
   if (columns !== undefined) return columns;
@@ -70,7 +72,7 @@ async function* views(pid: number, intervalMs: number, stop: AbortSignal): Async
   }
 }
 
-/** Another process may have got the same pid; its start time differs. */
+/** Another process may have got the same pid; then its start time differs. */
 export function nextReading(before: ProcessCounters, read = readCounters): ProcessCounters {
   const { pid, startTicks } = before;
   let now: ProcessCounters;

@@ -16,7 +16,7 @@ export interface MethodView {
   readonly calls: number;
   readonly callsPerSecond: number;
   readonly failedPerSecond: number;
-  /** Covers the calls that ended between the two readings. Null when no call ended. */
+  /** The calls that ended between the two readings. Null when no call ended. */
   readonly p50Us: number | null;
   readonly p99Us: number | null;
 }
@@ -30,9 +30,12 @@ export type SessionView = Omit<SessionCounters, 'number'> & {
 export interface ContextView {
   readonly fabric: string;
   readonly device: string;
-  /** How long the thread has been awake without polling for completions; 0 when it polls, or sleeps. */
+  /**
+   * Time in milliseconds for which the thread has been awake without polling for completions. 0 when it polls
+   * or sleeps.
+   */
   readonly blockedMs: number;
-  /** The longest such time in the last second or two of traffic. */
+  /** The longest such time, in milliseconds, within the last one or two seconds of traffic. */
   readonly lagMaxMs: number;
 }
 
@@ -41,7 +44,8 @@ export interface DeviceView {
   readonly device: string;
   readonly port: number;
   /**
-   * Error counters of the device, which do not grow while all is well. They count for all processes together.
+   * Error counters of the device, which do not grow while the device works well. They count for all processes
+   * together.
    */
   readonly counters: Readonly<Record<string, number>>;
   /** The rates of the counters that have grown between the two readings. */
@@ -54,12 +58,12 @@ export interface View {
   readonly state: string;
   /** Time between the two readings. */
   readonly seconds: number;
-  /** Percent of one processor. */
+  /** Processor time in percent of one processor. */
   readonly cpuPercent: number;
   readonly rssBytes: number;
   readonly contexts: readonly ContextView[];
   readonly devices: readonly DeviceView[];
-  /** The counters of all contexts as they are, and the rates of those that count events. */
+  /** The counters of all contexts: their values, and for counters of events also their rates. */
   readonly counters: Readonly<Partial<Record<keyof Stats, number>>>;
   readonly perSecond: Readonly<Partial<Record<keyof Stats, number>>>;
   readonly methods: readonly MethodView[];
@@ -67,8 +71,8 @@ export interface View {
 }
 
 /**
- * If the last event-loop iteration of an awake thread is older than this, it is late, since such a thread
- * polls all the time.
+ * If the last event-loop iteration of an awake thread is older than this, the thread is late, because such a
+ * thread polls all the time.
  */
 const lateMs = 100;
 
@@ -76,7 +80,7 @@ type Sums = Partial<Record<keyof Stats, number>>;
 
 type Paired = readonly [context: ContextCounters, before: ContextCounters | undefined];
 
-/** Contexts and entries come and go: a new one counts from zero, and so does one that has been restarted. */
+/** Contexts and entries come and go. A new one counts from zero, and so does one that has been restarted. */
 const since = (now: number, before: number | undefined): number =>
   now < (before ?? 0) ? now : now - (before ?? 0);
 
@@ -129,7 +133,8 @@ function contextView(
 }
 
 /**
- * Each context is compared separately, so that the counts of a closed one are not subtracted from the others.
+ * Each context is compared separately, so that the counts of a closed context are not subtracted from the
+ * others.
  */
 function ratesOf(pairs: readonly Paired[], seconds: number): Sums {
   const rates: Sums = {};
@@ -143,7 +148,7 @@ function ratesOf(pairs: readonly Paired[], seconds: number): Sums {
   return rates;
 }
 
-/** Without a reading before it a counter has not grown. */
+/** A counter without an earlier reading has not grown. */
 function deviceView(
   { device, port, counters: all }: DeviceCounters,
   before: DeviceCounters | undefined,

@@ -1,6 +1,6 @@
 /**
- * Events of `rdma-rpc trace` in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open: a
- * row for each session, calls as spans from request to end, everything else as instants.
+ * Events of `rdma-rpc trace` in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open. Each
+ * session has a row, calls are spans from request to end, and all other events are instants.
  */
 import type { TraceAbout } from '../../runtime/boundary/traces/trace-file.ts';
 import type { TraceEvent } from './events.ts';
@@ -8,11 +8,11 @@ import { sessionText } from './text.ts';
 
 interface ChromeEvent {
   readonly name: string;
-  /** M metadata, b and e the ends of a span, i an instant. */
+  /** M: metadata; b and e: the two ends of a span; i: an instant. */
   readonly ph: 'M' | 'b' | 'e' | 'i';
   readonly pid: number;
   readonly tid: number;
-  /** Microseconds. */
+  /** The time in microseconds. */
   readonly ts?: number;
   readonly cat?: string;
   readonly id?: string;
@@ -43,7 +43,7 @@ export function chromeTrace(about: TraceAbout, events: readonly TraceEvent[]): o
       };
     }),
   ];
-  /** Calls whose request has been seen, but not their end. */
+  /** Calls whose request has been seen, but whose end has not. */
   const open = new Map<string, ChromeEvent>();
   for (const event of events) {
     const { atNs, context: _, session, kind, ...fields } = event;

@@ -22,16 +22,16 @@ export const kinds = [
 ] as const;
 export type Kind = (typeof kinds)[number];
 
-/** Fields that an event of its kind does not have are absent. */
+/** An event. Fields that its kind does not have are absent. */
 export interface TraceEvent {
-  /** On the clock of `process.hrtime`: the time of its event-loop iteration. */
+  /** Time of the event-loop iteration of the event, in nanoseconds on the clock of `process.hrtime`. */
   readonly atNs: number;
   /** Index in the list of contexts. */
   readonly context: number;
   readonly session: number;
   readonly kind: Kind;
   readonly frame?: string;
-  /** `slot.generation`: among the calls of a session, it is unique for a long time. */
+  /** `slot.generation`, which is unique among the calls of a session for a long time. */
   readonly call?: string;
   readonly method?: string;
   /** The status of the response or of the completion. */
@@ -42,8 +42,8 @@ export interface TraceEvent {
   readonly flags?: readonly string[];
   readonly key?: number;
   /**
-   * post: requests that the device took, out of `of`; completion: requests prepared in this session up to
-   * that one.
+   * post: number of requests that the device took, out of `of`. completion: number of requests prepared in
+   * this session up to that one.
    */
   readonly requests?: number;
   readonly of?: number;
@@ -69,7 +69,7 @@ const frames = [
 ];
 const flagNames = ['reply-buffer', 'metadata', 'gather', 'written', 'not-run', 'lasting', 'part', 'aligned'];
 const states = ['new', 'connecting', 'ready', 'draining', 'down'];
-/** fabric::WcStatus. */
+/** The statuses of fabric::WcStatus, by number. */
 const completions = [
   'success',
   'loc_len_err',
@@ -117,7 +117,10 @@ function frameFields(row: DataView, session: number, { methods, calls }: Known):
 }
 
 const callOf = (word: number): string => `${word & ((1 << slotBits) - 1)}.${word >>> slotBits}`;
-/** The method of a stream's part (docs/wire/calls.md, section 8): parts to a server do not name it. */
+/**
+ * Returns the method of a stream's part (docs/wire/calls.md, section 8). Parts to a server do not name the
+ * method.
+ */
 const methodOf = (methods: ReadonlyMap<number, string>, id: number): string =>
   methods.get(id) ??
   (id === pushMethod ? '(part to the server)' : methods.get(pullMethod(id))) ??

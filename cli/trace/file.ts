@@ -1,6 +1,6 @@
 /**
- * Reads a trace file for `rdma-rpc trace`. The file may come from anybody, and may be truncated or forged:
- * errors are reported in one sentence, and nothing in the file is trusted.
+ * Reads a trace file for `rdma-rpc trace`. The file may come from any source, and may be truncated or forged.
+ * Therefore its contents are checked, and errors are reported in one sentence.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import {
@@ -19,7 +19,7 @@ export interface Trace {
   readonly rows: readonly Uint8Array[];
 }
 
-/** More than all contexts of a large process have. */
+/** A size that the contexts of a large process do not reach. */
 const fileBytesMax = 256 * 1024 * 1024;
 const textBytesMax = 4 * 1024 * 1024;
 const contextsMax = 1024;
@@ -89,7 +89,7 @@ export function traceIn(bytes: Uint8Array): Trace {
 
 /** Reads a trace file. Throws an Error whose message can be shown to the user. */
 export function readTrace(path: string): Trace {
-  // Non-blocking, because a pipe without a writer would wait for one.
+  // Open the file without blocking, because a pipe without a writer would wait for one.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stat = fstatSync(file);

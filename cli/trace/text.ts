@@ -1,6 +1,6 @@
 /**
- * Events of `rdma-rpc trace` as lines of text, beginning with the time: the wall-clock time, and the time
- * since the previous event.
+ * Events of `rdma-rpc trace` as lines of text. Each line begins with the wall-clock time and the time since
+ * the previous event.
  */
 import type { TraceAbout, TraceContext } from '../../runtime/boundary/traces/trace-file.ts';
 import { printableLine } from '../output.ts';
@@ -39,7 +39,7 @@ function what(event: TraceEvent): string {
   return parts.filter((part) => part !== undefined).join('  ');
 }
 
-/** `session 16384 (client, shm, of HOST)`, or as much as is known. */
+/** Returns `session 16384 (client, shm, of HOST)`, or the known part of it. */
 export function sessionText({ sessions, fabric }: TraceContext, session: number): string {
   const known = sessions.find(({ number }) => number === session);
   const words = known === undefined ? [fabric] : [known.side, fabric, known.peer];

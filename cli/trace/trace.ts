@@ -1,6 +1,6 @@
 /**
  * `rdma-rpc trace`: shows the last protocol events of a running process, or of a file that a process has
- * written. Exit code 1: nothing can be read there; 2: the command line is wrong.
+ * written. Exit code 1 means that no events can be read there, and 2 that the command line is wrong.
  */
 import { existsSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from '#commander';
@@ -13,7 +13,7 @@ import { pidOf } from '../top/target.ts';
 import { eventsOfTrace, type Kind, kinds, type TraceEvent } from './events.ts';
 import { readTrace, type Trace } from './file.ts';
 
-/** Mode of written files: only the user that may read the process may read them. */
+/** Mode of written files, so that only the user that may read the process may read them. */
 const mode = 0o600;
 
 interface TraceFlags {
@@ -67,8 +67,8 @@ export function addTraceCommand(program: Command): void {
 }
 
 /**
- * Returns the command without its arguments, which may be confidential: traces are sent to other people.
- * Options of the runtime come before the script.
+ * Returns the command without its arguments. Arguments may be confidential, and users send traces to other
+ * people. Options of the runtime come before the script.
  */
 export function programOf(command: string): string {
   const words = command.split(' ');

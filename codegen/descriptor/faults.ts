@@ -1,8 +1,8 @@
 /**
- * Finds descriptors that must not become source text: with invalid names, or with defaults that are not
- * values. A parsed file cannot contain them, but a descriptor can come from anybody, and a name such as `A:
- * (code), B` would run when the generated module is imported. Called by link/check-descriptor.ts and by the
- * commands that read descriptors of a server.
+ * Finds descriptors that must not become source text, because they have invalid names or invalid defaults. A
+ * parsed file cannot contain them. But a descriptor can come from any program, and a name such as `A: (code),
+ * B` would run when the generated module is imported. link/check-descriptor.ts and the commands that read
+ * descriptors of a server call it.
  */
 import { bytesOfQuoted } from '../../runtime/codec/textformat/escape.ts';
 import { integerRange } from '../options/number.ts';
@@ -35,7 +35,7 @@ export interface FileLike extends Named {
 }
 
 export interface DescriptorFault {
-  /** Path of the element: field numbers and indices, as in SourceCodeInfo. */
+  /** Path of the element, as field numbers and indices like in SourceCodeInfo. */
   readonly path: string;
   /** Field number of the wrong part. */
   readonly part: number;
@@ -51,8 +51,8 @@ function shown(text: string): string {
 }
 
 /**
- * Whether `text` is a valid default for a field of this type, in the form that compilers write. Defaults of
- * enums are names, which the caller looks up.
+ * Returns whether `text` is a valid default for a field of this type, in the form that compilers write.
+ * Defaults of enums are names, which the caller looks up.
  */
 function isDefault(text: string, type: number | undefined): boolean {
   const name = typeName(type);
@@ -88,7 +88,7 @@ function* named({ name = '' }: Named, path: string): Generator<DescriptorFault> 
 function* fieldFaults(field: FieldLike, path: string): Generator<DescriptorFault> {
   yield* named(field, path);
   const { type, defaultValue: text } = field;
-  // protobuf-es has an empty text for a missing default.
+  // protobuf-es has an empty text when the default is missing.
   if (text !== undefined && text !== '' && !isDefault(text, type))
     yield { path, part: 7, message: `${shown(text)} is not a default of ${typeName(type) ?? 'its type'}` };
 }

@@ -1,6 +1,6 @@
 /**
- * Numbers of google.protobuf.FieldDescriptorProto and Edition, by name. Used wherever descriptors are made or
- * read.
+ * Numbers of google.protobuf.FieldDescriptorProto and Edition, by name. They are used wherever descriptors
+ * are made or read.
  */
 
 export const typeNumbers = {
@@ -32,8 +32,8 @@ const names = new Map(
 );
 
 /**
- * The type of a field, by its number. A descriptor from protoc has all of them; the caller refuses an unknown
- * number.
+ * The type of a field, by its number. A descriptor from protoc has a known number for each type; the caller
+ * refuses an unknown number.
  */
 export function typeName(number: number | undefined): TypeName | undefined {
   return names.get(number ?? 0);

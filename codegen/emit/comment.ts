@@ -1,7 +1,9 @@
-/** Comments of the .proto as JSDoc. */
+/**
+ * Emits comments of the .proto as JSDoc.
+ */
 import type { Documented } from '../model/model.ts';
 
-/** Fits a file's path, which may contain any character, on one line of a comment. */
+/** Makes a file's path, which may contain any character, fit on one line of a comment. */
 export function inComment(path: string): string {
   return path.replaceAll('*/', '*\u200b/').replace(/[\n\r\u2028\u2029]/g, ' ');
 }
@@ -13,7 +15,7 @@ export function docText({ comment, deprecated }: Documented): string | undefined
   return lines.length === 0 ? undefined : lines.join('\n');
 }
 
-/** The same as indented source lines. */
+/** Returns the same block as indented source lines. */
 export function docLines(documented: Documented, indent: string): string {
   const text = docText(documented);
   if (text === undefined) return '';

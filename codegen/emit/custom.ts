@@ -1,6 +1,6 @@
 /**
- * Custom options and explicit defaults as source text: inside definitions, and for messages as separate
- * consts, which bundlers drop when they are unused.
+ * Emits custom options and explicit defaults as source text. They stand inside definitions. For messages they
+ * are separate consts, which bundlers drop when they are unused.
  */
 import type { Message, Plain } from '../model/model.ts';
 import { numberText } from '../model/quoted.ts';
@@ -10,7 +10,7 @@ import { exportedConst, type Statement } from './statement.ts';
 
 const isList = (value: Plain): value is readonly Plain[] => Array.isArray(value);
 
-/** A literal. */
+/** Returns the source text of a literal. */
 export function plainText(value: Plain): string {
   if (typeof value === 'string') return quote(value);
   if (typeof value === 'number') return numberText(value);
@@ -23,7 +23,7 @@ export function plainText(value: Plain): string {
   return entries.length === 0 ? '{}' : `{ ${entries.join(', ')} }`;
 }
 
-/** The type that `as const` gives to that literal. */
+/** Returns the type that `as const` gives to that literal. */
 export function plainType(value: Plain): string {
   if (typeof value !== 'object' || value === null) return plainText(value);
   if (isList(value)) return `readonly [${value.map(plainType).join(', ')}]`;
@@ -59,7 +59,7 @@ function defaultType(value: string): string {
   return isBytes(value) ? 'Uint8Array' : value.startsWith('Number.') ? 'number' : value;
 }
 
-/** Explicit defaults of fields with presence: the values that absent fields stand for. */
+/** Emits the explicit defaults of fields with presence, which are the values of absent fields. */
 export function emitDefaults(message: Message, scope: FileScope): Statement[] {
   if (message.defaults === '') return [];
   const fields = (line: (key: string, value: string) => string) =>
@@ -69,7 +69,7 @@ export function emitDefaults(message: Message, scope: FileScope): Statement[] {
   return [
     exportedConst(
       {
-        doc: `/** What absent fields of ${message.identifier} stand for, where the .proto says so. */\n`,
+        doc: `/** The values of absent fields of ${message.identifier} for which the .proto sets a default. */\n`,
         name: message.defaults,
         type: `{\n${fields((key, value) => `readonly ${key}: ${defaultType(value)};`)}}`,
         value: `{\n${fields((key, value) => `${key}: ${isBytes(value) ? '/* @__PURE__ */ ' : ''}${value},`)}}`,

@@ -1,7 +1,7 @@
 /**
- * The const with the descriptor of the file, and its text, which is placed at the end of the file so that
- * readers find the messages first; functions may be used above their declaration. It is text, so that loading
- * the module costs nothing, and not wrapped, so that it stays a single line.
+ * Emits the const with the descriptor of the file, and its text. The text is placed at the end of the file,
+ * so that readers find the messages first; functions may be used above their declaration. The descriptor is a
+ * text, so that loading the module costs nothing. It is not wrapped, so that it stays a single line.
  */
 import { revision } from '../../runtime/codec/generated/revision.ts';
 import type { File } from '../model/model.ts';

@@ -1,5 +1,6 @@
 /**
- * Enums as const objects: a type stripper has nothing to transform, and unknown numbers stay what they are.
+ * Emits enums as const objects. A type stripper then has nothing to transform, and unknown numbers stay as
+ * they are.
  */
 import type { Enum } from '../model/model.ts';
 import { docLines } from './comment.ts';
@@ -37,13 +38,13 @@ export function emitEnum(type: Enum, scope: FileScope): Statement[] {
     ),
     exportedType(
       scope.closesEnums
-        ? `/** One of the values of ${id}. A newer peer may send other numbers, which are decoded all the same. */\nexport type ${id} = (typeof ${id})[keyof typeof ${id}];`
+        ? `/** One of the values of ${id}. Other numbers from a newer peer are decoded unchanged. */\nexport type ${id} = (typeof ${id})[keyof typeof ${id}];`
         : `/** One of the values of ${id}, or a number that a newer peer knows. */\nexport type ${id} = (typeof ${id})[keyof typeof ${id}] | (number & {});`,
       scope,
     ),
     exportedConst(
       {
-        doc: `/** Names of ${id} by number; the first one where there are aliases. */\n`,
+        doc: `/** Names of ${id} by number. If a number has aliases, its first name. */\n`,
         name: type.names,
         type: '{ readonly [value: number]: string | undefined }',
         value: `{\n${entries.join('')}}`,

@@ -1,4 +1,6 @@
-/** An extension: the codec of a message whose only field it is, wrapped into a const. */
+/**
+ * Emits an extension. It is the codec of a message whose only field is the extension, wrapped into a const.
+ */
 import type { Extension } from '../model/model.ts';
 import { codecOf, emitFunctions } from './codec/functions.ts';
 import { docLines } from './comment.ts';

@@ -7,12 +7,12 @@ import type { Field, FieldType, Scalar } from '../model/model.ts';
 export { quoted as quote } from '../model/quoted.ts';
 
 export interface ScalarForm {
-  /** In TypeScript, before `jstype`. */
+  /** The type in TypeScript, before `jstype` is applied. */
   readonly type: 'number' | 'bigint' | 'boolean' | 'string' | 'Uint8Array';
   readonly wireType: 0 | 1 | 2 | 5;
   /** Suffix of `readXxx` and `writeXxx`. */
   readonly primitive: string;
-  /** Maximum size of a value; 0 when it varies. */
+  /** Maximum size of a value, or 0 when the size varies. */
   readonly size: number;
   /** The default, as source text. */
   readonly zero: string;
@@ -62,7 +62,10 @@ export function formOf(type: FieldType): ScalarForm | undefined {
   return type.kind === 'message' ? undefined : type.kind === 'enum' ? enumForm : forms[type.scalar];
 }
 
-/** A 64-bit varint held as a number: its primitives create no bigint for small values. */
+/**
+ * Returns whether a 64-bit varint is held as a number; the primitives of such fields create no bigint for
+ * small values.
+ */
 export function isPlainNumber(type: FieldType, form: ScalarForm): boolean {
   return (
     type.kind === 'scalar' &&
@@ -72,8 +75,8 @@ export function isPlainNumber(type: FieldType, form: ScalarForm): boolean {
 }
 
 /**
- * Suffix of `readRunXxx` and `writePackedXxx`, for lists that have them: numbers and booleans, but not
- * bigints converted to strings or numbers.
+ * Returns the suffix of `readRunXxx` and `writePackedXxx`, for lists that have these primitives. Such lists
+ * contain numbers and booleans, but not bigints converted to strings or numbers.
  */
 export function packedPrimitive({ type }: Field): string | undefined {
   if (type.kind === 'enum') return 'Int32';
@@ -87,7 +90,7 @@ export function wireTypeOf(type: FieldType): number {
   return formOf(type)?.wireType ?? 2;
 }
 
-/** Tag bytes of a field with that wire type. */
+/** Returns the tag bytes of a field with that wire type. */
 export function tagBytes(number: number, wireType: number): number[] {
   const bytes: number[] = [];
   let tag = ((number << 3) | wireType) >>> 0;

@@ -1,4 +1,6 @@
-/** Generates the output files of a linked schema. Called by generate() and by the plugin. */
+/**
+ * Generates the output files of a linked schema. generate() and the plugin call it.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Diagnostic, GenerateError } from '../diagnostic.ts';
@@ -40,7 +42,7 @@ function checkPaths(schema: Schema, files: readonly File[]): void {
   }
 }
 
-/** The exports of a file's module: its own names, and other names of its public imports. */
+/** Returns the exports of a file's module: its own names, and the other names of its public imports. */
 function exportsOf(file: File, known: Map<File, Set<string>>): Set<string> {
   let names = known.get(file);
   if (names !== undefined) return names;
@@ -62,7 +64,9 @@ function exportsOf(file: File, known: Map<File, Set<string>>): Set<string> {
   return names;
 }
 
-/** Warns of names in two public imports: `export *` of both exports neither. */
+/**
+ * Warns of names that occur in two public imports, because `export *` of both imports exports neither name.
+ */
 function warnOfHidden(schema: Schema, files: readonly File[]): void {
   const known = new Map<File, Set<string>>();
   for (const file of files) {
@@ -84,8 +88,8 @@ function warnOfHidden(schema: Schema, files: readonly File[]): void {
 }
 
 /**
- * Returns the requested files, and the files built into compilers that these refer to. An import of
- * descriptor.proto does not count, since its descriptor is in the runtime.
+ * Returns the requested files, and the files built into compilers to which these files refer. An import of
+ * descriptor.proto does not count, because its descriptor is in the runtime.
  */
 function emittedFiles(files: readonly File[], paths: ReadonlySet<string>): File[] {
   const wanted = new Set(files.filter(({ path }) => paths.has(path)));
@@ -99,7 +103,7 @@ function emittedFiles(files: readonly File[], paths: ReadonlySet<string>): File[
 
 /**
  * Returns the output for the files with these paths. `diagnostics` contains the reports about the schema's
- * files; further ones are added.
+ * files, and gets further reports.
  */
 export function emitSchema(
   schema: Schema,
@@ -119,7 +123,7 @@ export function emitSchema(
     int64,
     enums = 'open',
   } = options;
-  // Runs even after errors, to find all others.
+  // This runs even after errors, in order to find all other errors.
   const files = buildModel(schema, { runtimeApart, unknownFields, int64 });
   const emitted = emittedFiles(files, paths);
   checkPaths(schema, emitted);

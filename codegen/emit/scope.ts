@@ -1,8 +1,8 @@
 /**
- * How an output file refers to names: its own messages and enums directly, those of other files through a
- * namespace import (`$1.Order`), well-known types and primitives through that of the runtime (`$.Timestamp`).
- * These prefixes cannot clash with a declared name. All code that emits a reference asks here, so the scope
- * knows what the file has to import and to declare.
+ * Decides how an output file refers to names. The file's own messages and enums are named directly; those of
+ * other files through a namespace import (`$1.Order`); well-known types and primitives through the import of
+ * the runtime (`$.Timestamp`). These prefixes cannot clash with a declared name. All code that emits a
+ * reference asks the scope, so the scope knows what the file has to import and to declare.
  */
 import { posix } from 'node:path';
 import type { Enum, Field, File, Message } from '../model/model.ts';
@@ -17,20 +17,20 @@ export interface EmitOptions {
   readonly importExtension: ImportExtension;
   /** Module with the primitives. */
   readonly codecModule: string;
-  /** Types of enums: with all numbers, or only with the declared values. */
+  /** Whether types of enums include all numbers, or only the declared values. */
   readonly enums: 'open' | 'closed';
 }
 
 /**
- * Node treats an import as a URL, compilers treat it as a path: for file names with these characters they
+ * Node treats an import as a URL, and compilers treat it as a path. For file names with these characters they
  * find different files.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: URLs lose some of them
 const notInImports = /[#?%\\\x00-\x1f\x7f]/g;
 
 /**
- * Output path of a .proto: `kv.rdma.ts`, or `kv.rdma.js` and `kv.rdma.d.ts`. Characters that an import cannot
- * contain become `$` and their code: `a#b.proto` becomes `a$23b.rdma.ts`.
+ * Returns the output path of a .proto: `kv.rdma.ts`, or `kv.rdma.js` and `kv.rdma.d.ts`. Characters that an
+ * import cannot contain become `$` and their code: `a#b.proto` becomes `a$23b.rdma.ts`.
  */
 export function outputPath(path: string, extension: 'ts' | 'js' | 'd.ts' = 'ts'): string {
   const name = path
@@ -40,21 +40,23 @@ export function outputPath(path: string, extension: 'ts' | 'js' | 'd.ts' = 'ts')
 }
 
 /**
- * A relative path as an import specifier. A name that begins with a dot still needs `./`: Node would look for
- * a package of that name.
+ * Returns a relative path as an import specifier. A name that begins with a dot still needs `./`, because
+ * otherwise Node would look for a package of that name.
  */
 export function specifierOf(path: string): string {
   return /^\.\.?\//.test(path) ? path : `./${path}`;
 }
 
-/** The functions of a message. */
+/** The functions of a message's codec. */
 export const parts = ['create', 'bound', 'encodeTo', 'decodeFrom'] as const;
 export type Part = (typeof parts)[number];
 
-/** Parameter of a function: name (with `?` if optional), type, default. */
+/** Parameter of a function: name (with `?` if optional), type and default. */
 export type Parameter = readonly [name: string, type: string, initial?: string];
 
-/** Types of the runtime with an alias: their type parameters, and the arguments made of them. */
+/**
+ * Types of the runtime that have an alias: their type parameters, and the arguments made of these parameters.
+ */
 const aliases = {
   Case: ['<K extends string, V>', '<K, V>'],
   MessageType: ['<T, Init>', '<T, Init>'],
@@ -68,7 +70,7 @@ function aliasOf(name: keyof typeof aliases): string {
   return `type $${name}${parameters} = $.${name}${args};`;
 }
 
-/** The parts of the output: one file, or code and declarations. */
+/** The parts of the output: one file, or the code and the declarations. */
 export type OutputPart = 'code' | 'declaration';
 
 const eager = (name: string): boolean => name === 'generatedType';
@@ -82,7 +84,7 @@ export class FileScope {
   readonly #shared = new Map<string, string>();
   /** Import prefixes used so far. */
   readonly #used: Readonly<Record<OutputPart, Set<string>>> = { code: new Set(), declaration: new Set() };
-  /** The current encoder uses a variable with the writer's memory. */
+  /** Whether the current encoder uses a variable with the writer's memory. */
   #takesBytes = false;
   #outOfLine: ReadonlySet<Message> | undefined;
 
@@ -91,7 +93,7 @@ export class FileScope {
     this.#options = options;
   }
 
-  /** Prefix for names of another file, in a part of the output. */
+  /** Returns the prefix for names of another file, in a part of the output. */
   #prefix(file: File, part: OutputPart): string {
     if (file === this.file) return '';
     if (file.bundled) return '$.';
@@ -109,47 +111,50 @@ export class FileScope {
     return this.erases ? 'declaration' : 'code';
   }
 
-  /** Reference to its type. */
+  /** Returns a reference to the type of a message or enum. */
   type(type: Message | Enum): string {
     return this.#prefix(type.file, this.#typesPart) + type.identifier;
   }
 
-  /** Reference to the type that `encode` takes. */
+  /** Returns a reference to the type that `encode` takes. */
   init(type: Message): string {
     return this.#prefix(type.file, this.#typesPart) + type.init;
   }
 
-  /** Reference to the const of the type. */
+  /** Returns a reference to the const of the type. */
   value(type: Message | Enum): string {
     return this.#prefix(type.file, 'code') + type.identifier;
   }
 
-  /** Calls a function in the same file directly, others through the message's const. */
+  /**
+   * Returns the code that calls one of a message's functions: directly in the same file, otherwise through
+   * the message's const.
+   */
   call(type: Message, what: Part): string {
     return type.file === this.file ? `$${what}_${type.identifier}` : `${this.value(type)}.${what}`;
   }
 
-  /** A type of `rdma-rpc` itself. */
+  /** Returns a reference to a type of `rdma-rpc` itself. */
   rpc(type: string): string {
     this.#used[this.#typesPart].add('$rpc');
     return `$rpc.${type}`;
   }
 
-  /** A function for messages in MessagePack. */
+  /** Returns a reference to a function for messages in MessagePack. */
   msgpack(name: string): string {
     this.#used.code.add('$msgpack');
     return `$msgpack.${name}`;
   }
 
-  /** The writer's memory, as a variable of the current encoder. */
+  /** Returns the variable of the current encoder that contains the writer's memory. */
   bytes(): string {
     this.#takesBytes = true;
     return 'bytes';
   }
 
   /**
-   * Returns the result of `emit`, and whether it needs that variable. Functions for maps are emitted during
-   * their message's encoder, and have a variable of their own.
+   * Returns the result of `emit`, and whether it needs the variable with the writer's memory. Functions for
+   * maps are emitted during their message's encoder, and have a variable of their own.
    */
   encoder<T>(emit: () => T): { readonly emitted: T; readonly takesBytes: boolean } {
     const outer = this.#takesBytes;
@@ -161,8 +166,9 @@ export class FileScope {
   }
 
   /**
-   * A function of the runtime that is called for every field, through a const of the file: V8 treats that as
-   * constant, but checks an imported function on each call.
+   * Returns a reference to a function of the runtime that is called for every field. The reference goes
+   * through a const of the file, which V8 treats as constant, whereas V8 checks an imported function on each
+   * call.
    */
   local(primitive: string): string {
     this.#locals.add(primitive);
@@ -170,8 +176,9 @@ export class FileScope {
   }
 
   /**
-   * A type of the runtime that every message names, through an alias of the file: a compiler resolves one
-   * name instead of `$.Writer` three times. Separate declarations of JavaScript have no alias.
+   * Returns a reference to a type of the runtime that every message names. The reference goes through an
+   * alias of the file, so that a compiler resolves one name instead of `$.Writer` three times. Separate
+   * declarations of JavaScript have no alias.
    */
   alias(type: keyof typeof aliases): string {
     if (this.erases) return `$.${type}`;
@@ -181,58 +188,58 @@ export class FileScope {
 
   /**
    * Adds a function that several messages of the file share; `body` is the function without its head. Returns
-   * its name. The file contains it once.
+   * its name. The file contains the function once.
    */
   share(name: string, parameters: readonly Parameter[], result: string, body: string): string {
     const text = (free: string) => `${this.function(free, parameters, result)}\n${body}\n}`;
     let free = `$${name}`;
-    // Two types may have the same name: `uint32`, and a message called so.
+    // Two types may have the same name, such as `uint32` and a message called `uint32`.
     while ((this.#shared.get(free) ?? text(free)) !== text(free)) free += '$';
     this.#shared.set(free, text(free));
     return free;
   }
 
   /**
-   * Whether a message may contain out-of-line values. For messages of other files this is assumed, since
-   * those files may be regenerated independently.
+   * Returns whether a message may contain out-of-line values. For messages of other files the answer is yes,
+   * because those files may be regenerated independently.
    */
   mayBeOutOfLine(type: Message): boolean {
     this.#outOfLine ??= messagesOutOfLine(this.file);
     return type.file !== this.file || this.#outOfLine.has(type);
   }
 
-  /** Types of enums have only the declared values. */
+  /** Whether types of enums have only the declared values. */
   get closesEnums(): boolean {
     return this.#options.enums === 'closed';
   }
 
-  /** The code is JavaScript, with separate types. */
+  /** Whether the code is JavaScript, with separate types. */
   get erases(): boolean {
     return this.#options.target === 'js';
   }
 
-  /** TypeScript-only text: empty when the code is JavaScript. */
+  /** Returns text that only TypeScript has, or an empty text when the code is JavaScript. */
   erasable(text: string): string {
     return this.erases ? '' : text;
   }
 
-  /** A value that the compiler cannot know to be present. */
+  /** Returns the code of a value that the compiler cannot know to be present. */
   sure(value: string): string {
     return `${value}${this.erasable('!')}`;
   }
 
   /**
-   * The head of one of a message's functions, with its brace. `result` is its return type, unless a compiler
-   * finds it without looking at the body.
+   * Returns the head of one of a message's functions, with its brace. `result` is the function's return type,
+   * unless a compiler finds it without looking at the body.
    */
   headOf(type: Message, what: Part, parameters: readonly Parameter[], result?: string): string {
     return this.function(this.call(type, what), parameters, result);
   }
 
-  /** The head of any function. */
+  /** Returns the head of any function. */
   function(name: string, parameters: readonly Parameter[], result?: string): string {
     const list = parameters.map(([name, kind, initial]) => {
-      // The type follows from the default, unless that is an object literal.
+      // The type follows from the default, unless the default is an object literal.
       if (initial !== undefined && !initial.startsWith('{')) return `${name} = ${initial}`;
       const typed = this.erases ? name.replace('?', '') : `${name}: ${kind}`;
       return initial === undefined ? typed : `${typed} = ${initial}`;
@@ -240,9 +247,9 @@ export class FileScope {
     return `function ${name}(${list.join(', ')})${result === undefined ? '' : this.erasable(`: ${result}`)} {`;
   }
 
-  /** Reference to the const with the descriptor of an imported file. */
+  /** Returns a reference to the const with the descriptor of an imported file. */
   descriptor(file: File): string {
-    // Most importers need nothing else of it, so it is not generated for them.
+    // Most files that import descriptor.proto need nothing else of it, so it is not generated for them.
     return file.path === descriptorPath
       ? `$.${file.descriptor}`
       : this.#prefix(file, 'code') + file.descriptor;
@@ -255,7 +262,10 @@ export class FileScope {
     return specifierOf(importExtension === 'none' ? path.replace(/\.ts$/, '') : path);
   }
 
-  /** Import and export statements of a part of the output; call it after everything else has been emitted. */
+  /**
+   * Returns the import and export statements of a part of the output. Call it after everything else has been
+   * emitted.
+   */
   imports(part: OutputPart): string[] {
     const used = this.#used[part];
     const kind = part === 'declaration' ? 'import type' : 'import';
@@ -269,7 +279,7 @@ export class FileScope {
     return lines;
   }
 
-  /** Aliases that are called while the module is loaded, so they must come first. */
+  /** Returns the aliases that are called while the module is loaded, which must therefore come first. */
   head(): string {
     return this.#aliases(eager);
   }
@@ -283,8 +293,8 @@ export class FileScope {
   }
 
   /**
-   * The declarations requested by `alias`, `local` and `share`; call it after all messages have been emitted.
-   * They are placed at the end, since only functions use them and people need not read them.
+   * Returns the declarations requested by `alias`, `local` and `share`. Call it after all messages have been
+   * emitted. They are placed at the end, because only functions use them and people need not read them.
    */
   common(): string {
     const types = [...this.#types].sort().map(aliasOf);
@@ -293,7 +303,7 @@ export class FileScope {
   }
 }
 
-/** Messages with `bytes`, with a message of another file, or with one of these messages. */
+/** Returns the messages that have `bytes`, a message of another file, or one of these messages. */
 function messagesOutOfLine(file: File): ReadonlySet<Message> {
   const found = new Set<Message>();
   const isOutOfLine = ({ type }: Field): boolean =>

@@ -1,4 +1,6 @@
-/** A service: the definition const, and the types of its client and its handlers. */
+/**
+ * Emits a service: the definition const, and the types of its client and its handlers.
+ */
 import type { Method, Plain, Service } from '../model/model.ts';
 import { docLines } from './comment.ts';
 import { plainText, plainType } from './custom.ts';
@@ -19,7 +21,7 @@ function options(method: Method): [key: string, value: Plain][] {
   return entries.filter((entry): entry is [string, Plain] => entry[1] !== undefined);
 }
 
-/** Type of a const `new $.Method(...)`. */
+/** Returns the type of a const `new $.Method(...)`. */
 function methodType(method: Method, scope: FileScope): string {
   const { request, response, requestStream, responseStream } = method;
   const messages = [scope.type(request), scope.init(request), scope.type(response), scope.init(response)];
@@ -49,8 +51,9 @@ function methodValue(method: Method, scope: FileScope): string {
 }
 
 /**
- * The type is written out, because compilers with `isolatedDeclarations` infer none for consts that refer to
- * others. It has a name, so that editors show `Client<GreeterDefinition>` instead of its content.
+ * The type is written out, because compilers with `isolatedDeclarations` infer no type for consts that refer
+ * to other consts. The type has a name, so that editors show `Client<GreeterDefinition>` instead of its
+ * content.
  */
 function emitDefinition(service: Service, scope: FileScope): Statement[] {
   const { definition: name, custom } = service;
@@ -78,7 +81,7 @@ ${values.join('')}  },
   ];
 }
 
-/** Whether the caller gets only the acknowledgement that the request has arrived. */
+/** Returns whether the caller gets only the acknowledgement that the request has arrived. */
 function isOneWay(method: Method): boolean {
   return method.options.oneWay && !method.requestStream && !method.responseStream;
 }
@@ -112,7 +115,7 @@ export function emitService(service: Service, scope: FileScope): Statement[] {
       scope,
     ),
     exportedType(
-      `/** What a server implements of ${service.fullName}; a missing method answers UNIMPLEMENTED. */\nexport interface ${service.handlers} {\n${members(handlerSignature)}}`,
+      `/** The methods of ${service.fullName} that a server implements. A missing method answers UNIMPLEMENTED. */\nexport interface ${service.handlers} {\n${members(handlerSignature)}}`,
       scope,
     ),
   ];

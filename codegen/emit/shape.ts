@@ -1,4 +1,6 @@
-/** TypeScript types of fields, oneofs and maps, and the interfaces `Foo` and `FooInit` made of them. */
+/**
+ * Emits the TypeScript types of fields, oneofs and maps, and the interfaces `Foo` and `FooInit` made of them.
+ */
 import type { Documented, Field, Message, Oneof } from '../model/model.ts';
 import { docLines } from './comment.ts';
 import { formOf, quote } from './scalar.ts';
@@ -8,7 +10,7 @@ import { exportedType, type Statement } from './statement.ts';
 /** decoded: the result of decode. init: the argument of encode. */
 type Side = 'decoded' | 'init';
 
-/** Type of one value of the field. */
+/** Returns the type of one value of the field. */
 export function valueType(field: Field, scope: FileScope, side: Side): string {
   const { type } = field;
   if (type.kind === 'message') return side === 'init' ? scope.init(type) : scope.type(type);
@@ -18,7 +20,7 @@ export function valueType(field: Field, scope: FileScope, side: Side): string {
   return plain === 'bigint' ? type.jstype : plain;
 }
 
-/** Key type of a map: number if a number can hold the keys, else string. */
+/** Returns the key type of a map: number if a number can hold the keys, otherwise string. */
 export function mapKeyType(field: Field): 'string' | 'number' {
   const key = field.mapKey;
   return key === undefined || key === 'string' || key === 'bool' || key.endsWith('64') ? 'string' : 'number';
@@ -39,7 +41,7 @@ function oneofType(oneof: Oneof, scope: FileScope, side: Side): string {
   const cases = oneof.fields.map((field) => {
     const [key, value] = [quote(field.key), valueType(field, scope, side)];
     const doc = docLines(field, '    ');
-    // The same type, written so that editors show the property's comment.
+    // Write the same type so that editors show the property's comment.
     return doc === ''
       ? `${scope.alias('Case')}<${key}, ${value}>`
       : `{\n    readonly case: ${key};\n${doc}    readonly value: ${value};\n  }`;
@@ -53,7 +55,7 @@ interface Property extends Documented {
   readonly optional: boolean;
 }
 
-/** Properties in the order of their (lowest) field numbers. */
+/** Returns the properties in the order of their (lowest) field numbers. */
 function properties(message: Message, scope: FileScope, side: Side): Property[] {
   const result: Property[] = [];
   const done = new Set<Oneof>();
@@ -66,7 +68,7 @@ function properties(message: Message, scope: FileScope, side: Side): Property[] 
       done.add(oneof);
       const decoded = oneofType(oneof, scope, 'decoded');
       const own = oneofType(oneof, scope, side);
-      // If both types are equal, it is declared once: a compiler has less to parse.
+      // If both types are equal, the type is declared once, so that a compiler has less to parse.
       const type = side === 'init' && own === decoded ? `${message.identifier}[${quote(oneof.key)}]` : own;
       result.push({ ...oneof, type, optional: side === 'init' });
     }
@@ -82,7 +84,7 @@ export function emitInterface(message: Message, scope: FileScope, side: Side): S
   const about =
     side === 'init'
       ? {
-          comment: `What ${message.identifier}.encode and create take: every field may be left out.`,
+          comment: `The argument of ${message.identifier}.encode and create, in which every field is optional.`,
           deprecated: message.deprecated,
         }
       : message;

@@ -1,33 +1,34 @@
 /**
- * A top-level statement of a generated file, in the parts that files are composed of: one text for
- * TypeScript, two for JavaScript with its declarations. Made by everything in emit/, composed by file.ts.
+ * A top-level statement of a generated file, in the parts from which files are composed: one text for
+ * TypeScript, and two for JavaScript with its declarations. All files in emit/ make statements, and file.ts
+ * composes them.
  */
 import type { FileScope } from './scope.ts';
 
 export interface Statement {
-  /** Text for the `.ts` or the `.js`; empty for none. */
+  /** Text for the `.ts` or the `.js`. Empty when the statement has no such text. */
   readonly code: string;
-  /** Text for the `.d.ts` beside a `.js`; empty for none. */
+  /** Text for the `.d.ts` beside a `.js`. Empty when the statement has no such text. */
   readonly declaration: string;
 }
 
-/** Code that is not exported. The caller handles types inside it through the scope. */
+/** Makes a statement of code that is not exported. The caller uses the scope for types inside the code. */
 export function internal(code: string): Statement {
   return { code, declaration: '' };
 }
 
-/** An exported interface or type alias. */
+/** Makes a statement of an exported interface or type alias. */
 export function exportedType(text: string, scope: FileScope): Statement {
   return scope.erases ? { code: '', declaration: text } : { code: text, declaration: '' };
 }
 
 export interface ExportedConst {
-  /** From docLines. */
+  /** The documentation, from docLines. */
   readonly doc: string;
   readonly name: string;
   readonly type: string;
   readonly value: string;
-  /** An object literal whose type is given by `as const`, in TypeScript. */
+  /** In TypeScript, an object literal whose type is given by `as const`. */
   readonly literal?: true;
 }
 

@@ -1,19 +1,19 @@
 /**
- * Declarations of extensions: an extension range with declarations, or that requires them, accepts no other
- * extensions. Called by check.ts for each extension.
+ * Checks declarations of extensions. An extension range that has declarations, or that requires them, accepts
+ * no other extensions. check.ts calls it for each extension.
  */
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { labels, typeName } from '../descriptor/types.ts';
 import { decodeOptions, OptionTree } from '../options/tree.ts';
 import type { Schema } from './schema.ts';
 
-/** Numbers in google.protobuf.ExtensionRangeOptions and its Declaration. */
+/** Field numbers in google.protobuf.ExtensionRangeOptions and its Declaration. */
 const range = { declaration: 2, verification: 3 } as const;
 const declaration = { number: 1, fullName: 2, type: 3, reserved: 5, repeated: 6 } as const;
-/** VerificationState.DECLARATION is 0, so it must be set explicitly. */
+/** VerificationState.DECLARATION is 0, so the option must be set explicitly. */
 const byDeclaration = 0n;
 
-/** Returns what is wrong with the extension, or undefined. */
+/** Returns what is wrong with the extension, or undefined when it is valid. */
 export function undeclared(
   schema: Schema,
   extendee: DescriptorProto,

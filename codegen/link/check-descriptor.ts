@@ -1,8 +1,8 @@
 /**
- * The rules that every generated file relies on, for files that came as descriptors: a buf image or a request
- * of another program has not been parsed by us, perhaps by no parser at all. Further rules of a compiler are
- * not checked here, since their violation cannot damage the output. Called by the plugin and the loader when
- * all files are in the schema.
+ * Checks the rules that every generated file relies on, for files that came as descriptors. A buf image or a
+ * request of another program has not been parsed by our parser, and perhaps not by any parser. Further rules
+ * of a compiler are not checked here, because a violation of these cannot damage the output. The plugin and
+ * the loader call it when all files are in the schema.
  */
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { descriptorFaults } from '../descriptor/faults.ts';
@@ -10,7 +10,7 @@ import { fieldNumberMax, labels, typeName } from '../descriptor/types.ts';
 import { decodeOptions } from '../options/tree.ts';
 import { placeOf, type Schema, type SchemaFile } from './schema.ts';
 
-/** MessageOptions.map_entry. */
+/** The field number of MessageOptions.map_entry. */
 const mapEntryField = 7;
 const mapKeyNever = new Set(['double', 'float', 'bytes', 'enum', 'message', 'group']);
 

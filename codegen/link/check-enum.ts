@@ -1,4 +1,6 @@
-/** The rules of enums. Called by check.ts for each enum of a file. */
+/**
+ * Checks the rules of enums. check.ts calls it for each enum of a file.
+ */
 import type { EnumDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { decodeOptions } from '../options/tree.ts';
 import { checkRanges, checkReservedNames } from './check-ranges.ts';
@@ -7,13 +9,13 @@ import type { Schema, SchemaFile } from './schema.ts';
 
 type Report = (path: string, part: number | undefined, message: string, severity?: 'warning') => void;
 
-/** EnumOptions.allow_alias and its deprecated_legacy_json_field_conflicts. */
+/** The field numbers of EnumOptions.allow_alias and of its deprecated_legacy_json_field_conflicts. */
 const aliasField = 2;
 const legacyField = 6;
 
 /**
- * Returns the name of a value without the prefix of its enum, as languages with scoped enums write it: this
- * part must be unique.
+ * Returns the name of a value without the prefix of its enum, as languages with scoped enums write it. This
+ * part of the name must be unique.
  */
 function bareName(type: string, value: string): string {
   const wanted = type.replaceAll('_', '').toLowerCase();

@@ -1,6 +1,6 @@
 /**
- * The rules of a field's options and features: those allowed only for lists, for text, for messages. Called
- * by check.ts for each field and extension.
+ * Checks the rules of a field's options and features, some of which are allowed only for lists, for text or
+ * for messages. check.ts calls it for each field and extension.
  */
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { labels, typeName } from '../descriptor/types.ts';
@@ -8,7 +8,7 @@ import { decodeOptions } from '../options/tree.ts';
 import { closed, edition2024, FeatureScope, ownFeature, presences } from './features.ts';
 import type { Schema, SchemaFile } from './schema.ts';
 
-/** Numbers in google.protobuf.FieldOptions. */
+/** Field numbers in google.protobuf.FieldOptions. */
 const fieldOptions = { ctype: 1, packed: 2, lazy: 5, jstype: 6 } as const;
 
 /** Returns what is wrong with `field`, as far as that does not depend on other fields. */
@@ -23,7 +23,7 @@ export function fieldFaults(
     if (condition) faults.push(message);
   };
   const type = typeName(field.type);
-  // The unknown type has been reported already.
+  // The unknown type has already been reported.
   if (type === undefined) return faults;
   const options = decodeOptions(schema, 'FieldOptions', field.options);
   const repeated = field.label === labels.repeated;

@@ -1,9 +1,11 @@
-/** File options that an edition has removed. Called by check.ts for each file. */
+/**
+ * Checks file options that an edition has removed. check.ts calls it for each file.
+ */
 import { decodeOptions } from '../options/tree.ts';
 import { edition2024 } from './features.ts';
 import type { Schema, SchemaFile } from './schema.ts';
 
-/** Numbers in google.protobuf.FileOptions. */
+/** Field numbers in google.protobuf.FileOptions. */
 const javaMultipleFiles = 10;
 const javaStringCheckUtf8 = 27;
 

@@ -1,7 +1,7 @@
 /**
- * JSON names of fields must be unique, or JSON would lose a field. For proto2, and for files whose
- * json_format allows it, a conflict is a warning: one field then uses its .proto name (model/fields.ts).
- * Called by check.ts for each message.
+ * Checks that the JSON names of fields are unique. Otherwise JSON would lose a field. For proto2, and for
+ * files whose json_format allows it, a conflict is a warning, and one field then uses its .proto name
+ * (model/fields.ts). check.ts calls it for each message.
  */
 import { jsonNameOf } from '../../runtime/codec/fields.ts';
 import type { DescriptorProto } from '../descriptor/descriptor.rdma.ts';
@@ -23,7 +23,7 @@ export function jsonConflicts({ field: fields }: DescriptorProto, lenient: boole
     const chosen = jsonName !== usual;
     const same = byName.get(jsonName);
     const alike = byDefault.get(usual);
-    // Equal names in the .proto are reported elsewhere.
+    // Equal names in the .proto are reported by other code.
     if (same?.name === name) return;
     if (same !== undefined) {
       const severity = lenient && !chosen && !same.chosen ? 'warning' : 'error';
@@ -35,7 +35,7 @@ export function jsonConflicts({ field: fields }: DescriptorProto, lenient: boole
         message: `${same.name} and ${name} are both called ${jsonName} in JSON: ${remedy}`,
       });
     } else if (alike !== undefined && !lenient) {
-      // Only a json_name distinguishes them: programs that ignore it would confuse the two fields.
+      // Only a json_name distinguishes the two fields, and programs that ignore json_name would confuse them.
       result.push({
         field,
         severity: 'error',

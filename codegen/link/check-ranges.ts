@@ -1,9 +1,9 @@
 /**
- * Ranges of numbers that are reserved or left to extensions, and reserved names: no duplicates and no
- * overlaps. Called by check.ts.
+ * Checks ranges of numbers that are reserved or left to extensions, and reserved names, for duplicates and
+ * overlaps. check.ts calls it.
  */
 
-/** `end` is the last number in it. */
+/** A range of numbers. `end` is the last number in it. */
 export interface NumberRange {
   readonly start: number;
   readonly end: number;
@@ -14,7 +14,10 @@ export interface NumberRange {
 
 const text = ({ start, end }: NumberRange) => (start === end ? String(start) : `${start} to ${end}`);
 
-/** Reports each range that overlaps an earlier one; sorted, so that thousands of ranges are no problem. */
+/**
+ * Reports each range that overlaps an earlier one. The ranges are sorted, so that thousands of them are no
+ * problem.
+ */
 export function checkRanges(
   ranges: readonly NumberRange[],
   report: (path: string, message: string) => void,

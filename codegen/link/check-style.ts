@@ -1,6 +1,6 @@
 /**
- * Names in the style required by edition 2024, unless `enforce_naming_style` disables it. Called by check.ts
- * for everything that has a name.
+ * Checks names against the style that edition 2024 requires, unless `enforce_naming_style` disables it.
+ * check.ts calls it for every element that has a name.
  */
 import { type FeatureScope, namingLegacy } from './features.ts';
 
@@ -22,7 +22,10 @@ const styles = {
 
 export type Styled = keyof typeof styles;
 
-/** Returns what is wrong with the name, or undefined. `features` are those of the named element. */
+/**
+ * Returns what is wrong with the name, or undefined when it is valid. `features` are the features of the
+ * named element.
+ */
 export function styleFault(what: Styled, name: string, features: FeatureScope): string | undefined {
   const { form, name: style } = styles[what];
   // Checks each part of a package.

@@ -1,15 +1,15 @@
 /**
- * Options that declare where they may be set: `targets` of a field of an option. Called by check.ts for
- * everything that has options, when all options have been read.
+ * Checks options that declare where they may be set, by `targets` of the option's field. check.ts calls it
+ * for every element that has options, when all options have been read.
  */
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { decodeOptions, type OptionField, OptionTree } from '../options/tree.ts';
 import type { Schema } from './schema.ts';
 
-/** FieldOptions.targets. */
+/** The field number of FieldOptions.targets. */
 const targetsField = 19;
 
-/** Numbers in FieldOptions.OptionTargetType, and their names in error texts. */
+/** The numbers in FieldOptions.OptionTargetType, and their names in error texts. */
 const kinds: Readonly<Record<string, readonly [number: number, noun: string]>> = {
   FileOptions: [1, 'file'],
   ExtensionRangeOptions: [2, 'range of extensions'],
@@ -24,7 +24,7 @@ const kinds: Readonly<Record<string, readonly [number: number, noun: string]>> =
 
 const known = new WeakMap<FieldDescriptorProto, readonly number[]>();
 
-/** Returns the allowed targets of an option; empty when it may be set everywhere. */
+/** Returns the allowed targets of an option. The list is empty when the option may be set everywhere. */
 function targetsOf(schema: Schema, { descriptor }: OptionField): readonly number[] {
   let targets = known.get(descriptor);
   if (targets === undefined) {

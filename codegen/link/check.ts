@@ -1,6 +1,6 @@
 /**
- * The rules of the language that need resolved names: numbers, ranges, features, extensions. Called by the
- * linker for each parsed file; files from protoc have been checked by it.
+ * Checks the rules of the language that need resolved names, about numbers, ranges, features and extensions.
+ * The linker calls it for each parsed file. For files from protoc, protoc has checked the rules.
  */
 
 import { jsonNameOf } from '../../runtime/codec/fields.ts';
@@ -19,7 +19,10 @@ import { FeatureScope, jsonBestEffort, visibilities } from './features.ts';
 import { join, placeOf, type Schema, type SchemaFile } from './schema.ts';
 import { whyLocal } from './visibility.ts';
 
-/** MessageOptions.message_set_wire_format and its deprecated_legacy_json_field_conflicts. */
+/**
+ * The field numbers of MessageOptions.message_set_wire_format and of its
+ * deprecated_legacy_json_field_conflicts.
+ */
 const messageSetField = 1;
 const legacyJsonField = 11;
 const exported = 2;
@@ -83,7 +86,7 @@ class Checker {
     for (const fault of misplacedOptions(this.#schema, type, options)) this.#report(path, 1, fault);
   }
 
-  /** A type of another file that this file must not use. */
+  /** Reports a type of another file that this file must not use. */
   #use(typeName: string | undefined, path: string, part: number): void {
     const found = this.#schema.get(typeName ?? '');
     if (found === undefined || found.file === this.#file) return;

@@ -1,5 +1,5 @@
 /**
- * Converts `[default = …]` to the text in a descriptor. Called by the linker once the field's type is known.
+ * Converts `[default = …]` to the text in a descriptor. The linker calls it once the field's type is known.
  */
 
 import { escapeBytes } from '../../runtime/codec/textformat/escape.ts';
@@ -10,7 +10,7 @@ import { floatOf, integerOf, integerRange } from '../options/number.ts';
 import type { OptionValue } from '../source/parsed.ts';
 import type { Schema, SchemaFile } from './schema.ts';
 
-/** Returns undefined after a report. */
+/** Returns the text, or undefined after reporting an error. */
 export function defaultText(
   schema: Schema,
   file: SchemaFile,
@@ -26,7 +26,7 @@ export function defaultText(
   if (syntax === 'proto3') return refuse('proto3 has no default values');
   if (field.label === labels.repeated) return refuse('a repeated field has no default value');
   switch (type) {
-    // Its type is unknown, which has been reported already.
+    // The unknown type has already been reported.
     case undefined:
       return undefined;
     case 'message':

@@ -1,6 +1,6 @@
 /**
- * Features of editions, for the rules of the language: an element's own setting, else that of its
- * surroundings. Used by the checks of a linked file.
+ * Features of editions, for the rules of the language. An element has its own setting, otherwise that of its
+ * surroundings. The checks of a linked file use it.
  */
 import type { DescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { decodeOptions, OptionTree } from '../options/tree.ts';
@@ -57,7 +57,7 @@ export const edition2024 = 1001;
 export class FeatureScope {
   readonly #schema: Schema;
   readonly #file: SchemaFile;
-  /** The settings, from the inside out. */
+  /** The settings, from the innermost to the outermost. */
   readonly #set: readonly OptionTree[];
 
   constructor(schema: Schema, file: SchemaFile, set: readonly OptionTree[] = []) {
@@ -70,7 +70,7 @@ export class FeatureScope {
     return new FeatureScope(schema, file).inside('FileOptions', file.descriptor.options);
   }
 
-  /** Features of an enum, including those of its surroundings. */
+  /** Returns the features of an enum, including those of its surroundings. */
   static ofEnum(schema: Schema, { file, fullName, descriptor }: DeclaredKind<'enum'>): FeatureScope {
     const outer: DescriptorProto[] = [];
     for (let at = fullName.lastIndexOf('.'); at > 0; at = fullName.lastIndexOf('.', at - 1)) {
@@ -82,7 +82,7 @@ export class FeatureScope {
     return features.inside('EnumOptions', descriptor.options);
   }
 
-  /** Features of an element with these options. */
+  /** Returns the features of an element with these options. */
   inside(type: string, options: Uint8Array | undefined): FeatureScope {
     const tree = decodeOptions(this.#schema, type, options)?.tree(holders[type] ?? 0);
     return new FeatureScope(this.#schema, this.#file, tree === undefined ? this.#set : [tree, ...this.#set]);
@@ -100,7 +100,7 @@ export class FeatureScope {
   }
 }
 
-/** Returns the settings in an element's own options, by feature; undefined where it has none. */
+/** Returns the settings in an element's own options, by feature. A feature without a setting is undefined. */
 export function ownFeature(
   schema: Schema,
   type: string,

@@ -1,7 +1,7 @@
 /**
  * Completes a parsed file: resolves names to full names, sets types, and converts defaults and options to the
- * form of a descriptor. The result is a file as protoc would pass it to a plugin. Called in generate() after
- * loading, imported files first.
+ * form of a descriptor. The result is a file as protoc would pass it to a plugin. generate() calls it after
+ * loading, beginning with imported files.
  */
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { typeNumbers } from '../descriptor/types.ts';
@@ -19,7 +19,10 @@ export class Linker {
     this.#schema = schema;
   }
 
-  /** First step: the names of all files, so that options may use extensions declared later. */
+  /**
+   * The first step resolves the names of all files, so that options may use extensions that are declared
+   * later.
+   */
   resolve(file: SchemaFile, parsed: ParsedFile): void {
     this.#linked.push({ file, parsed });
     const { descriptor } = file;
@@ -45,8 +48,8 @@ export class Linker {
   }
 
   /**
-   * Second step: options, which use those names, and the checks. It also runs for files with errors, since
-   * users want to see all errors at once.
+   * The second step handles options, which use those names, and runs the checks. It also runs for files with
+   * errors, because users want to see all errors at once.
    */
   finish(): void {
     for (const { file, parsed } of this.#linked) {
@@ -106,7 +109,7 @@ export class Linker {
   }
 }
 
-/** Registers an extension whose extendee is known. */
+/** Registers an extension. The message that it extends must be known. */
 export function addExtension(schema: Schema, declared: DeclaredKind<'extension'>, file: SchemaFile): void {
   const { extendee = '', number } = declared.descriptor;
   const list = schema.extensions.get(extendee.slice(1)) ?? [];

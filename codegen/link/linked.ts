@@ -1,6 +1,6 @@
 /**
- * Files that are already linked, as descriptors: what a schema needs to know besides their names. Called by
- * the plugin and the loader.
+ * Handles files that are already linked, as descriptors: adds the information that a schema needs besides
+ * their names. The plugin and the loader call it.
  */
 import type { DescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { addExtension } from './link.ts';

@@ -1,6 +1,7 @@
 /**
- * All files of a run with every name in them: the linker resolves names here, and the model and the options
- * read it. Made from parsed files (with unresolved names) or from a plugin request (resolved).
+ * All files of a run, with every name in them. The linker resolves names here, and the model and the options
+ * read it. It is made from parsed files (with unresolved names) or from a plugin request (with resolved
+ * names).
  */
 
 import type {
@@ -19,16 +20,18 @@ export interface SchemaFile {
   readonly descriptor: FileDescriptorProto;
   readonly locations: Locations;
   readonly reporter: Reporter;
-  /** It replaces a file that could not be read, and may lack declarations of that file. */
+  /** True for a file that replaces one that could not be read. It may lack declarations of that file. */
   readonly standsIn?: boolean;
 }
 
 /** The files whose names a file may use. */
 interface Visible {
   readonly files: ReadonlySet<SchemaFile>;
-  /** The files whose types may be used: all except those imported for options only. */
+  /**
+   * The files whose types may be used, which are all files except those that are imported only for options.
+   */
   readonly types: ReadonlySet<SchemaFile>;
-  /** One of them could not be read, so a missing name may be declared there. */
+  /** Whether one of the files could not be read. A missing name may be declared in that file. */
   readonly incomplete: boolean;
 }
 
@@ -49,7 +52,7 @@ export function join(scope: string, name: string | undefined): string {
   return scope === '' ? (name ?? '') : `${scope}.${name}`;
 }
 
-/** Position of an element, or of the part of it with that field number. */
+/** Returns the position of an element, or of the part of the element with that field number. */
 export function placeOf(file: SchemaFile, path: string, part?: number): Place {
   const { locations } = file;
   const location: Location | undefined =
@@ -64,10 +67,10 @@ export class Schema {
   readonly files = new Map<string, SchemaFile>();
   readonly #names = new Map<string, Declared>();
   readonly #visible = new Map<SchemaFile, Visible>();
-  /** Extensions by the full name of the extended message, known once that is resolved. */
+  /** Extensions by the full name of the extended message, once that name is resolved. */
   readonly extensions = new Map<string, DeclaredKind<'extension'>[]>();
 
-  /** Adds a file and all names in it; reports names that are taken. */
+  /** Adds a file and all names in it. Reports names that are already taken. */
   add(file: SchemaFile): void {
     this.files.set(file.path, file);
     const { descriptor } = file;
@@ -146,7 +149,7 @@ export class Schema {
     path: string,
   ): void {
     this.#declare({ kind: 'enum', descriptor, file, path, fullName: join(scope, descriptor.name) });
-    // Values are siblings of their enum, as in C++.
+    // The values of an enum have the enum's scope, as in C++.
     descriptor.value.forEach((each, i) => {
       this.#declare({ kind: 'value', file, path: `${path},2,${i}`, fullName: join(scope, each.name) });
     });
@@ -164,7 +167,7 @@ export class Schema {
             ? `is declared twice in this file`
             : `is declared in ${other.file.path} too`;
       const entry = [declared, other].some(isMapEntry);
-      // The name of a map's entry type appears in no file.
+      // The name of a map's entry type does not appear in the file.
       const subject = entry ? `a map needs the name ${fullName} for its entries, which` : fullName;
       file.reporter.report(
         placeOf(file, path),
@@ -185,8 +188,8 @@ export class Schema {
 
   /**
    * Resolves `name` in the scope `scope` (a full name, or a package) of `file` to one of `kinds`. Returns
-   * undefined after a report at `place`; no report is made when the name may be declared in a file that could
-   * not be read. `hint` says what to do about a name that is unknown and similar to none.
+   * undefined after a report at `place`. It makes no report when the name may be declared in a file that
+   * could not be read. `hint` says what to do about a name that is unknown and is similar to no other name.
    */
   resolve<K extends Declared['kind']>(
     file: SchemaFile,
@@ -247,12 +250,12 @@ export class Schema {
     return found === undefined ? '' : `; did you mean ${names.get(found)}?`;
   }
 
-  /** Whether some imports of `file` could not be read. */
+  /** Returns whether some imports of `file` could not be read. */
   isIncomplete(file: SchemaFile): boolean {
     return this.#visibleFrom(file).incomplete;
   }
 
-  /** Whether `file` imports `other` for its options only. */
+  /** Returns whether `file` imports `other` only for its options. */
   isForOptions(file: SchemaFile, other: SchemaFile): boolean {
     const { files, types } = this.#visibleFrom(file);
     return files.has(other) && !types.has(other);
@@ -270,11 +273,12 @@ export class Schema {
     return visible;
   }
 
-  /** Files with these paths, and their public imports. */
+  /** Returns the files with these paths, and their public imports. */
   #reached(file: SchemaFile, own: readonly string[]): { files: Set<SchemaFile>; incomplete: boolean } {
     const files = new Set([file]);
     let incomplete = false;
-    // An explicit list instead of recursion: chains of public imports may be longer than the stack is deep.
+    // Use an explicit list instead of recursion, because chains of public imports may be longer than the
+    // stack is deep.
     for (const paths = [...own]; paths.length > 0; ) {
       const next = this.files.get(paths.pop() ?? '');
       if (next === undefined || next.standsIn === true) incomplete = true;
@@ -287,16 +291,16 @@ export class Schema {
   }
 }
 
-/** `a message or an enum` */
+/** Returns a text such as `a message or an enum`. */
 const listed = (kinds: readonly string[]): string =>
   kinds.map((kind) => `${/^[aeo]/.test(kind) ? 'an' : 'a'} ${kind}`).join(' or ');
 
-/** Our parser sets MessageOptions.map_entry on it, and nothing else. */
+/** Our parser sets MessageOptions.map_entry for the entry type of a map, and sets no other option there. */
 function isMapEntry(declared: Declared): boolean {
   return declared.kind === 'message' && declared.descriptor.options?.[0] === 0x38;
 }
 
-/** Whether names can be looked up inside `declared`, as far as these files are visible. */
+/** Returns whether names can be looked up inside `declared`, as far as these files are visible. */
 function isScope({ kind, fullName, file }: Declared, visible: ReadonlySet<SchemaFile>): boolean {
   if (kind === 'message' || kind === 'enum' || kind === 'service') return visible.has(file);
   if (kind !== 'package') return false;

@@ -1,13 +1,16 @@
 /**
- * `local` and `export` of edition 2024: which types other files may use. Called by check.ts for each use of a
- * type.
+ * Decides which types other files may use, by `local` and `export` of edition 2024. check.ts calls it for
+ * each use of a type.
  */
 import { type FeatureScope, visibilities } from './features.ts';
 import type { DeclaredKind } from './schema.ts';
 
 const local = 1;
 
-/** Returns why a type is local to its file, or undefined when it is not. `features` are those of its file. */
+/**
+ * Returns why a type is local to its file, or undefined when it is not local. `features` are the features of
+ * the type's file.
+ */
 export function whyLocal(
   { descriptor: { visibility = 0 }, path }: DeclaredKind<'message' | 'enum'>,
   features: FeatureScope,

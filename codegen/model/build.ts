@@ -1,6 +1,6 @@
 /**
- * Builds the model from linked descriptors: first every name is declared, then fields and methods are made.
- * It reports declarations that are valid in protobuf but impossible in TypeScript. Called by generate().
+ * Builds the model from linked descriptors. First every name is declared; then fields and methods are made.
+ * It reports declarations that are valid in protobuf but impossible in TypeScript. generate() calls it.
  */
 import {
   type DescriptorProto,
@@ -20,7 +20,7 @@ import { customOptions } from './options.ts';
 import { ServiceBuilder } from './services.ts';
 
 export interface ModelOptions {
-  /** Well-known types are part of the runtime. */
+  /** Whether well-known types are part of the runtime. */
   readonly runtimeApart: boolean;
   readonly unknownFields: 'keep' | 'drop';
   /** Default `bigint`. */
@@ -68,7 +68,7 @@ class ModelBuilder {
       bundled: this.#options.runtimeApart && isInRuntime(source.path),
       uses: new Set(),
       descriptor: descriptorName(source.path),
-      // Computed on use: a file with errors may have no encoding.
+      // The encoding is computed when it is used, because a file with errors may have no encoding.
       get bytes() {
         return FileDescriptorProto.encode({ ...descriptor, sourceCodeInfo: undefined });
       },
@@ -93,7 +93,8 @@ class ModelBuilder {
     descriptor.enumType.forEach((each, i) => {
       nodes.push({ enum: each, path: `5,${i}`, names: [each.name ?? ''] });
     });
-    // Top-level names come first, so that they keep their names when a nested one would get the same.
+    // Top-level names come first, so that they keep their names when a nested element would get the same
+    // name.
     const identifiers = new Identifiers([file.descriptor]);
     const declared = new Map<Node, string>();
     for (const node of [...nodes].sort((a, b) => a.names.length - b.names.length))
@@ -218,7 +219,8 @@ class ModelBuilder {
 }
 
 /**
- * Returns all files of the schema, imported ones first. `uses` and `bundled` say which of them need output.
+ * Returns all files of the schema, imported files first. `uses` and `bundled` of each file say whether it
+ * needs output.
  */
 export function buildModel(schema: Schema, options: ModelOptions): File[] {
   return new ModelBuilder(schema, options).run();

@@ -1,13 +1,13 @@
 /**
- * State shared by all parts that build the model: the schema, the types by full name, and error reports. Used
- * by build.ts and the functions that it calls.
+ * The state that all parts share which build the model: the schema, the types by full name, and error
+ * reports. build.ts and the functions that it calls use it.
  */
 import { type DeclaredKind, placeOf, type Schema, type SchemaFile } from '../link/schema.ts';
 import { decodeOptions, type OptionTree } from '../options/tree.ts';
 import { commentOf } from './comment.ts';
 import type { Documented, Enum, File, Int64, Message } from './model.ts';
 
-/** Field number of `deprecated` in the options of each kind of element. */
+/** The field number of `deprecated` in the options of each kind of element. */
 const deprecatedField: Readonly<Record<string, number>> = {
   MessageOptions: 3,
   FieldOptions: 3,
@@ -42,14 +42,14 @@ export class Building {
     };
   }
 
-  /** `part` is the field number, in the element's descriptor, of the wrong part; 1 is the name. */
+  /** `part` is the number of the wrong part's field in the element's descriptor; 1 is the name. */
   report(file: SchemaFile, path: string, part: number, message: string): void {
     file.reporter.report(placeOf(file, path, part), message);
   }
 
   /**
-   * Looks up a name as in a linked descriptor, with a leading dot. Records the use of its file, since some
-   * files are emitted only when used.
+   * Looks up a name as in a linked descriptor, with a leading dot. It records the use of the name's file,
+   * because some files are emitted only when they are used.
    */
   type(from: SchemaFile, name: string | undefined): Message | Enum | undefined {
     const type = this.types.get((name ?? '').slice(1));

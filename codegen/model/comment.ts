@@ -1,9 +1,11 @@
-/** Comments of the .proto as written, without comment marks. Called while the model is built. */
+/**
+ * Returns comments of the .proto as written, without comment marks. It is called while the model is built.
+ */
 import type { SchemaFile } from '../link/schema.ts';
 
 /**
- * Returns the comments of the element at that path: the one in front of it and, after an empty line, the one
- * behind it.
+ * Returns the comments of the element at that path: the comment in front of it and, after an empty line, the
+ * comment behind it.
  */
 export function commentOf(file: SchemaFile, path: string): string {
   const { leading = '', trailing = '' } = file.locations.get(path) ?? {};

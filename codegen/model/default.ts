@@ -1,4 +1,6 @@
-/** Explicit defaults of proto2 and editions, in TypeScript. Called while the model is built. */
+/**
+ * Returns explicit defaults of proto2 and editions in TypeScript. It is called while the model is built.
+ */
 
 import { bytesOfQuoted } from '../../runtime/codec/textformat/escape.ts';
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
@@ -12,14 +14,14 @@ const numbers: Readonly<Record<string, string>> = {
   '-nan': 'Number.NaN',
 };
 
-/** Returns why TypeScript cannot express the default, or an empty text. */
+/** Returns why TypeScript cannot express the default, or an empty text when it can. */
 export function defaultProblem({ defaultValue }: FieldDescriptorProto, type: FieldType): string {
   if (defaultValue === undefined || type.kind !== 'scalar' || type.jstype !== 'number') return '';
   if (!type.scalar.endsWith('64') || Number.isSafeInteger(Number(defaultValue))) return '';
   return `default ${defaultValue} does not fit a number: give the field jstype = JS_STRING`;
 }
 
-/** Source text of the default in the field's descriptor; undefined without one. */
+/** Returns the source text of the default in the field's descriptor, or undefined when it has no default. */
 export function defaultLiteral({ defaultValue }: FieldDescriptorProto, type: FieldType): string | undefined {
   if (defaultValue === undefined || type.kind === 'message') return undefined;
   if (type.kind === 'enum') return String(type.values.find(({ name }) => name === defaultValue)?.number ?? 0);

@@ -1,7 +1,7 @@
 /**
- * Extension fields: each becomes a const with a codec of its own, that of a message with one field.
- * Extensions of the options in google.protobuf are omitted: their values are in the definitions. Called by
- * build.ts once all types are declared.
+ * Builds extension fields. Each becomes a const with a codec of its own, which is the codec of a message with
+ * one field. Extensions of the options in google.protobuf are omitted, because their values are in the
+ * definitions. build.ts calls it once all types are declared.
  */
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { join, type SchemaFile } from '../link/schema.ts';

@@ -1,7 +1,7 @@
 /**
  * Features: the differences between proto2, proto3 and the editions, as settings that a file, message, field
- * or enum may change. Resolved from the outside in. Called while the model is built; later code does not
- * depend on a file's syntax.
+ * or enum may change. They are resolved from the outermost element to the innermost. It is called while the
+ * model is built; later code does not depend on a file's syntax.
  */
 import type { OptionTree } from '../options/tree.ts';
 
@@ -15,10 +15,10 @@ export interface Features {
 
 const proto2: Features = { presence: 'explicit', packed: false, delimited: false, utf8: false };
 const proto3: Features = { presence: 'implicit', packed: true, delimited: false, utf8: true };
-/** The same for all editions so far. */
+/** All editions have the same defaults so far. */
 const edition: Features = { presence: 'explicit', packed: true, delimited: false, utf8: true };
 
-/** `syntax` as in descriptors. */
+/** `syntax` has the form that it has in descriptors. */
 export function syntaxFeatures(syntax: string | undefined): Features {
   return syntax === 'editions' ? edition : syntax === 'proto3' ? proto3 : proto2;
 }
@@ -28,7 +28,7 @@ const presences = [undefined, 'explicit', 'implicit', 'required'] as const;
 /** Field number of `features` in each kind of options. */
 const featuresField = { FileOptions: 50, MessageOptions: 12, FieldOptions: 21, OneofOptions: 1 } as const;
 
-/** Applies the features in `options`. The numbers are those of google.protobuf.FeatureSet. */
+/** Applies the features in `options`. The numbers are the field numbers of google.protobuf.FeatureSet. */
 export function withFeatures(
   outer: Features,
   type: keyof typeof featuresField,

@@ -1,6 +1,6 @@
 /**
- * Fields and oneofs of one message: decides types, presence and property names. Called by build.ts once all
- * types are declared.
+ * Builds the fields and oneofs of one message: decides types, presence and property names. build.ts calls it
+ * once all types are declared.
  */
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { isScalarName, labels, typeName } from '../descriptor/types.ts';
@@ -13,7 +13,7 @@ import type { Field, FieldType, Message, Oneof } from './model.ts';
 import { keysFor, propertyName } from './names.ts';
 import { bulkThreshold, customOptions, typedArray } from './options.ts';
 
-/** MessageOptions.map_entry. */
+/** The field number of MessageOptions.map_entry. */
 const mapEntryField = 7;
 
 export function isMapEntry(building: Building, message: DescriptorProto): boolean {
@@ -21,8 +21,8 @@ export function isMapEntry(building: Building, message: DescriptorProto): boolea
 }
 
 /**
- * JSON names must be unique: if several fields have the same one, which only older syntaxes allow, all but
- * one use their .proto names.
+ * JSON names must be unique. If several fields have the same JSON name, which only older syntaxes allow, all
+ * but one of them use their .proto names.
  */
 function distinctJsonNames(fields: readonly Field[]): Field[] {
   const owners = new Map<string, Field>();
@@ -102,7 +102,7 @@ export class FieldBuilder {
     });
   }
 
-  /** Returns undefined when its type is unknown, which the linker has reported. */
+  /** Returns undefined when the field's type is unknown, which the linker has reported. */
   field(
     descriptor: FieldDescriptorProto,
     path: string,

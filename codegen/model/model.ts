@@ -1,13 +1,13 @@
 /**
  * The model between parser and output: the meaning of a set of .proto files, with all names resolved and
- * chosen, and without descriptors. Built by build.ts, read by everything in emit/.
+ * chosen, and without descriptors. build.ts makes it, and all files in emit/ read it.
  */
 
 import type { Scalar } from '../../runtime/codec/types.ts';
 
 export type { Scalar };
 
-/** A class of typed arrays, without the suffix `Array`. */
+/** The name of a class of typed arrays, without the suffix `Array`. */
 export type ArrayName =
   | 'Int8'
   | 'Int16'
@@ -20,19 +20,19 @@ export type ArrayName =
   | 'Float64';
 
 export interface File {
-  /** Import path: `kv/v1/kv.proto`. */
+  /** Import path, for example `kv/v1/kv.proto`. */
   readonly path: string;
   readonly package: string;
-  /** Part of the runtime package; no output is emitted for it. */
+  /** Whether the file is part of the runtime package. No output is emitted for such a file. */
   readonly bundled: boolean;
-  /** Other files whose types it refers to or re-exports. */
+  /** Other files to which it refers by their types, or which it re-exports. */
   readonly uses: Set<File>;
-  /** In the order of the import statements. */
+  /** The imported files, in the order of the import statements. */
   readonly dependencies: readonly File[];
   readonly publicImports: readonly File[];
-  /** The const with the file's descriptor. */
+  /** Name of the const with the file's descriptor. */
   readonly descriptor: string;
-  /** Its encoding. */
+  /** The encoding of the descriptor. */
   readonly bytes: Uint8Array;
   /** Nested messages follow the message that contains them. */
   readonly messages: Message[];
@@ -41,7 +41,7 @@ export interface File {
   readonly extensions: Extension[];
 }
 
-/** Documentation of an element. */
+/** The documentation of an element. */
 export interface Documented {
   readonly comment: string;
   readonly deprecated: boolean;
@@ -50,22 +50,22 @@ export interface Documented {
 export interface Message extends Documented {
   readonly kind: 'message';
   readonly file: File;
-  /** `kv.v1.Order.Item` */
+  /** The full name, such as `kv.v1.Order.Item`. */
   readonly fullName: string;
-  /** Names in TypeScript. */
+  /** The name in TypeScript. */
   readonly identifier: string;
   readonly init: string;
-  /** Ordered by field number. */
+  /** The fields, ordered by field number. */
   readonly fields: Field[];
   readonly oneofs: Oneof[];
-  /** Unknown fields are kept: on request, and for messages with extension ranges. */
+  /** Whether unknown fields are kept: on request, and for messages with extension ranges. */
   readonly keepsUnknown: boolean;
-  /** Names that no field may have. */
+  /** Names that the message's fields must not have. */
   readonly reserved: readonly string[];
   readonly custom: Plain | undefined;
-  /** The const with custom options of the message and its fields; empty for none. */
+  /** Name of the const with custom options of the message and its fields; empty when they have none. */
   options: string;
-  /** The const with explicit defaults; empty for none. */
+  /** Name of the const with explicit defaults; empty when the message has none. */
   defaults: string;
 }
 
@@ -74,9 +74,9 @@ export interface Enum extends Documented {
   readonly file: File;
   readonly fullName: string;
   readonly identifier: string;
-  /** The const with the names by number. */
+  /** Name of the const with the value names by number. */
   readonly names: string;
-  /** Allows only the declared numbers; matters for text format. */
+  /** Whether the enum allows only the declared numbers, which matters for text format. */
   readonly closed: boolean;
   readonly values: readonly (Documented & { readonly name: string; readonly number: number })[];
 }
@@ -104,17 +104,17 @@ export interface Field extends Documented {
    * default (as for all singular messages). required: absence is an error.
    */
   readonly presence: 'implicit' | 'optional' | 'required' | 'repeated' | 'map' | 'oneof';
-  /** How a repeated field of numbers is written. Both forms are read. */
+  /** Whether a repeated field of numbers is written in the packed form. Both forms are read. */
   readonly packed: boolean;
-  /** A message that is encoded as a group. */
+  /** Whether the field is a message that is encoded as a group. */
   readonly delimited: boolean;
-  /** A string that must be valid UTF-8. */
+  /** Whether the field is a string that must be valid UTF-8. */
   readonly utf8: boolean;
-  /** Source text of an explicit default. */
+  /** Source text of an explicit default; undefined when the field has none. */
   readonly default: string | undefined;
   /** The typed array of a `bytes` field (`Float32` for a Float32Array); undefined for a Uint8Array. */
   readonly array: ArrayName | undefined;
-  /** Size from which on a value is sent out of line, if the .proto sets it. */
+  /** Size from which on a value is sent out of line, if the .proto sets such a size. */
   readonly bulkThreshold: number | undefined;
   readonly custom: Plain | undefined;
   readonly mapKey: Scalar | undefined;
@@ -125,14 +125,14 @@ export interface Oneof extends Documented {
   /** Property name in TypeScript, chosen together with those of the message's fields. */
   key: string;
   readonly fullName: string;
-  /** Ordered by field number. */
+  /** The fields of the oneof, ordered by field number. */
   readonly fields: Field[];
 }
 
 export interface Service extends Documented {
   readonly name: string;
   readonly fullName: string;
-  /** Names in TypeScript. */
+  /** The name of the definition in TypeScript. */
   readonly definition: string;
   readonly client: string;
   readonly handlers: string;
@@ -144,10 +144,10 @@ export interface Method extends Documented {
   readonly name: string;
   /** Property name in TypeScript. */
   readonly key: string;
-  /** `kv.v1.Kv/Get` */
+  /** The path, such as `kv.v1.Kv/Get`. */
   readonly path: string;
   readonly id: number;
-  /** Its id in `options.preferredCodec`. */
+  /** The method's id in the encoding of `options.preferredCodec`. */
   readonly preferredId: number | undefined;
   readonly request: Message;
   readonly response: Message;
@@ -164,12 +164,12 @@ export interface MethodOptions {
   readonly custom: Plain | undefined;
 }
 
-/** A field of another message, declared outside of it. */
+/** A field of another message that is declared outside of that message. */
 export interface Extension extends Documented {
   readonly identifier: string;
   readonly fullName: string;
   readonly extendee: Message;
-  /** Its only field, with the key `value`, is the extension. */
+  /** A message whose only field, with the key `value`, is the extension. */
   readonly message: Message;
 }
 

@@ -1,6 +1,6 @@
 /**
- * TypeScript names for names in .proto files. The latter cannot contain `$`, so a name with a `$` never
- * clashes with a declared name; all clashes are resolved in this way.
+ * Chooses TypeScript names for names in .proto files. Names in .proto files cannot contain `$`, so a name
+ * with a `$` never clashes with a declared name. All clashes are resolved in this way.
  */
 
 import { keyOf } from '../../runtime/codec/fields.ts';
@@ -21,32 +21,32 @@ const taken = new Set(
 );
 
 /**
- * Whether a property's name is valid for a variable. Names with capitals are excluded, since variables must
- * not hide types and globals.
+ * Returns whether a property's name is valid for a variable. Names with capitals are excluded, because
+ * variables must not hide types and globals.
  */
 export function isVariable(key: string): boolean {
   return /^[a-z_]\w*$/.test(key) && !taken.has(key);
 }
 
-/** Properties that every object inherits: an absent field of such a name would not appear absent. */
+/** Properties that every object inherits. An absent field of such a name would not appear absent. */
 const inherited = new Set(Object.getOwnPropertyNames(Object.prototype));
 
-/** Property name for a field or oneof. */
+/** Returns the property name for a field or oneof. */
 export function propertyName(name: string): string {
   const camel = keyOf(name) || '$';
   return inherited.has(camel) ? `${camel}$` : /^\d/.test(camel) ? `$${camel}` : camel;
 }
 
-/** Property name for a method. A client with a method `then` would be treated as a promise. */
+/** Returns the property name for a method. A client with a method `then` would be treated as a promise. */
 export function methodName(name: string): string {
   const key = propertyName(name);
   return key === 'then' ? 'then$' : key;
 }
 
 /**
- * Returns unique keys for the names of one object. If two names get the same key, the one written so in the
- * .proto keeps it, else the first; each other gets its own name with a `$`, so that its key depends on
- * nothing but itself.
+ * Returns unique keys for the names of one object. If two names get the same key, the name that is written so
+ * in the .proto keeps it, otherwise the first name. Each other name gets its own name with a `$`, so that its
+ * key depends only on itself.
  */
 export function keysFor(
   names: readonly string[],
@@ -65,7 +65,7 @@ export function keysFor(
   );
 }
 
-/** The const with the descriptor of a file. */
+/** Returns the name of the const with the descriptor of a file. */
 export function descriptorName(path: string): string {
   return `file_${path.replace(/\W/g, '_')}`;
 }
@@ -79,13 +79,16 @@ export class Identifiers {
     this.#used = new Set([...taken, ...more]);
   }
 
-  /** Declared names come first: `['Order', 'Item']` → `Order_Item`, or `Order$Item` when that is taken. */
+  /**
+   * Names of declared elements are chosen first: `['Order', 'Item']` becomes `Order_Item`, or `Order$Item`
+   * when `Order_Item` is taken.
+   */
   declare(path: readonly string[]): string {
     const plain = path.join('_');
     return this.#take(plain, path.length > 1 ? path.join('$') : `${plain}$`);
   }
 
-  /** Then names derived from them: `FooInit`, or `Foo$Init` when a message FooInit exists. */
+  /** Names derived from them are chosen later: `FooInit`, or `Foo$Init` when a message FooInit exists. */
   derive(identifier: string, suffix: string): string {
     return this.#take(`${identifier}${suffix}`, `${identifier}$${suffix}`);
   }

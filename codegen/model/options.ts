@@ -1,7 +1,7 @@
 /**
- * Options that affect generated code: those of proto/rdma_rpc/options.proto, which change what is generated,
- * and all other custom options, which are passed on as plain data in protobuf's JSON form. Called while the
- * model is built.
+ * Reads options that affect generated code. The options of proto/rdma_rpc/options.proto change what is
+ * generated; all other custom options are passed on as plain data in protobuf's JSON form. It is called while
+ * the model is built.
  */
 import { shortFloat } from '../../runtime/codec/float.ts';
 import { labels, typeName } from '../descriptor/types.ts';
@@ -45,7 +45,7 @@ const arrayNames: readonly (ArrayName | undefined)[] = [
   'Float64',
 ];
 
-/** `report` is called with what is wrong with it. */
+/** `report` is called with the reason when the option is wrong. */
 export function typedArray(
   options: OptionTree | undefined,
   isBytes: boolean,
@@ -69,8 +69,8 @@ const codecs = new Map([
 ] as const);
 
 /**
- * The codec option of a method or, for all its methods, of a service. A number when it comes from a newer
- * options.proto.
+ * Returns the codec option of a method or, for all methods of a service, of the service. Returns a number
+ * when the value comes from a newer options.proto.
  */
 function codecOf(
   options: OptionTree | undefined,
@@ -80,7 +80,7 @@ function codecOf(
   return value === undefined ? undefined : (codecs.get(value as 0n) ?? value);
 }
 
-/** `report` is called with what this version of the generator cannot do. */
+/** `report` is called with the parts that this version of the generator does not support. */
 export function methodOptions(
   schema: Schema,
   options: OptionTree | undefined,
@@ -103,7 +103,7 @@ export function methodOptions(
   };
 }
 
-/** Returns extensions by full name, except our own; undefined when the list is empty. */
+/** Returns extensions by full name, except our own, or undefined when there are no extensions. */
 export function customOptions(schema: Schema, options: OptionTree | undefined): Plain | undefined {
   const entries = [...(options?.values.values() ?? [])]
     .filter(({ field }) => field.extension !== undefined && !isOurs(field))

@@ -1,4 +1,6 @@
-/** Text of literals, for everything in generated files. */
+/**
+ * Returns the text of literals, for all generated code.
+ */
 
 const escapes: Readonly<Record<string, string>> = {
   '\n': '\\n',

@@ -1,4 +1,6 @@
-/** Services and methods. Called by build.ts once all types are declared. */
+/**
+ * Builds services and methods. build.ts calls it once all types are declared.
+ */
 
 import { methodId } from '../../runtime/codec/service/method-id.ts';
 import type { ServiceDescriptorProto } from '../descriptor/descriptor.rdma.ts';
@@ -11,7 +13,7 @@ import { customOptions, methodOptions } from './options.ts';
 
 export class ServiceBuilder {
   readonly #building: Building;
-  /** Paths by id, of all files: two paths with the same id are an error. */
+  /** Method paths of all files, by id. Two paths with the same id are an error. */
   readonly #ids = new Map<number, string>();
 
   constructor(building: Building) {
@@ -88,7 +90,7 @@ export class ServiceBuilder {
     });
   }
 
-  /** Returns `id`, and reports it when another method has it. */
+  /** Returns `id`. Reports it when another method has the same id. */
   #id(file: SchemaFile, place: string, path: string, id: number): number {
     const other = this.#ids.get(id);
     if (other !== undefined && other !== path)

@@ -1,6 +1,7 @@
 /**
  * Interprets options: looks up `option (a.b).c = 5` in the messages and extensions that declare options,
- * checks the value, and encodes it for the descriptor. Called by the linker for everything that has options.
+ * checks the value, and encodes it for the descriptor. The linker calls it for every element that has
+ * options.
  */
 
 import { typeName } from '../descriptor/types.ts';
@@ -14,14 +15,14 @@ import { fieldsOf, isRepeated, type OptionField, OptionTree, type TreeValue } fr
 
 type Where = OptionValue['token'];
 
-/** An error lists the values of an enum with at most this number of them. */
+/** An error lists the values of an enum if the enum has at most this number of values. */
 const enumNamesMax = 8;
 
 class Interpreter {
   readonly #schema: Schema;
   readonly #file: SchemaFile;
   readonly #scope: string;
-  /** `MessageOptions` and the like. */
+  /** The name of an options message, such as `MessageOptions`. */
   readonly #type: string;
 
   constructor(schema: Schema, file: SchemaFile, { scope, type }: PendingOptions) {
@@ -52,7 +53,7 @@ class Interpreter {
         else this.#assign(tree, field, value, part.name);
         return;
       }
-      // Its type is unknown, which has been reported at its declaration.
+      // The unknown type has already been reported at the declaration.
       if (typeName(field.descriptor.type) === undefined) return;
       const message = this.#messageOf(field);
       if (message === undefined || isRepeated(field)) {
@@ -80,7 +81,7 @@ class Interpreter {
     if (extension) {
       const hint = ': import the file that declares it';
       const found = this.#schema.resolve(this.#file, name, this.#scope, ['extension'], place, what, hint);
-      // If the extended message is unknown, nothing further can be said either.
+      // If the extended message is unknown, further checks are not possible.
       if (found === undefined || this.#schema.messageOf(found.descriptor.extendee ?? '') === undefined)
         return undefined;
       if (found.descriptor.extendee !== `.${message.fullName}`)
@@ -113,7 +114,7 @@ class Interpreter {
       !(message.fullName.startsWith('google.protobuf.') && name === 'uninterpreted_option')
     )
       return found;
-    // The file that could not be read may declare it.
+    // A file that could not be read may declare the field.
     if (message.file.standsIn === true) return undefined;
     const names = fields.map(({ descriptor }) => descriptor.name ?? '');
     return this.#report(place, `${message.fullName} has no ${what} ${name}${suggestion(name, names)}`);
@@ -163,7 +164,7 @@ class Interpreter {
         if (known !== undefined) return BigInt(known.number ?? 0);
         if (found.file.standsIn === true && value.kind === 'name') return undefined;
         const names = found.descriptor.value.map((each) => each.name ?? '');
-        // Lists all values of a small enum.
+        // The error lists all values of a small enum.
         const all = names.length > enumNamesMax ? '' : ` (${names.join(', ')})`;
         return wrong(`a value of ${found.fullName}${all}${suggestion(value.token.text, names)}`);
       }
@@ -193,7 +194,7 @@ class Interpreter {
     return tree;
   }
 
-  /** `[type.googleapis.com/a.B] { … }` inside a google.protobuf.Any. */
+  /** Interprets `[type.googleapis.com/a.B] { … }` inside a google.protobuf.Any. */
   #any(tree: OptionTree, { name, token, value }: TextField): void {
     const [url, content] = [1, 2].map((number) => fieldsOf(this.#schema, tree.message).get(number));
     const type = this.#schema.messageOf(name.slice(name.lastIndexOf('/') + 1));
@@ -229,7 +230,7 @@ function dropDefaults(tree: OptionTree, { file, descriptor }: DeclaredKind<'mess
 export function interpretOptions(schema: Schema, file: SchemaFile, pending: PendingOptions): void {
   const message = schema.messageOf(`google.protobuf.${pending.type}`);
   if (message === undefined) {
-    // The include directories contain another file of that path.
+    // The include directories contain a different file with that path.
     const token = pending.statements[0]?.parts[0]?.token ?? { text: '', line: 0, column: 0 };
     file.reporter.report(token, `the ${descriptorPath} of the include directories has no ${pending.type}`);
     return;
@@ -238,6 +239,6 @@ export function interpretOptions(schema: Schema, file: SchemaFile, pending: Pend
   if (pending.holder.options !== undefined) tree.decode(pending.holder.options);
   const interpreter = new Interpreter(schema, file, pending);
   for (const statement of pending.statements) interpreter.statement(tree, statement);
-  // Without the faulty options, so that the following checks find other errors.
+  // Encode the options without the faulty ones, so that the following checks find other errors.
   pending.holder.options = tree.encode();
 }

@@ -12,7 +12,7 @@ export function integerRange(type: string): [bigint, bigint] {
     : [0n, (1n << bits) - 1n];
 }
 
-/** Returns undefined when it is not a whole number or does not fit. */
+/** Returns undefined when the value is not a whole number or does not fit the type. */
 export function integerOf(value: OptionValue, type: string): bigint | undefined {
   if (value.kind !== 'int') return undefined;
   const negative = value.text.startsWith('-');

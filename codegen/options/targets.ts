@@ -1,6 +1,6 @@
 /**
- * Where each feature of an edition may be set: descriptor.proto declares it in options that the bundled copy
- * omits. Called by interpret.ts.
+ * Says where each feature of an edition may be set, which descriptor.proto declares in options that the
+ * bundled copy omits. interpret.ts calls it.
  */
 
 const everywhere = undefined;
@@ -25,8 +25,8 @@ const nouns: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns where `feature` may be set, if not in options of this type (`MessageOptions`); undefined when it
- * may be set there.
+ * Returns undefined when `feature` may be set in options of this type (`MessageOptions`). Otherwise returns
+ * where it may be set.
  */
 export function misplacedFeature(feature: string, type: string): string | undefined {
   const allowed = targets[feature];

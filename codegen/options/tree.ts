@@ -1,7 +1,7 @@
 /**
- * Options as a tree: a message of any type, decoded and encoded by its descriptor. Fields are written by
- * number, whatever order they were read in, so that the parser and protoc give the same bytes. Build time
- * only; speed does not matter.
+ * Options as a tree: a message of any type, which is decoded and encoded by its descriptor. Fields are
+ * written by number, whatever order they were read in, so that the parser and protoc give the same bytes. It
+ * is used only at build time, so speed does not matter.
  */
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { labels, typeName } from '../descriptor/types.ts';
@@ -12,7 +12,7 @@ export type TreeValue = bigint | number | boolean | string | Uint8Array | Option
 
 export interface OptionField {
   readonly descriptor: FieldDescriptorProto;
-  /** Full name of an extension; undefined for a field of the message itself. */
+  /** Full name of an extension, or undefined for a field of the message itself. */
   readonly extension: string | undefined;
 }
 
@@ -32,8 +32,8 @@ export function fieldsOf(schema: Schema, message: DeclaredKind<'message'>): Read
       fields.set(descriptor.number ?? 0, { descriptor, extension: undefined });
     for (const { descriptor, fullName } of schema.extensions.get(message.fullName) ?? []) {
       const { number = 0 } = descriptor;
-      // If two have the same number, which the linker reports, the first one wins: an error in another file
-      // must not change the meaning of a correct one.
+      // If two fields have the same number, which the linker reports, the first field wins, because an error
+      // in another file must not change the meaning of a correct file.
       if (!fields.has(number)) fields.set(number, { descriptor, extension: fullName });
     }
     cache.set(message.fullName, fields);
@@ -65,7 +65,7 @@ function wireTypeOf({ descriptor }: OptionField): WireType {
 export class OptionTree {
   readonly message: DeclaredKind<'message'>;
   readonly values = new Map<number, { readonly field: OptionField; readonly list: TreeValue[] }>();
-  /** Fields that nothing in this run declares, with their tags. */
+  /** Fields that no file of this run declares, with their tags. */
   readonly #unknown: Uint8Array[] = [];
   readonly #schema: Schema;
 
@@ -74,7 +74,7 @@ export class OptionTree {
     this.message = message;
   }
 
-  /** Returns the values of a field; created when it has none. */
+  /** Returns the list of a field's values, which is created when the field has none. */
   list(field: OptionField): TreeValue[] {
     const number = field.descriptor.number ?? 0;
     let entry = this.values.get(number);
@@ -85,7 +85,7 @@ export class OptionTree {
     return entry.list;
   }
 
-  /** Returns the last value of a field, by number. */
+  /** Returns the last value of the field with this number. */
   get(number: number): TreeValue | undefined {
     return this.values.get(number)?.list.at(-1);
   }
@@ -105,8 +105,9 @@ export class OptionTree {
   }
 
   /**
-   * Merges `bytes`: singular values replace, singular messages merge. Values of the wrong wire type are kept
-   * as unknown fields, since the bytes may come from a file that declares the number differently.
+   * Merges `bytes` into the tree: singular values are replaced, and singular messages are merged. Values of
+   * the wrong wire type are kept as unknown fields, because the bytes may come from a file that declares the
+   * number differently.
    */
   decode(bytes: Uint8Array): void {
     const fields = fieldsOf(this.#schema, this.message);
@@ -125,7 +126,7 @@ export class OptionTree {
     }
   }
 
-  /** Returns false, without reading anything, when the value does not fit the field. */
+  /** Returns false, without reading, when the value does not fit the field. */
   #take(
     field: OptionField,
     reader: ByteReader,
@@ -231,7 +232,7 @@ export class OptionTree {
   }
 }
 
-/** Decodes an option message by its fields' numbers. */
+/** Decodes an option message into values by field number. */
 export function decodeOptions(
   schema: Schema,
   type: string,

@@ -1,6 +1,6 @@
 /**
- * Protobuf's wire format without a schema, for options at build time. The runtime's codec needs generated
- * code.
+ * Reads and writes protobuf's wire format without a schema, for options at build time. It does not use the
+ * runtime's codec, because that codec needs generated code.
  */
 
 export type WireType = 0 | 1 | 2 | 3 | 4 | 5;
@@ -21,7 +21,7 @@ export class ByteReader {
     return this.at - count;
   }
 
-  /** 64 bits, unsigned. */
+  /** Returns 64 bits, unsigned. */
   varint(): bigint {
     let value = 0n;
     for (let shift = 0n; shift < 70n; shift += 7n) {

@@ -1,7 +1,7 @@
 /**
- * `rdma-rpc scaffold`: adds the missing methods to the user's own class of handlers. A syntax tree is worth
- * its cost here, since the user's code must stay unchanged; the generator's own files are plain text. Build
- * time only.
+ * `rdma-rpc scaffold`: adds the missing methods to the user's own class of handlers. It uses a syntax tree in
+ * spite of the cost, because the user's code must stay unchanged; the generator's own files are composed as
+ * plain text. It is used only at build time.
  */
 import { type ClassDeclaration, IndentationText, Node, Project, QuoteKind, type SourceFile } from 'ts-morph';
 import { docText } from '../emit/comment.ts';
@@ -11,13 +11,14 @@ import { quoted } from '../model/quoted.ts';
 
 /** The changes to one class. */
 export interface Scaffolded {
-  /** `shop.v1.Shop` */
+  /** The service's full name, such as `shop.v1.Shop`. */
   readonly service: string;
-  /** Name of the class; new when no class in the file implemented the service's handlers. */
+  /** Name of the class. It is a new class when no class in the file implemented the service's handlers. */
   readonly className: string;
   readonly added: readonly string[];
   /**
-   * Methods of the class that the service does not have. They may be helpers, or remains of a removed method.
+   * Methods of the class that the service does not have. They may be helpers, or may remain from a removed
+   * method.
    */
   readonly others: readonly string[];
 }
@@ -92,7 +93,10 @@ class Scaffold {
     return this.#import(file.bundled ? 'rdma-rpc/codec' : this.#moduleOf(outputPath(file.path)), name);
   }
 
-  /** Imports `name` unless that has been done. Returns its local name, which differs when `name` is taken. */
+  /**
+   * Imports `name` unless it is already imported. Returns the local name of the import, which differs when
+   * `name` is taken.
+   */
   #import(module: string, name: string, kind: 'type' | 'value' = 'type'): string {
     const imports = this.#source.getImportDeclarations();
     const own = imports.filter((each) => each.getModuleSpecifierValue() === module);
@@ -128,8 +132,8 @@ function implementsAny(target: ClassDeclaration, name: string): boolean {
 }
 
 /**
- * Returns `text` (of a file, '' for a new one) with a class for each service: existing methods stay
- * untouched, missing ones are added at the end and answer UNIMPLEMENTED.
+ * Returns `text` (of a file, '' for a new file) with a class for each service. Existing methods stay
+ * unchanged; missing methods are added at the end and answer UNIMPLEMENTED.
  */
 export function scaffoldHandlers(
   text: string,

@@ -1,6 +1,6 @@
 /**
  * `scaffold()` of `rdma-rpc/codegen`: creates or completes a file of handlers for all methods of the services
- * in some .proto files. Called by the CLI.
+ * in some .proto files. The CLI calls it.
  */
 import { dirname, relative, resolve, sep } from 'node:path';
 import { GenerateError } from '../diagnostic.ts';
@@ -13,15 +13,15 @@ import { type Scaffolded, scaffoldHandlers } from './handlers.ts';
 export type { Scaffolded } from './handlers.ts';
 
 export interface ScaffoldOptions {
-  /** .proto files with the services. */
+  /** The .proto files with the services. */
   readonly files: readonly string[];
-  /** As for generate(). */
+  /** The include directories, as for generate(). */
   readonly include?: readonly string[];
   /** The output directory of generate(). */
   readonly out: string;
-  /** The TypeScript file for the handlers; created when missing. */
+  /** The TypeScript file for the handlers, which is created when it is missing. */
   readonly into: string;
-  /** Extension of its imports of generated files. Default `ts`. */
+  /** Extension of the file's imports of generated files. Default `ts`. */
   readonly importExtension?: 'ts' | 'js' | 'none';
 }
 

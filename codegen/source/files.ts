@@ -1,14 +1,14 @@
 /**
- * Finds .proto files: those that the user names, those that they import, and those that come with this
- * package. Called by the loader.
+ * Finds .proto files: the files that the user names, the files that they import, and the files that come with
+ * this package. The loader calls it.
  */
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * The directory of the .proto files that come with this package: the well-known types, descriptors and our
- * own options.
+ * Returns the directory of the .proto files that come with this package: the well-known types, descriptors
+ * and our own options.
  */
 export function bundledDirectory(): string {
   for (let dir = dirname(fileURLToPath(import.meta.url)); ; dir = dirname(dir)) {
@@ -17,7 +17,7 @@ export function bundledDirectory(): string {
   }
 }
 
-/** Files whose output is part of the package: generated code imports it from there. */
+/** Files whose output is part of the package. Generated code imports it from the package. */
 const inRuntime = new Set(
   ['any', 'duration', 'empty', 'field_mask', 'struct', 'timestamp', 'wrappers'].map(
     (name) => `google/protobuf/${name}.proto`,
@@ -28,12 +28,15 @@ export function isInRuntime(path: string): boolean {
   return inRuntime.has(path);
 }
 
-/** The file that declares options. Found like any other file, else the copy of this package is used. */
+/**
+ * The import path of the file that declares options. It is found like any other file; if it is not found, the
+ * copy of this package is used.
+ */
 export const descriptorPath = 'google/protobuf/descriptor.proto';
 
 /**
- * Whether a file is built into compilers: projects that import it have no copy and need not request its
- * output. It is generated beside the files that need it.
+ * Returns whether a file is built into compilers. Projects that import such a file have no copy and need not
+ * request its output. Its output is generated beside the files that need it.
  */
 export function isCompilers(path: string): boolean {
   return compilers.test(path);
@@ -42,7 +45,7 @@ export function isCompilers(path: string): boolean {
 const compilers =
   /^google\/protobuf\/(?:api|type|source_context|descriptor|compiler\/plugin|(?:cpp|go|java)_features)\.proto$/;
 
-/** The deepest directory that contains all files: the default include directory. */
+/** Returns the deepest directory that contains all files, which is the default include directory. */
 export function deepestDirectory(files: readonly string[]): string {
   let deepest = dirname(files[0] ?? resolve('x'));
   for (const file of files) while (!inside(deepest, file)) deepest = dirname(deepest);
@@ -54,14 +57,14 @@ export function inside(directory: string, file: string): boolean {
   return path !== '' && path !== '..' && !path.startsWith(`..${sep}`) && !isAbsolute(path);
 }
 
-/** The path for display. */
+/** Returns the path for display. */
 export function display(file: string): string {
   const path = relative(process.cwd(), file);
   return path === '..' || path.startsWith(`..${sep}`) ? file : path;
 }
 
 /**
- * Reads a file or pipe, but not a device, which may have no end. Throws what Node throws, or an Error with
+ * Reads a file or pipe, but not a device, which may have no end. Throws the error of Node, or an Error with
  * code ENODEV.
  */
 export function readInput(file: string): Buffer {
@@ -73,17 +76,17 @@ export function isFile(path: string): boolean {
   try {
     return statSync(path).isFile();
   } catch {
-    // It does not exist, or no file system allows such a name (ENAMETOOLONG).
+    // The file does not exist, or the file system does not allow such a name (ENAMETOOLONG).
     return false;
   }
 }
 
-/** Whether two paths lead to the same file, perhaps by links. */
+/** Returns whether two paths lead to the same file, perhaps by links. */
 export function isSameFile(one: string, other: string): boolean {
   return one === other || realpathSync(one) === realpathSync(other);
 }
 
-/** Returns the file that an import means, or undefined. */
+/** Returns the file that an import means, or undefined when it is not found. */
 export function findImport(
   path: string,
   directories: readonly string[],

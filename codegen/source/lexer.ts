@@ -1,23 +1,23 @@
 /**
- * Tokens of a .proto with their exact positions and the comments around them. Never fails: invalid text
- * becomes a token of kind `bad` with the reason, which the parser reports. Called by the parser, once per
- * file.
+ * Splits a .proto into tokens with their exact positions and the comments around them. It never fails.
+ * Invalid text becomes a token of kind `bad` with the reason, which the parser reports. The parser calls it
+ * once per file.
  */
 
 export interface Token {
   readonly kind: 'name' | 'int' | 'float' | 'string' | 'symbol' | 'bad' | 'end';
   readonly text: string;
-  /** UTF-16 units from the start of the file. */
+  /** The offset in UTF-16 units from the start of the file. */
   readonly offset: number;
-  /** From 1. */
+  /** The line, counted from 1. */
   readonly line: number;
-  /** From 1. */
+  /** The column, counted from 1. */
   readonly column: number;
   /** The comment of the element that begins here. */
   leading?: string;
   /** The comment of the element that ends here. */
   trailing?: string;
-  /** For a bad token: what is wrong. */
+  /** What is wrong with a bad token. */
   readonly reason?: string;
 }
 
@@ -36,7 +36,10 @@ class Lexer {
   #at: number;
   #line = 1;
   #lineStart: number;
-  /** Number of open braces in an option's value. It is text format, which also has comments with `#`. */
+  /**
+   * Number of open braces in the value of an option. Such a value is text format, which also has comments
+   * with `#`.
+   */
   #braces = 0;
   readonly #source: string;
   readonly tokens: Token[] = [];
@@ -68,8 +71,8 @@ class Lexer {
   }
 
   /**
-   * Digits, points, letters, and the sign of an exponent. Matched in steps: a regular expression with
-   * alternatives in a loop runs out of stack on millions of digits.
+   * Matches digits, points, letters, and the sign of an exponent. It matches in steps, because a regular
+   * expression with alternatives in a loop runs out of stack on millions of digits.
    */
   #number(): string | undefined {
     const start = this.#at;
@@ -80,8 +83,8 @@ class Lexer {
   }
 
   /**
-   * A string with its quotes, if it ends on its line. Scanned by hand for the same reason: strings may have
-   * many megabytes.
+   * Matches a string with its quotes, if the string ends on its line. It uses a loop for the same reason,
+   * because strings may have many megabytes.
    */
   #quoted(): string | undefined {
     const source = this.#source;
@@ -131,9 +134,9 @@ class Lexer {
   }
 
   /**
-   * protoc's rule for comments: a comment on the line of a token, or directly below it and followed by an
-   * empty line, belongs to the element that ends there; a comment directly above a token belongs to the
-   * element that begins there; all others are ignored.
+   * Applies protoc's rule for comments. A comment on the line of a token, or directly below it and followed
+   * by an empty line, belongs to the element that ends there. A comment directly above a token belongs to the
+   * element that begins there. All other comments are ignored.
    */
   #comments(previous: Token | undefined): string | undefined {
     let held: { text: string; line: boolean } | undefined;
@@ -155,7 +158,7 @@ class Lexer {
         const block = this.#take(blockComment);
         if (block !== undefined) {
           this.#take(blank);
-          // A token follows on the same line, so it is unclear what the comment belongs to.
+          // A token follows on the same line, so it is unclear to which element the comment belongs.
           if (!this.#newline()) return undefined;
           held = { text: unindent(block), line: false };
           flush();
@@ -190,7 +193,7 @@ class Lexer {
   run(): Token[] {
     for (let previous: Token | undefined; ; ) {
       const leading = this.#comments(previous);
-      // Comments between two tokens of a line are skipped by `comments` one at a time.
+      // `comments` skips comments between two tokens of a line one at a time.
       while (
         this.#take(blank) ||
         this.#take(lineComment) !== undefined ||

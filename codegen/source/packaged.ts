@@ -1,7 +1,7 @@
 /**
- * Files that npm packages contain as descriptors instead of text: protovalidate's rules. Projects with the
- * package can import them without having the .proto. Called by the loader for imports that are found nowhere
- * else.
+ * Finds files that npm packages contain as descriptors instead of text, such as protovalidate's rules.
+ * Projects with such a package can import the files without having the .proto. The loader calls it for
+ * imports that are not found elsewhere.
  */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { FileDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 
 interface Packaged {
   readonly package: string;
-  /** A module of protobuf-es, and the const in it with the file. */
+  /** A module of protobuf-es, and the name of the const in it that has the file. */
   readonly module: string;
   readonly name: string;
 }
@@ -22,7 +22,7 @@ const packaged: Readonly<Record<string, Packaged>> = {
   },
 };
 
-/** The used part of protobuf-es. */
+/** The part of protobuf-es that is used here. */
 interface ProtobufEs {
   toBinary(schema: unknown, message: unknown): Uint8Array;
 }
@@ -30,14 +30,14 @@ interface ProtobufEsTypes {
   readonly FileDescriptorProtoSchema: unknown;
 }
 
-/** The package that contains the file, or undefined. */
+/** Returns the name of the package that contains the file, or undefined. */
 export function packageWith(path: string): string | undefined {
   return Object.hasOwn(packaged, path) ? packaged[path]?.package : undefined;
 }
 
 /**
- * Returns the file from the package, which is resolved from these directories; undefined when it is not
- * installed.
+ * Returns the file from the package, which is resolved from these directories. Returns undefined when the
+ * package is not installed.
  */
 export function packagedFile(path: string, directories: readonly string[]): FileDescriptorProto | undefined {
   const found = Object.hasOwn(packaged, path) ? packaged[path] : undefined;

@@ -1,4 +1,6 @@
-/** Parses enums. Called by the parser. */
+/**
+ * Parses enums. The parser calls it.
+ */
 import { EnumDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import type { Token } from './lexer.ts';
 import { parseInlineOptions, parseOptionStatement } from './parse-option.ts';

@@ -1,6 +1,6 @@
 /**
- * Parses fields, groups, maps and oneofs of messages, and the fields of extend statements. Called by the
- * parser.
+ * Parses fields, groups, maps and oneofs of messages, and the fields of extend statements. The parser calls
+ * it.
  */
 
 import { jsonNameOf } from '../../runtime/codec/fields.ts';
@@ -68,7 +68,10 @@ export class FieldParser {
     this.#finish(into, path, start, field, name);
   }
 
-  /** Reads the word in front of the type; returns whether there was one. Checks the rules of each syntax. */
+  /**
+   * Reads the word in front of the type, and returns whether the field has such a word. It checks the rules
+   * of each syntax.
+   */
   #label(field: FieldDescriptorProto, place: 'field' | 'oneof' | 'extension'): boolean {
     const state = this.#state;
     const { stream, syntax } = state;
@@ -95,7 +98,7 @@ export class FieldParser {
     return true;
   }
 
-  /** `= number [options]`; default and json_name are not options but parts of the descriptor. */
+  /** Parses `= number [options]`. `default` and `json_name` are not options but parts of the descriptor. */
   #rest(
     into: Into,
     path: string,
@@ -139,8 +142,8 @@ export class FieldParser {
   }
 
   /**
-   * Adds the field to its message, after everything that belongs to it has been read, so that its comments
-   * are known.
+   * Adds the field to its message after all parts of the field have been read, so that its comments are
+   * known.
    */
   #finish(into: Into, path: string, start: Token, field: FieldDescriptorProto, name: Token): void {
     this.#state.element(path, start, name);
@@ -220,7 +223,7 @@ export class FieldParser {
           },
           { name: 'value', number: 2, label: labels.optional, ...scalar, jsonName: 'value' },
         ],
-        // MessageOptions.map_entry = true.
+        // This is MessageOptions.map_entry = true.
         options: Uint8Array.of(0x38, 1),
       }),
     );
@@ -249,7 +252,10 @@ export class FieldParser {
     state.options('OneofOptions', oneof, into.scope, statements);
   }
 
-  /** Every `optional` of proto3 is the only field of an implicit oneof; these follow the declared ones. */
+  /**
+   * Every `optional` field of proto3 is the only field of an implicit oneof. These oneofs follow the declared
+   * ones.
+   */
   syntheticOneofs(message: DescriptorProto): void {
     const taken = new Set([...message.field, ...message.oneofDecl].map(({ name }) => name));
     for (const field of message.field) {

@@ -1,6 +1,6 @@
 /**
- * Parses messages, enums and extensions, in a file or in a message. Called by the parser for each statement
- * that may be one.
+ * Parses messages, enums and extensions, in a file or in a message. The parser calls it for each statement
+ * that may be one of these.
  */
 import {
   DescriptorProto,
@@ -15,7 +15,7 @@ import { parseReserved } from './parse-reserved.ts';
 import type { ParseState } from './parse-state.ts';
 import type { OptionStatement } from './parsed.ts';
 
-/** Where declarations are added: the lists of a file or a message, with the paths of these lists. */
+/** The place where declarations are added: the lists of a file or a message, and the paths of these lists. */
 export interface Surroundings {
   /** Full name of the surrounding element. */
   readonly scope: string;
@@ -29,7 +29,7 @@ export interface Surroundings {
 
 export const join = (scope: string, name: string): string => (scope === '' ? name : `${scope}.${name}`);
 
-/** Nesting limit of messages, as in protoc and buf. */
+/** Maximum nesting depth of messages, as in protoc and buf. */
 const nestingMax = 31;
 
 const visibilities: Readonly<Record<string, number>> = { local: 1, export: 2 };
@@ -44,7 +44,10 @@ export class MessageParser {
     this.#fields = new FieldParser(state, this);
   }
 
-  /** Parses a message, enum or extend statement; returns false when the next token begins none. */
+  /**
+   * Parses a message, enum or extend statement. Returns false when the next token does not begin such a
+   * statement.
+   */
   declaration(into: Surroundings): boolean {
     const { stream } = this.#state;
     const start = stream.peek();

@@ -1,14 +1,14 @@
 /**
- * Parses options: `option a.(b.c).d = value;`, `[a = 1, b = 2]`, and values with braces (text format). Called
- * by the other parts of the parser.
+ * Parses options: `option a.(b.c).d = value;`, `[a = 1, b = 2]`, and values with braces (text format). The
+ * other parts of the parser call it.
  */
 import type { OptionStatement, OptionValue, TextField } from './parsed.ts';
 import type { TokenStream } from './token-stream.ts';
 
-/** Nesting limit of braces: deeper input could exhaust the stack. */
+/** Maximum nesting depth of braces. Deeper input could exhaust the stack. */
 const depthMax = 100;
 
-/** `name = value`. */
+/** Parses `name = value`. */
 function parseOption(stream: TokenStream): OptionStatement {
   const parts: { token: OptionStatement['parts'][number]['token']; name: string; extension: boolean }[] = [];
   do {
@@ -25,7 +25,7 @@ function parseOption(stream: TokenStream): OptionStatement {
   return { parts, value: parseValue(stream, 0) };
 }
 
-/** `[a = 1, b = 2]`, if present. */
+/** Parses `[a = 1, b = 2]`, if present. */
 export function parseInlineOptions(stream: TokenStream): OptionStatement[] {
   const statements: OptionStatement[] = [];
   if (!stream.accept('[')) return statements;
@@ -35,7 +35,7 @@ export function parseInlineOptions(stream: TokenStream): OptionStatement[] {
   return statements;
 }
 
-/** `option name = value;` */
+/** Parses `option name = value;`. */
 export function parseOptionStatement(stream: TokenStream): OptionStatement {
   stream.expect('option');
   const statement = parseOption(stream);
@@ -79,7 +79,7 @@ function parseField(stream: TokenStream, depth: number): TextField {
   let name: string;
   if (bracketed) {
     name = stream.dotted('the name of an extension').text;
-    // A type URL in an Any: `[type.googleapis.com/a.B]`.
+    // A name with `/` is a type URL in an Any: `[type.googleapis.com/a.B]`.
     while (stream.accept('/')) name += `/${stream.dotted('the name of a type').text}`;
     stream.expect(']');
   } else name = stream.name(`a field's name or the end of this value`).text;

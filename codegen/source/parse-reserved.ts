@@ -1,4 +1,6 @@
-/** Parses `reserved 2, 9 to 11;` and `reserved "foo";` of messages and enums. Called by the parser. */
+/**
+ * Parses `reserved 2, 9 to 11;` and `reserved "foo";` of messages and enums. The parser calls it.
+ */
 import type { ParseState } from './parse-state.ts';
 
 interface Reserving {
@@ -7,8 +9,8 @@ interface Reserving {
 }
 
 /**
- * `path` is that of the ranges, `namesPath` that of the names. `open` is 1 where a range ends with the first
- * number outside (messages), 0 where it ends with the last one inside (enums).
+ * `path` is the path of the ranges, and `namesPath` the path of the names. `open` is 1 where the end of a
+ * range is the first number behind it (messages), and 0 where it is the last number inside (enums).
  */
 export function parseReserved(
   state: ParseState,

@@ -1,4 +1,6 @@
-/** Parses services and their methods. Called by the parser. */
+/**
+ * Parses services and their methods. The parser calls it.
+ */
 import { ServiceDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { parseOptionStatement } from './parse-option.ts';
 import type { ParseState } from './parse-state.ts';
@@ -44,7 +46,7 @@ export function parseService(
     };
     const block = stream.accept('{');
     if (!block) stream.expect(';');
-    // As in protoc: empty braces are options of which none is set.
+    // As in protoc, empty braces are options none of which is set.
     else descriptor.options = new Uint8Array(0);
     service.method.push(descriptor);
     state.element(methodPath, methodStart, methodName);
@@ -62,7 +64,8 @@ export function parseService(
 
   function side(what: string) {
     stream.expect('(');
-    // `stream` alone is the name of a message; in `stream .a.B` the keyword is followed by an absolute name.
+    // `stream` alone is the name of a message. In `stream .a.B` it is the keyword, followed by an absolute
+    // name.
     const streaming = stream.is('stream') && !stream.is(')', 1);
     if (streaming) stream.next();
     const type = stream.dotted(`the message that is ${what}`);

@@ -1,6 +1,6 @@
 /**
- * State shared by all parts of the parser: the tokens, the results so far, and recovery after an error. Made
- * by the parser for each file.
+ * The state that all parts of the parser share: the tokens, the results so far, and recovery after an error.
+ * The parser makes it for each file.
  */
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import type { Token } from './lexer.ts';
@@ -12,7 +12,7 @@ export class ParseState {
   readonly locations = new Map<string, Location>();
   readonly pending: PendingOptions[] = [];
   readonly defaults = new Map<FieldDescriptorProto, OptionValue>();
-  /** `proto2`, `proto3` or the edition's name. */
+  /** `proto2`, `proto3` or the name of the edition. */
   syntax = 'proto2';
 
   constructor(stream: TokenStream) {
@@ -27,14 +27,14 @@ export class ParseState {
     return this.syntax !== 'proto2' && this.syntax !== 'proto3';
   }
 
-  /** A statement begins at the next token; `end` sets `trailing`. */
+  /** Begins a statement at the next token; `end` sets `trailing`. */
   begin(): Token {
     return this.stream.peek();
   }
 
   /**
-   * Records the position of an element: named by `name`, begun at `start`, and with the last token as the end
-   * of its head.
+   * Records the position of an element: its name is `name`, it begins at `start`, and its head ends with the
+   * last token.
    */
   element(path: string, start: Token, name: Token): void {
     const { leading } = start;
@@ -56,7 +56,10 @@ export class ParseState {
     if (statements.length > 0) this.pending.push({ type, holder, scope, statements });
   }
 
-  /** Parses statements up to the closing brace; each with its own recovery. */
+  /**
+   * Parses statements up to the closing brace. After an error in a statement it recovers and continues with
+   * the next.
+   */
   block(statement: () => void): void {
     while (!this.stream.accept('}')) {
       if (this.stream.peek().kind === 'end') this.stream.expected('}');

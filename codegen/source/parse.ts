@@ -1,7 +1,7 @@
 /**
- * The parser: turns one .proto into a file descriptor as protoc would make it, except that names are as
- * written (codegen/link resolves them) and options are statements. Reports every error that it finds and
- * continues behind it. Called by the loader.
+ * The parser, which turns one .proto into a file descriptor as protoc would make it. But names are as written
+ * (codegen/link resolves them), and options are statements. It reports every error that it finds and
+ * continues behind the error. The loader calls it.
  */
 
 import { posix } from 'node:path';
@@ -37,7 +37,7 @@ class FileParser {
     this.#syntaxStatement();
     while (stream.peek().kind !== 'end') {
       state.statement(() => this.#statement());
-      // An extra brace: recovery stops in front of it.
+      // This is an extra brace, in front of which recovery has stopped.
       if (stream.is('}')) {
         stream.reporter.report(stream.next(), 'this } closes nothing');
       }
@@ -74,7 +74,8 @@ class FileParser {
       const known = keyword === 'syntax' ? ['proto2', 'proto3'] : ['2023', '2024', '2026'];
       if (!known.includes(value))
         stream.reporter.report(token, `${keyword} "${value}" is not supported, only ${listed(known)}`);
-      // Kept even when it is not supported, so that the rest is not checked by the rules of another syntax.
+      // Keep the syntax even when it is not supported, so that the rest of the file is not checked by the
+      // rules of another syntax.
       this.#state.syntax = known.includes(value) || keyword === 'edition' ? value : 'proto3';
       stream.expect(';');
     });
@@ -93,7 +94,7 @@ class FileParser {
         this.#importStatement();
         return;
       case 'option':
-        // The first option of the file.
+        // This is the first option of the file.
         if (this.#options.length === 0) state.place('8', stream.peek(1));
         this.#options.push(parseOptionStatement(stream));
         return;

@@ -1,6 +1,6 @@
 /**
- * The parser's result for one file, before names are resolved: the descriptor, the options as written, and
- * the positions of everything.
+ * The parser's result for one file before names are resolved: the descriptor, the options as written, and the
+ * positions of all elements.
  */
 
 import type { FieldDescriptorProto, FileDescriptorProto } from '../descriptor/descriptor.rdma.ts';
@@ -18,30 +18,30 @@ export type OptionValue =
 export interface TextField {
   readonly token: Token;
   readonly name: string;
-  /** In brackets: an extension, or with a `/` the type inside an Any. */
+  /** Whether the name stands in brackets: an extension, or the type inside an Any when the name has a `/`. */
   readonly bracketed: boolean;
   readonly value: OptionValue;
 }
 
-/** `(a.b).c = value`: the parts of the name, and the value. */
+/** A statement `(a.b).c = value`: the parts of the name, and the value. */
 export interface OptionStatement {
   readonly parts: readonly { readonly token: Token; readonly name: string; readonly extension: boolean }[];
   readonly value: OptionValue;
 }
 
-/** All options written for one element, to be encoded into its `options`. */
+/** All options that are written for one element. They will be encoded into its `options`. */
 export interface PendingOptions {
-  /** `FieldOptions` and the like. */
+  /** The name of the options message, such as `FieldOptions`. */
   readonly type: string;
   readonly holder: { options?: Uint8Array | undefined };
-  /** Scope in which names are resolved: full name of the element's parent. */
+  /** Scope in which names are resolved, which is the full name of the element's parent. */
   readonly scope: string;
   readonly statements: OptionStatement[];
 }
 
 /**
- * Position and comments of an element, by its path in the descriptor: field numbers and indices, as in
- * SourceCodeInfo.
+ * Position and comments of an element, by the element's path in the descriptor: field numbers and indices, as
+ * in SourceCodeInfo.
  */
 export interface Location {
   readonly token: Place;
@@ -55,13 +55,13 @@ export interface ParsedFile {
   readonly descriptor: FileDescriptorProto;
   readonly locations: Locations;
   readonly pending: readonly PendingOptions[];
-  /** Defaults as written; their meaning depends on the field's type. */
+  /** Defaults as written. Their meaning depends on the field's type. */
   readonly defaults: ReadonlyMap<FieldDescriptorProto, OptionValue>;
   readonly imports: readonly {
     readonly path: string;
     readonly token: Token;
     readonly kind: 'plain' | 'public' | 'weak' | 'option';
   }[];
-  /** An incomplete descriptor: its errors have been reported, and it must not be linked. */
+  /** Whether the descriptor is incomplete. Its errors have then been reported, and it must not be linked. */
   readonly broken: boolean;
 }

@@ -7,13 +7,13 @@ import { bytesOfQuoted } from '../../runtime/codec/textformat/escape.ts';
 import type { Reporter } from '../diagnostic.ts';
 import type { Token } from './lexer.ts';
 
-/** An error that has been reported: unwinds to the next statement. */
+/** Thrown after an error has been reported. It unwinds to the next statement. */
 export class SyntaxFault extends Error {}
 
 export class TokenStream {
   #at = 0;
   #ended = false;
-  /** The last token taken. */
+  /** The token that was taken last. */
   last: Token;
   readonly #tokens: readonly Token[];
   readonly reporter: Reporter;
@@ -35,7 +35,7 @@ export class TokenStream {
   }
 
   fail(token: Token, message: string): never {
-    // At the end of the file, every open block would report an error; only the first one is shown.
+    // At the end of the file, every open block would report an error; only the first error is shown.
     if (token.kind !== 'end' || !this.#ended) this.reporter.report(token, token.reason ?? message);
     if (token.kind === 'end') this.#ended = true;
     throw new SyntaxFault();
@@ -68,7 +68,7 @@ export class TokenStream {
     return this.peek().kind === 'name' ? this.next() : this.expected(what);
   }
 
-  /** `a.b.C` or, where `absolute` allows it, `.a.b.C`, as one token. */
+  /** Reads `a.b.C` or, where `absolute` allows it, `.a.b.C`, as one token. */
   dotted(what: string, absolute = true): Token {
     const first = this.peek();
     let text = absolute && this.accept('.') ? '.' : '';
@@ -89,7 +89,7 @@ export class TokenStream {
     return { token: { ...first, text: (negative ? '-' : '') + text }, value: negative ? 0 - value : value };
   }
 
-  /** One or more adjacent string literals, as the bytes that they stand for. */
+  /** Reads one or more adjacent string literals, and returns the bytes that they stand for. */
   string(what: string): { token: Token; bytes: Buffer } {
     if (this.peek().kind !== 'string') this.expected(what);
     const token = this.peek();
@@ -103,7 +103,7 @@ export class TokenStream {
     return { token, bytes: Buffer.concat(parts) };
   }
 
-  /** After a fault: skips to the end of the statement, or to the brace that ends its block. */
+  /** Recovers after a fault: skips to the end of the statement, or to the brace that ends its block. */
   recover(): void {
     for (let depth = 0; ; this.next()) {
       if (this.peek().kind === 'end') return;

@@ -1,6 +1,6 @@
 /**
- * The client's side: GET by one READ of the server's memory, which the server's CPU does not notice, and PUT
- * by an ordinary call.
+ * The client's side. GET is one READ of the server's memory, which the server's CPU does not notice; PUT is
+ * an ordinary call.
  */
 import { type Channel, createClient } from 'rdma-rpc';
 import {
@@ -21,15 +21,18 @@ import { encodedKey, objectBytes, readObject } from './object.ts';
 import { Pump } from './pump.ts';
 import { neighbours, sameKey, slotOf } from './table.ts';
 
-/** A READ that met a write is repeated; a writer is done in microseconds. */
+/**
+ * Maximum number of READs for one GET. A READ that met a write is repeated, and a writer finishes within
+ * microseconds.
+ */
 const triesMax = 10_000;
 
 export interface ClientOptions {
   readonly open?: OpenOptions;
-  /** Number of READs under way at once; further GETs wait for their turn. Default 32. */
+  /** Number of READs in flight at once; further GETs wait for their turn. Default 32. */
   readonly depth?: number;
   /**
-   * The device reads each cache line at once, as a NIC does: the checksum is not looked at. Default false.
+   * The device reads each cache line at once, as a NIC does, so the checksum is not checked. Default false.
    */
   readonly linesAreWhole?: boolean;
 }
@@ -59,13 +62,17 @@ export class FarmClient implements Disposable {
   readonly #pump: Pump;
   readonly #closing: readonly { close(): void }[];
   readonly #batch = new SendBatch(1);
-  /** Places for copies that no READ uses, GETs that wait for one, and READs under way by their place. */
+  /**
+   * Indices of the memory for copies that no READ uses, GETs that wait for such memory, and READs in flight
+   * by the index of their memory.
+   */
   readonly #free: number[];
   readonly #turns: (() => void)[] = [];
   readonly #reads: (Waiting | undefined)[] = [];
 
   /**
-   * Opens the device, and connects by a call of the service. Both sides need the same device, or its wire.
+   * Opens the device, and connects by a call of the service. Both sides need the same device, or devices on
+   * the same network.
    */
   static async open(channel: Channel, device: string, options: ClientOptions = {}): Promise<FarmClient> {
     const { depth = 32, linesAreWhole = false, open = {} } = options;
@@ -106,7 +113,10 @@ export class FarmClient implements Disposable {
     await this.#store.put({ key, value });
   }
 
-  /** Resolves to a copy of the value, or undefined without one. Never to parts of two values. */
+  /**
+   * Resolves to a copy of the value, or to undefined when the key has no value. It never resolves to parts of
+   * two values.
+   */
   async get(key: string): Promise<Uint8Array | undefined> {
     const wanted = encodedKey(key);
     const place = await this.#place();
@@ -117,7 +127,7 @@ export class FarmClient implements Disposable {
         const seen = readObject(await this.#read((first + i) % slots, place), this.#linesAreWhole);
         if (seen === 'torn') {
           ++this.torn;
-          // The writer may be on this thread.
+          // Let the event loop run, because the writer may be on this thread.
           await new Promise((resolve) => setImmediate(resolve));
           if (++tries === triesMax) throw new Error(`'${key}' was written at each of ${triesMax} READs`);
         } else if (seen === 'empty') {
@@ -134,7 +144,7 @@ export class FarmClient implements Disposable {
     }
   }
 
-  /** READs the object in that slot, and resolves to the copy at that place. */
+  /** READs the object in that slot into the memory with the index `place`, and resolves to the copy. */
   async #read(slot: number, place: number): Promise<Uint8Array> {
     const { addr, rkey, bytes } = this.#remote;
     const at = place * bytes;

@@ -1,7 +1,8 @@
 /**
- * GETs of values that the server overwrites all the time: `node dist/examples/farm-get/main.js [device]
- * [GETs]`, where the device is `sim` (default, in one process), `shm`, `tcp` or an RDMA device (the server is
- * a process of its own). Each value consists of one number, so a value of two writes is noticed.
+ * Makes GETs of values that the server overwrites all the time: `node dist/examples/farm-get/main.js [device]
+ * [GETs]`. The device is `sim` (default, in one process), `shm`, `tcp` or an RDMA device; with these the
+ * server is a separate process. Each value consists of one repeated number, so that a value made of two
+ * writes is noticed.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,7 +16,10 @@ const keys = Array.from({ length: 16 }, (_, i) => `key ${i}`);
 const valueBytes = 1000;
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Serves until `stops`, and overwrites one value after the other meanwhile, each in several turns. */
+/**
+ * Serves until `stops`. Meanwhile it overwrites one value after the other, each in several event-loop
+ * iterations.
+ */
 async function serve(
   device: string,
   onListening: (address: string) => void,
@@ -39,7 +43,7 @@ async function serve(
   await server.shutdown({ graceMs: 100 });
 }
 
-/** Returns how many of the GETs brought parts of two values: none should. */
+/** Returns how many of the GETs brought parts of two values, which should be none. */
 async function get(address: string, device: string, count: number): Promise<number> {
   const channel = createChannel(address);
   using client = await FarmClient.open(channel, device);

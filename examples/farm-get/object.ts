@@ -1,11 +1,11 @@
 /**
  * The layout of an object that other hosts READ while it is written, as in FaRM (NSDI 2014). Each cache line
  * of 64 bytes begins with the object's version. A writer makes the versions of all lines odd, then writes the
- * content, then gives all lines the next even version. A NIC reads memory line by line, so a READ whose lines
- * have one even version has seen no part of a write.
+ * content, then gives all lines the next even version. A NIC reads memory line by line. If all lines of a
+ * READ have the same even version, the READ has seen no part of a write.
  *
- * Devices made of software copy with the CPU, which does not take a line at once. For them the content has a
- * checksum, too, as in Pilaf (ATC 2013): of torn objects, one in 2^32 would pass for whole.
+ * Devices made of software copy with the CPU, which does not read a line at once. Therefore the content also
+ * has a checksum, as in Pilaf (ATC 2013). Of torn objects, one in 2^32 would pass as whole.
  */
 import { crc32 } from 'node:zlib';
 
@@ -13,15 +13,15 @@ export const lineBytes = 64;
 const versionBytes = 4;
 const contentEach = lineBytes - versionBytes;
 export const keyMax = 16;
-/** In front of the value: checksum, length, key. */
+/** Number of bytes in front of the value, for the checksum, the length and the key. */
 const headBytes = 4 + 4 + keyMax;
 
 const linesOf = (contentBytes: number): number => Math.ceil(contentBytes / contentEach);
 
-/** Bytes of an object whose value may have `valueMax` bytes. */
+/** Returns the number of bytes of an object whose value may have `valueMax` bytes. */
 export const objectBytes = (valueMax: number): number => linesOf(headBytes + valueMax) * lineBytes;
 
-/** The versions of an object's lines. `object` begins on a cache line. */
+/** Returns the versions of an object's lines. `object` begins on a cache line. */
 function versions(object: Uint8Array): Uint32Array {
   return new Uint32Array(object.buffer, object.byteOffset, object.byteLength / 4);
 }
@@ -36,14 +36,16 @@ export function encodedKey(key: string): Uint8Array {
   return padded;
 }
 
-/** The checksum of what a READ must see as one: the value and its key under this version. */
+/**
+ * Returns the checksum of the parts that a READ must see together: the value and its key under this version.
+ */
 function checksum(version: number, content: Uint8Array): number {
   return crc32(content.subarray(4), version);
 }
 
 /**
- * Writes an object, and stops after each step so that a test can READ between two. A server takes all steps
- * at once. One writer at a time: the version is odd while there is one.
+ * Writes an object, and stops after each step so that a test can READ between two steps. A server takes all
+ * steps at once. Only one writer may write at a time. The version is odd while it does.
  */
 export function* writeObject(object: Uint8Array, key: Uint8Array, value: Uint8Array): Generator<void> {
   const words = versions(object);
@@ -56,7 +58,8 @@ export function* writeObject(object: Uint8Array, key: Uint8Array, value: Uint8Ar
   content.set(key, 8);
   content.set(value, headBytes);
   view.setUint32(0, checksum(next, content));
-  // The device reads memory, not what the compiler or the CPU keeps: Atomics are stored in this order.
+  // The device reads memory, not the values that the compiler or the CPU holds back. Stores by Atomics reach
+  // memory in this order.
   for (let i = 0; i < words.length; i += perLine) {
     Atomics.store(words, i, version + 1);
     yield;
@@ -75,8 +78,8 @@ export function* writeObject(object: Uint8Array, key: Uint8Array, value: Uint8Ar
 export type Seen = 'empty' | 'torn' | { readonly key: Uint8Array; readonly value: Uint8Array };
 
 /**
- * Looks at a copy that a READ has brought. `linesAreWhole`: the device reads each cache line at once, so the
- * versions suffice.
+ * Checks a copy that a READ has brought. With `linesAreWhole`, the device reads each cache line at once, so
+ * the versions suffice.
  */
 export function readObject(copy: Uint8Array, linesAreWhole: boolean): Seen {
   const words = versions(copy);

@@ -1,17 +1,17 @@
 /**
- * Polls a completion queue for as long as requests are under way, and gives each completion to its request:
- * what the clients of farm-get and herd have in common.
+ * Polls a completion queue while requests are in flight, and passes each completion to its request. The
+ * clients of farm-get and herd share it.
  */
 import { type CompletionQueue, Completions } from 'rdma-rpc/verbs';
 
-/** Number of polls in vain before the event loop has its turn. */
+/** Number of unsuccessful polls before the event loop may run. */
 const pollsPerTurn = 200;
 
 export class Pump {
   readonly #cq: CompletionQueue;
   readonly #done = new Completions(64);
   readonly #take: (done: Completions, i: number) => void;
-  /** Called between polls, for what has to be done by time. */
+  /** Called between polls, for work that depends on time. */
   readonly #idle: () => void;
   #waiting = 0;
   #runs = false;
@@ -26,7 +26,7 @@ export class Pump {
     this.#idle = idle;
   }
 
-  /** One more request is under way. */
+  /** Records that one more request is in flight. */
   begin(): void {
     ++this.#waiting;
     if (!this.#runs) void this.#run();
@@ -42,7 +42,7 @@ export class Pump {
       const count = this.#cq.poll(this.#done);
       for (let i = 0; i < count; ++i) this.#take(this.#done, i);
       vain = count > 0 ? 0 : vain + 1;
-      // Promises that were resolved go on first; then the others on this thread.
+      // Continue first with the promises that were resolved, then with the other work on this thread.
       if (count > 0) await Promise.resolve();
       else if (vain % pollsPerTurn === 0) await new Promise((resolve) => setImmediate(resolve));
       if (count === 0) this.#idle();

@@ -1,6 +1,6 @@
 /**
- * The server's side: it registers the table for READs and serves PUT. A GET does not reach this file: the
- * server's CPU has no part in it.
+ * The server's side: it registers the table for READs and serves PUT. A GET does not reach this file, because
+ * the server's CPU takes no part in it.
  */
 import { RpcError, Status } from 'rdma-rpc';
 import { Access, type CompletionQueue, type OpenOptions, openDevice, type QueuePair } from 'rdma-rpc/verbs';
@@ -22,8 +22,8 @@ export interface Farm extends Disposable {
 }
 
 /**
- * A READ has no completion at this side, so a server waits for none. But on tcp the process does the work of
- * its device, and does it while it waits.
+ * A READ has no completion on this side, so a server need not wait for one. But on tcp the process does the
+ * work of its device, and does it while it waits.
  */
 async function serve(cq: CompletionQueue): Promise<void> {
   for await (const _ of cq);
@@ -33,7 +33,7 @@ export function openFarm({ device: name, open = {}, slots, valueMax }: FarmOptio
   const device = openDevice(name, open);
   const pd = device.allocPd();
   const cq = device.createCq();
-  // Clients may only READ: whatever they do, they cannot change a value.
+  // Clients have only the right to READ, so they cannot change a value.
   const mr = pd.regMr(pd.allocBuffer(slots * objectBytes(valueMax)), Access.localWrite | Access.remoteRead);
   const table = new Table(mr.bytes, valueMax);
   const clients: QueuePair[] = [];
@@ -44,13 +44,13 @@ export function openFarm({ device: name, open = {}, slots, valueMax }: FarmOptio
       open({ address }) {
         const qp = pd.createQp({ type: 'rc', cq, role: 'accept' });
         clients.push(qp);
-        // The client connects when it has this answer, so this handler does not wait.
+        // Do not wait here, because the client connects only when it has this response.
         qp.accept(Uint8Array.from(address)).catch(() => qp.close());
         return { address: qp.address, addr: mr.addr, rkey: mr.rkey, slots, valueMax };
       },
       put({ key, value }) {
         try {
-          for (const _ of table.put(key, value)); // all steps at once
+          for (const _ of table.put(key, value)); // takes all steps at once
         } catch (error) {
           throw new RpcError(Status.INVALID_ARGUMENT, (error as Error).message);
         }

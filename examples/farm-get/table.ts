@@ -1,13 +1,14 @@
 /**
- * The table of objects in registered memory: where a key's object is, and writing it. Server and clients
- * agree on the place without asking each other: a key is in one of a few slots from its hash on.
+ * The table of objects in registered memory: finds the slot of a key's object, and writes the object. Server
+ * and clients find the slot without asking each other: a key is in one of a few slots, beginning with the
+ * slot of its hash.
  */
 import { encodedKey, objectBytes, readObject, writeObject } from './object.ts';
 
 /** Number of slots in which a key may be. */
 export const neighbours = 8;
 
-/** FNV-1a. */
+/** Returns the first slot of a key, by its FNV-1a hash. */
 export function slotOf(key: Uint8Array, slots: number): number {
   let hash = 0x811c_9dc5;
   for (const byte of key) hash = Math.imul(hash ^ byte, 0x0100_0193);
@@ -20,17 +21,17 @@ export class Table {
   readonly slots: number;
   readonly valueMax: number;
   readonly #memory: Uint8Array;
-  /** The keys by slot: only the server's CPU looks at this. */
+  /** The keys by slot. Only the server's CPU uses this list. */
   readonly #keys: (Uint8Array | undefined)[] = [];
 
-  /** `memory`: zeroed, and begins on a cache line. */
+  /** `memory` must be filled with zeros and begin on a cache line. */
   constructor(memory: Uint8Array, valueMax: number) {
     this.#memory = memory;
     this.valueMax = valueMax;
     this.slots = Math.floor(memory.byteLength / objectBytes(valueMax));
   }
 
-  /** Returns a copy of a value, by the server's CPU. */
+  /** Returns a copy of a value, which the server's CPU makes. */
   get(key: string): Uint8Array | undefined {
     const wanted = encodedKey(key);
     const first = slotOf(wanted, this.slots);

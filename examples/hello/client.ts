@@ -1,4 +1,6 @@
-/** The client of the quick start: `node dist/examples/hello/client.js [address]`, while the server runs. */
+/**
+ * The client of the quick start: `node dist/examples/hello/client.js [address]`. The server must be running.
+ */
 import { createChannel, createClient } from 'rdma-rpc';
 import { GreeterDefinition } from './gen/greeter.rdma.ts';
 

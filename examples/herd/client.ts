@@ -1,6 +1,6 @@
 /**
- * The client: it writes a request into its slot of the server's memory, and waits for the answer as a
- * datagram. Both may be lost, so it writes the same request again when no answer comes.
+ * The client writes a request into its slot of the server's memory, and waits for the response as a datagram.
+ * Both may be lost, so it writes the same request again when no response arrives.
  */
 import {
   Access,
@@ -34,11 +34,11 @@ export interface HerdClientOptions {
   readonly device: string;
   readonly open?: OpenOptions;
   readonly ways: Ways;
-  /** As the server has it. Default 16. */
+  /** The same number as at the server. Default 16. */
   readonly slotsEach?: number;
-  /** Time without an answer after which a request is written again. Default 20. */
+  /** Time in milliseconds without a response after which a request is written again. Default 20. */
   readonly retryMs?: number;
-  /** Number of times that it is written. Default 100. */
+  /** Maximum number of times that a request is written. Default 100. */
   readonly triesMax?: number;
 }
 
@@ -83,12 +83,12 @@ export class HerdClient implements Disposable {
     const cq = this.#device.createCq();
     this.#link = new HerdLink(this.#device, pd, cq, 'connect', all.ways);
     this.#answerBytes = headerBytes(all.ways) + answerHeadBytes + valueMax;
-    // Requests are encoded in the first part, and answers are received in the second.
+    // Requests are encoded in the first part, and responses are received in the second.
     this.#mr = pd.regMr(pd.allocBuffer(all.slotsEach * (slotBytes + this.#answerBytes)), Access.localWrite);
     this.#closing = [this.#link, this.#mr, cq, pd, this.#device];
     this.#free = Array.from({ length: all.slotsEach }, (_, i) => i);
     this.#numbers = Array.from({ length: all.slotsEach }, () => 0);
-    // An answer needs a receive, of which there are as many as requests under way.
+    // A response needs a receive, so there are as many receives as requests in flight.
     for (let i = 0; i < all.slotsEach; ++i) this.#postReceive(i);
     this.#pump = new Pump(
       cq,
@@ -136,7 +136,7 @@ export class HerdClient implements Disposable {
     }
   }
 
-  /** Writes the end of a slot to the same place of the server's. */
+  /** Writes the end of a slot to the same position of the server's slot. */
   #write(slot: number): void {
     const length = this.#lengths[slot]!;
     const at = (slot + 1) * slotBytes - length;
@@ -153,7 +153,7 @@ export class HerdClient implements Disposable {
   }
 
   #repeat(): void {
-    // Nothing is lost over rc, and a second answer would find no receive.
+    // Over rc nothing is lost, and a second response would find no receive.
     if (this.#options.ways === 'rc') return;
     const now = Date.now();
     for (const [slot, waiting] of this.#waiting.entries()) {
@@ -182,7 +182,7 @@ export class HerdClient implements Disposable {
     const at = this.#receiveAt(receive) + headerBytes(this.#options.ways);
     const view = new DataView(bytes.buffer, bytes.byteOffset + at, answerHeadBytes);
     const waiting = this.#waiting[view.getUint16(4)];
-    // An answer that comes twice belongs to a request that is over.
+    // A response that arrives twice belongs to a request that is already finished.
     if (waiting !== undefined && waiting.number === view.getUint32(0)) {
       const end = this.#receiveAt(receive) + done.byteLength(i);
       const status = view.getUint8(6);

@@ -1,7 +1,8 @@
 /**
- * The table of README.md: a GET by READ (farm-get), by an ordinary call, and by HERD's way, for the value
- * sizes of the papers. `node dist/examples/herd/compare.js [device …]`, default `sim shm`. On `sim` both
- * ends are in one process; on other devices the server is a process of its own, whose CPU time is shown.
+ * Prints the table of README.md: a GET by READ (farm-get), by an ordinary call, and in the way of HERD, for
+ * the value sizes of the papers. Run `node dist/examples/herd/compare.js [device …]`; the default is `sim
+ * shm`. On `sim` both ends are in one process. On other devices the server is a separate process, whose CPU
+ * time is shown.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -29,7 +30,7 @@ function waysOf(device: string): Ways {
   return opened.whyNot('uc') === undefined && opened.whyNot('ud') === undefined ? 'uc+ud' : 'rc';
 }
 
-/** Serves one design. `tell` gets the address or port where the client is to come. */
+/** Serves one design. `tell` gets the address or the port to which the client must connect. */
 async function serve(
   design: Design,
   device: string,
@@ -97,7 +98,7 @@ async function latencyUs({ get }: Getter): Promise<number> {
   return times.sort((a, b) => a - b)[samples / 2]!;
 }
 
-/** GETs in a second, with `depth` of them under way. */
+/** Returns the number of GETs per second, with `depth` of them in flight. */
 async function rate({ get }: Getter, size: number): Promise<number> {
   let done = 0;
   const end = Date.now() + rateMs;
@@ -111,7 +112,7 @@ async function rate({ get }: Getter, size: number): Promise<number> {
   return (done * 1000) / rateMs;
 }
 
-/** CPU time of the server so far, in us; undefined where it is in this process. */
+/** Returns the CPU time of the server so far, in us, or undefined where the server is in this process. */
 async function cpuUs(server: ChildProcess | undefined): Promise<number | undefined> {
   if (server === undefined) return undefined;
   server.send('cpu');

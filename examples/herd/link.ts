@@ -1,16 +1,16 @@
 /**
- * How requests and answers travel. HERD writes requests over UC and sends answers over UD; `rc` does both
- * over one reliable connection, for devices that have nothing else.
+ * Sends requests and responses. HERD writes requests over UC and sends responses over UD. `rc` does both over
+ * one reliable connection, for devices that have neither UC nor UD.
  */
 import type { CompletionQueue, Device, ProtectionDomain, QueuePair, SendBatch } from 'rdma-rpc/verbs';
 
 export type Ways = 'uc+ud' | 'rc';
 
-/** What the two sides tell each other before they connect. */
+/** The information that the two sides exchange before they connect. */
 export interface Introduction {
   /** `QueuePair.address` of the connection, in hexadecimal. */
   readonly address: string;
-  /** Where answers go over UD. */
+  /** Where responses go over UD. */
   readonly gid: string;
   readonly qpn: number;
   /** The server's slots for this client. */
@@ -19,13 +19,13 @@ export interface Introduction {
 }
 
 export const qkey = 0x4e_52_44;
-/** The header in front of each datagram that is received (GRH). */
+/** Size of the header in front of each received datagram (GRH). */
 export const headerBytes = (ways: Ways): number => (ways === 'rc' ? 0 : 40);
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const bytesOf = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text, 'hex'));
 
-/** Throws with the reason when the device lacks these ways. */
+/** Throws the reason when the device lacks these types of queue pairs. */
 export function checkWays(device: Device, ways: Ways): void {
   if (ways === 'rc') return;
   const why = device.whyNot('uc') ?? device.whyNot('ud');
@@ -34,9 +34,9 @@ export function checkWays(device: Device, ways: Ways): void {
 
 /** One side of the connection between a client and the server. */
 export class HerdLink {
-  /** Carries requests, and over `rc` the answers, too. */
+  /** The queue pair for requests and, over `rc`, also for responses. */
   readonly connected: QueuePair;
-  /** Carries answers over UD: the server has one for all clients. */
+  /** The queue pair for responses over UD. The server has one for all clients. */
   readonly datagrams: QueuePair | undefined;
   readonly #pd: ProtectionDomain;
   readonly #device: Device;
@@ -71,11 +71,11 @@ export class HerdLink {
     this.#to = { ah: this.#pd.createAh({ gid: bytesOf(peer.gid) }), qpn: peer.qpn };
   }
 
-  /** Takes answers, and over `rc` also on the connection. */
+  /** The queue pair that receives responses, which over `rc` is the connection. */
   get answers(): QueuePair {
     return this.datagrams ?? this.connected;
   }
-  /** Posts an answer: the batch has one SEND. */
+  /** Posts a response. The batch has one SEND. */
   answer(batch: SendBatch): void {
     if (this.#to !== undefined) batch.to(this.#to.ah, this.#to.qpn, qkey);
     this.answers.post(batch);

@@ -1,6 +1,7 @@
 /**
- * PUTs and GETs by HERD's way: `node dist/examples/herd/main.js [device] [requests]`, both ends in one
- * process. Devices that have UC and UD (sim has) use them; others do the same over one reliable connection.
+ * Makes PUTs and GETs in the way of HERD: `node dist/examples/herd/main.js [device] [requests]`, with both
+ * ends in one process. Devices that have UC and UD (such as sim) use them. Other devices do the same over one
+ * reliable connection.
  */
 import { openDevice } from 'rdma-rpc/verbs';
 import { meetHere } from '../pingpong/meeting.ts';

@@ -1,7 +1,7 @@
 /**
- * The server: it polls its request memory, never a completion queue, to find requests, and answers each by
- * one SEND. Request slots are divided as in HERD: each client has a few, for the requests that it may have
- * under way.
+ * The server finds requests by polling its request memory instead of a completion queue, and answers each by
+ * one SEND. Request slots are divided as in HERD: each client has a few slots, for the requests that it may
+ * have in flight.
  */
 import {
   Access,
@@ -33,18 +33,21 @@ export interface ServerOptions {
   readonly open?: OpenOptions;
   readonly ways: Ways;
   readonly clientsMax?: number;
-  /** Requests that a client may have under way. */
+  /** Number of requests that a client may have in flight. */
   readonly slotsEach?: number;
 }
 
 const answerBytes = answerHeadBytes + valueMax;
-/** Answers are sent from a ring; one of `signalEvery` asks for a completion, which frees their memory. */
+/**
+ * Responses are sent from a ring. One of `signalEvery` responses asks for a completion, which frees their
+ * memory.
+ */
 const ringAnswers = 64;
 const signalEvery = 16;
-/** Number of scans before the event loop has its turn. */
+/** Number of scans before the event loop may run. */
 const scansPerTurn = 32;
 
-/** A slot of the request memory, and what has come of its last request. */
+/** A slot of the request memory, and the response to its last request. */
 interface Slot {
   readonly link: HerdLink;
   readonly index: number;
@@ -84,11 +87,11 @@ export class HerdServer implements Disposable {
       Access.localWrite | Access.remoteWrite,
     );
     this.#answers = this.#pd.regMr(this.#pd.allocBuffer(ringAnswers * answerBytes));
-    // One queue pair answers all clients: that is why HERD sends over UD.
+    // One queue pair sends responses to all clients, which is the reason why HERD sends over UD.
     if (all.ways !== 'rc') this.#datagrams = this.#pd.createQp({ type: 'ud', cq: this.#cq, qkey });
   }
 
-  /** Connects a client by what both sides say of themselves, in any order. */
+  /** Connects a client. The two sides may exchange their introductions in any order. */
   async add(swap: (mine: Introduction) => Promise<Introduction>): Promise<void> {
     const { ways, clientsMax, slotsEach } = this.#options;
     const client = this.#links.length;
@@ -112,19 +115,19 @@ export class HerdServer implements Disposable {
     }
   }
 
-  /** Looks once at each slot. Returns the number of requests that were there. */
+  /** Checks each slot once. Returns the number of requests that it has found. */
   poll(): number {
     this.#collect();
     let found = 0;
     for (const slot of this.#slots) {
       const number = Atomics.load(slot.word, 0);
       if (number === 0) continue;
-      if (this.#free === 0) break; // the device is still sending
+      if (this.#free === 0) break; // The device is still sending.
       ++found;
-      // The number goes, so that the same request is noticed when its client repeats it.
+      // Clear the number, so that the same request is noticed when its client repeats it.
       const request = number > slot.last ? decodeRequest(slot.bytes) : undefined;
       Atomics.store(slot.word, 0, 0);
-      // A packet that came late, or twice: its request was answered already, and a newer one may have been.
+      // This packet came late, or twice. Its request was already answered, and perhaps a newer one, too.
       if (number < slot.last) continue;
       if (number > slot.last) {
         slot.answer = this.#serve(request);
@@ -135,7 +138,7 @@ export class HerdServer implements Disposable {
     return found;
   }
 
-  /** Polls for requests until the server is closed. This takes a CPU for itself, as in HERD. */
+  /** Polls for requests until the server is closed. This occupies a whole CPU, as in HERD. */
   async run(): Promise<void> {
     for (let scans = 1; !this.#device.closed; ++scans) {
       this.poll();
@@ -169,7 +172,7 @@ export class HerdServer implements Disposable {
     const length = answerHeadBytes + answer.value.byteLength;
     const inline = length <= this.#device.capabilities.maxInline ? SendFlags.inline : 0;
     ++this.#sent;
-    // Over rc each connection has a queue of its own, so each answer asks for a completion.
+    // Over rc each connection has a queue of its own, so each response asks for a completion.
     const asks = this.#options.ways === 'rc' || this.#sent % signalEvery === 0;
     link.answer(
       this.#send
@@ -184,7 +187,8 @@ export class HerdServer implements Disposable {
     const count = this.#cq.poll(this.#done);
     for (let i = 0; i < count; ++i) {
       const { ways } = this.#options;
-      // Over rc an answer fails when its client has gone, whose slots stay silent then.
+      // Over rc a response fails when its client has gone. The slots of such a client stay silent from then
+      // on.
       if (ways !== 'rc' && this.#done.status(i) !== WcStatus.success)
         throw new Error(`an answer has failed: ${statusName(this.#done.status(i))}`);
       this.#free += ways === 'rc' ? 1 : signalEvery;

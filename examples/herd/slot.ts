@@ -1,7 +1,7 @@
 /**
- * The layout of requests and answers, as in HERD (SIGCOMM 2014). A request lies at the end of its slot of the
+ * The layout of requests and answers, as in HERD (SIGCOMM 2014). A request lies at the end of its slot in the
  * server's memory: value, key, length, operation, and last the number that the server polls. A device writes
- * the bytes of one packet in increasing order, so when the number is there the request is.
+ * the bytes of one packet in increasing order, so the whole request is there once its number is there.
  *
  *     request   | ... value | key (16) | length (2) | operation (1) | 0 (1) | number (4) |  end of the slot
  *     answer    | number (4) | slot (2) | status (1) | 0 (1) | value ... |
@@ -24,7 +24,7 @@ export interface Request {
 
 export const requestBytes = (value: Uint8Array): number => value.byteLength + trailerBytes;
 
-/** Writes a request to the end of `room`, and returns where it begins there. */
+/** Writes a request to the end of `room`, and returns the offset at which it begins. */
 export function encodeRequest(room: Uint8Array, number: number, { operation, key, value }: Request): number {
   const at = room.byteLength - requestBytes(value);
   const keyAt = room.byteLength - trailerBytes;
@@ -34,12 +34,15 @@ export function encodeRequest(room: Uint8Array, number: number, { operation, key
   const view = new DataView(room.buffer, room.byteOffset + keyAt + keyMax, 8);
   view.setUint16(0, value.byteLength);
   view.setUint8(2, operation);
-  // In the order of this host, in which the server's CPU polls it.
+  // The number has the byte order of this host, in which the server's CPU polls it.
   view.setUint32(4, number, true);
   return at;
 }
 
-/** Reads a request from its slot. Clients may write anything there: undefined when it is none. */
+/**
+ * Reads a request from its slot. Clients may write any bytes there. Returns undefined when they are not a
+ * request.
+ */
 export function decodeRequest(slot: Uint8Array): Request | undefined {
   const keyAt = slot.byteLength - trailerBytes;
   const view = new DataView(slot.buffer, slot.byteOffset + keyAt + keyMax, 8);
@@ -48,7 +51,7 @@ export function decodeRequest(slot: Uint8Array): Request | undefined {
   if (length > keyAt || (operation !== Operation.get && operation !== Operation.put)) return undefined;
   const key = Buffer.from(slot.buffer, slot.byteOffset + keyAt, keyMax);
   const end = key.indexOf(0);
-  // A copy of the value: the next request is written over it.
+  // Copy the value, because the next request overwrites it.
   return {
     operation,
     key: key.toString('utf8', 0, end < 0 ? keyMax : end),

@@ -1,7 +1,7 @@
 /**
- * The cache's client: `node dist/examples/kv/client.js <address> [scale]` runs the load against a server and
- * prints the results. Started by demo.ts, or by hand in a second terminal. Exits with 1 when any answer was
- * wrong.
+ * The cache's client. `node dist/examples/kv/client.js <address> [scale]` runs the load against a server and
+ * prints the results. demo.ts starts it, or a user starts it in a second terminal. It exits with 1 when any
+ * answer was wrong.
  */
 import { configure, createChannel, createClient, stats } from 'rdma-rpc';
 import { KvDefinition } from './gen/kv.rdma.ts';

@@ -1,13 +1,13 @@
 /**
- * The demo: starts the server and the client of this folder as two processes and exits as the client does.
- * `npm run demo`, or `node dist/examples/kv/demo.js [scale]`, where scale multiplies the load.
+ * The demo starts the server and the client of this folder as two processes, and exits with the client's exit
+ * code. Run `npm run demo`, or `node dist/examples/kv/demo.js [scale]`, where scale multiplies the load.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { sentence } from './patience.ts';
 
-/** The time after which a line tells what the demo is waiting for. */
+/** Time in milliseconds after which a line tells what the demo is waiting for. */
 const noticeMs = 10_000;
 const script = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 const scale = process.argv[2] ?? '1';
@@ -16,7 +16,9 @@ type End = [code: number | null, signal: string | null];
 const howItEnded = ([code, signal]: End): string =>
   signal === null ? `ended with code ${code}` : `was ended by ${signal}`;
 
-/** Resolves as soon as the server listens, however long that takes; rejects when it has ended instead. */
+/**
+ * Resolves as soon as the server listens, however long that takes. Rejects when the server has ended instead.
+ */
 async function addressOf(server: ChildProcess, gone: Promise<End>): Promise<string> {
   const notice = setTimeout(() => console.error('waiting for the server to listen ...'), noticeMs);
   try {

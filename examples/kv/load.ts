@@ -1,6 +1,6 @@
 /**
- * The demo's load: one size after the other, then all of them at once. Each worker owns its keys, so it knows
- * the right answer to every Get, and checks it byte by byte. Runs in the client process.
+ * The demo's load: one size after the other, then all sizes at once. Each worker owns its keys, so it knows
+ * the right answer to every Get, and checks it byte by byte. It runs in the client process.
  */
 import { leaseOf } from 'rdma-rpc';
 import type { KvClient } from './gen/kv.rdma.ts';
@@ -11,15 +11,15 @@ import { checkValue, fillValue, nextRandom } from './values.ts';
 export interface SizeClass {
   readonly label: string;
   readonly valueBytes: number;
-  /** Calls in flight. */
+  /** Number of calls in flight. */
   readonly workers: number;
-  /** The operations of each worker. */
+  /** Number of operations of each worker. */
   readonly operations: number;
 }
 
 export interface LoadReport {
   rows: CallRow[];
-  /** Descriptions of the errors; the first `errorsMax`. */
+  /** Descriptions of the first `errorsMax` errors. */
   errors: string[];
   elapsedMs: number;
 }
@@ -33,8 +33,8 @@ const keysPerWorker = 2;
 const errorsMax = 10;
 
 /**
- * Sizes for every way in which a payload can travel. `scale` multiplies the operations; 1 is a few seconds of
- * work.
+ * Returns sizes for every way in which a payload can travel. `scale` multiplies the operations; with 1 the
+ * load takes a few seconds.
  */
 export function sizeClasses(scale: number): SizeClass[] {
   const size = (label: string, valueBytes: number, workers: number, operations: number): SizeClass => {
@@ -46,7 +46,7 @@ export function sizeClasses(scale: number): SizeClass[] {
     size('4 KiB', 4 * KiB, 32, 600),
     size('64 KiB', 64 * KiB, 16, 150),
     size('1 MiB', MiB, 8, 40),
-    // Each worker has two keys: these two sizes together hold at most 192 MiB of the store's budget.
+    // Each worker has two keys. These two sizes together hold at most 192 MiB of the store's budget.
     size('16 MiB', 16 * MiB, 2, 12),
     size('64 MiB', 64 * MiB, 1, 8),
   ];
@@ -90,16 +90,19 @@ interface WorkerContext {
   readonly errors: string[];
   readonly onCall: () => void;
   /**
-   * The line of the table that the calls belong to: simultaneous large values make small calls wait, so the
+   * The line of the table to which the calls belong. Simultaneous large values make small calls wait, so the
    * last phase has lines of its own.
    */
   readonly row: string;
 }
 
-/** What a call moved, and a check of its answer that is made after the clock has been read. */
+/**
+ * The number of bytes that a call moved, and a check of its answer that is made after the clock has been
+ * read.
+ */
 interface Done {
   readonly valueBytes: number;
-  /** Undefined if the answer is right. */
+  /** Returns undefined if the answer is right. */
   faultOf(): string | undefined;
 }
 
@@ -108,9 +111,9 @@ class Worker {
   private readonly context: WorkerContext;
   private readonly size: SizeClass;
   private readonly name: string;
-  /** The version that each key must have; 0 when it has no value. */
+  /** The version that each key must have, or 0 when the key has no value. */
   private readonly versions = new Uint32Array(keysPerWorker);
-  /** Reused for every Put: the runtime registers it once, and finds it in its cache from then on. */
+  /** It is reused for every Put. The runtime registers it once, and then finds it in its cache. */
   private readonly value: Uint8Array;
   private lastVersion = 0;
   private random: number;
@@ -166,8 +169,8 @@ class Worker {
       try {
         return this.faultOf(answer, name, this.versions[key]!);
       } finally {
-        // A large value is a view of registered memory: returning it at once lets the next answer use memory
-        // that is still in the CPU's caches.
+        // A large value is a view of registered memory. Return it at once, so that the next answer can use
+        // memory that is still in the CPU's caches.
         leaseOf(answer)?.release();
       }
     };

@@ -1,5 +1,6 @@
 /**
- * Shows the progress of a phase of the load: one changing line on a terminal, one line per phase elsewhere.
+ * Shows the progress of a phase of the load: one changing line on a terminal, and one line per phase
+ * elsewhere.
  */
 
 const barCells = 24;

@@ -1,4 +1,6 @@
-/** Counts and times the calls of the load, by operation and size. Used by the client process. */
+/**
+ * Counts and times the calls of the load, by operation and size. It is used by the client process.
+ */
 
 const operations = ['Get', 'Put', 'Delete'] as const;
 export type Operation = (typeof operations)[number];
@@ -9,7 +11,7 @@ export interface CallRow {
   size: string;
   calls: number;
   errors: number;
-  /** The bytes of the values, in either direction. */
+  /** The total bytes of the values, in either direction. */
   bytes: number;
   p50Us: number;
   p99Us: number;
@@ -50,7 +52,7 @@ export class Recorder {
     return group.calls;
   }
 
-  /** Sizes in order of first use, the operations of each next to each other. */
+  /** Returns the rows: sizes in order of first use, with the operations of each next to each other. */
   rows(): CallRow[] {
     const groups = [...this.groups.values()];
     const sizes = [...new Set(groups.map(({ size }) => size))];

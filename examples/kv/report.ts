@@ -2,7 +2,9 @@
 import type { LoadReport } from './load.ts';
 import type { TravelRow } from './transport.ts';
 
-/** Columns as wide as their widest cell; the first `left` ones aligned left, the others right. */
+/**
+ * Returns columns as wide as their widest cell. The first `left` columns are aligned left, the others right.
+ */
 export function textTable(lines: readonly (readonly string[])[], left: number): string {
   const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
   const pad = (text: string, column: number): string =>
@@ -13,7 +15,7 @@ export function textTable(lines: readonly (readonly string[])[], left: number): 
 
 const units = ['B', 'KiB', 'MiB', 'GiB'] as const;
 
-/** 1536 as `1.50 KiB`. */
+/** Formats 1536 as `1.50 KiB`. */
 export function bytesText(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -21,7 +23,7 @@ export function bytesText(bytes: number): string {
   return `${unit === 0 ? value : value.toPrecision(3)} ${units[unit]}`;
 }
 
-/** Microseconds with a unit that keeps it short: 3.1 us, 12.4 ms. */
+/** Formats microseconds with a unit that keeps the text short: 3.1 us, 12.4 ms. */
 export function timeText(microseconds: number): string {
   if (microseconds < 1000) return `${microseconds.toPrecision(3)} us`;
   return microseconds < 1e6
@@ -51,7 +53,7 @@ export function travelTable(rows: readonly TravelRow[]): string {
   return textTable([head, ...rows.map((row) => [row.way, count(row.client), count(row.server)])], 1);
 }
 
-/** The last lines: the duration, and the errors. */
+/** Returns the last lines: the duration and the errors. */
 export function summary(report: LoadReport): string {
   const calls = report.rows.reduce((sum, row) => sum + row.calls, 0);
   const wrong = report.rows.reduce((sum, row) => sum + row.errors, 0);

@@ -1,6 +1,6 @@
 /**
- * The cache's server: `node dist/examples/kv/server.js [address]`, by default on a unix socket of its own.
- * Ends on SIGINT or SIGTERM, or together with the process that started it (demo.ts).
+ * The cache's server: `node dist/examples/kv/server.js [address]`. By default it listens on a unix socket of
+ * its own. It ends on SIGINT or SIGTERM, or together with the process that started it (demo.ts).
  */
 import { createServer, type Server, stats } from 'rdma-rpc';
 import { KvDefinition } from './gen/kv.rdma.ts';

@@ -1,6 +1,6 @@
 /**
- * The handlers of kv.proto on top of a store. They are independent of the way in which a payload arrived: the
- * runtime passes them bytes.
+ * The handlers of kv.proto on top of a store. They do not depend on the way in which a payload arrived,
+ * because the runtime passes them bytes.
  */
 import { RpcError, Status } from 'rdma-rpc';
 import type { KvHandlers } from './gen/kv.rdma.ts';
@@ -37,7 +37,7 @@ export function kvHandlers(budgetBytes: number, transport: () => Record<string, 
     put({ key, version, value }) {
       checkKey(key);
       const done = store.put(key, version, value);
-      // The store has its own copy: the memory of the request is released together with the call.
+      // The store has its own copy, because the memory of the request is released together with the call.
       if (done !== 'full') return { replaced: done === 'replaced' };
       refused++;
       throw new RpcError(

@@ -1,9 +1,10 @@
 /**
- * The cache itself: a map with a byte budget. It refuses values that do not fit instead of evicting others,
- * so that a client can expect every value that was accepted. Independent of RPC; used by the service.
+ * The cache itself, which is a map with a byte budget. It refuses values that do not fit instead of evicting
+ * others, so that a client can expect every value that was accepted. It is independent of RPC; the service
+ * uses it.
  */
 
-/** The size of an entry beside its value: the key, the map's slot, the objects. */
+/** Size of an entry besides its value: the key, the map's slot and the objects. */
 const entryOverheadBytes = 128;
 
 export interface Entry {
@@ -24,7 +25,7 @@ export class Store {
     return this.entries.size;
   }
 
-  /** Bytes of the budget in use, overhead included. */
+  /** Number of bytes of the budget that are in use, including overhead. */
   get bytes(): number {
     return this.used;
   }
@@ -34,7 +35,7 @@ export class Store {
   }
 
   /**
-   * Keeps a copy of `value`, since the caller's value may lie in memory that is only lent. Returns `full`
+   * Keeps a copy of `value`, because the caller's value may lie in memory that is only lent. Returns `full`
    * when the value does not fit; the old entry then stays.
    */
   put(key: string, version: number, value: Uint8Array): 'added' | 'replaced' | 'full' {
@@ -42,7 +43,7 @@ export class Store {
     const used = this.used + costOf(key, value) - (old === undefined ? 0 : costOf(key, old.value));
     if (used > this.budgetBytes) return 'full';
     this.used = used;
-    // Always a new array: an answer that is still being sent may read the old one.
+    // Always store a new array, because an answer that is still being sent may read the old one.
     this.entries.set(key, { version, value: value.slice() });
     return old === undefined ? 'added' : 'replaced';
   }

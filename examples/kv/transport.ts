@@ -1,6 +1,6 @@
 /**
- * The ways in which payloads travelled, in words: rows of the demo's second table, from the runtime's own
- * counters of both processes.
+ * The ways in which payloads travelled, in words. They are rows of the demo's second table, made from the
+ * runtime's own counters of both processes.
  */
 
 /** The counters that the table shows, by their names in `stats()`. */

@@ -1,8 +1,8 @@
 /**
  * The example between two hosts that share only a network: `npm run demo:hosts [-- scale]`. The hosts are two
  * network namespaces of this one, joined by a cable (veth), so that neither shared memory nor an RDMA device
- * is available: the fabric is tcp. Needs root; where the system does not allow it, it prints "not run" with
- * the reason and ends with 77. The exit code is the client's.
+ * is available: the fabric is tcp. It needs root. Where the system does not allow it, it prints "not run"
+ * with the reason and ends with 77. The exit code is the client's.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,13 +23,14 @@ function run(command: string, ...args: string[]): void {
 }
 
 /**
- * A separate network, and for the server also a separate process namespace, so that the server cannot open
- * the client's memory. (No new /proc: that would need a mount, which a chroot does not have.)
+ * The flags of a separate network. The server also gets a separate process namespace, so that it cannot open
+ * the client's memory. (The namespace has no new /proc, which would need a mount, and a chroot does not have
+ * that.)
  */
 const network = ['--net', '--kill-child', '--fork', '--'];
 const host = ['--pid', ...network];
 
-/** Lays the cable from here to the network of process `pid`. */
+/** Joins this network and the network of process `pid` by a cable. */
 function cable(pid: number): void {
   const there = ['-t', String(pid), '-n', 'ip'];
   run('ip', 'link', 'add', 'kv0', 'type', 'veth', 'peer', 'name', 'kv1', 'netns', String(pid));
@@ -47,7 +48,7 @@ async function listening(server: ChildProcess): Promise<void> {
   throw new Error('the server has ended');
 }
 
-/** This process is on the client's host; it starts that of the server. */
+/** This process is on the client's host, and starts the process on the server's host. */
 async function hosts(): Promise<number> {
   const server = spawn('unshare', [...host, process.execPath, program('server'), `0.0.0.0:${port}`], {
     stdio: ['ignore', 'pipe', 'inherit'],

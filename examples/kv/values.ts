@@ -1,10 +1,13 @@
 /**
- * Values that can be verified: the bytes follow from the key and the version, so that every byte can be
- * checked by code that knows both. A value that was torn, swapped with another key's, or of an older version
- * does not pass. Used by the load.
+ * Values that can be verified. The bytes follow from the key and the version, so that code that knows both
+ * can check every byte. A value that was torn, that belongs to another key, or that has an older version
+ * fails the check. It is used by the load.
  */
 
-/** FNV-1a of the key, mixed with the version; never 0, which the generator below would never leave. */
+/**
+ * Returns the FNV-1a hash of the key, mixed with the version. It is never 0, which the generator below would
+ * never leave.
+ */
 function seedOf(key: string, version: number): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
@@ -12,7 +15,7 @@ function seedOf(key: string, version: number): number {
   return hash >>> 0 || 1;
 }
 
-/** Marsaglia's xorshift with 32 bits of state. */
+/** Returns the next number of Marsaglia's xorshift with 32 bits of state. */
 export function nextRandom(state: number): number {
   let x = state;
   x ^= x << 13;
@@ -34,7 +37,7 @@ export function fillValue(value: Uint8Array, key: string, version: number): void
   for (let at = wholeWords; at < value.length; at++) value[at] = state >>> (8 * (at - wholeWords));
 }
 
-/** Returns true when every byte is the one that `fillValue` would have written. */
+/** Returns true when every byte is the byte that `fillValue` would have written. */
 export function checkValue(value: Uint8Array, key: string, version: number): boolean {
   const view = new DataView(value.buffer, value.byteOffset, value.byteLength);
   const wholeWords = value.length & ~3;

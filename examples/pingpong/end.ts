@@ -1,7 +1,7 @@
 /**
- * One end of a ping-pong: its device, memory and queue pairs, and the game. Each message is answered by one
- * of the same size, and each byte that arrives is checked. One class for all kinds, since their difference
- * is in how a queue pair is made and where a message goes, and nowhere else.
+ * One end of a ping-pong: its device, memory and queue pairs, and the game. Each message is answered by a
+ * message of the same size, and each byte that arrives is checked. One class serves all kinds, because they
+ * differ only in how a queue pair is made and where a message goes.
  */
 import {
   Access,
@@ -24,24 +24,27 @@ import {
 import type { Card } from './meeting.ts';
 import type { Options } from './options.ts';
 
-/** The header in front of each datagram that is received (GRH). */
+/** Size of the header in front of each received datagram (GRH). */
 const grhBytes = 40;
-/** Datagrams with another number are dropped by the receiver's device. */
+/** The receiver's device drops datagrams with a different number. */
 const qkey = 0x1111_1111;
-/** A multicast datagram names the group by its GID, and this number instead of a queue pair. */
+/** A multicast datagram names the group by its GID, and has this number instead of that of a queue pair. */
 const multicastQpn = 0xff_ffff;
-/** ff15::7070: a transient group, of the local site. */
+/** ff15::7070, a transient group of the local site. */
 const group = Uint8Array.of(0xff, 0x15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x70, 0x70);
-/** Receives that are posted for each queue pair: the next one, and one for a message that comes twice. */
+/**
+ * Number of receives that are posted for each queue pair: one for the next message, and one for a message
+ * that arrives twice.
+ */
 const receivesEach = 2;
 
-/** A queue pair, and how far its game is. */
+/** A queue pair, and the state of its game. */
 interface Player {
   readonly qp: QueuePair;
   readonly index: number;
   sent: number;
   received: number;
-  /** The last message has left, so its memory may be filled again. */
+  /** Whether the last message has left, so that its memory may be filled again. */
   idle: boolean;
 }
 
@@ -59,13 +62,15 @@ export class End implements Disposable {
   readonly #send = new SendBatch(1);
   readonly #recv = new RecvBatch(1);
   readonly #header: number;
-  /** Where the bytes of all messages come from: message n has those from n % 256 on. */
+  /** The source of the bytes of all messages. Message n has the bytes from n % 256 on. */
   readonly #pattern: Uint8Array;
-  /** Where datagrams go: the peer's port, or the group. */
+  /** Where datagrams go, which is the peer's port or the group. */
   #to: { readonly ah: AddressHandle; readonly qpn: number } | undefined;
   bytesChecked = 0;
 
-  /** `first`: connects, and sends the first message. Throws with the reason what the device lacks. */
+  /**
+   * With `first`, this end connects and sends the first message. Throws an error about what the device lacks.
+   */
   constructor(options: Options, first: boolean) {
     const { kind, size, queuePairs } = options;
     this.#options = options;
@@ -107,7 +112,7 @@ export class End implements Disposable {
       this.#byNumber.set(qp.qpNum, player);
       return player;
     });
-    // Receives are posted before the peer can send: an RDMA device has no buffer of its own.
+    // Post receives before the peer can send, because an RDMA device has no buffer of its own.
     for (let slot = 0; slot < receives; ++slot) this.#postReceive(slot, this.#players[slot % queuePairs]!.qp);
   }
 
@@ -122,7 +127,7 @@ export class End implements Disposable {
     };
   }
 
-  /** Connects each queue pair to that of the peer with the same index. */
+  /** Connects each queue pair to the peer's queue pair with the same index. */
   async connect(peer: Card): Promise<void> {
     const { kind, size, iters } = this.#options;
     if (peer.size !== size || peer.iters !== iters || peer.qpNums.length !== this.#players.length)
@@ -146,7 +151,7 @@ export class End implements Disposable {
     );
   }
 
-  /** The first ping of each queue pair, on the side that has it. */
+  /** Sends the first ping of each queue pair, on the side that begins. */
   start(): void {
     if (this.#first) for (const player of this.#players) this.#ping(player);
   }
@@ -157,19 +162,19 @@ export class End implements Disposable {
     );
   }
 
-  /** Plays on as far as messages have come. Returns whether there were any. */
+  /** Continues the game with the messages that have arrived. Returns whether any message had arrived. */
   advance(): boolean {
     const count = this.#cq.poll(this.#done);
     for (let i = 0; i < count; ++i) this.#take(i);
     return count > 0;
   }
 
-  /** Lets the device work for the peer, who may have ended the game already. */
+  /** Lets the device work for the peer, which may have ended the game already. */
   drive(): void {
     this.#cq.poll(this.#done);
   }
 
-  /** Sleeps until there may be completions. */
+  /** Sleeps until completions may be there. */
   ready(): Promise<void> {
     return this.#cq.ready();
   }
@@ -183,14 +188,15 @@ export class End implements Disposable {
       );
     if (done.opcode(i) === WcOpcode.recv) {
       const slot = done.wrId(i);
-      // A group's member gets what it sends itself, too.
+      // A member of a group also receives the messages that it sends itself.
       if (done.srcQp(i) === 0 || done.srcQp(i) !== player.qp.qpNum)
         this.#check(player, slot, done.byteLength(i));
       this.#postReceive(slot, player.qp);
     } else {
       player.idle = true;
     }
-    // The side that began pings when it has all answers; the other one answers what has come.
+    // The side that began sends a ping when it has all answers. The other side answers the messages that have
+    // arrived.
     const { received, sent, idle } = player;
     const turn = this.#first ? received === sent && sent < this.#options.iters : received > sent;
     if (idle && turn) this.#ping(player);

@@ -1,7 +1,8 @@
 /**
- * The ping-pongs of libibverbs (`ibv_rc_pingpong` and its siblings) in TypeScript:
- * `node dist/examples/pingpong/main.js [rc|uc|ud|srq|xsrq|multicast] [flags] [HOST]`. Exit codes: 0 played, 1
- * the device cannot or something went wrong, 2 wrong command line.
+ * The ping-pongs of libibverbs (`ibv_rc_pingpong` and its siblings) in TypeScript: `node
+ * dist/examples/pingpong/main.js [rc|uc|ud|srq|xsrq|multicast] [flags] [HOST]`. Exit code 0 means that the
+ * game was played, 1 that the device cannot play or that an error occurred, and 2 that the command line is
+ * wrong.
  */
 import { type Options, optionsOf, usage } from './options.ts';
 import { play } from './play.ts';

@@ -1,12 +1,13 @@
 /**
- * How the two ends find each other before they have an RDMA connection: each sends a card with what the other
- * must know, over a socket or inside one process. `ibv_*_pingpong` does the same with its "local address".
+ * Lets the two ends find each other before they have an RDMA connection. Each sends a card with the
+ * information that the other needs, over a socket or inside one process. `ibv_*_pingpong` does the same with
+ * its "local address".
  */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 
-/** What a peer must know of an end. */
+/** The information about an end that a peer needs. */
 export interface Card {
   readonly size: number;
   readonly iters: number;
@@ -29,7 +30,7 @@ class SocketMeeting implements Meeting {
 
   constructor(socket: Socket) {
     this.#socket = socket.setNoDelay(true);
-    // The iterator ends when the peer has gone; swap() reports that.
+    // The iterator ends when the peer has gone, and swap() reports that.
     socket.on('error', () => undefined);
     this.#lines = createInterface({ input: socket })[Symbol.asyncIterator]();
   }
@@ -61,7 +62,7 @@ export async function dial(host: string, port: number): Promise<Meeting> {
   return new SocketMeeting(socket);
 }
 
-/** Two ends of this process. */
+/** Returns the two meetings of ends that are both in this process. */
 export function meetHere(): [Meeting, Meeting] {
   const boxes = [new Box(), new Box()] as const;
   const end = (own: Box, peer: Box): Meeting => ({
@@ -74,7 +75,7 @@ export function meetHere(): [Meeting, Meeting] {
   return [end(boxes[0], boxes[1]), end(boxes[1], boxes[0])];
 }
 
-/** Messages that wait for their reader, or the reader that waits for one. */
+/** Messages that wait for their reader, or the reader that waits for a message. */
 class Box {
   readonly #messages: unknown[] = [];
   #reader: ((message: unknown) => void) | undefined;

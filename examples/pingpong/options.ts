@@ -1,4 +1,6 @@
-/** The command line of the ping-pongs: the flags of `ibv_rc_pingpong` where it has them. */
+/**
+ * The command line of the ping-pongs, with the flags of `ibv_rc_pingpong` where it has them.
+ */
 import { parseArgs } from 'node:util';
 
 export const kinds = ['rc', 'uc', 'ud', 'srq', 'xsrq', 'multicast'] as const;
@@ -8,23 +10,23 @@ export interface Options {
   readonly kind: Kind;
   /** `sim` (one process only), `shm`, `tcp`, or an RDMA device. */
   readonly device: string;
-  /** Bytes of each message. */
+  /** Number of bytes of each message. */
   readonly size: number;
-  /** Rounds of each queue pair. */
+  /** Number of rounds of each queue pair. */
   readonly iters: number;
-  /** Queue pairs: 1, except for `srq`. */
+  /** Number of queue pairs, which is 1 except for `srq`. */
   readonly queuePairs: number;
-  /** Sleeps for completions instead of polling. */
+  /** Whether to sleep until completions arrive instead of polling. */
   readonly events: boolean;
-  /** RDMA devices: the index in the GID table. */
+  /** For RDMA devices: the index in the GID table. */
   readonly gidIndex: number | undefined;
-  /** sim: chance that a packet of UC or UD is lost, in a million, and the seed of the world. */
+  /** For sim: the chance that a packet of UC or UD is lost, in millionths, and the seed of the world. */
   readonly lossPpm: number;
   readonly seed: number;
-  /** Both ends are in this process. */
+  /** Whether both ends are in this process. */
   readonly both: boolean;
   readonly port: number;
-  /** The listening side. Undefined: this side listens. */
+  /** The host of the listening side. Undefined when this side listens. */
   readonly host: string | undefined;
 }
 

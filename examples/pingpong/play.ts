@@ -1,24 +1,34 @@
-/** Plays a ping-pong, with one end here or both, and says what came of it. */
+/**
+ * Plays a ping-pong with one end or both ends in this process, and returns the result.
+ */
 import { End } from './end.ts';
 import { dial, listen, type Meeting, meetHere } from './meeting.ts';
 import type { Options } from './options.ts';
 
 export interface Outcome {
-  /** Bytes that went there and back, on all queue pairs, and those that this process has checked. */
+  /**
+   * Number of bytes that went there and back, on all queue pairs, and number of bytes that this process has
+   * checked.
+   */
   readonly bytes: number;
   readonly bytesChecked: number;
   readonly rounds: number;
   readonly seconds: number;
 }
 
-/** Time without a message after which it counts as lost: uc and ud may lose some. */
+/**
+ * Time in milliseconds without a message after which the message counts as lost. uc and ud may lose messages.
+ */
 const silenceDefaultMs = 2000;
-/** Number of polls in vain before the event loop has its turn. */
+/** Number of unsuccessful polls before the event loop may run. */
 const pollsPerTurn = 1000;
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Makes the connections, and resolves when the peer is ready, too: a message before that would be lost. */
+/**
+ * Makes the connections, and resolves when the peer is also ready. A message that is sent earlier would be
+ * lost.
+ */
 async function meet(end: End, meeting: Meeting): Promise<void> {
   await end.connect(await meeting.swap(end.card));
   await meeting.swap('ready');
@@ -53,8 +63,8 @@ async function finish(ends: readonly End[], events: boolean, silenceMs: number):
 }
 
 /**
- * Waits until the peer is done, too. Meanwhile this end goes on polling: the peer may still need an
- * acknowledgement, which on tcp is the work of this process.
+ * Waits until the peer has finished, too. Meanwhile this end continues to poll, because the peer may still
+ * need an acknowledgement, which on tcp is the work of this process.
  */
 async function part(ends: readonly End[], meetings: readonly Meeting[]): Promise<void> {
   let waits = true;
@@ -68,7 +78,10 @@ async function part(ends: readonly End[], meetings: readonly Meeting[]): Promise
   await parted;
 }
 
-/** Throws what the device lacks, or what went wrong. `say` gets the port where this side listens. */
+/**
+ * Throws an error about what the device lacks, or about what went wrong. `say` gets the port at which this
+ * side listens.
+ */
 export async function play(
   options: Options,
   say: (text: string) => void,

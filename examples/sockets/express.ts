@@ -1,4 +1,6 @@
-/** An Express application, unchanged, on a server of sockets. */
+/**
+ * An unchanged Express application on a server of sockets.
+ */
 import * as http from 'node:http';
 import { text } from 'node:stream/consumers';
 import express from 'express';

@@ -1,4 +1,6 @@
-/** A Fastify application, unchanged, on a server of sockets. */
+/**
+ * An unchanged Fastify application on a server of sockets.
+ */
 import Fastify from 'fastify';
 import { fetch } from 'undici';
 import { alone, asHttp, serve, stop } from './serve.ts';

@@ -1,6 +1,6 @@
 /**
- * grpc-js over sockets. Its server takes connections by a connection injector. Its client has no option for a
- * connection of the application, so it dials a port of this process, which the sockets carry on.
+ * grpc-js over sockets. The server takes connections by a connection injector. The client has no option for a
+ * connection of the application, so it dials a port of this process, which passes the bytes on over sockets.
  */
 import { once } from 'node:events';
 import { type AddressInfo, createServer as createNetServer } from 'node:net';

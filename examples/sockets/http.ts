@@ -1,4 +1,6 @@
-/** node:http over sockets: keep-alive, a chunked body, 100-continue, an upgrade, half-close. */
+/**
+ * node:http over sockets: keep-alive, a chunked body, 100-continue, an upgrade and half-close.
+ */
 import { once } from 'node:events';
 import * as http from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -51,7 +53,7 @@ export async function run(): Promise<Record<string, unknown>> {
   socket.end('upgraded');
   const upgraded = await text(socket as never);
 
-  // A client that ends its side before the answer has come.
+  // This client ends its side before the answer has arrived.
   const plain = connect(address, { allowHalfOpen: true });
   plain.end('GET /half-closed HTTP/1.1\r\nhost: pages\r\n\r\n');
   const halfClosed = (await text(plain)).split('\r\n')[0];

@@ -1,4 +1,6 @@
-/** node:http2 over sockets, as connect-node and others use it: `createConnection` of the client's session. */
+/**
+ * node:http2 over sockets, as connect-node and others use it, by `createConnection` of the client's session.
+ */
 import { once } from 'node:events';
 import * as http2 from 'node:http2';
 import { text } from 'node:stream/consumers';

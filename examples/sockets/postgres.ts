@@ -1,11 +1,14 @@
-/** pg over sockets, by its option `stream`. The far end is scripted-postgres.ts. */
+/**
+ * pg over sockets, by its option `stream`. scripted-postgres.ts is the other end.
+ */
 import pg from 'pg';
 import { connect } from 'rdma-rpc/socket';
 import { scriptedPostgres } from './scripted-postgres.ts';
 import { alone, serve, stop } from './serve.ts';
 
 /**
- * A socket as pg wants it: it calls `connect(port, host)` itself, when the connection is being made already.
+ * Returns a function that makes a socket as pg wants it. pg calls `connect(port, host)` itself, when the
+ * connection is already being made.
  */
 export function streamTo(address: string): () => never {
   return () => Object.assign(connect(address), { connect: () => undefined }) as never;

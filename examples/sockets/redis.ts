@@ -1,10 +1,13 @@
-/** ioredis over sockets, by its Connector; iovalkey has the same. The far end is scripted-redis.ts. */
+/**
+ * ioredis over sockets, by its Connector. iovalkey has the same interface. scripted-redis.ts is the other
+ * end.
+ */
 import { AbstractConnector, Redis } from 'ioredis';
 import { connect } from 'rdma-rpc/socket';
 import { scriptedRedis } from './scripted-redis.ts';
 import { alone, serve, stop } from './serve.ts';
 
-/** A class whose connections go to `address`. */
+/** Returns a class whose connections go to `address`. */
 export function connectorTo(address: string): typeof AbstractConnector {
   return class extends AbstractConnector {
     constructor() {

@@ -1,6 +1,6 @@
 /**
- * As much of a PostgreSQL server as the example needs: it accepts everybody, and answers every simple query
- * with one row, the text of the query.
+ * The part of a PostgreSQL server that the example needs. It accepts every client, and answers every simple
+ * query with one row that has the text of the query.
  */
 import type { Socket } from 'rdma-rpc/socket';
 

@@ -1,9 +1,11 @@
-/** As much of a Redis server as the example needs: SET, GET and PING of RESP, without a database. */
+/**
+ * The part of a Redis server that the example needs: SET, GET and PING of RESP, without a database.
+ */
 import type { Socket } from 'rdma-rpc/socket';
 
 /**
- * Reads one command, an array of bulk strings. Returns its words and what follows; undefined if more must
- * come.
+ * Reads one command, which is an array of bulk strings. Returns the command's words and the text behind it,
+ * or undefined if more text must arrive.
  */
 function command(text: string): { words: string[]; rest: string } | undefined {
   const head = /^\*(\d+)\r\n/.exec(text);

@@ -1,15 +1,15 @@
 /**
- * What all examples of this folder share: a server of sockets on a free address, and how one is run by
- * itself.
+ * The common parts of all examples of this folder: a server of sockets on a free address, and a way to run an
+ * example by itself.
  */
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { createServer, type Socket, type SocketServer, type SocketServerOptions } from 'rdma-rpc/socket';
 
-/** What servers of node:http have: a client that has ended its side still gets its answer. */
+/** The options that servers of node:http have. A client that has ended its side still gets its answer. */
 export const asHttp: SocketServerOptions = { allowHalfOpen: true };
 
-/** Listens on a free port. Resolves with the server and its address, which only the handshake uses. */
+/** Listens on a free port. Resolves with the server and its address, which is used only for the handshake. */
 export async function serve(
   onConnection: (socket: Socket) => void,
   options: SocketServerOptions = {},

@@ -1,6 +1,6 @@
 /**
- * node:tls on top of sockets, for programs that bring their own TLS. Certificates are left out by a shared
- * secret; sessions of rdma-rpc have TLS of their own, which costs less.
+ * node:tls on top of sockets, for programs that bring their own TLS. The example uses a shared secret instead
+ * of certificates. Sessions of rdma-rpc have TLS of their own, which costs less.
  */
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';

@@ -4,7 +4,7 @@ import { connect } from 'rdma-rpc/socket';
 import { Agent, fetch, request } from 'undici';
 import { alone, asHttp, serve, stop } from './serve.ts';
 
-/** A Dispatcher that reaches every URL at `address`. */
+/** Returns a Dispatcher that reaches every URL at `address`. */
 export function dispatcherTo(address: string): Agent {
   return new Agent({
     connect: (_options, callback) => {

@@ -1,4 +1,6 @@
-/** ws over sockets: the server takes upgrades of node:http, the client makes its own connection. */
+/**
+ * ws over sockets. The server takes upgrades of node:http, and the client makes its own connection.
+ */
 import { once } from 'node:events';
 import * as http from 'node:http';
 import { connect } from 'rdma-rpc/socket';

@@ -11,9 +11,9 @@ const [images, channels, rows, columns] = [8, 3, 64, 64] as const;
 const pixelBytes = 4 * images * channels * rows * columns;
 
 export interface Report {
-  /** The normalized pixels are a view of the memory that was provided for them. */
+  /** Whether the normalized pixels are a view of the memory that was provided for them. */
   readonly inPlace: boolean;
-  /** The mean of the first channel, before and after. */
+  /** The mean of the first channel, before and after the call. */
   readonly mean: number;
   readonly meanAfter: number;
   readonly labels: readonly number[];
@@ -24,14 +24,14 @@ export interface Report {
 export async function callVision(channel: Channel): Promise<Report> {
   const client = createClient(VisionDefinition, channel);
   const shape = [images, channels, rows, columns];
-  // Registered memory, written like any other: the server READs the pixels from it.
+  // This registered memory is written like any other memory. The server READs the pixels from it.
   using frame = allocBuffer(pixelBytes, channel);
   const pixels = float32(frame.bytes);
   for (let i = 0; i < pixels.length; ++i) pixels[i] = i % 256;
   const labels = Int32Array.from({ length: images }, (_, i) => i * i);
 
-  // Memory for the answer, which the server WRITEs into. Without `into` the answer comes with a lease of its
-  // own.
+  // This is the memory into which the server WRITEs the answer. Without `into` the answer comes with a lease
+  // of its own.
   using room = allocBuffer(pixelBytes + 4 * images, channel);
   const { batch, mean } = await client.normalize({ shape, pixels, labels }, { into: room });
   if (batch === undefined) throw new Error('an answer without a batch');

@@ -1,4 +1,6 @@
-/** `node dist/examples/tensor/client.js [address]`, while the server runs. */
+/**
+ * The client: `node dist/examples/tensor/client.js [address]`. The server must be running.
+ */
 import { createChannel } from 'rdma-rpc';
 import { callVision } from './calls.ts';
 

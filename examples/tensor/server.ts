@@ -1,4 +1,6 @@
-/** `node dist/examples/tensor/server.js [address]` */
+/**
+ * The server: `node dist/examples/tensor/server.js [address]`.
+ */
 import { createServer } from 'rdma-rpc';
 import { VisionDefinition } from './gen/tensor.rdma.ts';
 import { visionHandlers } from './service.ts';

@@ -1,11 +1,11 @@
 /**
- * The handlers. They work in the memory in which the request has arrived, and answer from it: the server
+ * The handlers. They work in the memory in which the request has arrived, and answer from it, so the server
  * copies no pixel.
  */
 import { type Lease, leaseOf, RpcError, Status } from 'rdma-rpc';
 import type { Batch, VisionHandlers } from './gen/tensor.rdma.ts';
 
-/** Images, channels, and pixels of one channel of one image. */
+/** Returns the number of images, of channels, and of pixels in one channel of one image. */
 function sizes({ shape, pixels }: Batch): [images: number, channels: number, plane: number] {
   const [images = 0, channels = 0, rows = 0, columns = 0] = shape;
   if (shape.length !== 4 || images * channels * rows * columns !== pixels.length) {
@@ -18,7 +18,8 @@ function sizes({ shape, pixels }: Batch): [images: number, channels: number, pla
 }
 
 /**
- * Whether an array is a view of the lease's memory, aligned to 64 bytes: then nothing was copied on the way.
+ * Returns whether an array is a view of the lease's memory, aligned to 64 bytes. If so, nothing was copied on
+ * the way.
  */
 export function isInPlace(array: ArrayBufferView, lease: Lease | undefined): boolean {
   return lease !== undefined && array.buffer === lease.bytes.buffer && array.byteOffset % 64 === 0;
@@ -68,7 +69,7 @@ export function visionHandlers(watch: (inPlace: boolean) => void): VisionHandler
           for (const value of batch.pixels.subarray(image * size, (image + 1) * size)) sum += value;
           values[image] = sum / (size || 1);
         }
-        // The frames are no longer needed: the memory is available for later ones.
+        // The frames are no longer needed, so make their memory available for later frames.
         lease?.release();
         yield { values };
       }

@@ -25,7 +25,7 @@ try {
       console.log(`  ${field}: ${description} (${reason})`);
 }
 
-// The same rules on the client: the request is not even sent.
+// The client checks the same rules, so an invalid request is not even sent.
 const careful = createClient(SignupDefinition, channel, { '*': { interceptors: [validation()] } });
 await careful.register({ ...good, name: 'A' }).catch((error: RpcError) => {
   console.log(`${error.codeName}, processed: ${error.processed}`);

@@ -1,4 +1,6 @@
-/** The server of the example: requests that violate a rule of signup.proto never reach its handlers. */
+/**
+ * The server of the example. Requests that violate a rule of signup.proto never reach its handlers.
+ */
 import { createServer, type Server } from 'rdma-rpc';
 import { validation } from 'rdma-rpc/validate';
 import { SignupDefinition } from './gen/signup.rdma.ts';

@@ -1,19 +1,19 @@
 /**
  * The connector for `iovalkey` and `ioredis`: `new Redis({ Connector: rdmaConnector(open) })`. Both libraries
- * take a class that gives them a stream in place of a socket, and ask nothing else of it.
+ * take a class that gives them a stream in place of a socket, and require nothing else of it.
  */
 import type { Duplex } from 'node:stream';
 
-/** Time for a stream to close by itself, in ms. */
+/** Time in ms for a stream to close by itself. */
 const closeMs = 2000;
 
-/** What the client libraries ask of a connector. */
+/** The interface that the client libraries require of a connector. */
 export interface Connector {
   firstError?: Error;
-  /** Called by the library for each new connection. */
+  /** The library calls it for each new connection. */
   connect(report: (type: string, error: Error) => void): Promise<Duplex>;
   disconnect(): void;
-  /** Whether a server with this INFO may be used. */
+  /** Returns whether a server with this INFO may be used. */
   check(): boolean;
 }
 
@@ -27,7 +27,7 @@ export function rdmaConnector(open: () => Promise<Duplex>): new () => Connector 
       this.#connecting = true;
       try {
         const stream = await open();
-        // The library has given up meanwhile.
+        // The library has cancelled the attempt meanwhile.
         if (!this.#connecting) {
           stream.destroy();
           throw new Error('Connection is closed.');

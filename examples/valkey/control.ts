@@ -1,6 +1,6 @@
 /**
- * The control messages of Valkey over RDMA: 32 bytes each, big-endian, sent by SEND. What they mean is in
- * "Protocol" of valkey.io/topics/RDMA. Used by both sides.
+ * The control messages of Valkey over RDMA: 32 bytes each, big-endian, sent by SEND. "Protocol" of
+ * valkey.io/topics/RDMA defines their meaning. Both sides use them.
  */
 
 export const controlBytes = 32;
@@ -15,13 +15,13 @@ export const Opcode = {
 export type Control =
   | {
       readonly opcode: typeof Opcode.getServerFeature | typeof Opcode.setClientFeature;
-      /** Which group of features. */
+      /** The group of features. */
       readonly select: number;
       readonly features: bigint;
     }
   | { readonly opcode: typeof Opcode.keepalive }
   | {
-      /** Where the peer may WRITE the bytes of the stream. */
+      /** The memory into which the peer may WRITE the bytes of the stream. */
       readonly opcode: typeof Opcode.registerXferMemory;
       readonly addr: number;
       readonly length: number;
@@ -45,7 +45,7 @@ export function encodeControl(into: Uint8Array, message: Control): void {
   }
 }
 
-/** Throws for what is no control message: the peer may be anybody. */
+/** Throws for bytes that are not a control message, because the peer may be any program. */
 export function decodeControl(bytes: Uint8Array): Control {
   if (bytes.byteLength !== controlBytes)
     throw new Error(`a control message has ${controlBytes} bytes, and this one has ${bytes.byteLength}`);

@@ -1,7 +1,8 @@
 /**
- * A command to a Valkey server over RDMA: `node dist/examples/valkey/main.js DEVICE HOST:PORT COMMAND`. On an
- * RDMA device the address is that of a valkey-server with its RDMA module. On `shm` and `tcp` it is where a
- * peer.ts of another process meets. Without an address a peer in this process answers, by default on `sim`.
+ * Sends a command to a Valkey server over RDMA: `node dist/examples/valkey/main.js DEVICE HOST:PORT COMMAND`.
+ * On an RDMA device the address is that of a valkey-server with its RDMA module. On `shm` and `tcp` it is the
+ * address at which a peer.ts of another process listens. Without an address a peer in this process answers,
+ * by default on `sim`.
  */
 import { Redis } from 'iovalkey';
 import { dial, meetHere } from '../pingpong/meeting.ts';
@@ -27,7 +28,7 @@ const Connector = rdmaConnector(async () => {
   return openStream(device, 'client', here);
 });
 const client = new Redis({ Connector: Connector as never, lazyConnect: true, maxRetriesPerRequest: 0 });
-client.on('error', () => undefined); // each command reports it
+client.on('error', () => undefined); // Each command reports the error itself.
 try {
   await client.connect();
   console.log(await client.call(command, ...args));

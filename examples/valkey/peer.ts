@@ -1,6 +1,6 @@
 /**
- * A server for tests and for trying the connector without Valkey: a few commands in RESP 2, on a stream. The
- * stream itself speaks the server's side of the protocol.
+ * A server for tests and for trying the connector without Valkey. It supports a few commands in RESP 2, on a
+ * stream. The stream itself speaks the server's side of the protocol.
  */
 import type { Duplex } from 'node:stream';
 
@@ -11,7 +11,10 @@ const bulk = (bytes: Buffer | undefined): Buffer =>
     ? Buffer.from('$-1\r\n')
     : Buffer.concat([Buffer.from(`$${bytes.byteLength}\r\n`), bytes, Buffer.from('\r\n')]);
 
-/** Commands as they come: arrays of bulk strings. Bytes of an unfinished one wait for the rest. */
+/**
+ * Reads commands, which are arrays of bulk strings, as they arrive. Bytes of an unfinished command wait for
+ * the rest of it.
+ */
 export class CommandReader {
   #bytes: Buffer = Buffer.alloc(0);
 
@@ -47,7 +50,7 @@ export class CommandReader {
   }
 }
 
-/** Serves one client until it goes. Resolves to the number of commands. */
+/** Serves one client until the client disconnects. Resolves to the number of commands. */
 export async function servePeer(stream: Duplex, values = new Map<string, Buffer>()): Promise<number> {
   const requests = new CommandReader();
   let served = 0;

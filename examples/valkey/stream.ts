@@ -1,8 +1,9 @@
 /**
  * A stream of bytes over one reliable queue pair, by the protocol of Valkey over RDMA. Each side registers a
- * buffer and tells the peer where it is. The peer WRITEs the stream into it from the beginning to the end,
- * each part with its length as the immediate. When a buffer is full and has been read, its owner tells it
- * again, and the peer begins anew. Both sides do the same, so there is one class for client and server.
+ * buffer and tells the peer its address. The peer WRITEs the stream into the buffer from the beginning to the
+ * end. Each part has its length as the immediate. When a buffer is full and has been read, its owner
+ * announces it again, and the peer begins anew at its start. Both sides do the same, so client and server
+ * share one class.
  */
 import { Duplex } from 'node:stream';
 import {
@@ -21,26 +22,26 @@ import {
 } from 'rdma-rpc/verbs';
 import { type Control, controlBytes, decodeControl, encodeControl, Opcode } from './control.ts';
 
-/** As valkey-server has them. */
+/** The size that valkey-server uses. */
 const bufferDefault = 1 << 20;
 const receivesDefault = 1024;
 const keepaliveMs = 3000;
-/** One part of this number asks for a completion, which gives back the room of the queue. */
+/** One in this number of parts asks for a completion, which frees the queue's entries. */
 const signalEvery = 32;
-/** Longer parts are cut: some devices, such as soft-RoCE, take no longer WRITE. */
+/** Longer parts are cut, because some devices, such as soft-RoCE, support no longer WRITE. */
 const partMax = 65_536;
-/** Places for control messages that are being sent. */
+/** Number of slots for control messages that are being sent. */
 const controlsMax = 16;
-/** wrId of the parts of the stream; control messages have the numbers of their places. */
+/** The wrId of the parts of the stream. Control messages have the numbers of their slots. */
 const partId = 1_000_000;
 
 export interface RdmaStreamOptions {
   readonly bufferBytes?: number;
-  /** Receives that are posted, one for each part or control message of the peer. */
+  /** Number of posted receives. Each part or control message of the peer takes one. */
   readonly receives?: number;
 }
 
-/** The queue pair that a stream is made for: its receives must be posted before it is connected. */
+/** The queue pair of a stream. Its receives must be posted before it is connected. */
 export interface RdmaEnd {
   readonly pd: ProtectionDomain;
   readonly cq: CompletionQueue;
@@ -49,9 +50,9 @@ export interface RdmaEnd {
 
 export class RdmaStream extends Duplex {
   readonly #end: RdmaEnd;
-  /** Receives of control messages, then those that are sent. */
+  /** Memory for received control messages, followed by memory for those that are sent. */
   readonly #controls: MemoryRegion;
-  /** The peer WRITEs into the first, and this side sends from the second. */
+  /** The peer WRITEs into `#rx`, and this side sends from `#tx`. */
   readonly #rx: MemoryRegion;
   #tx: MemoryRegion | undefined;
   #rxFilled = 0;
@@ -64,13 +65,15 @@ export class RdmaStream extends Duplex {
   readonly #done = new Completions(64);
   readonly #send = new SendBatch(1);
   readonly #recv = new RecvBatch(1);
-  /** What has to be written, as far as the peer's buffer and the queue had no room. */
+  /**
+   * The part of the stream that is still to be written, because the peer's buffer or the queue had no room.
+   */
   #pending: { chunk: Buffer; callback: (error?: Error | null) => void } | undefined;
   #wantsData = false;
   #isClient = false;
-  /** The connection has ended, from either side. */
+  /** Whether the connection has ended, from either side. */
   #over = false;
-  /** Called when no control message is under way. */
+  /** Called when no control message is in flight. */
   #onSent: (() => void) | undefined;
   #keepalive: NodeJS.Timeout | undefined;
 
@@ -89,8 +92,8 @@ export class RdmaStream extends Duplex {
   }
 
   /**
-   * Tells the peer this side's buffer, and begins to read and write. `isClient`: the client asks for the
-   * features first.
+   * Announces this side's buffer to the peer, and begins to read and write. With `isClient` this side is the
+   * client, which asks for the features first.
    */
   start(isClient: boolean): void {
     this.#isClient = isClient;
@@ -104,7 +107,7 @@ export class RdmaStream extends Duplex {
     void this.#run();
   }
 
-  // What a client library asks of the socket that it takes this for.
+  // Client libraries call this method, because they take the stream for a socket.
   setNoDelay(): this {
     return this;
   }
@@ -127,7 +130,7 @@ export class RdmaStream extends Duplex {
       callback(error as Error);
     }
   }
-  /** Waits until all parts have been acknowledged: the completion of a later message says so. */
+  /** Waits until all parts have been acknowledged, which the completion of a later message shows. */
   override _final(callback: (error?: Error | null) => void): void {
     if (this.#over) {
       callback();
@@ -194,7 +197,7 @@ export class RdmaStream extends Duplex {
   #hear(message: Control): void {
     switch (message.opcode) {
       case Opcode.getServerFeature:
-        // The server answers with its features, of which there are none yet.
+        // The server answers with its features, of which none exist yet.
         if (!this.#isClient) this.#control({ ...message, features: 0n });
         return;
       case Opcode.setClientFeature:
@@ -213,7 +216,7 @@ export class RdmaStream extends Duplex {
     }
   }
 
-  /** Tells the peer to begin anew at the beginning of this side's buffer. */
+  /** Tells the peer to begin anew at the start of this side's buffer. */
   #tellBuffer(): void {
     this.#rxFilled = 0;
     this.#rxRead = 0;
@@ -221,10 +224,10 @@ export class RdmaStream extends Duplex {
     this.#control({ opcode: Opcode.registerXferMemory, addr, length, key });
   }
 
-  /** Hands what has come to the reader, and takes the buffer back when all of it has been used and read. */
+  /** Passes the received bytes to the reader, and reuses the buffer when all of it has been used and read. */
   #deliver(): void {
     if (this.#rxRead < this.#rxFilled && this.#wantsData) {
-      // A copy: the peer overwrites the buffer while the reader may still keep the bytes.
+      // Make a copy, because the peer overwrites the buffer while the reader may still keep the bytes.
       const part = Buffer.from(this.#rx.bytes.slice(this.#rxRead, this.#rxFilled));
       this.#rxRead = this.#rxFilled;
       this.#wantsData = this.push(part);
@@ -239,8 +242,8 @@ export class RdmaStream extends Duplex {
       const remote = this.#remote;
       if (remote === undefined || remote.offset === remote.length || this.#end.qp.sendRoom < 2) return;
       const bytes = Math.min(chunk.byteLength, remote.length - remote.offset, partMax);
-      // The place that is sent from is that which is written to: it is free, since the peer has read the
-      // last round.
+      // The offset in the buffer to send from equals the offset in the peer's buffer. It is free, because the
+      // peer has read the last round.
       const tx = this.#tx!;
       tx.bytes.set(chunk.subarray(0, bytes), remote.offset);
       const flags = ++this.#parts % signalEvery === 0 ? SendFlags.signaled : 0;
@@ -271,7 +274,7 @@ export class RdmaStream extends Duplex {
     this.#end.qp.postRecv(this.#recv.clear().recv(place, this.#controls, place * controlBytes, controlBytes));
   }
 
-  /** The last bytes that have come go to the reader, who then closes the stream. */
+  /** Passes the last received bytes to the reader, which then closes the stream. */
   #ended(): void {
     if (this.#over) return;
     this.#over = true;

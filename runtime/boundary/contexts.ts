@@ -1,7 +1,7 @@
 /**
  * The contexts of this JS thread, one per fabric and device. A context is opened when it is first used. It is
  * closed a while after its last channel or server has closed, once no lease is out. A session can also have a
- * context of its own. (Each worker thread loads this module anew and so has its own contexts.)
+ * context of its own. Each worker thread loads this module anew, so it has its own contexts.
  */
 import { type FabricName, fabrics } from '../fabrics.ts';
 import * as limits from '../limits.ts';
@@ -21,7 +21,7 @@ import { onMethodNames } from './traces/method-names.ts';
 export interface ContextOptions extends Omit<NativeOptions, 'fabric' | 'verbs' | 'slotBytes'> {
   /** Default: see slotBytesOn(). */
   slotBytes?: number;
-  /** Folder for the traces of failed sessions; empty to write none. Default: RDMA_RPC_TRACE_FOLDER. */
+  /** Folder for the traces of failed sessions; an empty text writes none. Default: RDMA_RPC_TRACE_FOLDER. */
   traceFolder?: string;
 }
 
@@ -37,8 +37,8 @@ export interface FabricChoice {
 interface Entry {
   readonly key: string;
   /**
-   * The key without the address, so that contexts which differ only in their address have the same family.
-   * Unique for a session's own context.
+   * The key without the address. Contexts that differ only in their address have the same family. A session's
+   * own context has a unique family.
    */
   readonly family: string;
   /** The context belongs to one session and is not shared. */
@@ -96,12 +96,12 @@ export function contextOptions(): ContextOptions {
 
 const defaultSlotBytes = { shared: limits.shmSlotBytes, registered: limits.slotBytes.default };
 
-/** Returns the bytes that a slot holds on such fabrics. */
+/** Returns the number of bytes that a slot holds on fabrics with this kind of slots. */
 export function slotBytesOf(slots: keyof typeof defaultSlotBytes): number {
   return options.slotBytes ?? defaultSlotBytes[slots];
 }
 
-/** Returns the bytes that a slot holds on this fabric. */
+/** Returns the number of bytes that a slot holds on this fabric. */
 export function slotBytesOn(fabric: FabricName): number {
   return slotBytesOf(fabrics[fabric].slots);
 }
@@ -112,12 +112,12 @@ export function nativeOptions(fabric: FabricName): NativeOptions {
   return { ...rest, slotBytes: slotBytesOn(fabric), fabric };
 }
 
-/** What an RDMA device's driver locks for a request in a send queue, by the layout of mlx5. */
+/** Bytes that an RDMA device's driver locks for each request in a send queue, by the layout of mlx5. */
 const queueEntryBytes = 256;
 
 /**
- * Returns the number of bytes that a context and its first session lock on a device: their slots, each with
- * room for headers, and the send queue of the session.
+ * Returns the number of bytes that a context and its first session lock on a device. They consist of the
+ * slots, each with room for headers, and of the session's send queue.
  */
 export function firstSessionBytes(): number {
   const slots = options.sendSlots + limits.inflight.default + limits.receivesBesides;
@@ -152,7 +152,7 @@ function openEntry(key: string, choice: FabricChoice, sendSlots: number, own = f
   entries.set(key, entry);
   open.add(entry);
   entryOf.set(context, entry);
-  // Forget the context, so that the next user opens the device again when it has returned.
+  // Forget the context, so that the next user opens the device again when the device has returned.
   context.onDeviceGone(() => {
     forget(entry);
     setImmediate(() => closeUnused(entry));
@@ -175,8 +175,8 @@ function entryFor(choice: FabricChoice): Entry {
   if (known !== undefined) return known;
   const entry = openEntry(key, choice, options.sendSlots);
   if (choice.verbs?.address === undefined) return entry;
-  // Another context may have the same device path: the address is not one of the device, or is the one that
-  // the device chooses anyway. Then share that context.
+  // Another context may have the same device path, because the address is not one of the device or is the
+  // address that the device chooses anyway. Then share that context.
   const { path } = entry.context.native;
   const same = [...entries.values()].find(
     (other) => other !== entry && other.family === entry.family && other.context.native.path === path,
@@ -210,14 +210,14 @@ export function acquireOwnContext(choice: FabricChoice, callSlots: number): Fabr
 }
 
 /**
- * Returns the context for a choice without counting a user. For leases, which keep the context open
+ * Returns the context for a choice without counting a user. Leases use it, because they keep the context open
  * themselves.
  */
 export function peekContext(choice: FabricChoice): FabricContext {
   return entryFor(choice).context;
 }
 
-/** For tests that check which contexts are left. */
+/** Tests use it to check which contexts are left. */
 export function openContexts(): readonly FabricContext[] {
   return [...entries.values()].map(({ context }) => context);
 }
@@ -247,15 +247,15 @@ function forget(entry: Entry): void {
 
 function closeUnused(entry: Entry): void {
   if (entry.users > 0 || entry.closed) return;
-  // The system waits until a removed device is closed, so close it although leases still use memory.
+  // The system waits until a removed device is closed, so close the device although leases still use memory.
   if (entry.context.deviceGone) entry.context.native.leaveDevice();
   if (entry.context.native.stats().arenaLeasedBlocks === 0) {
     close(entry);
     return;
   }
   if (entry.closing) return;
-  // Leased memory must not be freed under its views. Check again later: a lease may also end by garbage
-  // collection, of which no event tells.
+  // Leased memory must not be freed under its views. Check again later, because a lease may also end by
+  // garbage collection, which causes no event.
   entry.closing = true;
   setTimeout(() => {
     entry.closing = false;
@@ -273,8 +273,8 @@ function close(entry: Entry): void {
 }
 
 /**
- * Counts an attempt at a call beyond its first. The counter belongs to the thread, so any one of its contexts
- * keeps it.
+ * Counts an attempt at a call beyond its first. The counter belongs to the thread, so any context of the
+ * thread can keep it.
  */
 export function countRetry(): void {
   const [entry] = open;
@@ -282,8 +282,8 @@ export function countRetry(): void {
 }
 
 /**
- * Returns the counters of this thread's open contexts: sums, and for longest times the maximum. All are 0
- * when no context is open.
+ * Returns the counters of this thread's open contexts: their sums, or the maximum for longest times. All are
+ * 0 when no context is open.
  */
 export function contextStats(fabric?: FabricName): Stats {
   const sum = { ...noStats };

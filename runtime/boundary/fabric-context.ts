@@ -1,7 +1,7 @@
 /**
  * One fabric as one JS thread uses it: the native context, its sessions, the submission path, and the
- * dispatch of event batches to the sessions. Opened by contexts.ts when it is first needed, used by channels
- * and servers, on its JS thread.
+ * dispatch of event batches to the sessions. contexts.ts opens it when it is first needed. Channels and
+ * servers use it, on its JS thread.
  */
 
 import { warnOfFault } from '../core/warnings.ts';
@@ -30,17 +30,17 @@ export class FabricContext {
   /** True when the device has been removed: the sessions end, and no new user gets this context. */
   deviceGone = false;
   /**
-   * Time at which the current batch of events arrived, and whether its first event is being handled, while
-   * this time is still exact.
+   * Time at which the current batch of events arrived, and whether the first event of the batch is being
+   * handled, while that time is still exact.
    */
   batchMs = 0;
   firstOfBatch = false;
-  /** Number of the batch, 32 bits. */
+  /** Number of the batch, with 32 bits. */
   batch = 0;
 
   readonly #deviceListeners = new Set<() => void>();
 
-  /** Folder for the traces of failed sessions; empty to write none. */
+  /** Folder for the traces of failed sessions; an empty text writes none. */
   readonly #traces: string;
 
   constructor(fabric: NativeOptions['fabric'], native: NativeContext, traceFolder = '') {
@@ -64,7 +64,7 @@ export class FabricContext {
 
   /**
    * Calls `listener` when the device is removed. A user without a session must then release the context,
-   * since the system waits for that.
+   * because the system waits for the release.
    */
   onDeviceGone(listener: () => void): void {
     this.#deviceListeners.add(listener);
@@ -74,12 +74,12 @@ export class FabricContext {
     this.#deviceListeners.delete(listener);
   }
 
-  /** Returns the resource for which a message must wait that has just found no memory. */
+  /** Returns the resource that a message must wait for when it has just found no memory. */
   get lacking(): 'memory' | 'registration' {
     return this.outgoing.bulk.shortBytes === 0 ? 'registration' : 'memory';
   }
 
-  /** Counts waiters and memory in use, all of which must be 0 again when no call is in flight. For tests. */
+  /** Counts waiters and memory in use. All counts must be 0 again when no call is in flight. Tests use it. */
   get kept(): Readonly<Record<string, number>> {
     const { sending, registered } = this.outgoing.bulk.kept;
     return {
@@ -102,8 +102,8 @@ export class FabricContext {
       try {
         this.#handle(events[at + Ev.kind]!, session, at, events);
       } catch (error) {
-        // Only an error of this library arrives here, since errors of user code are caught where it is
-        // called. It ends the session, not the process.
+        // Only an error of this library arrives here, because errors of user code are caught where that code
+        // is called. It ends the session and leaves the process running.
         warnOfFault(error);
         if (this.sessions.ownerOf(session) !== undefined) this.native.closeSession(session, 'internal error');
       }

@@ -1,6 +1,6 @@
 /**
  * The memory of one context that the application uses directly: arena buffers that it allocates, its own
- * buffers that it registers, and the response sizes that it announces. Owned by a FabricContext, on its JS
+ * buffers that it registers, and the response sizes that it announces. A FabricContext owns it, on its JS
  * thread.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -15,8 +15,8 @@ export class Leases {
   readonly #native: NativeContext;
   readonly #bulk: Pick<BulkMessages, 'register'>;
   /**
-   * Method words whose response size native code already knows: at most one for each annotated method of the
-   * program.
+   * Method words whose response size native code already knows. The program has at most one for each
+   * annotated method.
    */
   readonly #expecting = new Set<number>();
 
@@ -46,9 +46,9 @@ export class Leases {
   }
 
   /**
-   * Makes the first request of a method bring a reply buffer; after that, native code learns the size from
-   * the responses. `word` is the method word of the frame that brings the buffer. Called for each call of a
-   * method whose definition has the option.
+   * Makes the first request of a method bring a reply buffer. After that, native code learns the size from
+   * the responses. `word` is the method word of the frame that brings the buffer. It is called for each call
+   * of a method whose definition has the option.
    */
   expectResponse(word: number, bytes: number): void {
     if (this.#expecting.has(word)) return;
@@ -57,8 +57,8 @@ export class Leases {
   }
 
   /**
-   * Returns the block of a lease that is to receive the response of a call. Throws when the lease cannot be
-   * used for that.
+   * Returns the block of a lease that is to receive the response of a call. Throws when the lease cannot
+   * receive a response.
    */
   blockOf(lease: BlockLease, path: string): number {
     const why = lease.released

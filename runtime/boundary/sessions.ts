@@ -1,6 +1,6 @@
 /**
  * The sessions of one context: creates them, connects them over the fabric, and finds them by number for the
- * dispatch of events. Owned by a FabricContext, on its JS thread.
+ * dispatch of events. A FabricContext owns it, on its JS thread.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -11,7 +11,9 @@ import type { Outgoing } from './outgoing/outgoing.ts';
 import type { Target } from './outgoing/submission.ts';
 import { UnownedSessions } from './unowned-sessions.ts';
 
-/** A client or server session. `at` is where the event's words start. None of these may throw. */
+/**
+ * A client or server session. `at` is the index at which the event's words start. The methods must not throw.
+ */
 export interface SessionOwner {
   readonly target: Target;
   onRequest(at: number): void;
@@ -21,12 +23,12 @@ export interface SessionOwner {
   onPartWaits(at: number): void;
   onReleased(at: number): void;
   /**
-   * The session takes no more calls. Sets `target.gone` before it notifies listeners, since a listener may
-   * begin a call at once, which no event would end. Called by the first component that notices the end; a
+   * The session takes no more calls. Sets `target.gone` before it notifies listeners, because a listener may
+   * at once begin a call, which no event would end. The first component that notices the end calls it; a
    * second call does nothing.
    */
   lost(): void;
-  /** The last event, after `lost()`. The session's number may be reused from now on. */
+  /** The last event, after `lost()`. From now on the session's number may be reused. */
   onDown(reason: string): void;
 }
 
@@ -42,14 +44,14 @@ export class Sessions {
   readonly #fabric: NativeOptions['fabric'];
   readonly #native: NativeContext;
   readonly #outgoing: Pick<Outgoing, 'flush'>;
-  /** Owners by the low bits of the session numbers, which are unique among live sessions. */
+  /** Owners, indexed by the low bits of their session numbers. These bits are unique among live sessions. */
   readonly #owners: (SessionOwner | undefined)[] = [];
   readonly #unowned = new UnownedSessions();
-  /** Addresses of sessions of clients that are not connected yet, as texts. */
+  /** The addresses of clients' sessions that are not connected yet, as texts. */
   readonly #dialling = new Map<number, string>();
   /**
-   * Sessions of servers whose client is in this context, too, where what a client sends is copied to the
-   * arena.
+   * Sessions of servers whose client is in the same context, on a fabric that copies what a client sends to
+   * the arena.
    */
   readonly #loops = new Set<number>();
 
@@ -64,7 +66,10 @@ export class Sessions {
     return this.#unowned.size;
   }
 
-  /** Throws an RpcError that says which limit was hit. The session's events go to `attach`ed owner. */
+  /**
+   * Throws an RpcError that says which limit was hit. The session's events go to the owner that `attach`
+   * sets.
+   */
   create(options: SessionOptions): number {
     try {
       return this.#native.createSession(options);
@@ -74,8 +79,8 @@ export class Sessions {
   }
 
   /**
-   * True when both ends of a session share this arena: a message in flight then occupies it twice, as the
-   * sender's copy and the receiver's.
+   * True when both ends of a session share this arena. A message in flight then occupies the arena twice, as
+   * the sender's copy and as the receiver's.
    */
   get loops(): boolean {
     return this.#loops.size !== 0;
@@ -88,7 +93,10 @@ export class Sessions {
     return address;
   }
 
-  /** A server's session with the client of that address. Returns '' or why they cannot be connected. */
+  /**
+   * Connects a server's session to the client with that address. Returns '' on success, or why they cannot be
+   * connected.
+   */
   accept(session: number, peerAddress: Uint8Array, words?: Uint8Array): string {
     const why = this.#native.connectSession(session, peerAddress, undefined, undefined, words);
     if (why === '' && this.#dialling.size !== 0) {
@@ -100,7 +108,7 @@ export class Sessions {
 
   /**
    * Begins to connect a session of the side that has opened the connection. Returns '' or why it cannot be
-   * connected. `through` is the address to dial, for fabrics that dial by themselves; `words` are the
+   * connected. `through` is the address to dial, for fabrics that dial by themselves. `words` are the
    * identifying words in the form that native code takes.
    */
   dial(session: number, peerAddress: Uint8Array, through?: Through, words?: Uint8Array): string {
@@ -112,19 +120,22 @@ export class Sessions {
 
   /**
    * Does the same, and resolves to '' when the session's queue pair is connected to the peer's, or to the
-   * reason why it cannot be. The fabric has a time limit for it.
+   * reason why it cannot be connected. The fabric limits the time for this.
    */
   connect(session: number, peerAddress: Uint8Array, through?: Through, words?: Uint8Array): Promise<string> {
     const why = this.dial(session, peerAddress, through, words);
     return why === '' ? this.connected(session) : Promise.resolve(why);
   }
 
-  /** Resolves with '' when a session without an owner is connected, or with why it will not be. */
+  /** Resolves to '' when a session without an owner is connected, or to the reason why it will not be. */
   connected(session: number): Promise<string> {
     return this.#unowned.connected(session);
   }
 
-  /** Calls `listener` when the queue pair of a session that has an owner is connected, if it ever is. */
+  /**
+   * Calls `listener` when the queue pair of a session that has an owner is connected. It is not called if
+   * that never happens.
+   */
   onceUp(session: number, listener: () => void): void {
     this.#unowned.onceUp(session, listener);
   }
@@ -160,20 +171,20 @@ export class Sessions {
   }
 
   /**
-   * Ends a session. Its calls fail, then `onDown` follows. Flushes first, so that native code knows every
-   * call.
+   * Ends a session. Its calls fail first, then `onDown` follows. It flushes first, so that native code knows
+   * every call.
    */
   close(session: number, reason: string): void {
     this.#outgoing.flush();
     this.#native.closeSession(session, reason);
   }
 
-  /** The queue pair of a session is connected. */
+  /** Handles the event that the queue pair of a session is connected. */
   up(session: number): void {
     this.#unowned.up(session);
   }
 
-  /** The session has ended. */
+  /** Handles the event that the session has ended. */
   down(session: number, reason: string): void {
     this.#loops.delete(session);
     this.#unowned.down(session, reason);

@@ -1,6 +1,6 @@
 /**
- * The sessions of a context that are connecting, or are connected but have no owner yet: who waits for the
- * connection, and how it has ended. On the context's JS thread.
+ * The sessions of a context that are connecting, or are connected but have no owner yet. It records who waits
+ * for each connection, and how the session has ended. It is used on the context's JS thread.
  */
 
 interface Waiting {
@@ -17,15 +17,16 @@ export class UnownedSessions {
   }
 
   /**
-   * Resolves with '' when the session is connected, or with why it will not be. It stays here until `take`.
+   * Resolves to '' when the session is connected, or to the reason why it will not be. The session stays here
+   * until `take`.
    */
   connected(session: number): Promise<string> {
     return new Promise((settle) => this.#sessions.set(session, { settle }));
   }
 
   /**
-   * Calls `listener` when the session is connected, if it ever is. The session has an owner, so it does not
-   * stay here.
+   * Calls `listener` when the session is connected. It is not called if that never happens. The session has
+   * an owner, so it does not stay here.
    */
   onceUp(session: number, listener: () => void): void {
     const settle = (why: string): void => {
@@ -47,8 +48,8 @@ export class UnownedSessions {
   }
 
   /**
-   * Removes a session that has got an owner, or will never get one. Returns why it has already ended,
-   * undefined if it has not.
+   * Removes a session that has got an owner, or that will never get one. Returns why the session has already
+   * ended, or undefined if it has not.
    */
   take(session: number): string | undefined {
     const waiting = this.#sessions.get(session);

@@ -1,7 +1,7 @@
 /**
  * Makes `instanceof` work across two copies of this package, for example an ESM copy and one inside a bundle:
- * the prototype of each marked class carries a symbol that all copies share. Used by the error classes, since
- * errors often meet code of another copy.
+ * the prototype of each marked class carries a symbol that all copies share. The error classes use it,
+ * because errors often reach code of another copy.
  */
 const marked = new WeakMap<object, symbol>();
 
@@ -27,6 +27,6 @@ function branded(type: object, value: unknown): boolean {
   try {
     return typeof value === 'object' && value !== null && mark in value;
   } catch {
-    return false; // a proxy that refuses to be inspected
+    return false; // A proxy can refuse to be inspected.
   }
 }

@@ -1,4 +1,6 @@
-/** Equality of messages. For applications and tests, not used by calls. */
+/**
+ * Compares messages. Applications and tests use it; calls do not.
+ */
 import { type Field, fieldsOf, fieldValue, zeroOf } from './fields.ts';
 import { bytesOf } from './typed-array.ts';
 import type { MessageType } from './types.ts';

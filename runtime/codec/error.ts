@@ -1,6 +1,6 @@
 /**
- * The one error class of the codec: it throws nothing else, whatever a message or a peer's bytes contain.
- * Thrown by the generated code and its primitives; the runtime turns it into a status.
+ * The one error class of the codec, which throws no other error, whatever a message or a peer's bytes
+ * contain. The generated code and its primitives throw it; the runtime turns it into a status.
  */
 import { brand } from './brand.ts';
 import { disown } from './disown.ts';
@@ -9,8 +9,8 @@ const textMax = 512;
 const wordMax = 80;
 
 /**
- * Shortens text that contains names. Names in JSON and text format may be as long as a peer likes; the error
- * shows how they begin.
+ * Shortens a text that contains names. Names in JSON and text format may be as long as a peer likes, so the
+ * error shows only their beginning.
  */
 function brief(text: string): string {
   if (text.length <= textMax) return text;
@@ -27,11 +27,14 @@ function brief(text: string): string {
 /** A message that cannot be encoded, or bytes that are not a valid encoding. */
 export class CodecError extends Error {
   override readonly name = 'CodecError';
-  /** Decoding: the position of the error, in bytes from the start of the message. Undefined when encoding. */
+  /**
+   * When decoding: the position of the error, in bytes from the start of the message. Undefined when
+   * encoding.
+   */
   readonly offset: number | undefined;
   /**
-   * Encoding: the full name of the field, for example `kv.v1.PutRequest.key`. Decoding: the full name of the
-   * message being read, or of a field whose TypeScript type cannot hold the received value.
+   * When encoding: the full name of the field, for example `kv.v1.PutRequest.key`. When decoding: the full
+   * name of the message being read, or of a field whose TypeScript type cannot hold the received value.
    */
   readonly path: string;
   /** The problem, without path and offset. */

@@ -1,7 +1,7 @@
 /**
  * Extensions: fields of a message that are declared outside of it. A message with extension ranges keeps
- * unknown fields as bytes; an extension reads its value out of them and writes it back. Made by generated
- * code, used by applications.
+ * unknown fields as bytes. An extension reads its value out of these bytes and writes it back. Generated code
+ * makes extensions, and applications use them.
  */
 
 import { Source } from './memory/source.ts';
@@ -16,7 +16,7 @@ export interface Extendable {
 
 /**
  * An extension of messages of type `Message`. Its values are stored in the message's `$unknownFields`, so
- * every call decodes or encodes.
+ * every `get` decodes them and every `set` encodes them.
  */
 export interface Extension<Message extends Extendable, Value, Init = Value> {
   /** Full name, for example `shop.v1.discount`. */
@@ -26,11 +26,11 @@ export interface Extension<Message extends Extendable, Value, Init = Value> {
   readonly number: number;
   has(message: Message): boolean;
   /**
-   * Returns the value, or undefined when it is absent; for a repeated extension an empty list. Throws
-   * CodecError when its bytes are malformed.
+   * Returns the value, or undefined when it is absent. A repeated extension that is absent returns an empty
+   * list. Throws CodecError when the bytes of the extension are malformed.
    */
   get(message: Message): Value;
-  /** Replaces the value. Throws CodecError when it does not fit. */
+  /** Replaces the value. Throws CodecError when the value does not fit. */
   set(message: Message, value: Init): void;
   clear(message: Message): void;
 }
@@ -41,7 +41,10 @@ export type AnyExtension = Extension<any, unknown, unknown>;
 /** The codec of a message with the extension as its only field, `value`. */
 type ExtensionCodec = MessageType<{ value?: unknown }, { readonly value?: unknown }>;
 
-/** Returns the codec of an extension, for code that handles extensions of any type: JSON, the text format. */
+/**
+ * Returns the codec of an extension, for code that handles extensions of any type, such as JSON and the text
+ * format.
+ */
 export function codecOf(extension: AnyExtension): ExtensionCodec {
   return (extension as AnyExtension & { readonly codec: ExtensionCodec }).codec;
 }

@@ -1,7 +1,7 @@
 /**
  * Descriptions of a message's fields, for code that handles messages of any type: JSON, equality, clone,
- * merge. Generated code lists them in a short form that costs nothing until it is used; here it is expanded,
- * once per type. Not used by calls.
+ * merge. Generated code lists the fields in a short form that costs nothing until it is used; this file
+ * expands the short form once per type. Calls do not use it.
  */
 import { type ArrayName, noArrays } from './typed-array.ts';
 import {
@@ -14,10 +14,10 @@ import {
 } from './types.ts';
 
 /**
- * Parses the field entries of a message. Generated code contains them as one text, since a compiler parses a
- * list of lists as many nodes, and a text as one. The text has one word per entry, with cells separated by
- * colons. `*` stands for the next element of `more`, a type that is not a scalar; a fifth cell holds
- * properties that do not follow from the name.
+ * Parses the field entries of a message. Generated code contains the entries as one text, because a compiler
+ * parses a text as one node and a list of lists as many. The text has one word per entry, with cells
+ * separated by colons. `*` stands for the next element of `more`, a type that is not a scalar. A fifth cell
+ * holds properties that do not follow from the name.
  */
 export function fieldEntries(text: string, more: readonly unknown[] = []): readonly FieldEntry[] {
   if (text === '') return [];
@@ -35,7 +35,7 @@ export function fieldEntries(text: string, more: readonly unknown[] = []): reado
 }
 
 export interface Field {
-  /** As in the .proto. */
+  /** The name as in the .proto. */
   readonly name: string;
   /** Property name in TypeScript; for a field in a oneof, its `case`. */
   readonly key: string;
@@ -50,20 +50,23 @@ export interface Field {
   /** The typed array class that a `bytes` field is declared as. */
   readonly array: ArrayName | undefined;
   readonly mapKey: Scalar | undefined;
-  /** An enum that allows only its own numbers; matters for text format. */
+  /** Whether the enum allows only its own numbers, which matters for text format. */
   readonly closed: boolean;
-  /** A group; in text format it is called by the name of its message. */
+  /** Whether the field is a group; text format calls a group by the name of its message. */
   readonly group: boolean;
   /** Property name of the oneof that contains the field. */
   readonly oneof: string | undefined;
 }
 
-/** `foo_bar` → `fooBar`: protobuf's rule for names in JSON. */
+/** Converts `foo_bar` to `fooBar`, by protobuf's rule for names in JSON. */
 export function jsonNameOf(name: string): string {
   return name.replace(/_+([^_]?)/g, (_, next: string) => next.toUpperCase());
 }
 
-/** The same with a lower-case first letter: the property name in TypeScript, unless it is taken. */
+/**
+ * Returns the JSON name with a lower-case first letter, which is the property name in TypeScript unless that
+ * name is taken.
+ */
 export function keyOf(name: string): string {
   const json = jsonNameOf(name);
   return json.charAt(0).toLowerCase() + json.slice(1);
@@ -133,14 +136,14 @@ export function zeroOf(field: Field): unknown {
   }
 }
 
-/** Whether a value can be a map field's value. */
+/** Returns whether a value can be a map field's value. */
 export function isMap(value: unknown): value is { readonly [key: string]: unknown } {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**
- * Whether the value of a field would not be encoded: a field without presence at its default, an empty list
- * or map.
+ * Returns whether a field's value would be left out of an encoding: the default of a field without presence,
+ * an empty list or an empty map.
  */
 export function isUnset(field: Field, value: unknown): boolean {
   switch (field.presence) {

@@ -1,14 +1,14 @@
 /**
  * The descriptor in each generated file: the declarations of its .proto in protobuf's own form, for
- * reflection and for tools that read schemas. It is kept as text until it is first used, and bundlers drop it
- * when it is unused.
+ * reflection and for tools that read schemas. The descriptor is kept as text until it is first used, and
+ * bundlers drop it when it is unused.
  */
 import { checkRevision } from './generated/revision.ts';
 
 export interface FileDescriptor {
-  /** The name used in import statements: `kv/v1/kv.proto`. */
+  /** The name that import statements use, for example `kv/v1/kv.proto`. */
   readonly name: string;
-  /** In the order of the import statements. */
+  /** The imported files, in the order of the import statements. */
   readonly dependencies: readonly FileDescriptor[];
   /** The encoding of a google.protobuf.FileDescriptorProto, without comments. Do not write to it. */
   readonly bytes: Uint8Array;
@@ -26,7 +26,7 @@ class LazyFileDescriptor implements FileDescriptor {
 
   get name(): string {
     const { bytes } = this;
-    // Field 1 comes first: 0x0a, its length as a varint, then the text.
+    // Field 1 comes first: the byte 0x0a, then the length of the text as a varint, then the text.
     let at = 1;
     let length = 0;
     for (let shift = 0; ; shift += 7) {
@@ -49,9 +49,10 @@ class LazyFileDescriptor implements FileDescriptor {
 }
 
 /**
- * Called once per generated file, before anything else in it. `dependencies` and `base64` are functions, so
- * that they cost nothing when the module is loaded; the text stands further down in the file. `made` is the
- * runtime revision that the file was generated for. Throws when that is later than this runtime's revision.
+ * Makes the descriptor of one generated file, which calls this before anything else in it. `dependencies` and
+ * `base64` are functions, because the text stands further down in the file and must cost nothing when the
+ * module is loaded. `made` is the runtime revision that the file was generated for. Throws when the file
+ * needs a later revision than this runtime has.
  */
 export function fileDescriptor(
   dependencies: () => readonly FileDescriptor[],

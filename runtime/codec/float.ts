@@ -1,11 +1,11 @@
 /**
- * The range of `float`, and decimal texts of floats. Called by encoders, JSON, text format and messages in
- * MessagePack.
+ * The range of `float`, and decimal texts of floats. Encoders, JSON, text format and messages in MessagePack
+ * call these functions.
  */
 import { mismatch } from './error.ts';
 
 const floatMax = 3.4028234663852886e38;
-/** Numbers from here on round to infinity: half a step beyond the largest float. */
+/** Numbers from here on round to infinity. It lies half a step beyond the largest float. */
 export const floatRoundsAway = 3.4028235677973366e38;
 
 /** Throws for a number that is too large for a float. Infinity and NaN are allowed. */
@@ -14,7 +14,7 @@ export function checkFloat(value: number, field: string): void {
     mismatch(field, value, `a number of at most ±${floatMax}`);
 }
 
-/** Number of decimal digits that a float always preserves, and the number that identifies any float. */
+/** `digitsKept` decimal digits of a float are always preserved; `digitsMax` digits identify any float. */
 const digitsKept = 6;
 const digitsMax = 9;
 

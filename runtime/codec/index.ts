@@ -1,7 +1,7 @@
 /**
  * `rdma-rpc/codec`: functions for applications that handle messages, the well-known types, and the types for
- * generic functions over messages, extensions and services. Works without the native addon. Functions called
- * by generated code have an entry point of their own, generated/v1.ts.
+ * generic functions over messages, extensions and services. It works without the native addon. Functions
+ * called by generated code have an entry point of their own, generated/v1.ts.
  */
 export { equals } from './equals.ts';
 export { CodecError } from './error.ts';

@@ -1,6 +1,6 @@
 /**
  * The ranges of the integer types, for code that checks values by a field's description: JSON, messages in
- * MessagePack. Generated code has checks of its own.
+ * MessagePack. Generated code has range checks of its own.
  */
 import { mismatch } from './error.ts';
 import type { Scalar } from './types.ts';
@@ -24,7 +24,7 @@ export function whole(value: number, scalar: Narrow, path: string, given: unknow
   return value + 0;
 }
 
-/** The same for 64-bit types. */
+/** Does the same for 64-bit types. */
 export function wide(value: bigint, scalar: Scalar, path: string, given: unknown = value): bigint {
   const unsigned = scalar === 'uint64' || scalar === 'fixed64';
   const fits = unsigned ? BigInt.asUintN(64, value) : BigInt.asIntN(64, value);

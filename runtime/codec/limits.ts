@@ -4,8 +4,8 @@
  */
 
 /**
- * Nesting depth of messages; deeper input is refused before it can exhaust the stack. Other protobuf
- * implementations use the same figure.
+ * Maximum nesting depth of messages. Deeper input is refused before it can exhaust the stack. Other protobuf
+ * implementations use the same limit.
  */
 export const nestingMax = 100;
 

@@ -1,6 +1,6 @@
 /**
- * The second half of encoding a message whose `bound` is known. Called by code that has allocated memory of
- * that size, on the thread of the call.
+ * Encodes a message whose `bound` is known. Code that has allocated memory of that size calls it, on the
+ * thread of the call.
  */
 import { CodecError } from './error.ts';
 import type { Writer } from './memory/writer.ts';
@@ -8,7 +8,7 @@ import type { MessageType } from './types.ts';
 
 /**
  * Encodes at `at` and returns the end. Throws CodecError if getters of the message return more than they did
- * for `bound`, since part of the message would be missing.
+ * for `bound`, because part of the message would then be missing.
  */
 export function encodeMeasured<Init>(
   type: Pick<MessageType<unknown, Init>, 'typeName' | 'encodeTo'>,

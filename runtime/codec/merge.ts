@@ -1,4 +1,6 @@
-/** Copies and merges messages. For applications, not used by calls. */
+/**
+ * Copies and merges messages. Applications use these functions; calls do not.
+ */
 import { CodecError } from './error.ts';
 import { type Field, fieldsOf, fieldValue, isUnset } from './fields.ts';
 import { nestingMax } from './limits.ts';
@@ -15,9 +17,9 @@ export function clone<T, Init>(type: MessageType<T, Init>, message: Init): T {
 }
 
 /**
- * Merges `source` into `target` and returns `target`, with the result that decoding both encodings one after
- * the other would have: set fields of `source` replace, lists are appended, maps and messages merged. Nothing
- * of `source` is shared afterwards.
+ * Merges `source` into `target` and returns `target`. The result is that of decoding both encodings one after
+ * the other: set fields of `source` replace those of `target`, lists are appended, and maps and messages are
+ * merged. The result shares nothing with `source`.
  */
 export function merge<T, Init>(type: MessageType<T, Init>, target: T, source: Init): T {
   mergeInto(type as MessageType<object>, target as object, source as object, 0);
@@ -43,7 +45,7 @@ function mergeInto(type: MessageType<object>, target: object, source: object, de
   }
 }
 
-/** Copies a value of a field, a list element or a map value; the copy shares nothing with it. */
+/** Copies a value of a field, a list element or a map value. The copy shares nothing with the value. */
 export function copyOf(field: Field, value: unknown, depth: number): unknown {
   if (field.message !== undefined) return copied(field.message, value as object, depth + 1);
   if (field.scalar !== 'bytes') return value;

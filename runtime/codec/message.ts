@@ -1,7 +1,7 @@
 /**
- * Completes a generated message: the convenience methods `encode` and `decode`, which allocate their own
- * memory, and small functions that generated code shares. Called once per message when a generated module is
- * loaded.
+ * Completes a generated message: adds the convenience methods `encode` and `decode`, which allocate their own
+ * memory, and has small functions that generated code shares. Generated code calls it once per message when
+ * its module is loaded.
  */
 import { disown } from './disown.ts';
 import { fieldEntries } from './fields.ts';
@@ -12,7 +12,7 @@ import type { MessageType } from './types.ts';
 
 /** Messages up to this bound are encoded in shared scratch memory and then copied at their real length. */
 const scratchBytes = 64 * 1024;
-/** Unused bytes that a larger encoding may leave behind its end. */
+/** Maximum number of unused bytes behind the end of a larger encoding that keeps its memory. */
 const spareMax = 1024;
 
 const scratch = new Uint8Array(scratchBytes);
@@ -29,7 +29,7 @@ export interface Case<K extends string, V> {
   readonly value: V;
 }
 
-/** Value of a oneof without a set field. */
+/** Value of a oneof in which no field is set. */
 export interface Unset {
   readonly case: undefined;
   readonly value?: undefined;
@@ -46,7 +46,7 @@ export function newMap<M extends object>(): M {
   return Object.create(null) as M;
 }
 
-/** Copies a map, each value passed through `convert`. Returns an empty map for undefined. */
+/** Copies a map and passes each value through `convert`. Returns an empty map for undefined. */
 export function copyMap<V, C = V>(
   from: { readonly [key: string]: V } | undefined,
   convert?: (value: V) => C,
@@ -69,12 +69,12 @@ export function copyList<V>(from: readonly V[] | undefined): V[] {
 type Core<T, Init> = Omit<MessageType<T, Init>, 'encode' | 'decode'>;
 
 /**
- * Encodes in memory of its own from the start; if little of it remains unused, the caller gets that memory.
+ * Encodes into memory of its own from the start. The caller gets that memory if little of it remains unused.
  */
 function encodeLarge<T, Init>(message: Init, core: Core<T, Init>): Uint8Array {
   writer.reset(nothing);
   const room = core.bound(message, writer);
-  // Not cleared, since that would cost as much as writing it.
+  // Do not clear the memory, because that would cost as much as writing it.
   const memory = new Uint8Array(Buffer.allocUnsafeSlow(room).buffer);
   writer.reset(memory);
   try {
@@ -94,11 +94,11 @@ const tagOf = Object.getOwnPropertyDescriptor(
 )?.get;
 
 /**
- * Returns a plain Uint8Array: a Buffer would make the readers polymorphic, and its slices would be Buffers.
- * Anything else would be read as an empty message.
+ * Returns a plain Uint8Array, because a Buffer would make the readers polymorphic, and its slices would be
+ * Buffers. Throws for anything else, which would be read as an empty message.
  */
 function plainBytes(bytes: Uint8Array, typeName: string): Uint8Array {
-  // Not by instanceof, since test runners have separate classes in each file's realm.
+  // Do not use instanceof, because test runners have separate classes in the realm of each file.
   if (tagOf?.call(bytes) === 'Uint8Array')
     return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   disown(bytes);
@@ -110,11 +110,11 @@ function plainBytes(bytes: Uint8Array, typeName: string): Uint8Array {
   throw new TypeError(`${typeName}: decode takes a Uint8Array, got ${name}${remedy}`);
 }
 
-/** Throws for a transferred buffer: its bytes are gone, which is not the same as an empty message. */
+/** Throws for a transferred buffer. Its bytes are gone, which must not be mistaken for an empty message. */
 function refuseDetached(bytes: Uint8Array, typeName: string): void {
   try {
-    // Throws for a detached array, as every method of typed arrays does; `buffer.detached` does not exist on
-    // all Node versions.
+    // This throws for a detached array, as every method of typed arrays does; `buffer.detached` does not
+    // exist on all Node versions.
     bytes.at(0);
   } catch {
     throw new TypeError(
@@ -150,10 +150,10 @@ export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> 
 }
 
 /**
- * The same for generated code, with positional arguments: property names would be more code to compile for
- * every message. `fields` and `more` are the arguments of `fieldEntries`; `more` is a function that is called
- * when it is needed, since it contains messages declared later. Code from older generators passes a function
- * as `fields`.
+ * Does the same for generated code, with positional arguments, because property names would be more code to
+ * compile for every message. `fields` and `more` are the arguments of `fieldEntries`. `more` is a function
+ * that is called only when it is needed, because it refers to messages that are declared later. Code from
+ * older generators passes a function as `fields`.
  */
 export function generatedType<T, Init>(
   typeName: string,

@@ -1,8 +1,8 @@
 /**
- * Typed arrays over `bytes`, and back, without a copy. Elements have the byte order of the host, which is
- * little-endian on all supported systems, as are tensors on the wire. The functions of `rdma-rpc/tensor`, and
- * the functions that generated code calls for fields with the option rdma_rpc.typed_array, on the thread of
- * the call.
+ * Lays typed arrays over `bytes`, and returns bytes of typed arrays, without a copy. Elements have the byte
+ * order of the host. It is little-endian on all supported systems, as are tensors on the wire. It has the
+ * functions of `rdma-rpc/tensor`, and those that generated code calls for fields with the option
+ * rdma_rpc.typed_array, on the thread of the call.
  */
 import { mismatch } from './error.ts';
 import { byteLengthOf, plainBytes } from './memory/intrinsic.ts';
@@ -24,7 +24,7 @@ export const arrays = {
 } as const;
 export type ArrayName = keyof typeof arrays;
 
-/** One of them, or any other class of typed arrays. */
+/** One of those classes, or any other class of typed arrays. */
 export interface ArrayClass<A extends ArrayBufferView = ArrayBufferView> {
   readonly name: string;
   readonly BYTES_PER_ELEMENT: number;
@@ -50,7 +50,7 @@ export const noArrays: { readonly [K in ArrayName]: InstanceType<(typeof arrays)
  */
 export function arrayOver<A extends ArrayBufferView>(of: ArrayClass<A>, bytes: Uint8Array): A {
   const size = of.BYTES_PER_ELEMENT;
-  // Not by instanceof, since test runners have separate classes in each file's realm.
+  // Do not use instanceof, because test runners have separate classes in the realm of each file.
   if (!ArrayBuffer.isView(bytes) || bytes.BYTES_PER_ELEMENT !== 1)
     throw new TypeError(`${of.name}: takes the Uint8Array of a bytes field`);
   const { byteLength, byteOffset } = bytes;
@@ -76,7 +76,7 @@ export function arrayOver<A extends ArrayBufferView>(of: ArrayClass<A>, bytes: U
  */
 export function bytesOf(array: ArrayBufferView): Uint8Array {
   if (array instanceof Uint8Array) return plainBytes(array);
-  // For an ArrayBuffer or a plain array the line below would create an empty value, and the data would be
+  // For an ArrayBuffer or a plain array the last line would create an empty value, and the data would be
   // lost.
   if (!ArrayBuffer.isView(array))
     throw new TypeError(
@@ -87,21 +87,21 @@ export function bytesOf(array: ArrayBufferView): Uint8Array {
 
 const withArticle = (name: string): string => `${name.startsWith('I') ? 'an' : 'a'} ${name}`;
 
-/** Encoding: returns the bytes of a field's value, which must be of that class. */
+/** When encoding: returns the bytes of a field's value, which must be an array of that class. */
 export function octets(array: ArrayBufferView, of: ArrayClass, field: string): Uint8Array {
   if (!(array instanceof of)) mismatch(field, array, withArticle(of.name));
   return bytesOf(array);
 }
 
-/** Whether such a field without presence must be sent. */
+/** Returns whether such a field without presence must be sent. */
 export function hasArray(array: ArrayBufferView, of: ArrayClass, field: string): boolean {
   if (!(array instanceof of)) mismatch(field, array, withArticle(of.name));
   return byteLengthOf(array) !== 0;
 }
 
 /**
- * Decoding: returns a view of the memory where a `bytes` field would. A value at an unaligned position is
- * copied.
+ * When decoding: returns a view of the memory in the cases in which a `bytes` field is a view. A value at an
+ * unaligned position is copied.
  */
 export function readArray<A extends ArrayBufferView>(
   source: Source,
@@ -116,7 +116,10 @@ export function readArray<A extends ArrayBufferView>(
   return arrayOver(of, bytes.byteOffset % size === 0 ? bytes : bytes.slice());
 }
 
-/** For JSON and MessagePack: returns such an array over bytes from another source. Throws CodecError. */
+/**
+ * Returns such an array over bytes from another source, for JSON and MessagePack. Throws CodecError when the
+ * bytes do not fit the class.
+ */
 export function arrayFromBytes(name: ArrayName, bytes: Uint8Array, field: string): ArrayBufferView {
   const of: ArrayClass = arrays[name];
   const size = of.BYTES_PER_ELEMENT;

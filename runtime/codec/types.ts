@@ -1,6 +1,6 @@
 /**
- * The types of generated code: message types, service definitions, and the writer and reader (source)
- * that their codecs use. Imported by generated files as types, and by runtime/boundary, which encodes into
+ * The types of generated code: message types, service definitions, and the writer and reader (source) that
+ * their codecs use. Generated files import them as types, and so does runtime/boundary, which encodes into
  * send slots and decodes from receive memory.
  */
 import type { FileDescriptor } from './file-descriptor.ts';
@@ -9,44 +9,44 @@ import type { Writer } from './memory/writer.ts';
 import type { ArrayName } from './typed-array.ts';
 
 /**
- * The codec of one message: a const with the message's name in generated code. `T` is the result of decode
- * (all fields with their defaults, optional ones possibly absent), `Init` the argument of encode (every key
- * optional).
+ * The codec of one message. In generated code it is a const with the message's name. `T` is the result of
+ * decode: all fields have their defaults, and optional ones may be absent. `Init` is the argument of encode,
+ * in which every key is optional.
  */
 export interface MessageType<T, Init = T> {
   /** Full name without a leading dot, for example `kv.v1.GetRequest`. */
   readonly typeName: string;
-  /** Returns a message with every field at its default, overlaid with `init`. */
+  /** Returns a message in which the fields of `init` are set and all other fields have their defaults. */
   create(init?: Init): T;
   /**
-   * Returns an upper bound, in bytes, of what `encodeTo` will write into the writer's memory: memory of this
-   * size is large enough. `bytes` values of at least `writer.gatherBytes` are not included; their lengths are
-   * added to `writer.gathered` (at most `outOfLineMax` of them, the rest counts as memory). Cheap: only long
-   * strings are measured, for others 3 × length is assumed. It need not refuse invalid messages: the result
+   * Returns an upper bound, in bytes, of the memory that `encodeTo` will write. `bytes` values of at least
+   * `writer.gatherBytes` are not included. Their lengths are added to `writer.gathered` for the first
+   * `outOfLineMax` values; further values count as memory. The bound is cheap: only long strings are
+   * measured, and 3 × length is assumed for others. The function need not refuse invalid messages. Its result
    * is then meaningless, and `encodeTo` throws. Call `writer.reset()` before it; `depth` is for generated
    * code.
    */
   bound(message: Init, writer: Writer, depth?: number): number;
   /**
    * Writes the protobuf encoding at `at` and returns the end. Writes nothing at or behind `limit` (default:
-   * the end of the writer's memory). If there may not be enough room, by the rules of `bound`, sets
-   * `writer.full`; everything written is then meaningless. `bytes` values of at least `writer.gatherBytes`
+   * the end of the writer's memory). Sets `writer.full` if there may not be enough room, by the rules of
+   * `bound`. Everything that was written is then meaningless. `bytes` values of at least `writer.gatherBytes`
    * are left out and recorded in `writer` (position and value), so that memory · value · memory … is plain
    * protobuf. Throws CodecError for values that do not fit their field, and for nesting over 100. Call
    * `writer.reset()` before it; `depth` and `field` (for errors) are for generated code.
    */
   encodeTo(message: Init, writer: Writer, at: number, limit?: number, depth?: number, field?: string): number;
   /**
-   * Decodes source bytes [at, end), which lie in the memory. Throws CodecError for malformed bytes. `depth`
-   * and `into` (a message to merge into) are for generated code.
+   * Decodes the bytes [at, end) of the source, which lie in its memory. Throws CodecError for malformed
+   * bytes. `depth` and `into` (a message to merge into) are for generated code.
    */
   decodeFrom(source: Source, at: number, end: number, depth?: number, into?: T): T;
   /**
-   * Returns the fields in the short form of generated code, for JSON, equality and the like; `fieldsOf`
+   * Returns the fields in the short form of generated code, for JSON, equality and similar code; `fieldsOf`
    * returns them in full.
    */
   fields(): readonly FieldEntry[];
-  /** Names that the .proto reserves, separated by spaces: text format skips such fields. */
+  /** Names that the .proto reserves, separated by spaces. Text format skips fields with these names. */
   readonly reserved?: string | undefined;
   /** Returns the encoding in memory of its own. */
   encode(message: Init): Uint8Array;
@@ -81,15 +81,15 @@ export type EnumObject = { readonly [name: string]: number };
 type AnyType = MessageType<any, any>;
 
 /**
- * implicit: an absent field equals its default. optional: absence differs from the default. oneof: one of
- * several.
+ * implicit: an absent field equals its default. optional: absence differs from the default. oneof: the field
+ * is one of several.
  */
 export type Presence = 'implicit' | 'optional' | 'required' | 'repeated' | 'map' | 'oneof';
 
 /**
- * A field as generated code lists it: its name in the .proto, its type (for maps, that of the values), its
- * presence unless implicit (for messages: optional), the key type of a map or the property of a oneof, and
- * properties that do not follow from the name.
+ * A field as generated code lists it: its name in the .proto; its type (for maps, the type of the values);
+ * its presence unless that is implicit (for messages, optional); the key type of a map or the property of a
+ * oneof; and properties that do not follow from the name.
  */
 export type FieldEntry = readonly [
   name: string,
@@ -120,7 +120,7 @@ export interface MethodOptions {
   readonly deprecated?: boolean;
   /** `option (rdma_rpc.one_way) = true`: the caller gets no response. */
   readonly oneWay?: boolean;
-  /** `option (rdma_rpc.expected_response_bytes)`: the approximate size of responses. */
+  /** `option (rdma_rpc.expected_response_bytes)`: the approximate size of responses, in bytes. */
   readonly expectedResponseBytes?: number;
   /**
    * `option (rdma_rpc.preferred_codec)` of the method or `default_codec` of the service, when it is not
@@ -134,8 +134,8 @@ export interface MethodOptions {
 /** How a method's messages are encoded, and the id that identifies this encoding. */
 export interface MethodForm<Req = unknown, ReqInit = Req, Res = unknown, ResInit = Res> {
   /**
-   * 32-bit FNV-1a, unsigned, at least 256: of `fullName` for protobuf, of `fullName` and `+msgpack` for
-   * MessagePack.
+   * 32-bit FNV-1a hash, unsigned and at least 256: of `fullName` for protobuf, of `fullName` and `+msgpack`
+   * for MessagePack.
    */
   readonly id: number;
   /** Type of requests. */
@@ -152,7 +152,7 @@ export interface MethodDefinition<Req = unknown, ReqInit = Req, Res = unknown, R
   extends MethodForm<Req, ReqInit, Res, ResInit> {
   /** The name in the .proto: `GetUser`. */
   readonly name: string;
-  /** `pkg.Service/GetUser` */
+  /** The full name, such as `pkg.Service/GetUser`. */
   readonly fullName: string;
   readonly requestStream: boolean;
   readonly responseStream: boolean;
@@ -164,12 +164,12 @@ export interface MethodDefinition<Req = unknown, ReqInit = Req, Res = unknown, R
   readonly options: MethodOptions;
 }
 
-/** Custom options by their full name (`google.api.http`): plain data in the form of protobuf's JSON. */
+/** Custom options by their full name (`google.api.http`), as plain data in the form of protobuf's JSON. */
 export interface CustomOptions {
   readonly [name: string]: unknown;
 }
 
-/** Keys of `methods` are the camelCase names that clients and handlers have. */
+/** The keys of `methods` are the camelCase names that clients and handlers have. */
 export interface ServiceDefinition {
   readonly name: string;
   readonly fullName: string;

@@ -1,6 +1,7 @@
 /**
- * Keeps unknown fields on request: fields that a newer peer has sent and this version does not know, as the
- * received bytes. Generated code calls this only if the generator was asked to keep them.
+ * Keeps unknown fields on request: fields that a newer peer has sent and that this version does not know.
+ * They are kept as the received bytes. Generated code calls this only if the generator was asked to keep
+ * them.
  */
 import { lengthOf } from './memory/intrinsic.ts';
 import type { Source } from './memory/source.ts';
@@ -8,8 +9,8 @@ import { noRoom, type Writer } from './memory/writer.ts';
 import { checkBytes } from './primitives/check.ts';
 
 /**
- * Part of a generated message that keeps them: tags and values, one field after the other, exactly as
- * received.
+ * The part of a generated message that keeps unknown fields: tags and values, one field after the other,
+ * exactly as received.
  */
 export interface UnknownFields {
   $unknownFields?: Uint8Array | undefined;
@@ -24,8 +25,8 @@ export function setUnknown(message: object, fields: Uint8Array): void {
 }
 
 /**
- * Appends source bytes [start, end): one field with its tag. The memory doubles when it is full, so that a
- * message of many small unknown fields costs time in proportion to its length.
+ * Appends the bytes [start, end) of the source, which are one field with its tag. The memory doubles when it
+ * is full, so that the time for a message of many small unknown fields grows in proportion to its length.
  */
 export function keepUnknown(message: UnknownFields, source: Source, start: number, end: number): void {
   const kept = message.$unknownFields;
@@ -48,7 +49,7 @@ export function boundUnknown(message: UnknownFields): number {
   return kept === undefined ? 0 : lengthOf(kept);
 }
 
-/** Writes them behind all other fields. */
+/** Writes the unknown fields behind all other fields. */
 export function writeUnknown(writer: Writer, at: number, message: UnknownFields, limit: number): number {
   const kept = message.$unknownFields;
   if (kept === undefined) return at;

@@ -1,7 +1,7 @@
 /**
- * The counters that an RDMA device and its driver keep, from sysfs: what was lost, sent again or marked on
- * the way, which no completion tells. Read by `rdma-rpc info` and `top` and by the Prometheus adapter. Files
- * are read on Node's thread pool, since a driver may ask its firmware for a value.
+ * Reads the counters that an RDMA device and its driver keep, from sysfs: packets that were lost, sent again
+ * or marked on the way, which completions do not report. `rdma-rpc info`, `top` and the Prometheus adapter
+ * use it. Files are read on Node's thread pool, because a driver may ask its firmware for a value.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,21 +12,21 @@ import { join } from 'node:path';
  */
 export interface DeviceCounters {
   readonly device: string;
-  /** From 1; 0 for counters of the device as a whole. */
+  /** The number of the port, counted from 1. 0 for counters of the device as a whole. */
   readonly port: number;
   readonly counters: Readonly<Record<string, number>>;
 }
 
 const CLASS = '/sys/class/infiniband';
 
-/** The entries of a folder, sorted; none when it does not exist. */
+/** Returns the entries of a folder, sorted. The list is empty when the folder does not exist. */
 const namesIn = (folder: string): Promise<readonly string[]> =>
   readdir(folder).then(
     (names) => names.sort(),
     () => [],
   );
 
-/** `lifespan` is how long the driver answers with the same values, and no counter. */
+/** Skip `lifespan`, which is not a counter: it says for how long the driver answers with the same values. */
 async function countersIn(folder: string): Promise<Record<string, number>> {
   const names = (await namesIn(folder)).filter((name) => name !== 'lifespan');
   const read = async (name: string): Promise<[string, number]> => {
@@ -55,8 +55,8 @@ async function countersOf(device: string, folder: string): Promise<DeviceCounter
 
 /**
  * Reads the counters of the RDMA devices of this machine, or of those that `devices` names, in the order of
- * their names and ports. Empty without a device. Values only grow until the driver is loaded again; counters
- * that a driver does not have are omitted. `root` is the folder of the devices.
+ * their names and ports. The list is empty when there is no device. Values only grow until the driver is
+ * loaded again. Counters that a driver does not have are omitted. `root` is the folder of the devices.
  */
 export async function readDeviceCounters(
   devices?: readonly string[],
@@ -68,12 +68,15 @@ export async function readDeviceCounters(
 }
 
 /**
- * Parts of the names of counters that grow only when something is wrong. Each driver has its own names, for
- * example `out_of_sequence` and `roce_adp_retrans` of mlx5, `retry_exceeded_err` of rxe, `cnpHandled` of
- * irdma.
+ * Matches parts of the names of counters that grow only when something is wrong. Each driver has its own
+ * names, for example `out_of_sequence` and `roce_adp_retrans` of mlx5, `retry_exceeded_err` of rxe,
+ * `cnpHandled` of irdma.
  */
 const TROUBLE =
   /err|retr|nak|timeout|discard|drop|down|out_of|seq|cnp|ecn|overrun|duplicate|violation|recovery|slow_restart/i;
 
-/** Whether a counter tells of something lost, refused, sent again, or slowed down by congestion. */
+/**
+ * Returns whether a counter counts packets or requests that were lost, refused, sent again, or slowed down by
+ * congestion.
+ */
 export const isTrouble = (name: string): boolean => TROUBLE.test(name);

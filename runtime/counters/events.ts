@@ -1,7 +1,7 @@
 /**
- * The flight recorders of a process (native/telemetry/recorder.h), read from its counters pages: the last
- * events of each session. The pages may change while they are read, or may be forged: entries that may be
- * incomplete are omitted, and positions are checked. Used by `rdma-rpc trace`.
+ * Reads the flight recorders of a process (native/telemetry/recorder.h) from its counters pages: the last
+ * events of each session. The pages may change while they are read, or may be forged, so entries that may be
+ * incomplete are omitted and positions are checked. `rdma-rpc trace` uses it.
  */
 import { eventRowBytes } from '../native/event-row.ts';
 import { type EventLayout, type EventsOf, eventsOf, frontBytesMax, isWhole } from './page.ts';
@@ -11,7 +11,9 @@ const u64Bytes = 8;
 
 /** Events of one context, and the context that they belong to. */
 export interface RecordedContext extends Omit<EventsOf, 'layout'> {
-  /** Entries of `eventRowBytes` each; those of one session are ordered oldest first. */
+  /**
+   * Entries of `eventRowBytes` each. The entries of one session are ordered from the oldest to the newest.
+   */
   readonly rows: Uint8Array;
 }
 
@@ -34,9 +36,9 @@ function isEventLayout({ at, rings, rows, stride, countsAt }: EventLayout, pageB
 }
 
 /**
- * Returns the entries of one ring. `before` and `after` are the numbers of entries written when the reading
- * began and ended. Entries written meanwhile replaced the oldest ones, and so does the entry that is just
- * being written.
+ * Returns the entries of one ring. `before` is the number of entries that were written when the reading
+ * began, `after` the number when it ended. Entries written meanwhile have replaced the oldest ones. The entry
+ * that is just being written replaces one more.
  */
 export function rowsOfRing(ring: Uint8Array, before: number, after: number): Uint8Array {
   const rows = ring.length / eventRowBytes;
@@ -72,7 +74,8 @@ function recordedIn(page: OpenPage): RecordedContext | undefined {
 }
 
 /**
- * Throws an Error with an explanation: the process does not exist, cannot be read, or has no flight recorder.
+ * Throws an Error with an explanation when the process does not exist, cannot be read, or has no flight
+ * recorder.
  */
 export function readEvents(pid: number): RecordedProcess {
   const { pages, command } = pagesAndCommand(pid);

@@ -1,7 +1,7 @@
 /**
  * Parses a counters page (native/telemetry/counters_page.h) into numbers and names. The page describes its
  * own layout, so pages of other versions can be read, too. A page read from another process may be truncated,
- * old or of another kind, so nothing in it is trusted. Used by processes.ts.
+ * old or of another kind, so its contents are checked before they are used. processes.ts uses it.
  */
 import type { Stats } from '../native/stats.ts';
 import { type SecurityLevel, securityLevels } from '../security-levels.ts';
@@ -14,7 +14,7 @@ export interface MethodCounters {
   readonly calls: number;
   readonly failed: number;
   readonly totalNs: number;
-  /** Calls by duration; `bucketNs` has the bounds. */
+  /** Number of calls in each bucket of durations; `bucketNs` has the bounds. */
   readonly buckets: readonly number[];
 }
 
@@ -22,17 +22,17 @@ export interface SessionCounters {
   readonly state: 'connecting' | 'ready' | 'ending';
   readonly side: 'client' | 'server';
   readonly number: number;
-  /** Describes the other side, for display; part of it is what the peer says about itself. */
+  /** Describes the other side, for display. A part of it is what the peer says about itself. */
   readonly peer: string;
   /**
-   * The session's security, as `session.security` of a channel; undefined until the handshake is complete,
+   * The session's security, like `session.security` of a channel. Undefined until the handshake is complete,
    * and in pages of older versions.
    */
   readonly security: SecurityLevel | undefined;
   readonly callsInFlight: number;
   readonly credits: number;
   readonly creditsMax: number;
-  /** Frames that wait for credits, or for room. */
+  /** Number of frames that wait for credits, or for room in the send queue. */
   readonly waiting: number;
   readonly framesIn: number;
   readonly framesOut: number;
@@ -42,19 +42,19 @@ export interface SessionCounters {
   readonly stalledMs: number;
 }
 
-/** One context: a thread's use of one fabric. */
+/** The counters of one context, which is a thread's use of one fabric. */
 export interface ContextCounters {
-  /** Stays the same as long as the context is open, and is unique within a process. */
+  /** A number that stays the same as long as the context is open and that is unique within a process. */
   readonly id: number;
   readonly fabric: string;
   readonly device: string;
   /**
-   * State of the thread: the time of its last event-loop iteration, on the clock of `process.hrtime`; while
-   * awake it polls for completions.
+   * State of the thread. `turnNs` is the time of its last event-loop iteration, on the clock of
+   * `process.hrtime`; while awake the thread polls for completions.
    */
   readonly turnNs: number;
   readonly awake: boolean;
-  /** The counters of `stats()`; older or newer versions may have others. */
+  /** The counters of `stats()`. Older or newer versions may have other counters. */
   readonly counters: Readonly<Partial<Stats>>;
   readonly sessions: readonly SessionCounters[];
   readonly methods: readonly MethodCounters[];
@@ -63,17 +63,17 @@ export interface ContextCounters {
 }
 
 const magic = 'rdmacntr';
-/** Of the pages that contextIn() and eventsOf() can read. */
+/** The version of the pages that contextIn() and eventsOf() can read. */
 export const pageVersion = 1;
-/** Bytes that are enough for versionOf(). */
+/** Number of bytes that suffice for versionOf(). */
 export const pageHeadBytes = 12;
 const threadAt = 16;
 const textAt = 64;
 /** A page that claims to be larger is invalid. */
 export const pageBytesMax = 16 * 1024 * 1024;
-/** Counters, sessions and methods lie within this number of bytes from its beginning. */
+/** Counters, sessions and methods lie within this number of bytes from the beginning of a page. */
 export const frontBytesMax = 1024 * 1024;
-/** Limit of the text that describes a page: names of counters and fields. */
+/** Size limit of the text that describes a page: the names of counters and fields. */
 const textBytesMax = 64 * 1024;
 const rowsMax = 4096;
 const bucketsMax = 4096;
@@ -96,8 +96,8 @@ interface MethodTable extends Table {
   readonly unitNs: number;
 }
 /**
- * Rings of the flight recorder: they lie behind the part that is read for the counters, and exist in newer
- * pages only. Checked in events.ts.
+ * Rings of the flight recorder. They lie behind the part that is read for the counters, and exist only in
+ * newer pages. events.ts checks them.
  */
 export interface EventLayout {
   readonly at: number;
@@ -115,7 +115,9 @@ interface Layout {
   readonly events?: EventLayout;
 }
 
-/** Reads numbers and texts. Throws a RangeError for positions outside the bytes, as DataView does. */
+/**
+ * Reads numbers and texts of a page. Throws a RangeError for positions outside the bytes, as DataView does.
+ */
 class Words {
   readonly #view: DataView;
   readonly #bytes: Uint8Array;
@@ -161,7 +163,7 @@ export const isWhole = (value: unknown): value is number =>
 const isNames = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((name) => typeof name === 'string' && /^[a-z]\w*$/i.test(name));
 
-/** Checks that all entries lie inside the page, and the fields of an entry inside the entry. */
+/** Checks that all entries lie inside the page, and that the fields of an entry lie inside the entry. */
 function isTable(table: Table, pageBytes: number): boolean {
   const { at, rows, stride, textAt, textBytes, fields } = table;
   return (
@@ -201,9 +203,9 @@ function isLayout({ fabric, device, counters, sessions, methods }: Layout, pageB
 }
 
 /**
- * Upper bounds: the first bucket holds calls shorter than one unit, then follow `perOctave` buckets per power
- * of two. No bucket is narrower than a unit: below `perOctave` units some buckets cover the same times as the
- * one before, and stay empty.
+ * Returns the upper bounds of the buckets. The first bucket has the calls shorter than one unit; `perOctave`
+ * buckets follow for each power of two. Each bucket is at least one unit wide. Below `perOctave` units some
+ * buckets cover the same times as the bucket before them, and stay empty.
  */
 function bounds({ buckets, perOctave, unitNs }: MethodTable): number[] {
   return Array.from({ length: buckets }, (_, bucket) => {
@@ -250,7 +252,10 @@ function methodsIn(words: Words, table: MethodTable): MethodCounters[] {
   }));
 }
 
-/** The version of a counters page; undefined when the bytes are none, or one that is not ready. */
+/**
+ * Returns the version of a counters page. Returns undefined when the bytes are not a counters page, or when
+ * the page is not ready.
+ */
 export function versionOf(bytes: Uint8Array): number | undefined {
   const words = new Words(bytes);
   return words.text(0, magic.length) === magic ? words.u32(magic.length) : undefined;
@@ -258,7 +263,7 @@ export function versionOf(bytes: Uint8Array): number | undefined {
 
 /**
  * Reads the description of a page. Returns undefined, or throws, when the bytes are not a counters page, or
- * one that is not ready.
+ * when the page is not ready.
  */
 function pageIn(bytes: Uint8Array): { readonly words: Words; readonly layout: Layout } | undefined {
   if (versionOf(bytes) !== pageVersion) return undefined;
@@ -270,8 +275,8 @@ function pageIn(bytes: Uint8Array): { readonly words: Words; readonly layout: La
 }
 
 /**
- * Returns undefined when the bytes are not a counters page, or one that is not ready. The front part of a
- * page is sufficient.
+ * Returns undefined when the bytes are not a counters page, or when the page is not ready. The front part of
+ * a page suffices.
  */
 export function contextIn(bytes: Uint8Array, id: number): ContextCounters | undefined {
   try {
@@ -306,7 +311,7 @@ export interface EventsOf {
   readonly layout: EventLayout;
 }
 
-/** Returns undefined when the bytes are not a counters page, or one without a flight recorder. */
+/** Returns undefined when the bytes are not a counters page, or when the page has no flight recorder. */
 export function eventsOf(bytes: Uint8Array): EventsOf | undefined {
   try {
     const page = pageIn(bytes);

@@ -1,6 +1,6 @@
 /**
- * Percentiles of a histogram in the counters page, also of the difference between two readings. Used by
- * `rdma-rpc top`, and for tools of your own.
+ * Computes percentiles of a histogram in the counters page, also of the difference between two readings.
+ * `rdma-rpc top` uses it, and applications can build tools with it.
  */
 
 /** Returns the increase of the buckets since `before`. A restarted process counts from zero again. */
@@ -9,8 +9,8 @@ export function bucketsSince(now: readonly number[], before: readonly number[] |
 }
 
 /**
- * Returns nanoseconds for `share` from 0 to 1, or undefined when the buckets are empty. Values are assumed to
- * be evenly distributed within a bucket.
+ * Returns the percentile in nanoseconds, or undefined when the buckets are empty. `share` is between 0 and 1.
+ * Values are assumed to be evenly distributed within a bucket.
  */
 export function percentile(
   buckets: readonly number[],

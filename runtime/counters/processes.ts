@@ -1,7 +1,8 @@
 /**
- * Finds the processes that have counters pages, and reads the pages: open descriptors under /proc/PID/fd. The
- * kernel gives this user access to its own processes only (root to all), and the pages of a dead process are
- * gone with it. Reading costs the process nothing; it may even be stopped. Used by `rdma-rpc top`.
+ * Finds the processes that have counters pages, and reads the pages through the open descriptors under
+ * /proc/PID/fd. The kernel gives a user access only to the user's own processes (root to all), and the pages
+ * of a dead process are gone with the process. Reading costs the process that is read nothing; that process
+ * may even be stopped. `rdma-rpc top` uses it.
  */
 import {
   closeSync,
@@ -28,17 +29,17 @@ export interface ProcessCounters {
   readonly pid: number;
   /** The command line, for display. */
   readonly command: string;
-  /** The kernel's letter: R, S, D, T (stopped), Z … */
+  /** The kernel's letter for the state: R, S, D, T (stopped), Z … */
   readonly state: string;
-  /** Start time in clock ticks since boot: a later process with the same pid has another one. */
+  /** Start time in clock ticks since boot. A later process with the same pid has a different start time. */
   readonly startTicks: number;
-  /** CPU time of all its threads since its start. */
+  /** CPU time of all threads of the process since its start. */
   readonly cpuMs: number;
-  /** Resident memory. */
+  /** Resident memory, in bytes. */
   readonly rssBytes: number;
-  /** Time of this reading, on the clock of `process.hrtime`. */
+  /** Time of this reading, in nanoseconds on the clock of `process.hrtime`. */
   readonly atNs: number;
-  /** One for each fabric that a thread uses. */
+  /** One entry for each fabric that a thread uses. */
   readonly contexts: readonly ContextCounters[];
 }
 
@@ -49,13 +50,13 @@ const clockTicksMs = 10;
 export interface OpenPage {
   readonly size: number;
   readonly ino: number;
-  /** Throws an Error when the file has no such bytes. */
+  /** Throws an Error when the file does not have these bytes. */
   read(at: number, bytes: number): Uint8Array;
 }
 
 /**
  * Opens a page. The link may have changed since it was read, so the opened file is checked again. Returns
- * undefined when it cannot be a page.
+ * undefined when the file cannot be a page.
  */
 export function withPage<T>(path: string, action: (page: OpenPage) => T): T | undefined {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
@@ -84,7 +85,7 @@ function readPage(path: string): ContextCounters | undefined {
   return withPage(path, ({ size, ino, read }) => contextIn(read(0, Math.min(size, frontBytesMax)), ino));
 }
 
-/** Returns undefined for an entry that no longer exists, or belongs to another user. */
+/** Returns undefined for an entry that no longer exists, or that belongs to another user. */
 export function orNone<T>(action: () => T): T | undefined {
   try {
     return action();
@@ -94,7 +95,8 @@ export function orNone<T>(action: () => T): T | undefined {
 }
 
 /**
- * Returns the paths of a process's pages. Throws the system's error when its descriptors cannot be listed.
+ * Returns the paths of a process's pages. Throws the system's error when the descriptors of the process
+ * cannot be listed.
  */
 function pagesOf(pid: number): string[] {
   const folder = `/proc/${pid}/fd`;
@@ -113,7 +115,7 @@ export function processesWithCounters(): number[] {
 }
 
 /**
- * Returns the paths of a process's pages, and its command line. Throws an Error with an explanation: the
+ * Returns the paths of a process's pages, and its command line. Throws an Error with an explanation when the
  * process does not exist or cannot be read.
  */
 export function pagesAndCommand(pid: number): { readonly pages: string[]; readonly command: string } {
@@ -131,7 +133,7 @@ export function pagesAndCommand(pid: number): { readonly pages: string[]; readon
   }
 }
 
-/** Why none of these pages of a process can be read. */
+/** Returns the reason why the pages of a process cannot be read. */
 export function whyNoPage(pid: number, pages: readonly string[]): string {
   const other = pages
     .map((path) => orNone(() => withPage(path, ({ read }) => versionOf(read(0, pageHeadBytes)))))
@@ -141,7 +143,9 @@ export function whyNoPage(pid: number, pages: readonly string[]): string {
   return `process ${pid} has no counters of rdma-rpc: it has no connection and no server now, hides them (countersPage), or is another program`;
 }
 
-/** Throws an Error with an explanation: the process does not exist, cannot be read, or has no counters. */
+/**
+ * Throws an Error with an explanation when the process does not exist, cannot be read, or has no counters.
+ */
 export function readCounters(pid: number): ProcessCounters {
   const { pages, command } = pagesAndCommand(pid);
   const contexts = pages
@@ -150,7 +154,7 @@ export function readCounters(pid: number): ProcessCounters {
   const stat = orNone(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
   if (stat === undefined) throw new Error(`process ${pid} does not exist`);
   if (contexts.length === 0) throw new Error(whyNoPage(pid, pages));
-  // The name in parentheses may contain anything.
+  // Search the last parenthesis, because the name in parentheses may contain any character.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const status = orNone(() => readFileSync(`/proc/${pid}/status`, 'utf8')) ?? '';
   return {

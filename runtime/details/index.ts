@@ -1,6 +1,6 @@
 /**
  * `rdma-rpc/details`: the messages of google.rpc for the details of errors, generated from proto/google/rpc.
- * Pass them to `new RpcError(..., { details })`; `error.findDetails(type)` finds them again.
+ * Pass the messages to `new RpcError(..., { details })`; `error.findDetails(type)` finds them again.
  */
 import type { MessageType } from '../codec/types.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The server's side: clients that ask for a queue pair for remote memory, one at a time for each connection.
- * `memoryOf` makes the server accept them; on the server's JS thread.
+ * The server's side of remote memory: accepts clients that ask for a queue pair. Each connection has one
+ * queue pair at a time. `memoryOf` makes the server accept such clients, on the server's JS thread.
  *
  * | state      | event                    | reaction                                              |
  * |------------|--------------------------|-------------------------------------------------------|
@@ -38,7 +38,7 @@ class Accepting implements ConnectionMemory {
   /** Number of the last memory frame. */
   #number = -1;
   #asked: Memory | undefined;
-  /** Number of the last queue pair that the client has ended, which need not be told. */
+  /** Number of the last queue pair that the client has ended. The client need not be notified of that end. */
   #endedThere = -1;
   #link: MemoryLink | undefined;
   #over: string | undefined;
@@ -145,9 +145,9 @@ class ServerMemories implements Memories {
 const memoriesOf = new WeakMap<RpcServer, Memories>();
 
 /**
- * Makes `server` accept remote memory of its clients (connectMemory). Without it, a server refuses them. The
- * option `authorize` of the server is asked for the method `rdma_rpc.Memory/Connect`. Throws when it was
- * called for this server before.
+ * Makes `server` accept remote memory of its clients (connectMemory). Without this call, a server refuses
+ * them. The option `authorize` of the server is asked for the method `rdma_rpc.Memory/Connect`. Throws when
+ * it was already called for this server.
  */
 export function memoryOf(
   server: Pick<Server, 'add'> & Partial<Pick<Server, 'onShutdown'>>,

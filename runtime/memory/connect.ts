@@ -1,6 +1,6 @@
 /**
- * The client's side: asks the server for a queue pair for remote memory, over the sideband of the channel's
- * connection. On the JS thread of the channel.
+ * The client's side of remote memory: asks the server for a queue pair, over the sideband of the channel's
+ * connection. It runs on the JS thread of the channel.
  */
 import { clientChannel } from '../client/channel.ts';
 import type { Channel } from '../client/channel-type.ts';
@@ -18,15 +18,15 @@ import { MemoryLink } from './link.ts';
 import type { MemoryOptions, PeerMemory } from './memory-type.ts';
 import { memoryRules } from './options.ts';
 
-/** The memory of one connection of a channel: one queue pair at a time. */
+/** The remote memory of one connection of a channel, which has one queue pair at a time. */
 class Connecting implements ConnectionMemory {
   readonly #link: ClientLink;
   readonly #terms: MemoryTerms;
   #number = -1;
   #memory: MemoryLink | undefined;
-  /** Number of the last queue pair that the server has ended, which need not be told. */
+  /** Number of the last queue pair that the server has ended. The server need not be notified of that end. */
   #endedThere = -1;
-  /** How the server has refused the last queue pair. */
+  /** The error with which the server has refused the last queue pair. */
   #refused: RpcError | undefined;
 
   constructor(link: ClientLink, terms: MemoryTerms) {
@@ -46,7 +46,7 @@ class Connecting implements ConnectionMemory {
 
   onFrame(frame: MemoryAccepted | MemoryEnd): void {
     const memory = this.#current;
-    // Frames of an earlier queue pair have crossed its end.
+    // The frame belongs to an earlier queue pair and has crossed the end of that queue pair.
     if (memory === undefined || frame.number !== this.#number) return;
     if (frame.type === 'memoryAccepted') {
       try {
@@ -101,10 +101,11 @@ const connectings = new WeakMap<ClientLink, Connecting>();
 
 /**
  * Connects remote memory between this client and the server of `channel`, which must use `memoryOf(server)`.
- * Connects the channel first, which must lead to one address. Returns that of the channel's connection if
- * there is one; it ends with the connection, and must be connected again after that. Rejects with
- * UNIMPLEMENTED when the server has no remote memory, PERMISSION_DENIED when `authorize` forbids it,
- * FAILED_PRECONDITION when the session is sealed or its fabric has no queue pairs for it.
+ * It connects the channel first. The channel must lead to one address. If the channel's connection already
+ * has remote memory, that memory is returned. Remote memory ends with the connection, and must be connected
+ * again after that. Rejects with UNIMPLEMENTED when the server has no remote memory, with PERMISSION_DENIED
+ * when `authorize` forbids it, and with FAILED_PRECONDITION when the session is sealed or its fabric has no
+ * queue pairs for remote memory.
  */
 export async function connectMemory(channel: Channel, options: MemoryOptions = {}): Promise<PeerMemory> {
   const checked = checkedOptions<ExposuresOptions>('connectMemory', options, memoryRules);
@@ -130,6 +131,6 @@ export async function connectMemory(channel: Channel, options: MemoryOptions = {
     link.memory = connecting;
   }
   const begun = connecting;
-  // In the root context: it serves all callers, not only this one.
+  // Connect in the root context, because the connection serves all callers, not only this one.
   return inRoot(() => begun.connect(checked));
 }

@@ -1,9 +1,9 @@
 /**
- * Memory that this side exposes to one peer. Each exposure is a region of its own in the protection domain of
- * that peer, and the peer learns its key when it opens it. Taking it back has two steps, since a device that
- * refuses a request ends the queue pair: first the peer is asked, and answers when its operations have
- * completed; then the region is closed. A peer that does not answer in time loses the memory all the same.
- * Owned by a link, on its JS thread.
+ * Manages the memory that this side exposes to one peer. Each exposure is a region of its own in the
+ * protection domain of that peer, and the peer learns its key when it opens it. Revoking an exposure takes
+ * two steps, because a device that refuses a request ends the queue pair. First the peer is asked to stop,
+ * and answers when its operations have completed. Then the region is closed. A peer that does not answer in
+ * time loses the memory too. A link owns it, on its JS thread.
  */
 
 import { Status } from '../core/errors/status.ts';
@@ -21,7 +21,7 @@ import { Kind, type Message, Right } from './wire.ts';
 
 /** Counts exposed bytes against the quota of the peer. */
 export interface ExposedBytes {
-  /** Throws beyond the limit. */
+  /** Throws when the peer's limit would be exceeded. */
   expose(bytes: number): void;
   unexpose(bytes: number): void;
 }
@@ -56,9 +56,9 @@ class OpenExposure implements Exposure {
   readonly rights: number;
   readonly region: MemoryRegion;
   readonly onWritten: CheckedExposeOptions['onWritten'];
-  /** The peer has its key. */
+  /** Whether the peer has the key of the region. */
   isOpened = false;
-  /** The peer was asked to end its operations. */
+  /** Whether the peer was asked to end its operations. */
   isLeaving = false;
   timer: NodeJS.Timeout | undefined;
   closed = false;
@@ -85,7 +85,7 @@ class OpenExposure implements Exposure {
     return this.close();
   }
 
-  /** Ends the rights now. */
+  /** Ends the peer's rights now. */
   end(reason: string): void {
     clearTimeout(this.timer);
     this.closed = true;
@@ -103,7 +103,7 @@ export class Exposures {
   readonly #open = new Map<number, OpenExposure>();
   #lastId = 0;
 
-  /** `exposer` stands for this side in handles. */
+  /** `exposer` identifies this side in handles. */
   constructor(
     queue: MemoryQueue,
     local: Local,
@@ -141,7 +141,7 @@ export class Exposures {
     return exposure;
   }
 
-  /** Begins to take the memory back. The rights have ended when `exposure.ended` resolves. */
+  /** Begins to revoke an exposure. The peer's rights have ended when `exposure.ended` resolves. */
   takeBack(exposure: OpenExposure, reason: string, withinMs = this.#options.revokeMs): void {
     if (exposure.closed || exposure.isLeaving) return;
     exposure.isLeaving = true;
@@ -155,14 +155,14 @@ export class Exposures {
     exposure.timer = setTimeout(() => this.#end(exposure, late), withinMs);
   }
 
-  /** Returns why the message breaks the rules; undefined when it does not. */
+  /** Returns why the message breaks the rules, or undefined when it is valid. */
   onMessage(message: Required<Message>): string | undefined {
     const exposure = this.#open.get(message.id);
     if (message.kind === Kind.open) {
       this.#answer(exposure, message.id);
       return undefined;
     }
-    // The message has crossed the end of the exposure.
+    // The exposure ended while the message was on its way.
     if (exposure === undefined) return undefined;
     if (message.kind === Kind.written) return this.#written(exposure, message);
     if (!exposure.isLeaving) return 'has given back memory that was not taken back';
@@ -170,7 +170,7 @@ export class Exposures {
     return undefined;
   }
 
-  /** The queue pair has ended, so nothing reaches the memory any more. */
+  /** Ends all exposures after the queue pair has ended, when the peer can no longer reach the memory. */
   end(reason: string): void {
     for (const exposure of [...this.#open.values()]) this.#end(exposure, reason);
   }
@@ -205,21 +205,22 @@ export class Exposures {
   }
 
   /**
-   * On shared memory the CPU of the peer writes. A peer that is stopped in the middle of that, and does not
-   * end it in time, writes on when it continues, unless the pages were replaced. That works for memory of the
-   * device.
+   * Throws for memory that cannot be taken from a peer. On shared memory the CPU of the peer writes the bytes
+   * itself. A peer that is stopped in the middle of a write, and does not end the write in time, writes on
+   * when it continues, unless the pages were replaced. Pages can be replaced only in memory of the device.
    */
   #checkPages(buffer: Registrable): void {
     const memory = ArrayBuffer.isView(buffer) ? buffer.buffer : buffer;
     const { device } = this.#queue;
     if (!device.capabilities.peersKeepAccess || this.#local.isOwn(memory)) return;
-    if (!(memory instanceof SharedArrayBuffer) && !this.#queue.isAllocated(memory)) return; // it will be moved
+    // the memory will be moved
+    if (!(memory instanceof SharedArrayBuffer) && !this.#queue.isAllocated(memory)) return;
     const text =
       'expose: over shared memory, memory that the peer may write must be of alloc() of the same PeerMemory, or an ArrayBuffer that can be moved: no other memory can be taken from a peer that is stopped while it writes';
     throw refusal(Status.FAILED_PRECONDITION, text);
   }
 
-  /** The peer is asked so early that it can answer, and the rights end at the limit in any case. */
+  /** Ask the peer early enough that it can answer in time. The rights end at the limit in any case. */
   #expireIn(exposure: OpenExposure, limitMs: number): void {
     const withinMs = Math.min(this.#options.revokeMs, Math.ceil(limitMs / 2));
     const reason = `its ${limitMs} ms were over`;

@@ -1,6 +1,7 @@
 /**
- * `rdma-rpc/memory`: memory that one side of a session exposes to the other, which reads, writes and updates
- * it without a call and without its CPU where a device does the work.
+ * `rdma-rpc/memory`: remote memory. One side of a session exposes memory to the other side, which reads,
+ * writes and updates it without a call. On devices that do this work themselves, the CPU of the exposing side
+ * takes no part.
  */
 export { memoryOf } from './accept.ts';
 export { connectMemory } from './connect.ts';

@@ -1,43 +1,58 @@
-/** Limits of remote memory, each with its reason (runtime/limits.ts has the central ones). */
+/**
+ * Limits of remote memory, each with its reason. (runtime/limits.ts has the central limits.)
+ */
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-/** Messages between the two sides that each can have on their way: a round trip's worth of notifications. */
+/**
+ * Number of messages that each side may have on their way to the other side. It suffices for the
+ * notifications of one round trip.
+ */
 export const memoryReceives = 64;
 /**
- * Credits that only messages which return credits may use, so that two sides can never wait for each other.
+ * Number of credits that only messages which return credits may use, so that two sides can never wait for
+ * each other.
  */
 export const reservedCredits = 4;
-/** Work requests of one side: as many chunks as keep a device busy, and few enough for any device. */
+/**
+ * Number of work requests of one side. It is as many chunks as keep a device busy, and few enough for any
+ * device.
+ */
 export const memorySends = 256;
 /**
- * Bytes of one READ or WRITE. Larger transfers take several, so that the operations of a peer take turns and
- * no request is too long for a device.
+ * Maximum number of bytes of one READ or WRITE. Larger transfers take several requests, so that the
+ * operations of a peer take turns and a request is never too long for a device.
  */
 export const chunkBytes = 1 * MiB;
 /**
- * Bytes that one side posts in an iteration of the event loop. On fabrics that copy when a request is posted,
- * this is for how long calls have to wait.
+ * Number of bytes that one side posts in an iteration of the event loop. On fabrics that copy when a request
+ * is posted, this limits how long calls have to wait.
  */
 export const iterationBytes = 4 * MiB;
-/** A request counts as this number of bytes at least, so that small ones leave room for calls, too. */
+/**
+ * Each request counts as at least this number of bytes, so that many small requests leave room for calls,
+ * too.
+ */
 export const requestBytesMin = 4 * KiB;
 /**
- * Registered memory through which other memory is read and written, in slots; 1 MiB for each peer that needs
- * it.
+ * Slots of registered memory through which other memory is read and written. They take 1 MiB for each peer
+ * that needs them.
  */
 export const stagingSlots = { count: 16, bytes: 64 * KiB } as const;
-/** Operations that wait; past it the caller is told, rather than memory growing. */
+/**
+ * Maximum number of waiting operations. Beyond it the caller gets an error, so that memory does not grow
+ * without limit.
+ */
 export const operationsMax = 65_536;
-/** Exposures to one peer at a time: each is a registered region. */
+/** Number of exposures to one peer at a time. Each exposure is a registered region. */
 export const exposures = { default: 1024, min: 1, max: 1_048_576 } as const;
 /**
- * Time for a peer to finish its operations when memory is taken back. A peer that lives needs a round trip;
- * one that does not answer loses the memory all the same.
+ * Time in milliseconds in which a peer must finish its operations when memory is revoked. A live peer needs
+ * one round trip for that. A peer that does not answer loses the memory too.
  */
 export const revokeMs = { default: 1000, min: 1, max: 60_000 } as const;
-/** The longest delay of a timer. */
+/** Milliseconds after which an exposure expires. The maximum is the longest delay of a timer. */
 export const expiresMs = { default: undefined, min: 1, max: 2 ** 31 - 1 } as const;
-/** Time for both sides to connect their queue pairs: more than any fabric takes. */
+/** Time in milliseconds for both sides to connect their queue pairs, which is more than any fabric takes. */
 export const memoryConnectMs = 10_000;

@@ -1,6 +1,7 @@
 /**
- * Remote memory between this side and one peer: the queue pair, what is exposed and what was opened through
- * it. Created by connect.ts (client) and accept.ts (server), which exchange the addresses over the sideband.
+ * Remote memory between this side and one peer: the queue pair, the memory that this side exposes through it,
+ * and the memory that this side has opened through it. connect.ts (client) and accept.ts (server) create it,
+ * and exchange the addresses over the sideband.
  *
  * | state      | event                      | reaction                                          |
  * |------------|----------------------------|---------------------------------------------------|
@@ -26,13 +27,13 @@ import { Kind, type Message } from './wire.ts';
 
 export interface LinkOptions extends ExposuresOptions {
   readonly role: 'client' | 'server';
-  /** What the peer's identity may use of this side. */
+  /** The quota of the peer's identity for exposed memory of this side. */
   readonly quota?: ExposedBytes | undefined;
 }
 
 export class MemoryLink implements PeerMemory, QueueOwner {
   readonly ended: Promise<string>;
-  /** Stands for this side in handles. */
+  /** Identifies this side in handles. */
   readonly exposer: Uint8Array = randomBytes(exposerBytes);
   readonly number: number;
   readonly #role: LinkOptions['role'];
@@ -45,10 +46,10 @@ export class MemoryLink implements PeerMemory, QueueOwner {
   #isOpen = false;
   #opened!: () => void;
   #failed!: (error: Error) => void;
-  /** Resolves when both sides may use it. */
+  /** Resolves when both sides may use the queue pair. */
   readonly ready: Promise<void>;
 
-  /** Makes the queue pair. Throws when the device refuses. */
+  /** Makes the queue pair. Throws when the device refuses it. */
   constructor(terms: MemoryTerms, number: number, options: LinkOptions) {
     this.number = number;
     this.#role = options.role;
@@ -75,14 +76,14 @@ export class MemoryLink implements PeerMemory, QueueOwner {
   get closed(): boolean {
     return this.#queue.ended !== undefined;
   }
-  /** True while memory is exposed, or operations are under way. */
+  /** True while memory is exposed, or while operations are in progress. */
   get busy(): boolean {
     return this.#exposures.size > 0 || this.#queue.busy;
   }
 
   /**
-   * Begins to connect the queue pair to that of the peer, which handles call `exposer`. Returns whether that
-   * was possible.
+   * Begins to connect the queue pair to the peer's, whose side is called `exposer` in handles. Returns
+   * whether that was possible.
    */
   join({ through, words }: Joining, address: Uint8Array, exposer: Uint8Array): boolean {
     this.#peer = exposer;
@@ -95,10 +96,11 @@ export class MemoryLink implements PeerMemory, QueueOwner {
       through === undefined ? [] : 'path' in through ? [through.path] : [through.host, through.port];
     this.#queue.join({ host, port, words }, address).then(
       () => {
-        // On iWARP, the side that has connected must send first.
+        // On iWARP, the side that has asked for the connection must send first.
         if (this.#role === 'client') this.#queue.say({ kind: Kind.hello, id: 0 });
       },
-      // The reason concerns files and processes of this machine, which the client has named.
+      // Do not pass on the reason, because it concerns files and processes of this machine, which the client
+      // has named.
       (error: unknown) =>
         this.end(
           this.#role === 'server'

@@ -1,6 +1,6 @@
 /**
- * Memory of this side that operations read into and write from: registered by the application (`alloc`), or
- * any other memory, which is copied through registered slots. Owned by a link, on its JS thread.
+ * Memory of this side that operations read into and write from. Either the application has registered it
+ * (`alloc`), or its bytes are copied through registered slots. A link owns it, on its JS thread.
  */
 import { Access } from '../verbs/constants.ts';
 import type { MemoryRegion } from '../verbs/memory-region.ts';
@@ -46,21 +46,21 @@ export class Local {
     return this.#own.has(buffer);
   }
 
-  /** Returns where these bytes are registered; undefined when they have to be copied. */
+  /** Returns where these bytes are registered, or undefined when they have to be copied. */
   find(bytes: Uint8Array): Place | undefined {
     const region = this.#regions.get(bytes.buffer);
     return region && { region, offset: bytes.byteOffset };
   }
 
   /**
-   * READs of an iWARP device give the peer a key to the memory that they read into. That must not be memory
-   * of the application.
+   * READs of an iWARP device give the peer a key to the memory that they read into. Therefore this memory
+   * must not be memory of the application.
    */
   get readsInPlace(): boolean {
     return !this.#queue.device.capabilities.readsLandInStaging;
   }
 
-  /** Takes a slot for a copy. Returns undefined when all are in use. */
+  /** Takes a slot to copy through. Returns undefined when all slots are in use. */
   take(): Place | undefined {
     const { count, bytes } = stagingSlots;
     if (this.#staging === undefined) {

@@ -1,7 +1,7 @@
 /**
- * The operations on memory of the peer: a transfer is cut into chunks, an atomic is one request. Bounds and
- * rights are checked before (remotes.ts), since a device answers a mistake with the end of the queue pair.
- * Posted by queue.ts, on the JS thread of the link.
+ * The operations on memory of the peer. A transfer is cut into chunks; an atomic is one request. remotes.ts
+ * checks bounds and rights first, because a device answers a wrong request by ending the queue pair. queue.ts
+ * posts them, on the JS thread of the link.
  */
 import { Status } from '../core/errors/status.ts';
 import type { SendBatch } from '../verbs/batches.ts';
@@ -11,14 +11,14 @@ import type { Local } from './local.ts';
 import type { MemoryQueue, Operation, Order, Posted } from './queue.ts';
 import { Kind } from './wire.ts';
 
-/** Memory of the peer as operations use it. */
+/** Memory of the peer, as operations use it. */
 export interface Target {
   readonly id: number;
   readonly address: number;
   readonly key: number;
-  /** The peer takes it back: no further request may be posted. */
+  /** True when the peer revokes the memory, so that no further request may be posted. */
   readonly isClosed: boolean;
-  /** Counts a request, which keeps the peer from ending the rights before it has completed. */
+  /** Counts a request. The peer cannot end the rights before the request has completed. */
   posted(): void;
   completed(): void;
 }
@@ -186,7 +186,8 @@ export class Atomic extends Base<bigint> {
     this.target.posted();
     const done = (): void => {
       this.target.completed();
-      // Devices have the byte order of this host, which is little-endian on all that the package supports.
+      // Devices have the byte order of this host, which is little-endian on all hosts that the package
+      // supports.
       if (!this.failed) this.resolve(this.queue.view.getBigUint64(slot, true));
     };
     return { bytes: resultBytes, order: 'atomic', done };

@@ -1,8 +1,8 @@
 /**
- * The queue pair for remote memory of one peer: posts operations and messages in order, takes completions,
- * and keeps the credits of messages. Each peer has a device of its own, and so a protection domain of its
- * own: keys that are given to one peer are worth nothing on the queue pair of another. Used by link.ts, on
- * its JS thread.
+ * The queue pair for remote memory of one peer: posts operations and messages in order, handles completions,
+ * and keeps the credits of messages. Each peer has a device of its own, and therefore a protection domain of
+ * its own. A key that is given to one peer cannot be used on the queue pair of another peer. link.ts uses it,
+ * on its JS thread.
  */
 import type { NativeOpenOptions } from '../native/verbs-device.ts';
 import { RecvBatch, SendBatch } from '../verbs/batches.ts';
@@ -24,8 +24,8 @@ import {
 import { Kind, type Message, memoryMessageBytes, readMessage, writeMessage } from './wire.ts';
 
 /**
- * How a request is ordered. A device may begin a WRITE before an earlier READ or atomic is done, and an
- * atomic before an earlier READ, unless the later request is fenced.
+ * The kind of a request, for its order. A device may begin a WRITE before an earlier READ or atomic is done,
+ * and an atomic before an earlier READ, unless the later request is fenced.
  */
 export type Order = 'read' | 'atomic' | 'write' | 'message';
 
@@ -37,28 +37,29 @@ export interface Posted {
   done(): void;
 }
 
-/** Reads, writes and atomics (operations.ts): each takes one or several work requests. */
+/** Reads, writes and atomics (operations.ts). Each of them takes one or several work requests. */
 export interface Operation {
   readonly order: Order;
-  /** Why it must not go on; undefined when it may. */
+  /** Returns why the operation must not continue, or undefined when it may. */
   refused(): Error | undefined;
   /**
-   * Adds its next request, with this number and flags; `slot` is an offset in `queue.control` that belongs to
-   * the request. Returns undefined when it has to wait for memory or a credit.
+   * Adds the operation's next request, with this number and these flags. `slot` is an offset in
+   * `queue.control` that belongs to the request. Returns undefined when the request has to wait for memory or
+   * a credit.
    */
   add(batch: SendBatch, wrId: number, flags: number, slot: number): Posted | undefined;
-  /** Nothing is left to add. */
+  /** True when all requests of the operation have been added. */
   readonly isPosted: boolean;
   fail(error: Error): void;
 }
 
 export interface QueueOwner {
   onMessage(message: Required<Message>): void;
-  /** The queue pair has ended; `operations` have not. */
+  /** The queue pair has ended, but `operations` have not. */
   onEnd(reason: string): void;
 }
 
-/** Numbers of receives begin here; those of sends begin at 0. */
+/** The numbers of receives begin here; the numbers of sends begin at 0. */
 const receivesFrom = 2 ** 52;
 const creditsPerMessage = memoryReceives / 2;
 const pollMax = 64;
@@ -66,7 +67,9 @@ const pollMax = 64;
 export class MemoryQueue {
   readonly device: Device;
   readonly pd: ProtectionDomain;
-  /** What messages and results of atomics lie in: slots for sends, then for receives. */
+  /**
+   * Memory for messages and for results of atomics: the slots of sends, followed by the slots of receives.
+   */
   readonly control: MemoryRegion;
   readonly view: DataView;
   readonly #qp: OpenQueuePair;
@@ -80,7 +83,7 @@ export class MemoryQueue {
   /** Number of requests posted so far. */
   #sequence = 0;
   #outstanding = 0;
-  /** READs and atomics that are outstanding. */
+  /** Number of outstanding READs and of outstanding atomics. */
   readonly #pending = { read: 0, atomic: 0 };
   #messages: Message[] = [];
   readonly #operations = new Set<Operation>();
@@ -92,7 +95,7 @@ export class MemoryQueue {
   #keepsAlive: NodeJS.Timeout | undefined;
   ended: string | undefined;
 
-  /** Throws when the device refuses. */
+  /** Throws when the device refuses the queue pair. */
   constructor(given: NativeOpenOptions, role: 'connect' | 'accept', owner: QueueOwner) {
     this.#owner = owner;
     this.device = openDeviceOf(given.fabric, given);
@@ -126,7 +129,7 @@ export class MemoryQueue {
   get busy(): boolean {
     return this.#operations.size > 0;
   }
-  /** The device has refused to connect it. */
+  /** Whether the device has refused to connect the queue pair. */
   get isRefused(): boolean {
     return this.ended !== undefined || this.#qp.state === 'ERR';
   }
@@ -134,21 +137,25 @@ export class MemoryQueue {
     return this.#credits > reservedCredits;
   }
 
-  /** Connects, and then takes completions until the end. Rejects when it cannot be connected. */
+  /**
+   * Connects, and then handles completions until the end. Rejects when the queue pair cannot be connected.
+   */
   async join(way: Way, peer: Uint8Array): Promise<void> {
     await this.#qp.joinBy(way, peer);
     if (this.ended !== undefined) throw new Error(this.ended);
     void this.#run();
   }
 
-  /** Sends a message as soon as there is a credit for it. */
+  /** Sends a message as soon as it has a credit. */
   say(message: Message): void {
     if (this.ended !== undefined) return;
     this.#messages.push(message);
     this.#schedule();
   }
 
-  /** Takes an operation. Operations that are given in one go are posted together. */
+  /**
+   * Begins an operation. Operations that begin in the same iteration of the event loop are posted together.
+   */
   begin(operation: Operation): string | undefined {
     if (this.#operations.size >= operationsMax) return `${operationsMax} operations wait already`;
     this.#operations.add(operation);
@@ -157,7 +164,7 @@ export class MemoryQueue {
     this.#schedule();
     return undefined;
   }
-  /** The operation has ended. */
+  /** Removes an operation that has ended. */
   finish(operation: Operation): void {
     this.#operations.delete(operation);
     if (this.#operations.size > 0) return;
@@ -174,7 +181,7 @@ export class MemoryQueue {
     return { bytes: 0, order: 'message', done: () => undefined };
   }
 
-  /** Ends the queue pair: when this returns, no request of either side moves a byte. */
+  /** Ends the queue pair. When this returns, no request of either side moves a byte any more. */
   end(reason: string): void {
     if (this.ended !== undefined) return;
     this.ended = reason;
@@ -182,14 +189,14 @@ export class MemoryQueue {
     clearInterval(this.#keepsAlive);
     this.#owner.onEnd(reason);
   }
-  /** Fails what has not ended, after `end`. */
+  /** Fails the operations that have not ended. Call it after `end`. */
   failAll(error: (operation: Operation) => Error): void {
     for (const each of [...this.#operations]) each.fail(error(each));
     this.#operations.clear();
   }
 
   #release(): void {
-    // The queue pair goes first: then nothing can reach the memory of a region that is closed.
+    // Close the queue pair first, so that no request can reach the memory of a region that is closed.
     (this.#qp as OpenQueuePair | undefined)?.close();
     (this.control as MemoryRegion | undefined)?.close();
     (this.#cq as OpenCompletionQueue | undefined)?.close();
@@ -220,7 +227,7 @@ export class MemoryQueue {
 
   #flush(): void {
     if (this.ended !== undefined) return;
-    // What has arrived comes first: the peer may have taken memory back.
+    // Handle received messages first, because the peer may have revoked memory.
     this.#poll();
     if (this.ended !== undefined) return;
     const batch = this.#batch.clear();
@@ -265,13 +272,16 @@ export class MemoryQueue {
       if (batch.length === room) return false;
       if (this.#budget <= 0) return false;
       const posted = operation.add(batch, this.#sequence, this.#flags(operation.order), this.#slot);
-      if (posted === undefined) return operation.isPosted; // which it is when it has failed
+      if (posted === undefined) return operation.isPosted; // This is true when the operation has failed.
       this.#count(posted);
     }
     return true;
   }
 
-  /** Counts bytes of this iteration of the event loop, and goes on in the next one. */
+  /**
+   * Counts bytes of this iteration of the event loop. When they reach the limit, posting continues in the
+   * next iteration.
+   */
   #spend(bytes: number): void {
     if (this.#budget === iterationBytes) {
       setImmediate(() => {
@@ -343,7 +353,7 @@ export class MemoryQueue {
     this.#addReceive(index);
     this.#qp.postRecv(this.#receive);
     if (++this.#owed === creditsPerMessage) {
-      // It must not wait behind messages that have no credit.
+      // The message must not wait behind messages that have no credit.
       this.#messages.unshift({ kind: Kind.credit, id: 0 });
       this.#schedule();
     }

@@ -1,7 +1,7 @@
 /**
- * Memory that the peer has exposed and this side has opened. Checks each operation, and lets the peer take
- * memory back: from then on nothing is posted, and the peer is answered when what was posted has completed.
- * Owned by a link, on its JS thread.
+ * Manages the memory that the peer has exposed and this side has opened. It checks each operation, and lets
+ * the peer revoke memory. From then on no request is posted, and the peer gets an answer when the posted
+ * requests have completed. A link owns it, on its JS thread.
  */
 import { Status } from '../core/errors/status.ts';
 import { lost, refusal, takenBack } from './failures.ts';
@@ -69,7 +69,7 @@ class OpenRemote implements Remote, Target {
   completed(): void {
     if (--this.#outstanding === 0 && this.isClosed) this.#onIdle();
   }
-  /** The peer takes the memory back. */
+  /** Handles the peer's request to revoke the memory. */
   revoke(): void {
     this.isClosed = true;
     if (this.#outstanding === 0) this.#onIdle();
@@ -156,7 +156,7 @@ export class Remotes {
     return promise;
   }
 
-  /** Returns why the message breaks the rules; undefined when it does not. */
+  /** Returns why the message breaks the rules, or undefined when it is valid. */
   onMessage(message: Required<Message>): string | undefined {
     const { kind, id } = message;
     if (kind === Kind.revoke) {

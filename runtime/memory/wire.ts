@@ -1,6 +1,6 @@
 /**
- * The messages between the two sides of a queue pair for remote memory: SENDs of 32 bytes. Written and read
- * by queue.ts. docs/wire/connections.md, section 1.8, has the layout and the rules.
+ * The messages between the two sides of a queue pair for remote memory, which are SENDs of 32 bytes. queue.ts
+ * writes and reads them. docs/wire/connections.md, section 1.8, has the layout and the rules.
  */
 
 export const memoryMessageBytes = 32;
@@ -18,19 +18,19 @@ export const Kind = {
 export type Kind = (typeof Kind)[keyof typeof Kind];
 const lastKind = Kind.credit;
 
-/** Bits of `rights`. */
+/** The bits of `rights`. */
 export const Right = { read: 1, write: 2, atomic: 4 } as const;
 
 export interface Message {
   readonly kind: Kind;
-  /** The exposure that the message is about. */
+  /** The exposure that the message concerns. */
   readonly id: number;
-  /** opened: bits of Right. */
+  /** In `opened`: bits of Right. */
   readonly rights?: number;
-  /** opened: the address of the first byte. written: an offset. */
+  /** In `opened`: the address of the first byte. In `written`: an offset. */
   readonly position?: number;
   readonly byteLength?: number;
-  /** opened: the remote key. written: the immediate. */
+  /** In `opened`: the remote key. In `written`: the immediate. */
   readonly value?: number;
 }
 
@@ -47,7 +47,9 @@ export function writeMessage(to: DataView, at: number, message: Message, credits
   to.setUint32(at + 28, 0, true);
 }
 
-/** Reads a message of a peer. Returns why it is none, for one with fields out of range. */
+/**
+ * Reads a message of a peer. Returns the reason when the bytes are not a message or have fields out of range.
+ */
 export function readMessage(
   from: DataView,
   at: number,

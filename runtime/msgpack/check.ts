@@ -1,7 +1,7 @@
 /**
  * Checks MessagePack bytes of a peer before they are decoded: lengths, depth, kinds, texts, and the memory
- * that decoding will need. The decoder itself allocates whatever a length says before it has seen the
- * elements, and supports kinds of values that peers must not send. Used by msgpack-type.ts.
+ * that decoding will need. The decoder itself allocates memory for whatever a length says before it has seen
+ * the elements, and it supports kinds of values that peers must not send. msgpack-type.ts uses it.
  */
 import { isUtf8 } from 'node:buffer';
 import { CodecError } from '../codec/error.ts';
@@ -9,18 +9,18 @@ import { nestingMax } from '../codec/limits.ts';
 import { decodedBytesMax } from '../limits.ts';
 import { Cost, DecodingCost } from './decoding-cost.ts';
 
-/** The only allowed extensions: `undefined`, and points in time. */
+/** The only allowed extensions are `undefined` and points in time. */
 const undefinedType = 0;
 const timestampType = 0xff;
 const timestampBytes: readonly number[] = [4, 8, 12];
 const nanosMax = 999_999_999;
-/** Range of a Date, in both directions from 1970. */
+/** Range of a Date in milliseconds, in both directions from 1970. */
 const dateMsMax = 8.64e15;
-/** Longer texts are checked by a native call. */
+/** A native call checks texts that are longer than this. */
 const loopBytesMax = 64;
 const proto = Buffer.from('__proto__');
 
-/** Shared, since messages are checked one at a time. */
+/** All messages share this object, because messages are checked one at a time. */
 const cost = new DecodingCost();
 
 /** Throws CodecError unless `bytes` is a single value of the allowed kinds. */
@@ -79,7 +79,7 @@ export class Check {
     else this.#refuse(`byte 0x${token.toString(16)} begins no value`);
   }
 
-  /** Adds to the memory needed for decoding; few bytes may need much memory. */
+  /** Counts memory needed for decoding, because few bytes may need much memory. */
   #count(bytes: number): void {
     if (cost.add(bytes)) return;
     this.#refuse(
@@ -154,7 +154,7 @@ export class Check {
     if (bytes > 4) this.#checkTime(from, bytes);
   }
 
-  /** Seconds and nanoseconds in 64 or 96 bits. */
+  /** Checks a time of seconds and nanoseconds, in 64 or 96 bits. */
   #checkTime(from: number, bytes: number): void {
     const view = this.#view;
     const nanos = bytes === 8 ? view.getUint32(from) >>> 2 : view.getUint32(from);

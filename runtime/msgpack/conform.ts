@@ -1,6 +1,6 @@
 /**
- * Checks values against the fields of a generated message and returns the fields as a plain object. For
- * messages with a schema that are encoded as MessagePack; used by msgpack-form.ts in both directions.
+ * Checks values against the fields of a generated message and returns the fields as a plain object. It is for
+ * messages with a schema that are encoded as MessagePack. msgpack-form.ts uses it in both directions.
  */
 
 import { CodecError, mismatch } from '../codec/error.ts';
@@ -74,7 +74,7 @@ function single(field: Field, value: unknown, origin: Origin, path: string, dept
 }
 
 function checkKey({ mapKey }: Field, key: string, path: string): void {
-  // The MessagePack decoder renames that key.
+  // The MessagePack decoder renames this key.
   if (key === '__proto__') throw new CodecError(path, 'a key __proto__ cannot travel as MessagePack');
   switch (mapKey) {
     case 'string':
@@ -109,9 +109,9 @@ function whatFits(field: Field, value: unknown, origin: Origin, path: string, de
 }
 
 /**
- * Returns the fields of `value`, omitting fields without presence that are at their default. Does not change
- * `value`. Throws CodecError, with the field's full name, for a value that does not fit its field or is
- * missing; `name` is the field that contains the message.
+ * Returns the fields of `value`, except fields without presence that have their default value. Does not
+ * change `value`. Throws CodecError, with the field's full name, for a value that is missing or does not fit
+ * its field. `name` is the field that contains the message.
  */
 export function conform(
   type: MessageType<object>,

@@ -1,11 +1,11 @@
 /**
- * The heap memory that decoding a message needs: an empty object is one byte on the wire and 64 in V8.
- * Counted by check.ts before anything is decoded; one object per thread, as messages are checked one at a
- * time.
+ * Counts the heap memory that decoding a message needs. For example, an empty object is one byte on the wire
+ * and 64 bytes in V8. check.ts counts it before the message is decoded. One object per thread suffices,
+ * because messages are checked one at a time.
  */
 import { decodedBytesMax } from '../limits.ts';
 
-/** Bytes in V8's heap, measured; kinds not listed here need none. */
+/** Bytes in V8's heap, as measured. Kinds that are not listed here need none. */
 export const Cost = {
   object: 64,
   array: 48,
@@ -18,22 +18,23 @@ export const Cost = {
 } as const;
 
 const field = 16;
-/** Objects with more fields become hash tables. */
+/** Objects with at least this number of fields become hash tables. */
 const tableFrom = 64;
 const tableField = 48;
 /**
- * Cost of a key that no object of this message has had so far. V8 then creates a new object description,
- * which takes time rather than memory (10 us when many keys differ), so the cost is higher than the memory.
+ * Cost of a key that has not occurred in an object of this message so far. V8 then creates a new object
+ * description, which takes time rather than memory (10 us when many keys differ). Therefore the cost is
+ * higher than the memory.
  */
 const newKey = 1024;
 const keyBytesMax = 64;
 const filterBits = 1 << 16;
-/** With more keys the filter would consider all keys known. */
+/** With more keys than this, the filter would consider all keys known. */
 const knownMax = filterBits / 4;
 
 export class DecodingCost {
   #bytes = 0;
-  /** Filter of known keys by their hash. */
+  /** Filter of known keys, by their hash. */
   readonly #known = new Uint8Array(filterBits / 8);
   #knownCount = 0;
 
@@ -52,10 +53,10 @@ export class DecodingCost {
     return count * (count > tableFrom ? tableField : field);
   }
 
-  /** Cost of the key in [from, end), in an object with this number of fields. */
+  /** Returns the cost of the key in [from, end), in an object with this number of fields. */
   ofKey(bytes: Uint8Array, from: number, end: number, fields: number): number {
     if (fields > tableFrom) return Cost.text + end - from;
-    // FNV-1a
+    // the offset basis of FNV-1a
     let hash = 0x811c9dc5;
     for (let at = from; at < Math.min(end, from + keyBytesMax); ++at)
       hash = Math.imul(hash ^ bytes[at]!, 0x01000193);

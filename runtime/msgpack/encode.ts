@@ -1,6 +1,6 @@
 /**
- * Checks values before they are encoded: their kinds, the room they need at most, and which `Uint8Array`s are
- * large enough to be sent from where they are. Used by msgpack-type.ts.
+ * Checks values before they are encoded: their kinds, the room that they need at most, and which
+ * `Uint8Array`s are large enough to be sent in place. msgpack-type.ts uses it.
  */
 import { CodecError } from '../codec/error.ts';
 import { nestingMax } from '../codec/limits.ts';
@@ -8,10 +8,10 @@ import { lengthOf, plainBytes } from '../codec/memory/intrinsic.ts';
 import { isDetached, whyDetached } from '../codec/memory/lent.ts';
 import { outOfLineMax, type Writer } from '../codec/memory/writer.ts';
 
-/** A position in a value: keys of objects, indices of arrays. */
+/** A position in a value, as a list of object keys and array indices. */
 export type Path = readonly (string | number)[];
 
-/** A large value that is sent behind the rest. */
+/** A large value that is sent behind the rest of the message. */
 export interface Lifted {
   readonly path: Path;
   readonly value: Uint8Array;
@@ -19,12 +19,12 @@ export interface Lifted {
 
 /** Maximum size of the head of a string, an array, an object or a binary. */
 const headBytes = 5;
-/** Shorter strings are not measured: 3 bytes per UTF-16 unit are assumed. */
+/** Shorter strings are not measured; 3 bytes per UTF-16 unit are assumed for them. */
 const measuredFrom = 1024;
 const int64Min = -(2n ** 63n);
 const uint64Max = 2n ** 64n - 1n;
 
-/** Every supported Node has it; TypeScript's library for ES2023 does not declare it. */
+/** Every supported Node has `isWellFormed`, but TypeScript's library for ES2023 does not declare it. */
 function isWellFormed(text: string): boolean {
   return (text as string & { isWellFormed(): boolean }).isWellFormed();
 }
@@ -33,7 +33,10 @@ function stringBytes(text: string): number {
   return headBytes + (text.length < measuredFrom ? text.length * 3 : Buffer.byteLength(text));
 }
 
-/** Measures one message at a time: a getter may make a call, whose message is measured by another object. */
+/**
+ * Measures one message at a time. A getter of the message may make a call, and another object measures the
+ * message of that call.
+ */
 export class Measure {
   readonly #typeName: string;
   #path: (string | number)[] = [];
@@ -58,7 +61,7 @@ export class Measure {
     return this.#bound(value) + this.#listBytes;
   }
 
-  /** Whether the value measured last contains bytes with overridden properties. */
+  /** Whether the last measured value contains bytes with overridden properties. */
   get odd(): boolean {
     return this.#odd;
   }
@@ -109,7 +112,7 @@ export class Measure {
     let bytes = headBytes;
     for (const [key, field] of Object.entries(value)) {
       if (!isWellFormed(key)) this.#refuse('a key with half of a surrogate pair cannot be sent');
-      // Decoders rename that key, because of prototypes.
+      // Decoders rename this key, because of prototypes.
       if (key === '__proto__') this.#refuse('a key __proto__ cannot travel as MessagePack');
       bytes += stringBytes(key) + this.#at(key, field);
     }
@@ -140,8 +143,8 @@ export class Measure {
 }
 
 /**
- * Returns the value with null in place of its large `Uint8Array`s, which go to `lifted`, and with plain
- * arrays in place of those that override properties. Does not change the original.
+ * Returns the value with null in place of its large `Uint8Array`s, which are added to `lifted`, and with
+ * plain arrays in place of arrays that override properties. The original stays unchanged.
  */
 export function lift(value: unknown, atLeastBytes: number, lifted: Lifted[], path: Path = []): unknown {
   if (value instanceof Uint8Array) {

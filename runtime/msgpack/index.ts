@@ -1,6 +1,6 @@
 /**
  * `rdma-rpc/msgpack`: services defined in TypeScript, without a `.proto`. Clients, handlers, streams, large
- * buffers and errors work as usual; without a schema, both sides must trust each other's types.
+ * buffers and errors work as usual. Without a schema, both sides must trust each other's types.
  */
 
 import { Method } from '../codec/service/method.ts';
@@ -15,12 +15,12 @@ export type MethodSpecOptions = Pick<MethodDefinition['options'], 'idempotencyLe
 
 declare const messages: unique symbol;
 
-/** A method without its name. */
+/** The description of a method, without its name. */
 export interface MethodSpec<Req, Res, RequestStream extends boolean, ResponseStream extends boolean> {
   readonly requestStream: RequestStream;
   readonly responseStream: ResponseStream;
   readonly options: MethodSpecOptions;
-  /** For the compiler only. */
+  /** A type for the compiler; the property does not exist at run time. */
   readonly [messages]?: (request: Req) => Res;
 }
 
@@ -36,22 +36,22 @@ export interface DefinedService<S extends Specs> extends ServiceDefinition {
   readonly methods: { readonly [K in keyof S]: Defined<S[K]> };
 }
 
-/** A method with one request and one response. */
+/** Describes a method with one request and one response. */
 export function method<Req, Res>(options: MethodSpecOptions = {}): MethodSpec<Req, Res, false, false> {
   return { requestStream: false, responseStream: false, options };
 }
 
-/** A method with one request and a stream of responses. */
+/** Describes a method with one request and a stream of responses. */
 export function serverStream<Req, Res>(options: MethodSpecOptions = {}): MethodSpec<Req, Res, false, true> {
   return { requestStream: false, responseStream: true, options };
 }
 
-/** A method with a stream of requests and one response. */
+/** Describes a method with a stream of requests and one response. */
 export function clientStream<Req, Res>(options: MethodSpecOptions = {}): MethodSpec<Req, Res, true, false> {
   return { requestStream: true, responseStream: false, options };
 }
 
-/** A method with streams in both directions. */
+/** Describes a method with a stream in each direction. */
 export function bidiStream<Req, Res>(options: MethodSpecOptions = {}): MethodSpec<Req, Res, true, true> {
   return { requestStream: true, responseStream: true, options };
 }
@@ -60,8 +60,8 @@ const namePattern = /^[A-Za-z_][\w.]{0,254}$/;
 
 /**
  * Defines a service whose messages are plain values: null, undefined, booleans, numbers, bigints of 64 bits,
- * strings, `Uint8Array`, `Date`, arrays and plain objects of them. `name` is its full name, such as
- * `chat.Room`; clients and handlers use the given method names. Throws for an invalid name.
+ * strings, `Uint8Array`, `Date`, arrays and plain objects of them. `name` is the full name of the service,
+ * such as `chat.Room`. Clients and handlers use the given method names. Throws for an invalid name.
  */
 export function defineService<const S extends Specs>({
   name: fullName,

@@ -1,7 +1,7 @@
 /**
  * Methods of a .proto whose messages are encoded as MessagePack (`option (rdma_rpc.preferred_codec) =
- * MSGPACK`): they have the same types, and the encoding of a service without a schema. Called by generated
- * code when its module is loaded.
+ * MSGPACK`). They have the same types as other methods, and the encoding of a service without a schema.
+ * Generated code calls it when its module is loaded.
  */
 import { messageType } from '../codec/message.ts';
 import type { MessageType, MethodForm } from '../codec/types.ts';
@@ -9,8 +9,8 @@ import { conform } from './conform.ts';
 import { msgpackType } from './msgpack-type.ts';
 
 /**
- * Returns a message type whose encoding is the TypeScript object in MessagePack, by property names, without
- * fields that are at their default.
+ * Returns a message type that encodes the TypeScript object as MessagePack, by property names and without
+ * fields that have their default value.
  */
 function typed<T, Init>(type: MessageType<T, Init>): MessageType<T, Init> {
   const { typeName, create, fields } = type;
@@ -27,7 +27,7 @@ function typed<T, Init>(type: MessageType<T, Init>): MessageType<T, Init> {
   });
 }
 
-/** Returns the MessagePack form of a method. `id` is that of its path and `+msgpack`. */
+/** Returns the MessagePack form of a method. `id` is the method id of the path followed by `+msgpack`. */
 export function msgpackForm<Req, ReqInit, Res, ResInit>(
   id: number,
   input: MessageType<Req, ReqInit>,

@@ -1,11 +1,11 @@
 /**
  * Messages without a schema: the codec for requests and responses of a service made by defineService.
- * msgpackr does the encoding; this file makes it a MessageType, so that large `Uint8Array`s are sent like
- * `bytes` fields of generated messages, and everything from a peer is checked.
+ * msgpackr does the encoding. This file makes it a MessageType, so that large `Uint8Array`s are sent like
+ * `bytes` fields of generated messages, and checks everything that a peer sends.
  *
- * On the wire a message is one MessagePack value. A message with large binaries is 0xc1 (which begins no
- * value), the length of the following value as u32 in little-endian, the value [message with nil in their
- * places, [[path, length], ...]], and then the binaries.
+ * On the wire a message is one MessagePack value. A message with large binaries consists of 0xc1 (which never
+ * begins a value), the length of the following value as u32 in little-endian, the value [message with nil in
+ * their places, [[path, length], ...]], and then the binaries.
  */
 import { Packr, Unpackr } from '#msgpackr';
 import { CodecError } from '../codec/error.ts';
@@ -23,12 +23,12 @@ const plain = {
   moreTypes: false,
   mapsAsObjects: true,
   copyBuffers: true,
-  // Allows objects of more than 65,535 fields, and smaller heads of small ones.
+  // Allows objects of more than 65,535 fields, and makes the heads of small objects smaller.
   variableMapSize: true,
-  // A field called toJSON is treated like any other.
+  // Treat a field called toJSON like any other field.
   useToJSON: false,
 } as const;
-// Both keep state between calls, but none of it from message to message.
+// Both objects keep internal state between calls, but no data of one message reaches the next.
 const packr = new Packr(plain);
 const unpackr = new Unpackr(plain);
 
@@ -40,7 +40,7 @@ function pack(typeName: string, value: unknown): Uint8Array {
   }
 }
 
-/** Decodes the same bytes that were checked: if a peer can write to the memory, a copy of it. */
+/** Decodes the same bytes that were checked. If a peer can write to the memory, both steps use a copy. */
 function unpack(typeName: string, source: Source, start: number, end: number): unknown {
   const bytes = source.shared ? source.bytes.slice(start, end) : source.bytes.subarray(start, end);
   new Check(typeName, bytes).run();
@@ -97,8 +97,8 @@ function decodeLifted(typeName: string, source: Source, at: number, end: number)
 }
 
 /**
- * Returns the codec for values of type `T`. `typeName` is for errors. Values of a peer are checked for their
- * form, not for being a `T`.
+ * Returns the codec for values of type `T`. `typeName` is for error texts. The form of a peer's values is
+ * checked, but not that they are of type `T`.
  */
 export function msgpackType<T>(typeName: string): MessageType<T, T> {
   return messageType<T, T>({
@@ -111,14 +111,14 @@ export function msgpackType<T>(typeName: string): MessageType<T, T> {
     encodeTo: (message: T, writer: Writer, at: number, limit: number = writer.bytes.length): number => {
       const lifted: Lifted[] = [];
       const apart = writer.gatherBytes !== Number.POSITIVE_INFINITY;
-      // Measuring costs less than packing a large message in vain. With out-of-line binaries, the bound has
-      // already been asked for.
+      // Measure first, because it costs less than packing a large message in vain. With out-of-line binaries,
+      // `bound` has already been called.
       const measure = new Measure(typeName);
       if (!apart && at + measure.of(message, writer) > limit) return noRoom(writer, at);
       const rest = apart || measure.odd ? lift(message, writer.gatherBytes, lifted) : message;
       if (lifted.length === 0) {
         const packed = pack(typeName, rest);
-        // A getter may return more now than when it was measured.
+        // A getter may return more now than it did for the measurement.
         if (packed.byteLength > limit - at) return noRoom(writer, at);
         writer.bytes.set(packed, at);
         return at + packed.byteLength;

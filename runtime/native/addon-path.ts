@@ -1,6 +1,6 @@
 /**
  * Finds the addon's binary: in this package, or near the bundle when a bundler has put this code into another
- * file. Called once, by native.ts.
+ * file. native.ts calls it once.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { glibcVersion, whyNoAddon, worksWithoutAddon } from './remedy.ts';
 
 const file = 'rdma_rpc.node';
-/** The packages that this code is in. */
+/** The packages that contain this code. */
 const packages = ['rdma-rpc', 'rdma-rpc-cli'];
 const recipe =
   'this code is in a bundle: leave rdma-rpc out of it ("external"), or copy rdma_rpc.node and rdma_rpc_verbs.so from ' +
@@ -24,7 +24,10 @@ function ownFile(): string | undefined {
   return typeof __filename === 'string' ? __filename : process.argv[1];
 }
 
-/** Calls `look` for each folder that contains `path`, the innermost first, and returns its first result. */
+/**
+ * Calls `look` for each folder that contains `path`, beginning with the innermost, and returns the first
+ * result.
+ */
 function upwards(path: string, look: (dir: string) => string | undefined): string | undefined {
   for (let dir = dirname(path); ; dir = dirname(dir)) {
     const found = look(dir);
@@ -41,8 +44,9 @@ function packageIn(dir: string): string | undefined {
 }
 
 /**
- * A local build comes first, then the binary of a package that was made for this machine, then the package
- * with the binary for this platform, which package managers install beside this one.
+ * Returns the paths to search. A local build comes first, then the binary of a package that was made for this
+ * machine, then the package with the binary for this platform, which package managers install beside this
+ * one.
  */
 function binariesIn(root: string): string[] {
   const platform = `${process.platform}-${process.arch}`;
@@ -54,7 +58,7 @@ function binariesIn(root: string): string[] {
   }
 }
 
-/** Returns the path of the addon that the environment names; `none` means that no addon is to be used. */
+/** Returns the path of the addon that the environment names. `none` means that no addon is to be used. */
 export function namedAddon(): string | undefined {
   const named = process.env.RDMA_RPC_ADDON;
   return named === '' ? undefined : named;
@@ -66,7 +70,7 @@ export function addonPath(): string {
   if (named === 'none')
     throw new Error(`rdma-rpc: there is no addon, as RDMA_RPC_ADDON is none; ${worksWithoutAddon}`);
   if (named !== undefined) {
-    // Make the path absolute, since dlopen searches the libraries of the system for a bare name.
+    // Make the path absolute, because dlopen searches the libraries of the system for a bare name.
     if (existsSync(named)) return resolve(named);
     throw new Error(`rdma-rpc: there is no file ${named}, which RDMA_RPC_ADDON names as the addon`);
   }

@@ -1,8 +1,9 @@
 /**
- * Makes V8 collect garbage now. Node offers programs no function for that, but a context of `node:vm` has one
- * if it is created while the flag is set; test tools use this, too. The function is obtained when it is first
- * needed (2 ms). Called by native code when leased messages have been dropped
- * (native/binding/buffers/young_buffers.h), and for dropped streams (connect), on any JS thread.
+ * Makes V8 collect garbage now. Node offers programs no function for that. But a context of `node:vm` has
+ * such a function if it is created while a certain flag is set; test tools use this way, too. The function is
+ * obtained when it is first needed, which takes 2 ms. Native code calls it when leased messages have been
+ * dropped (native/binding/buffers/young_buffers.h). It is also called for dropped streams (connect), on any
+ * JS thread.
  */
 /** Collects the whole heap, or only young objects, which were created a short while ago. */
 export type Collector = (what: 'all' | 'young') => void;
@@ -11,10 +12,10 @@ function find(): Collector | undefined {
   const { Bun } = globalThis as { Bun?: { gc(now: boolean): void } };
   if (Bun !== undefined) return (what) => (what === 'all' ? Bun.gc(true) : undefined);
   try {
-    // Not imported, so that programs that never need these modules do not load them.
+    // Do not import these modules, so that programs that never need them do not load them.
     const { setFlagsFromString } = process.getBuiltinModule('node:v8');
     const { runInNewContext } = process.getBuiltinModule('node:vm');
-    // Only the new context gets the function: the program's own global scope gets no `gc`.
+    // Only the new context gets the function, so that the program's own global scope has no `gc`.
     setFlagsFromString('--expose-gc');
     const gc: unknown = runInNewContext('gc');
     setFlagsFromString('--no-expose-gc');
@@ -33,7 +34,7 @@ export function collector(): Collector | undefined {
   return known;
 }
 
-/** For native code. */
+/** Collects young objects. Native code calls it. */
 export function collectYoung(): void {
   collector()?.('young');
 }

@@ -1,17 +1,17 @@
 /**
- * Tells the addon what it must know about the JS runtime. Used once, when the addon is loaded (native.ts).
+ * Tells the addon what it must know about the JS runtime. native.ts uses it once, when it loads the addon.
  */
 
 /** The facts about the JS runtime that a context needs. */
 export interface RuntimeNeeds {
   /**
-   * Wakes the JS thread: its own event loop, or a separate waiting thread where libuv cannot be used.
-   * Default `libuv`.
+   * How native code wakes the JS thread: by the thread's own event loop, or by a separate waiting thread
+   * where libuv cannot be used. Default `libuv`.
    */
   loop?: 'libuv' | 'thread';
   /**
-   * Reports that a block's ArrayBuffer was collected: the finalizer of its memory, or of the object.
-   * Default `memory`.
+   * What reports that a block's ArrayBuffer was collected: the finalizer of its memory, or the finalizer of
+   * the object. Default `memory`.
    */
   collected?: 'memory' | 'object';
 }
@@ -20,11 +20,11 @@ export interface RuntimeNeeds {
 const oldest = { bun: [1, 4], deno: [2, 9] } as const;
 
 /**
- * Returns what a context must know of the JS runtime: nothing for Node. Bun ends the process in
- * `uv_poll_init`, and Deno calls back from libuv without a handle scope, so there a separate thread waits.
- * Deno reports the end of an ArrayBuffer only to finalizers of the object.
+ * Returns what a context must know of the JS runtime; for Node this is empty. Bun ends the process in
+ * `uv_poll_init`, and Deno calls back from libuv without a handle scope, so a separate thread waits in these
+ * runtimes. Deno reports the end of an ArrayBuffer only to finalizers of the object.
  *
- * Throws on a version that is too old, in one sentence.
+ * Throws an error of one sentence on a version that is too old.
  */
 export function contextNeeds(versions: NodeJS.ProcessVersions = process.versions): RuntimeNeeds {
   for (const [name, [major, minor]] of Object.entries(oldest)) {

@@ -3,10 +3,10 @@
  * native code share. All other code of the runtime reaches native code through this file. Each JS thread has
  * its own `NativeContext`s.
  *
- * Hot path: JS writes *submissions* into a shared Int32Array and native code consumes them all at `flush()`,
- * or when the JS callback that it has entered returns. Native code writes *events* into another shared
- * Int32Array and enters JS once per batch. Neither side makes an object, and both run on the same thread, so
- * plain loads and stores are enough. words.ts describes the words of submissions and events.
+ * On the hot path, JS writes *submissions* into a shared Int32Array. Native code consumes all of them at
+ * `flush()`, or when the JS callback that it has entered returns. Native code writes *events* into another
+ * shared Int32Array and enters JS once per batch. Both sides allocate no objects, and both run on the same
+ * thread, so plain loads and stores suffice. words.ts describes the words of submissions and events.
  */
 
 import { clockMs } from '../clock.ts';
@@ -56,21 +56,21 @@ export interface NativeContext {
   readonly freeSlots: Int32Array;
   readonly sessionSlots: Int32Array;
   /**
-   * The segments (gather entries) of a bulk submission, when all of them lie in the arena or the encode
-   * scratch buffer. It has room for as many as one submission may have.
+   * The segments (gather entries) of a bulk submission, used when all of them lie in the arena or the encode
+   * scratch buffer. It has room for the maximum number of segments in a submission.
    */
   readonly gatherEntries: Int32Array;
   /**
-   * The encode scratch buffer: holds the encoded bytes of a large message without its large values, when they
-   * are short. Copied at submission.
+   * The encode scratch buffer. It holds the encoded bytes of a large message without its large values, when
+   * these bytes are few. Native code copies them at submission.
    */
   readonly scratch: ArrayBuffer;
-  /** Size of the arena, and so the largest size of a block. */
+  /** Size of the arena in bytes, which is also the largest size of a block. */
   readonly arenaBytes: number;
   /** [0] is the time of the current event-loop iteration on the clock of JS (clock.ts). */
   readonly clock: Float64Array;
   /**
-   * All send slots: slot i starts at i * slotStride; its payload of up to slotBytes begins slotPayloadOffset
+   * All send slots. Slot i starts at i * slotStride; its payload of up to slotBytes begins slotPayloadOffset
    * later.
    */
   readonly sendSlab: ArrayBuffer;
@@ -80,40 +80,43 @@ export interface NativeContext {
   readonly longSlotStride: number;
   /** Messages that came in segments, for events with region -2. */
   readonly reassembledMessages: ArrayBuffer;
-  /** Short messages of all sessions, for events with a receive slot from `shortMessageSlots` on. */
+  /**
+   * Short messages of all sessions, for events with a receive slot number of at least `shortMessageSlots`.
+   */
   readonly shortMessages: ArrayBuffer;
   /**
-   * On this fabric a peer keeps access to the memory of large messages: it can write at any time to memory
-   * that it was once allowed to write.
+   * Whether, on this fabric, a peer keeps access to the memory of large messages. Such a peer can write at
+   * any time to memory that it was once allowed to write.
    */
   readonly peersKeepAccess: boolean;
-  /** Submissions that fit before a flush is due. */
+  /** Maximum number of submissions that may be staged before a flush. */
   readonly submissionsMax: number;
   /** Capabilities of the device. */
   readonly capabilities: VerbsCapabilities;
-  /** verbs: device, port and local addresses. Two contexts with the same path reach the same peers. */
+  /** For verbs: device, port and local addresses. Two contexts with the same path reach the same peers. */
   readonly path: string;
 
   /**
-   * Posts everything that is staged and wakes the pump. It is cheap (no allocation): call it after about 16
-   * staged entries, and once per event-loop iteration.
+   * Posts all staged submissions and wakes the pump. It is cheap, because it does not allocate. Call it after
+   * about 16 staged submissions, and once per event-loop iteration.
    */
   flush(): void;
 
   /**
    * Creates a session: a queue pair in INIT with its receives posted. Throws an error with the name of the
-   * limit when that is not possible. The returned number is opaque (31 bits; its low 14 bits are unique among
-   * the live sessions) and is not reused while any code may still hold it.
+   * exceeded limit when that is not possible. The returned number is opaque (31 bits; its low 14 bits are
+   * unique among the live sessions) and is not reused while any code may still hold it.
    */
   createSession(options: SessionOptions): number;
   sessionAddress(session: number): Uint8Array;
   /**
-   * Connects the session to the peer's address blob. Returns '' when it is connected or connecting; a
-   * sessionUp or sessionDown event then tells the result, and calls may be submitted meanwhile. Otherwise
-   * returns why it cannot connect; the session is then useless and must be closed. tcp: `host` (a numeric
-   * address) and `port` say where the passive side's server listens; shm-fd: `host` is the path of its unix
-   * socket. `words` are this side's secret word and the peer's, 16 bytes each: on fabrics whose connection
-   * setup exchanges a message, this side sends its own word and accepts only a peer that sends the other one.
+   * Connects the session to the peer's address blob. Returns '' when the session is connected or connecting.
+   * A sessionUp or sessionDown event then reports the result, and calls may be submitted meanwhile. Otherwise
+   * returns why the session cannot connect; it is then useless and must be closed. For tcp, `host` (a numeric
+   * address) and `port` say where the passive side's server listens. For shm-fd, `host` is the path of that
+   * server's unix socket. `words` are this side's secret word and the peer's, 16 bytes each. On fabrics whose
+   * connection setup exchanges a message, this side sends its own word and accepts only a peer that sends the
+   * other word.
    */
   connectSession(
     session: number,
@@ -124,54 +127,55 @@ export interface NativeContext {
   ): string;
   /**
    * Returns the window of a session's receives that contains `slot` (`receiveWindow`), for all other receive
-   * slots. Offsets in events count from its start. V8 counts its bytes as external memory, so call this only
-   * when a window is needed. The buffer is detached after the session is closed.
+   * slots. Offsets in events are counted from the start of the window. V8 counts the bytes of the window as
+   * external memory, so call this only when the window is needed. The buffer is detached after the session is
+   * closed.
    */
   receiveWindow(session: number, slot: number): ArrayBuffer;
   /**
-   * Ends the session: the queue pair goes to ERR, every call gets its FAILED event, then SESSION_DOWN
-   * follows. The number may be reused after that event.
+   * Ends the session. The queue pair goes to ERR, every call gets its FAILED event, and then SESSION_DOWN
+   * follows. The session's number may be reused after that event.
    */
   closeSession(session: number, reason: string): void;
   sessionError(session: number): string;
   sessionInfo(session: number): SessionInfo;
   /**
    * Returns the last events of a session that has failed and is going down, in the format of
-   * runtime/counters/events.ts. Undefined for a session that was closed with no call in flight.
+   * runtime/counters/events.ts. Returns undefined for a session that was closed with no call in flight.
    */
   sessionTrace(session: number): { rows: Uint8Array; client: boolean; peer: string } | undefined;
 
   /**
-   * Returns how many bytes of metadata and message this session may stage in a long slot; 0 when it may use
-   * none.
+   * Returns how many bytes of metadata and message this session may stage in a long slot, or 0 when it may
+   * use no long slot.
    */
   segmentedBytes(session: number): number;
   /**
-   * Takes a long slot for a request, or for the response to the handle `call`. Stage it like other slots, or
-   * return it with `releaseLongSlot`. Returns -1 when none is free, or when a message that does not fit a
-   * slot must be submitted by submitBulk.
+   * Takes a long slot for a request, or for the response to the handle `call`. Stage the slot like other
+   * slots, or return it with `releaseLongSlot`. Returns -1 when no long slot is free, or when a message that
+   * does not fit a slot must be submitted by submitBulk.
    */
   takeLongSlot(session: number, call?: number): number;
   releaseLongSlot(slot: number): void;
 
   /**
    * Submits a request or response that does not fit a slot, or a request that carries a buffer for its
-   * answer.
+   * response.
    *
    * `gatherEntries` are the segments (gather entries) that make up the message, in order. Each lies in the
-   * encode scratch buffer, in an arena block or in an ArrayBuffer; `keys[i]` is the identity of that
-   * ArrayBuffer, 0 for the arena, `leasedMemory` for arena memory that the application has leased, and
-   * `copiedMemory` when all of the message is to be copied to the arena now. When `gatherEntries` is a
-   * number, the context's `gatherEntries` hold this number of segments, and `keys` is 0, or a block whose
-   * reference JS gives up with the submission. `slot` holds the metadata, at most slotBytes - 512 bytes of
-   * it, and is -1 without metadata. `replyBuffer` is the arena block that the response is to be received in,
-   * or 0; the caller keeps its reference. `use` is the use of the arena block (Use) when the segments have to
-   * be copied into one. `flags`: submitAligned, submitReplyBufferOnly.
+   * encode scratch buffer, in an arena block or in an ArrayBuffer. `keys[i]` is the identity of that
+   * ArrayBuffer: 0 for the arena, `leasedMemory` for arena memory that the application has leased, and
+   * `copiedMemory` when the whole message is to be copied to the arena now. When `gatherEntries` is a number,
+   * the context's `gatherEntries` hold this number of segments. `keys` is then 0, or a block whose reference
+   * JS gives up with the submission. `slot` holds the metadata, at most slotBytes - 512 bytes, and is -1
+   * without metadata. `replyBuffer` is the arena block that the response is to be received in, or 0; the
+   * caller keeps its reference. `use` is the use of the arena block (Use) when the segments have to be copied
+   * into one. `flags` are submitAligned and submitReplyBufferOnly.
    *
-   * Returns a token > 0. A SENT event carries the token when the gather entries are no longer in use: before
-   * or at the end of the call; for a call that is pending release, with its RELEASED event at the latest.
-   * Returns a negated Reason when the submission is refused: slot, call and references then stay with JS, and
-   * no event follows.
+   * Returns a token > 0. A SENT event carries the token when the gather entries are no longer in use, which
+   * is before or at the end of the call. For a call that is pending release, the SENT event comes with the
+   * RELEASED event at the latest. Returns a negated Reason when the submission is refused. Slot, call and
+   * references then stay with JS, and no event follows.
    */
   submitBulk(
     op: number,
@@ -189,35 +193,37 @@ export interface NativeContext {
   ): number;
 
   /**
-   * Client: cancels a call (reason: Reason.cancelled or Reason.deadline). Its FAILED or SETTLED event
-   * follows: within the next batch if the call exposed no memory, otherwise when the peer has released it, or
-   * after kSettleGraceNs (10 ms). In the last case its call slot and memory are pending release until
-   * RELEASED (only the slot where the fabric can revoke the memory). Returns how many bytes of this side's
-   * arena the call was waiting for, for its response; 0 when it was not waiting.
+   * For clients: cancels a call (reason: Reason.cancelled or Reason.deadline). The call's FAILED or SETTLED
+   * event follows. It comes within the next batch if the call exposed no memory; otherwise it comes when the
+   * peer has released the memory, or after kSettleGraceNs (10 ms). In the last case the call slot and the
+   * memory of the call are pending release until RELEASED (only the slot where the fabric can revoke the
+   * memory). Returns how many bytes of this side's arena the call was waiting for, for its response, or 0
+   * when it was not waiting.
    */
   cancel(session: number, call: number, reason: number): number;
 
   /**
-   * Tells native code that the application waits for the message of a partWaits event. Does nothing when its
-   * call is over.
+   * Tells native code that the application waits for the message of a partWaits event. Does nothing when the
+   * call of that event is over.
    */
   want(session: number, call: number): void;
 
   /**
-   * Returns why the operating system refused memory to the last call that found none; '' when a limit of this
-   * library was the cause.
+   * Returns why the operating system refused memory to the last call that found none, or '' when a limit of
+   * this library was the cause.
    */
   refusal(): string;
   /**
-   * Allocates an arena block of at least that size, with one reference. Returns 0 when the arena, or the
-   * share of this use or session, has no room. Without a session the block counts against no session's share.
+   * Allocates an arena block of at least that size, with one reference. Returns 0 when the arena has no room,
+   * or when the share of this use or session is used up. Without a session the block is not counted against a
+   * session's share.
    */
   allocBlock(bytes: number, use: number, session?: number): number;
   /** Does the same, but returns the block's memory, or undefined. */
   allocBuffer(bytes: number, use: number, session?: number): ArrayBuffer | undefined;
   /**
-   * Returns the block's memory: the same ArrayBuffer each time while the block is alive. When the ArrayBuffer
-   * is collected, the block is released.
+   * Returns the block's memory, which is the same ArrayBuffer each time while the block is alive. When the
+   * ArrayBuffer is collected, the block is released.
    */
   blockBuffer(block: number): ArrayBuffer;
   /**
@@ -225,14 +231,15 @@ export interface NativeContext {
    * same ArrayBuffer.
    */
   releaseBlock(block: number): void;
-  /** Does the same for a block that was not used; sends no `memoryFree` event. */
+  /** Does the same for a block that was not used, without sending a `memoryFree` event. */
   discardBlock(block: number): void;
-  /** Releases a block and detaches its ArrayBuffer: the application's views of it are empty from now on. */
+  /** Releases a block and detaches its ArrayBuffer. From then on the application's views of it are empty. */
   takeBlock(block: number): void;
   /** Returns the block that this ArrayBuffer belongs to, or 0. */
   blockOf(buffer: ArrayBuffer): number;
   /**
-   * Registers a buffer now, so that its first call need not. Returns '' on success, or why it was refused.
+   * Registers a buffer now, so that its first call need not register it. Returns '' on success, or why the
+   * registration was refused.
    */
   registerBuffer(key: number, buffer: ArrayBuffer): string;
   /**
@@ -242,37 +249,38 @@ export interface NativeContext {
   holdsBuffer(key: number): boolean;
 
   /**
-   * Announces the size of responses to this method word: its next request brings a reply buffer of this size.
+   * Announces the size of responses to this method word. The next request of the method then brings a reply
+   * buffer of this size.
    */
   expectResponse(method: number, bytes: number): void;
 
   stats(): Stats;
   /**
-   * Set the names that the counters page shows for the peer of a session and for a method. `security` is the
+   * Sets the names that the counters page shows for the peer of a session and for a method. `security` is the
    * position in `securityLevels`, counted from 1.
    */
   nameSession(session: number, peer: string, security: number): void;
   nameMethod(method: number, name: string): void;
-  /** Sets the function that handles batches of events. It must not throw. */
+  /** Sets the function that handles batches of events. The function must not throw. */
   onEvents(callback: (count: number) => void): void;
   /**
-   * Carries out the next event of a stepped simulation, in the order of the seed; the results are delivered
-   * in the next iteration of the event loop. Returns false when no event is left; the clock of the
+   * Carries out the next event of a stepped simulation, in the order of the seed. The results are delivered
+   * in the next iteration of the event loop. Returns false when no event is left. The clock of the
    * simulation, which sessions use, has then advanced by 5 ms.
    */
   stepSim(): boolean;
   /**
-   * Closes a removed device, for which the system is waiting. Call it after deviceGone, when the last session
-   * is down. Leased blocks stay valid; only releasing them and close() work from then on. No callback is made
-   * after it returns.
+   * Closes a removed device, because the system waits until it is closed. Call it after deviceGone, when the
+   * last session is down. Leased blocks stay valid. From then on the only valid calls are those that release
+   * blocks, and close(). After it returns, callbacks are no longer made.
    */
   leaveDevice(): void;
-  /** Closes the context. No callback is made after it returns. */
+  /** Closes the context. After it returns, callbacks are no longer made. */
   close(): void;
 }
 
 export interface NativeModule extends NativeSockets {
-  /** Opens a device of `rdma-rpc/verbs`. Throws the reason when it cannot. */
+  /** Opens a device of `rdma-rpc/verbs`. Throws the reason when the device cannot be opened. */
   openVerbsDevice(options: NativeOpenOptions): NativeVerbsDevice;
   /**
    * Returns the columns of verbs-device.ts as the addon was compiled with them, for the test that compares
@@ -281,27 +289,27 @@ export interface NativeModule extends NativeSockets {
   verbsRecords(): Record<string, Record<string, number>>;
   createContext(options: NativeOptions): NativeContext;
   /**
-   * Reports the RDMA devices. Registers `neededBytes` on each device as a test; a device that does not allow
+   * Reports the RDMA devices. As a test, registers `neededBytes` on each device. A device that does not allow
    * that cannot be used.
    */
   verbsDevices(neededBytes: number): VerbsReport;
   /**
-   * Returns all attributes of the RDMA devices, for people to read. Empty where libibverbs cannot be loaded:
-   * verbsDevices() says why.
+   * Returns all attributes of the RDMA devices, for people to read. The list is empty where libibverbs cannot
+   * be loaded; verbsDevices() says why.
    */
   verbsDetails(): VerbsDetails[];
-  /** Begins to receive the events of a device. Throws an Error when it cannot be opened. */
+  /** Begins to receive the events of a device. Throws an Error when the device cannot be opened. */
   verbsWatch(device: string): VerbsWatch;
   /**
-   * The ciphers with which sessions can be sealed, the fastest on this machine first. Empty when libcrypto is
-   * missing.
+   * The ciphers with which sessions can be sealed, beginning with the fastest on this machine. The list is
+   * empty when libcrypto is missing.
    */
   readonly ciphers: readonly string[];
-  /** Why this JS runtime cannot be used and what to do; empty when it can. */
+  /** Why this JS runtime cannot be used and what to do. Empty when it can be used. */
   readonly whyUnusable: string;
   /**
-   * Returns the address of a buffer's memory. A double holds it exactly, since only 48 bits are used (57 with
-   * five-level paging, but aligned).
+   * Returns the address of a buffer's memory. A double holds the address exactly, because only 48 bits are
+   * used (57 with five-level paging, but aligned).
    */
   address(buffer: ArrayBuffer): number;
   /**
@@ -310,11 +318,11 @@ export interface NativeModule extends NativeSockets {
    */
   keepFreedMemory(): void;
   /**
-   * Returns for how long V8 must not be made to collect garbage in this thread, 0 when it may: all callers
-   * that force a collection share a tenth of the thread's time.
+   * Returns the time in milliseconds for which V8 must not be made to collect garbage in this thread, or 0
+   * when it may collect now. All callers that force a collection share a tenth of the thread's time.
    */
   collectionWaitMs(): number;
-  /** Reports how long a forced collection has taken. */
+  /** Reports how long a forced collection has taken, in milliseconds. */
   collectionDone(ms: number): void;
   /**
    * Calls `fn` in the root async context, in which no AsyncLocalStorage has a store, and returns its result.
@@ -327,11 +335,11 @@ export interface NativeModule extends NativeSockets {
 let loaded: NativeModule | undefined;
 let isMissing = false;
 
-/** Loads the addon. Throws an error when there is none, or when this JS runtime cannot use it. */
+/** Loads the addon. Throws an error when no addon is found, or when this JS runtime cannot use it. */
 export function loadNative(): NativeModule {
   if (loaded !== undefined) return loaded;
   const needs = contextNeeds();
-  // Not with require(): bundlers would try to resolve it, and webpack breaks it.
+  // Do not use require(): bundlers would try to resolve the path, and webpack breaks the call.
   const module = { exports: {} };
   const path = addonPath();
   try {
@@ -355,8 +363,9 @@ export function loadNative(): NativeModule {
 }
 
 /**
- * The addon, or undefined where it cannot be loaded, for code that then does without it. That is not tried
- * again. Code that needs the addon calls `loadNative()`, which throws the reason when there is none.
+ * Returns the addon, or undefined where it cannot be loaded, for code that can do without it. A failed
+ * attempt is not repeated. Code that needs the addon calls `loadNative()`, which throws the reason when the
+ * addon cannot be loaded.
  */
 export function nativeIfLoads(): NativeModule | undefined {
   if (isMissing) return undefined;

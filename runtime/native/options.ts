@@ -10,11 +10,12 @@ export type Polling = 'adaptive' | 'busy' | 'event';
 /** How the verbs fabric chooses its device and connects. */
 export interface VerbsOptions {
   /**
-   * Such as `mlx5_0`, a pattern such as `mlx5_*`, or a list of these with commas, of which the first usable
-   * device is taken. Default: the device that has `address`, otherwise the first usable one.
+   * The name of the device, such as `mlx5_0`, a pattern such as `mlx5_*`, or a list of these with commas, of
+   * which the first usable device is taken. Default: the device that has `address`, otherwise the first
+   * usable device.
    */
   device?: string;
-  /** Default: the port with `address`, otherwise the first active one. */
+  /** Default: the port with `address`, otherwise the first active port. */
   port?: number;
   /** Default: prefers RoCE v2 on IPv4, then RoCE v2 on IPv6, then RoCE v1. */
   gidIndex?: number;
@@ -25,13 +26,17 @@ export interface VerbsOptions {
   pkeyIndex?: number;
   /** The local IP address on which to serve or from which to dial; a hint for the choice of a device. */
   address?: string;
-  /** `auto`: rdma_cm where both sides have it, otherwise addresses travel over the sideband. */
+  /** `auto`: uses rdma_cm where both sides have it; otherwise addresses travel over the sideband. */
   connect?: 'auto' | 'cm' | 'sideband';
   connectTimeoutMs?: number;
-  /** A packet is resent when it is not acknowledged within 4.096 us * 2^ackTimeout. Default 14: 67 ms. */
+  /**
+   * A packet is resent when it is not acknowledged within 4.096 us * 2^ackTimeout. Default 14, which is 67
+   * ms.
+   */
   ackTimeout?: number;
   /**
-   * Number of resends before the session is lost. Default 6: about half a second with the default ackTimeout.
+   * Number of resends before the session is lost. Default 6, which takes about half a second with the default
+   * ackTimeout.
    */
   retryCount?: number;
   /**
@@ -40,11 +45,11 @@ export interface VerbsOptions {
    */
   rnrRetry?: number;
   /**
-   * Traffic class in the global header of packets; on RoCE v2 the byte that contains the DSCP. Default:
+   * Traffic class in the global header of packets. On RoCE v2 it is the byte that contains the DSCP. Default:
    * `tos`.
    */
   trafficClass?: number;
-  /** Service level on InfiniBand, priority on RoCE. Default: what rdma_cm says, otherwise 0. */
+  /** Service level on InfiniBand, priority on RoCE. Default: the value from rdma_cm, otherwise 0. */
   serviceLevel?: number;
   /** Type of service for rdma_cm, and for the TCP connections of iWARP. Default: none. */
   tos?: number;
@@ -54,9 +59,12 @@ export interface NativeOptions extends RuntimeNeeds {
   fabric: FabricName;
   verbs?: VerbsOptions;
   polling: Polling;
-  /** Other processes of this user may read the counters page. Default: no. */
+  /** Whether other processes of this user may read the counters page. Default false. */
   countersPage?: boolean;
-  /** Size of a send slot or receive slot: the largest message, with its metadata, that is sent eagerly. */
+  /**
+   * Size of a send slot or receive slot in bytes, which limits a message, with its metadata, that is sent
+   * eagerly.
+   */
   slotBytes: number;
   /** Number of send slots of this context. */
   sendSlots: number;
@@ -73,18 +81,21 @@ export interface NativeOptions extends RuntimeNeeds {
   /** Largest staging memory of each session, in bytes. */
   stagingBytes?: number;
   /**
-   * Register application buffers on demand where the device can (explicit ODP), so that they are not pinned.
+   * Registers application buffers on demand where the device can (explicit ODP), so that they are not pinned.
    */
   onDemand?: boolean;
   /**
-   * Collects V8's young objects; called when leased messages may have been dropped. Default: collector.ts.
+   * Collects V8's young objects. It is called when leased messages may have been dropped. Default:
+   * collector.ts.
    */
   collectYoung?: () => void;
   /** The clock of JS, whose time is written to the context's `clock`. Default: clock.ts. */
   clock?: () => number;
-  /** sim only: seed of its scheduler. */
+  /** For sim only: the seed of its scheduler. */
   seed?: number;
-  /** sim only: nothing happens except in `stepSim()`. For tests that act at each step of a call. */
+  /**
+   * For sim only: the simulation advances only in `stepSim()`. Tests that act at each step of a call use it.
+   */
   stepped?: boolean;
 }
 
@@ -93,58 +104,58 @@ export interface SessionOptions {
   role: 'client' | 'server';
   /**
    * Whether this side asks the fabric for the connection, which exactly one of the two sides must do.
-   * Default: the client asks.
+   * Default: true for the client.
    */
   active?: boolean;
   /**
-   * Largest number of calls in flight, at most 4096; negotiated in the hello, so equal on both sides. This
-   * number of receives is posted, and a few more.
+   * Largest number of calls in flight, at most 4096. It is negotiated in the hello, so it is equal on both
+   * sides. Slightly more receives than this number are posted.
    */
   inflightMax: number;
   /**
-   * Number of call slots, including those for streams: at least `inflightMax`, at most 4096. Equal on both
-   * sides. Default `inflightMax`.
+   * Number of call slots, including the slots for streams: at least `inflightMax`, at most 4096. It is equal
+   * on both sides. Default `inflightMax`.
    */
   callSlots?: number;
   /**
-   * Use a credit pool, when the peer does so too: both sides begin with few credits and get more on demand,
-   * so that receives may be shared with other sessions.
+   * Whether to use a credit pool, when the peer does so too. Both sides then begin with few credits and get
+   * more on demand, so that receives may be shared with other sessions.
    */
   creditPool?: boolean;
   /** Largest message that this side accepts, in bytes. */
   messageMaxBytes: number;
   /** Largest message that the peer accepts, in bytes. */
   peerMessageMaxBytes: number;
-  /** Size of the peer's receives. Default: the size of this side's receives. */
+  /** Size of the peer's receives, in bytes. Default: the size of this side's receives. */
   peerSlotBytes?: number;
   /** The peer accepts messages in segments (docs/wire/frames.md §2.5). */
   peerTakesSegments?: boolean;
   /** The peer accepts short gather entries of a large request inline, in the frame. */
   peerTakesInline?: boolean;
   /**
-   * Server only: limit of arena memory for large requests of this session, and the same again for large
-   * responses. Default: the session's share.
+   * For servers only: limit in bytes of arena memory for large requests of this session, and the same limit
+   * again for large responses. Default: the session's share.
    */
   arenaBytesMax?: number;
   /**
-   * Server only, in microseconds: the deadline of calls whose client sets none, and the longest allowed
+   * For servers only, in microseconds: the deadline of calls whose client sets none, and the longest allowed
    * deadline. Default: none.
    */
   timeLimits?: { readonly defaultUs?: number; readonly maxUs?: number };
   /**
-   * Seals everything that leaves the session. `keys` has 32 bytes each for frames sent, frames received, bulk
-   * sent and bulk received; they must be used for this session only.
+   * Seals everything that leaves the session. `keys` has 32 bytes each for sent frames, received frames, sent
+   * bulk and received bulk. The keys must be used for this session only.
    */
   seal?: { readonly cipher: string; readonly keys: Uint8Array };
 }
 
 export interface SessionInfo {
-  /** Name of the device; the name of the fabric where that has only one device. */
+  /** Name of the device, or the name of the fabric where the fabric has only one device. */
   device: string;
-  /** Port of the device; 0 for devices without ports. */
+  /** Port of the device, or 0 for devices without ports. */
   port: number;
   state: 'connecting' | 'ready' | 'down';
-  /** True when the peer or the network has ended the session, and not this side. The peer may know why. */
+  /** True when the peer or the network has ended the session, instead of this side. The peer may know why. */
   endedThere: boolean;
   callsInFlight: number;
   sendCredits: number;

@@ -1,6 +1,5 @@
 /**
- * The error texts for an addon that does not load. Called once, by native.ts and addon-path.ts, after a
- * failure.
+ * The error texts for an addon that does not load. native.ts and addon-path.ts call it once, after a failure.
  */
 
 /** The part of the package that works without the addon (docs/guides/testing.md). */
@@ -8,13 +7,13 @@ export const worksWithoutAddon = 'messages, JSON, the generator and createInProc
 
 /** Where the process runs. */
 export interface Host {
-  /** Version of glibc, undefined where the C library is another one. */
+  /** Version of glibc, or undefined where the C library is not glibc. */
   readonly glibc: string | undefined;
   readonly platform?: NodeJS.Platform;
   readonly arch?: NodeJS.Architecture;
 }
 
-/** The reason why no addon loads, the remedy, and the part of the package that works without it. */
+/** Returns why no addon loads, the remedy, and the part of the package that works without the addon. */
 export function whyNoAddon(what: string, host: Host): string {
   return `rdma-rpc: ${what}; ${whoForbids() ?? remedyOn(host)}; ${worksWithoutAddon}`;
 }
@@ -31,7 +30,8 @@ function remedyOn({ glibc, platform = process.platform, arch = process.arch }: H
 }
 
 /**
- * Returns which flag of Node forbids addons, and what to do about it; undefined when there is no such flag.
+ * Returns which flag of Node forbids addons, and what to do about it. Returns undefined when there is no such
+ * flag.
  */
 function whoForbids(): string | undefined {
   const { permission } = process as { permission?: { has(scope: string): boolean } };
@@ -57,8 +57,8 @@ export function whyNotNamed(path: string, why: string): string {
 }
 
 /**
- * Returns the glibc version of this process. Takes some milliseconds. Undefined in JS runtimes that do not
- * report it.
+ * Returns the glibc version of this process. This takes some milliseconds. Returns undefined in JS runtimes
+ * that do not report it.
  */
 export function glibcVersion(): string | undefined {
   if (typeof process.report?.getReport !== 'function') return 'unknown';

@@ -1,16 +1,16 @@
 /**
- * The addon's functions for the sockets of the sideband and the lock files beside them. Part of native.ts;
- * used by the control layer, on its JS thread.
+ * The addon's functions for the sockets of the sideband and for the lock files beside them. They are part of
+ * native.ts. The control layer uses them, on its JS thread.
  */
 
-/** The result of lockFile(), opaque to JS. */
+/** The result of lockFile(), which is opaque to JS. */
 export type FileLock = object;
 
 export interface NativeSockets {
   /**
-   * Hands an accepted connection to the tcp session that it is for, on whatever thread that session is. `fd`
-   * is the connection, which is duplicated; `connectMessage` is what the connection began with. Returns '' on
-   * success, or why it was refused.
+   * Hands an accepted connection to the tcp session that it is for, whichever thread the session runs on.
+   * `fd` is the descriptor of the connection, which is duplicated. `connectMessage` is the message with which
+   * the connection began. Returns '' on success, or why the connection was refused.
    */
   handOff(fd: number, connectMessage: Uint8Array): string;
   /**
@@ -20,8 +20,8 @@ export interface NativeSockets {
   readonly refusesRights: boolean;
   /**
    * Makes the listening unix socket of this process whose path ends with `name` refuse descriptors. Call it
-   * before clients know the path: existing connections are closed. Returns false when there is no such
-   * socket.
+   * before clients know the path, because existing connections are closed. Returns false when there is no
+   * such socket.
    */
   guardListener(name: string): boolean;
   /**
@@ -30,20 +30,20 @@ export interface NativeSockets {
    */
   relayBytes(fd: number): number;
   /**
-   * Connects to a unix socket so that no descriptors can be received: through the relay thread with
-   * `relayed`, otherwise by the kernel. Returns the descriptor, or a negative errno.
+   * Connects to a unix socket in such a way that descriptors cannot be received. With `relayed` the relay
+   * thread keeps them away, otherwise the kernel does. Returns the descriptor, or a negative errno.
    */
   dialUnix(path: string, relayed: boolean): number;
   /**
-   * Locks a file, which is created or was left by a process that has ended. Throws with the `code`
-   * EWOULDBLOCK when another process holds the lock, EEXIST when the file is not a lock file.
+   * Locks a file, which is created unless a process that has ended has left it behind. Throws with the `code`
+   * EWOULDBLOCK when another process holds the lock, and with EEXIST when the file is not a lock file.
    */
   lockFile(path: string, text: string): FileLock;
-  /** Removes the file and releases the lock. The end of the process releases it, too. */
+  /** Removes the file and releases the lock. The lock is also released when the process ends. */
   unlockFile(lock: FileLock): void;
   /**
-   * Returns the credentials of the process at the other end of a unix socket, as of the time when it
-   * connected or began to listen; undefined for other descriptors.
+   * Returns the credentials of the process at the other end of a unix socket, as of the time when the process
+   * connected or began to listen. Returns undefined for other descriptors.
    */
   peerCredentials(fd: number): Readonly<Record<'pid' | 'uid' | 'gid', number>> | undefined;
 }

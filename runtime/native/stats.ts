@@ -1,8 +1,10 @@
 /**
- * The counters of a context, as native/binding/objects/stats_object.h makes them. Part of the native boundary
- * (native.ts).
+ * The counters of a context, as native/binding/objects/stats_object.h makes them. They are part of the native
+ * boundary (native.ts).
  */
-/** Counters of one context since its start; plain numbers, read by the demo's table, tests and `info`. */
+/**
+ * Counters of one context since its start, as plain numbers. The demo's table, tests and `info` read them.
+ */
 export interface Stats {
   /** A stream counts as one call; its parts do not count. */
   calls: number;
@@ -22,21 +24,21 @@ export interface Stats {
   replyBuffersPredicted: number;
   replyBuffersAsked: number;
   /**
-   * Bytes of frames. Bytes moved by READs and WRITEs count in `bulkReadBytes` and `bulkWriteBytes` of the
-   * server.
+   * Bytes of frames. Bytes moved by READs and WRITEs are counted in `bulkReadBytes` and `bulkWriteBytes` of
+   * the server.
    */
   sentBytes: number;
   receivedBytes: number;
   /**
-   * Attempts at calls beyond the first one (retries, hedging). The counter belongs to the thread; one of its
-   * contexts keeps it.
+   * Attempts at calls beyond the first attempt (retries, hedging). The counter belongs to the thread; one of
+   * the thread's contexts keeps it.
    */
   retries: number;
-  /** Completions that were polled. */
+  /** Number of polled completions. */
   completions: number;
   /** How often frames of a session began to wait for credits of the peer or for room in the send queue. */
   stalls: number;
-  /** Total time of these waits, in all sessions. */
+  /** Total time of these waits in all sessions, in milliseconds. */
   stalledMs: number;
   creditFrames: number;
   protocolErrors: number;
@@ -46,19 +48,19 @@ export interface Stats {
   mrHits: number;
   mrMisses: number;
   mrEvictions: number;
-  /** The part of the misses whose registration was made by another thread. */
+  /** The part of the misses whose registration another thread made. */
   mrBackground: number;
   mrBytes: number;
   arenaBytes: number;
   arenaLeasedBytes: number;
   arenaLeasedBlocks: number;
   sendSlotsFree: number;
-  /** Calls that wait for memory of the arena. */
+  /** Number of calls that wait for memory of the arena. */
   memoryWaiters: number;
   sessions: number;
   queuePairs: number;
   memoryRegions: number;
-  /** Total size of these regions. */
+  /** Total size of these regions, in bytes. */
   memoryBytes: number;
   memoryWindows: number;
   openFds: number;
@@ -67,12 +69,12 @@ export interface Stats {
   sleeps: number;
   /**
    * The longest time within the last one or two seconds of traffic in which the thread did not poll
-   * completions, since it was busy elsewhere.
+   * completions because it was busy with other work.
    */
   loopLagMaxUs: number;
 }
 
-/** The counters of no context. */
+/** The counters when no context is open. */
 export const noStats: Readonly<Stats> = {
   calls: 0,
   requests: 0,
@@ -122,7 +124,7 @@ export const noStats: Readonly<Stats> = {
   loopLagMaxUs: 0,
 };
 
-/** Counters that show a current state, not a total since the start. */
+/** Counters that show a current state and not a total since the start. */
 export const gauges: ReadonlySet<keyof Stats> = new Set([
   'callsPendingRelease',
   'mrBytes',
@@ -140,7 +142,7 @@ export const gauges: ReadonlySet<keyof Stats> = new Set([
   'loopLagMaxUs',
 ]);
 
-/** Times of which the maximum over several contexts is taken, not the sum. */
+/** Times whose maximum over several contexts is taken, instead of their sum. */
 const longest: ReadonlySet<string> = new Set<keyof Stats>(['loopLagMaxUs']);
 
 /** Adds the counters of another context to `sum`. */

@@ -1,7 +1,7 @@
 /**
- * The native half of `rdma-rpc/verbs`: devices and their objects by number, and the rows in which work
- * requests and completions cross (native/binding/verbs, native/checked). Part of the native boundary
- * (native.ts). Used by runtime/verbs, on the thread that opened the device.
+ * The native half of `rdma-rpc/verbs`: devices and their objects by number, and the records in which work
+ * requests and completions cross the boundary (native/binding/verbs, native/checked). It is part of the
+ * native boundary (native.ts). runtime/verbs uses it, on the thread that opened the device.
  */
 import type { VerbsOptions } from './options.ts';
 import type { VerbsCapabilities } from './verbs-report.ts';
@@ -18,17 +18,20 @@ export interface NativeOpenOptions {
   readonly lossPpm?: number;
   readonly duplicatePpm?: number;
   readonly host?: string;
-  /** tcp: the listener of a server accepts connections and hands them over, in place of a listener here. */
+  /**
+   * For tcp: the listener of a server accepts connections and hands them over, so this device has no listener
+   * of its own.
+   */
   readonly handedOver?: boolean;
   readonly verbs?: VerbsOptions;
   readonly onDemand?: boolean;
 }
 
 export interface NativeQpOptions {
-  /** Position in `qpTypes` (runtime/verbs/constants.ts). */
+  /** The position of the type in `qpTypes` (runtime/verbs/constants.ts). */
   readonly type: number;
   readonly qkey: number;
-  /** A shared receive queue, for a queue pair without receives of its own. */
+  /** The number of a shared receive queue, for a queue pair without receives of its own. */
   readonly srq?: number;
   readonly cq: number;
   readonly sendWrMax: number;
@@ -38,8 +41,8 @@ export interface NativeQpOptions {
 }
 
 /**
- * A device that `rdma-rpc/verbs` has opened; a thread may open any number. Calls with the number of a closed
- * object are refused.
+ * A device that `rdma-rpc/verbs` has opened. A thread may open any number of devices. Calls with the number
+ * of a closed object are refused.
  */
 export interface NativeVerbsDevice {
   readonly capabilities: VerbsCapabilities;
@@ -47,7 +50,10 @@ export interface NativeVerbsDevice {
   allocBuffer(bytes: number): ArrayBuffer | NativeRefusal;
   /** Returns whether these bytes lie in memory of `allocBuffer`, of any device of this thread. */
   owns(bytes: Uint8Array): boolean;
-  /** Registers bytes of `allocBuffer` memory or of a SharedArrayBuffer, since other memory may move. */
+  /**
+   * Registers bytes of `allocBuffer` memory or of a SharedArrayBuffer. Other memory may move, so it cannot be
+   * registered.
+   */
   regMr(
     bytes: Uint8Array,
     access: number,
@@ -65,7 +71,7 @@ export interface NativeVerbsDevice {
     hopLimit: number,
   ): number | NativeRefusal;
   allocMw(): number | NativeRefusal;
-  /** Returns the key of the window's last bind; 0 before the first one. */
+  /** Returns the key of the window's last bind, or 0 before the first bind. */
   mwRkey(mw: number): number;
   closeMw(mw: number): void;
   closeSrq(srq: number): void;
@@ -73,21 +79,23 @@ export interface NativeVerbsDevice {
   armLimit(srq: number, receives: number): NativeRefusal | undefined;
   srqRoom(srq: number): number;
   postShared(srq: number, rows: Float64Array, count: number): NativeRefusal | undefined;
-  /** Moves to the state with that position in `states`. */
+  /** Moves the queue pair to the state with that position in `states`. */
   modify(qp: number, state: number): NativeRefusal | undefined;
   multicast(qp: number, group: Uint8Array, joins: boolean): NativeRefusal | undefined;
   gid(): Uint8Array | NativeRefusal;
-  /** Returns up to 16 events: the name of each, and then the number of its queue pair. */
+  /** Returns up to 16 events: for each event its name, followed by the number of its queue pair. */
   events(): readonly (string | number)[];
-  /** Returns why the device lacks the feature with that position in `features`; '' when it has it. */
+  /**
+   * Returns why the device lacks the feature with that position in `features`, or '' when the device has it.
+   */
   whyNot(feature: number): string;
   closeMr(mr: number): void;
   closeCq(cq: number): void;
   closeQp(qp: number): void;
   address(qp: number): Uint8Array | NativeRefusal;
   /**
-   * Begins to connect. `host` and `port` (or a path, without a port) replace what the address says about
-   * where to dial; `words` are those of NativeContext.connectSession.
+   * Begins to connect. `host` and `port` (or a path, without a port) replace the place to dial that the
+   * address contains. `words` are those of NativeContext.connectSession.
    */
   connect(
     qp: number,
@@ -96,33 +104,37 @@ export interface NativeVerbsDevice {
     port?: number,
     words?: Uint8Array,
   ): NativeRefusal | undefined;
-  /** Returns the position in `states` (runtime/verbs/constants.ts), or -1. */
+  /** Returns the state as a position in `states` (runtime/verbs/constants.ts), or -1. */
   state(qp: number): number;
-  /** Returns why the queue pair went to ERR by itself; '' when nothing is known. */
+  /** Returns why the queue pair went to ERR by itself, or '' when no reason is known. */
   error(qp: number): string;
   toError(qp: number): void;
   room(qp: number, ofReceives: boolean): number;
-  /** Posts `count` rows of SendRow with room for `sges` entries each: all of them or none. */
+  /**
+   * Posts `count` records of SendRow with room for `sges` entries each. It posts either all of them or none.
+   */
   postSend(qp: number, rows: Float64Array, count: number, sges: number): NativeRefusal | undefined;
   postRecv(qp: number, rows: Float64Array, count: number): NativeRefusal | undefined;
-  /** Fills rows of CompletionRow. Returns their number, or -1 for a closed queue. */
+  /** Fills records of CompletionRow. Returns the number of filled records, or -1 for a closed queue. */
   poll(cq: number, rows: Float64Array): number;
-  /** Lets connection attempts go on without giving out completions. Returns false when it cannot. */
+  /**
+   * Lets connection attempts proceed without returning completions. Returns false when that is not possible.
+   */
   drive(cq: number): boolean;
   /**
-   * Calls `callback` once when the next completion arrives. Returns false when one may be there already, and
-   * a text when the event loop cannot wait.
+   * Calls `callback` once when the next completion arrives. Returns false when a completion may already be
+   * there, and a text when the event loop cannot wait.
    */
   arm(cq: number, callback: () => void, solicitedOnly: boolean): boolean | string;
   counters(): { readonly queuePairs: number; readonly memoryRegions: number; readonly memoryBytes: number };
   isGone(): boolean;
-  /** Closes everything. */
+  /** Closes the device and its objects. */
   close(): void;
 }
 
 /**
  * Columns of a work request. Its scatter/gather entries (SgeRow) follow the header. A bind has its window in
- * `ah`, its range in `remoteAddr` and in the two columns of `compare`, its region's lkey in `rkey` and its
+ * `ah`, its range in `remoteAddr` and the two columns of `compare`, its region's lkey in `rkey`, and its
  * rights in `swapLow`.
  */
 export const SendRow = {

@@ -1,6 +1,6 @@
 /**
- * The report on this machine's RDMA devices, for `rdma-rpc info` and for the choice of a fabric. Part of the
- * native boundary (native.ts).
+ * The report on this machine's RDMA devices, for `rdma-rpc info` and for the choice of a fabric. It is part
+ * of the native boundary (native.ts).
  */
 export interface VerbsGid {
   index: number;
@@ -22,46 +22,58 @@ export interface VerbsCapabilities {
   maxSge: number;
   maxSgeRead: number;
   maxQpWr: number;
-  /** Size of the largest shared receive queue; 0 when each session has its own receives. */
+  /** Size of the largest shared receive queue, or 0 when each session has its own receives. */
   maxSrqWr: number;
   maxRdAtomic: number;
   maxMsgBytes: number;
-  /** Limit of one WRITE, where that is lower. */
+  /** Size limit of one WRITE, where WRITEs have a lower limit than other operations. */
   maxWriteBytes: number;
-  /** Longest message that is sent in several SENDs instead of by READ and WRITE; 0 when none is. */
+  /**
+   * Longest message, in bytes, that is sent in several SENDs instead of by READ and WRITE. 0 when messages
+   * are never sent in that way.
+   */
   segmentedBytes: number;
   windows: boolean;
   immediate: boolean;
   onDemand: boolean;
   dmabuf: boolean;
-  /** Registered memory counts against RLIMIT_MEMLOCK. */
+  /** Whether registered memory counts against RLIMIT_MEMLOCK. */
   pinsMemory: boolean;
-  /** Any memory of the application may be exposed to the peer in place. */
+  /** Whether any memory of the application may be exposed to the peer in place. */
   anyMemory: boolean;
-  /** Memory of the application is copied first, since a CPU reads it after the work request was posted. */
+  /**
+   * Whether memory of the application is copied first, because a CPU reads it after the work request was
+   * posted.
+   */
   copiesLate: boolean;
-  /** Size up to which it is cheaper to copy a request's memory first; 0 when that is never cheaper. */
+  /**
+   * Size in bytes up to which it is cheaper to copy a request's memory first. 0 when copying is never
+   * cheaper.
+   */
   copiedRequestBytes: number;
   peersKeepAccess: boolean;
-  /** READs place their data in memory that the peer may write (iWARP). */
+  /** Whether READs place their data in memory that the peer may write (iWARP). */
   readsLandInStaging: boolean;
-  /** Promises of its driver that it does not keep, and limits that all processes share, as sentences. */
+  /**
+   * Promises of the device's driver that the driver does not keep, and limits that all processes share. Each
+   * note is a sentence.
+   */
   notes: readonly string[];
 }
 export interface VerbsDevice {
   name: string;
   transport: string;
-  /** Why the device cannot be used; empty when it can. */
+  /** Why the device cannot be used. Empty when it can be used. */
   whyNot: string;
   capabilities: VerbsCapabilities;
   ports: VerbsPort[];
 }
 export interface VerbsReport {
-  /** Why the machine has no device; empty when it has one. */
+  /** Why the machine has no device. Empty when it has one. */
   whyNone: string;
-  /** Why rdma_cm cannot be used; empty when it can. */
+  /** Why rdma_cm cannot be used. Empty when it can be used. */
   whyNoCm: string;
-  /** RLIMIT_MEMLOCK: `unlimited` or a number of bytes. */
+  /** The value of RLIMIT_MEMLOCK: `unlimited` or a number of bytes. */
   memlock: string;
   devices: VerbsDevice[];
 }

@@ -3,9 +3,12 @@
  * the same constants; test/native/boundary.test.ts compares the two.
  */
 
-/** Int32 words of one submission. A slot holds `slotPayloadOffset` spare bytes, then `metadata | message`. */
+/**
+ * Int32 words of one submission. A slot holds `slotPayloadOffset` spare bytes, followed by `metadata |
+ * message`.
+ */
 export const Sub = {
-  /** SubOp */
+  /** A value of SubOp. */
   op: 0,
   session: 1,
   /**
@@ -16,19 +19,20 @@ export const Sub = {
   /** REQUEST, PART: method id. */
   method: 3,
   /**
-   * RESPONSE: status code, plus `notRun` when the handler did not run (the caller then gets `processed:
-   * 'no'`).
+   * RESPONSE: status code, plus `notRun` when the handler did not run. The caller then gets `processed:
+   * 'no'`.
    */
   status: 3,
   /**
-   * Send slot number, taken from the free stack. Native code returns it when the fabric has finished with it.
+   * Number of the send slot, taken from the free stack. Native code returns the slot when the fabric has
+   * finished with it.
    */
   slot: 4,
-  /** Length of the metadata (0 for none), which begins at the payload offset of the slot. */
+  /** Length of the metadata, or 0 for none. The metadata begins at the payload offset of the slot. */
   metadataBytes: 5,
   /** Length of the message, which follows the metadata. */
   messageBytes: 6,
-  /** REQUEST, PART: time left in microseconds, 0 for none, at most 2^32 - 1 (unsigned). */
+  /** REQUEST, PART: remaining time in microseconds, at most 2^32 - 1 (unsigned); 0 for no time limit. */
   timeoutUs: 7,
   words: 8,
 } as const;
@@ -36,26 +40,27 @@ export const Sub = {
  * `part`: a request that belongs to a stream; its metadata begins with a part header (docs/wire/calls.md §8).
  */
 export const SubOp = { request: 1, response: 2, part: 3 } as const;
-/** Bit of a response's `status` word: the handler did not run. */
+/** A bit in the `status` word of a response. It says that the handler did not run. */
 export const notRun = 0x100;
 /**
- * Flags of a bulk submission: its gather entries make up the aligned layout (docs/wire/frames.md §2.4); a
- * response that does not fit its reply buffer is refused.
+ * Flags of a bulk submission. `submitAligned`: its gather entries make up the aligned layout
+ * (docs/wire/frames.md §2.4). `submitReplyBufferOnly`: a response that does not fit its reply buffer is
+ * refused.
  */
 export const submitAligned = 1;
 export const submitReplyBufferOnly = 2;
 
 /**
- * Int32 words of one event. A word that kinds of events use differently has a name for each use. Words that
- * an event does not use are 0.
+ * Int32 words of one event. If kinds of events use a word differently, the word has a name for each use.
+ * Words that an event does not use are 0.
  */
 export const Ev = {
-  /** EvKind */
+  /** A value of EvKind. */
   kind: 0,
   session: 1,
   /**
-   * REQUEST, CANCELLED: opaque call handle for the response. SETTLED, FAILED, RELEASED: the call slot that
-   * the request was submitted with.
+   * REQUEST, CANCELLED: an opaque call handle for the response. SETTLED, FAILED, RELEASED: the call slot with
+   * which the request was submitted.
    */
   call: 2,
   /** SENT: the token that `submitBulk` returned. */
@@ -71,66 +76,68 @@ export const Ev = {
   /** EVICTED: the high word of the buffer's key. */
   keyHigh: 3,
   /**
-   * Where the message is: 0 for none; > 0 in the arena block of that number (one reference now belongs to
-   * JS); -1 in the receive slot; -2 in `reassembledMessages`, with the metadata in the receive slot.
+   * Where the message is. 0: it has no message. Above 0: in the arena block of that number, one reference to
+   * which now belongs to JS. -1: in the receive slot. -2: in `reassembledMessages`, with the metadata in the
+   * receive slot.
    */
   region: 4,
   /**
-   * In a receive slot: byte offset of `metadata | message`. In `reassembledMessages`: byte offset of the
-   * message.
+   * For a message in a receive slot: byte offset of `metadata | message`. For a message in
+   * `reassembledMessages`: byte offset of the message.
    */
   offset: 5,
   /**
-   * In an arena block, where the message begins at the block's start: 1 for the aligned layout, otherwise 0.
+   * For a message in an arena block, where it begins at the block's start: 1 for the aligned layout,
+   * otherwise 0.
    */
   aligned: 5,
   metadataBytes: 6,
   messageBytes: 7,
-  /** REQUEST: time left in microseconds, 0 for no deadline. */
+  /** REQUEST: remaining time in microseconds; 0 for no deadline. */
   timeoutUs: 8,
   /** FAILED: a Reason. */
   reason: 8,
   /**
-   * SETTLED: the size of a response for which the server got no memory, when the call itself is the cause:
-   * `submitReplyBufferOnly`, or a request that holds most of the arena. Otherwise 0.
+   * SETTLED: the size of a response for which the server got no memory, when the call itself is the cause.
+   * The cause is `submitReplyBufferOnly`, or a request that holds most of the arena. In other cases it is 0.
    */
   refusedBytes: 8,
-  /** Byte offset of the metadata, in the memory of the receive slot. */
+  /** Byte offset of the metadata in the memory of the receive slot. */
   metadataOffset: 9,
-  /** SETTLED, FAILED: whether the handler can have run: 0 no, 1 maybe, 2 yes. */
+  /** SETTLED, FAILED: whether the handler can have run. 0: no; 1: maybe; 2: yes. */
   processed: 10,
   /** REQUEST, PART_WAITS: 1 for a part of a stream, otherwise 0. */
   part: 10,
   /**
-   * 1 + the number of the session's receive slot that holds the frame; from `shortMessageSlots` on, 1 +
+   * 1 + the number of the session's receive slot that holds the frame. For short messages it is 1 +
    * `shortMessageSlots` + the index in `shortMessages`.
    */
   receiveSlot: 11,
   words: 12,
 } as const;
 export const EvKind = {
-  /** Server: a request is complete. Its bytes in the receive slab are valid only during the callback. */
+  /** For servers: a request is complete. Its bytes in the receive slab are valid only during the callback. */
   request: 1,
   /**
-   * Client: the call's response has arrived, and no memory of the call is exposed any more. Its bytes are
-   * valid only during the callback, too.
+   * For clients: the call's response has arrived, and the call no longer exposes memory. The bytes of the
+   * response are also valid only during the callback.
    */
   settled: 2,
   /**
-   * Client: the call has ended without the peer's response (session lost, refused here, cancelled). No memory
-   * is exposed any more, unless the call is pending release (PendingRelease).
+   * For clients: the call has ended without the peer's response (session lost, refused here, cancelled). It
+   * no longer exposes memory, unless the call is pending release (PendingRelease).
    */
   failed: 3,
-  /** Server: the client has cancelled the call. A response, if JS submits one, is dropped. */
+  /** For servers: the client has cancelled the call. If JS submits a response, the response is dropped. */
   cancelled: 4,
-  /** The memory of a bulk submission (`token`) is no longer in use: drop the references to its buffers. */
+  /** The memory of a bulk submission (`token`) is no longer in use. Drop the references to its buffers. */
   sent: 5,
   /**
-   * The session has ended; `sessionError(session)` says why. Sent exactly once, after the last event of the
-   * session's calls.
+   * The session has ended; `sessionError(session)` says why. The event is sent exactly once, after the last
+   * event of the session's calls.
    */
   sessionDown: 6,
-  /** Send slots are free again after the stack was found empty. */
+  /** Send slots are free again after JS found the stack empty. */
   slotsFree: 7,
   /** A registration was evicted: `keyLow` and `keyHigh` are the buffer's key. */
   evicted: 8,
@@ -140,22 +147,24 @@ export const EvKind = {
    */
   sessionUp: 9,
   /**
-   * A large message of a stream waits until the application wants it, since the memory for speculative
-   * fetching is used up. Server: `call` is the handle of the request (`want` it, or answer it without
-   * reading); its metadata is available as in a REQUEST. Client: `call` is the call slot of the request that
-   * the message answers.
+   * A large message of a stream waits until the application wants it, because the memory for speculative
+   * fetching is used up. For servers, `call` is the handle of the request (`want` it, or answer it without
+   * reading); its metadata is available as in a REQUEST. For clients, `call` is the call slot of the request
+   * that the message answers.
    */
   partWaits: 10,
   /**
-   * Client: the peer has released a call that FAILED with PendingRelease.slot. The call slot is free. The
-   * SENT event has come before.
+   * For clients: the peer has released a call that FAILED with PendingRelease.slot. The call slot is now
+   * free. The SENT event of the call has come before.
    */
   released: 11,
   /** Arena memory has become free after JS asked for it by Ctl.wantMemory. */
   memoryFree: 12,
-  /** Calls have waited for arena memory for some time. Sent once in the life of a context. */
+  /** Calls have waited for arena memory for some time. The event is sent once in the life of a context. */
   memoryShort: 13,
-  /** The device was removed: its sessions end, and no session can be created. Sent once. */
+  /**
+   * The device was removed. Its sessions end, and further sessions cannot be created. The event is sent once.
+   */
   deviceGone: 14,
 } as const;
 /**
@@ -163,12 +172,12 @@ export const EvKind = {
  * of a FAILED event.
  */
 export const PendingRelease = {
-  /** Its call slot, until RELEASED. */
+  /** The call slot, until RELEASED. */
   slot: 1,
-  /** The reply buffer: the peer may still write to it, so it must be taken away from the application. */
+  /** The reply buffer. The peer may still write to it, so it must be taken away from the application. */
   replyBuffer: 2,
 } as const;
-/** `region` of a message in its receive slot, and of one that came in segments. */
+/** The `region` of a message that lies in its receive slot, and of a message that came in segments. */
 export const receiveSlab = -1;
 export const reassembledMessage = -2;
 /** Receive slots from this number on are indexes in `shortMessages`. */
@@ -189,7 +198,7 @@ export const GatherEntry = { block: 0, offset: 1, bytes: 2, lent: 3, words: 4 } 
 /** In `keys` of `submitBulk`: the gather entry lies in an arena block that the application has leased. */
 export const leasedMemory = -1;
 /**
- * In `keys` of `submitBulk`: the gather entry is memory of the application without a key, which is copied at
+ * In `keys` of `submitBulk`: the gather entry is memory of the application without a key, and is copied at
  * submission.
  */
 export const copiedMemory = -2;
@@ -201,7 +210,10 @@ export const Use = {
   response: 4,
   application: 6,
 } as const;
-/** Why a call failed here: `reason` word of a FAILED event. runtime/core/errors/failure.ts has the texts. */
+/**
+ * Why a call failed on this side, for the `reason` word of a FAILED event. runtime/core/errors/failure.ts has
+ * the texts.
+ */
 export const Reason = {
   sessionLost: 1,
   cancelled: 2,
@@ -214,7 +226,7 @@ export const Reason = {
   /** Memory of the request was transferred or detached while the call used it. */
   detached: 8,
   /**
-   * A large buffer is being registered: submit the message again after the next memoryFree event
+   * A large buffer is being registered. Submit the message again after the next memoryFree event
    * (Ctl.wantMemory).
    */
   registering: 9,
@@ -222,19 +234,21 @@ export const Reason = {
 
 /** Int32 words of `control`. */
 export const Ctl = {
-  /** Number of staged submissions that are not flushed yet: JS increments it, native code resets it to 0. */
+  /** Number of staged submissions that are not flushed yet. JS increments it; native code resets it to 0. */
   staged: 0,
-  /** Number of free send slots on the `freeSlots` stack: JS pops with `freeSlots[--control[freeSlots]]`. */
+  /** Number of free send slots on the `freeSlots` stack. JS pops with `freeSlots[--control[freeSlots]]`. */
   freeSlots: 1,
-  /** 1 while native code is inside the events callback and will flush when it returns. */
+  /** 1 while native code runs the events callback. Native code flushes when the callback returns. */
   inCallback: 2,
-  /** JS sets it to 1 when it found no free slot: native then sends one slotsFree event. */
+  /** JS sets it to 1 when it found no free slot. Native code then sends one slotsFree event. */
   wantSlots: 3,
-  /** JS sets it to 1 when it found no arena memory, and flushes: native then sends one memoryFree event. */
+  /**
+   * JS sets it to 1 when it found no arena memory, and flushes. Native code then sends one memoryFree event.
+   */
   wantMemory: 4,
   /** Number of sessions of the context. */
   sessions: 5,
-  /** Attempts at calls beyond the first one, counted by JS. */
+  /** Number of attempts at calls beyond the first attempt, counted by JS. */
   retries: 6,
   /**
    * Size of the arena allocation that failed in the last submitBulk with the result noMemory, as an unsigned
@@ -245,8 +259,8 @@ export const Ctl = {
 } as const;
 
 /**
- * Int32 words of `sessionSlots`, by table index of a session: `held` is the number of send slots that native
- * code holds for the session; `wanted` is 1 when JS found that the session may take none, so that slotsFree
- * is sent when it may.
+ * Int32 words of `sessionSlots`, by table index of a session. `held` is the number of send slots that native
+ * code holds for the session. `wanted` is 1 when JS found that the session may take no slot; slotsFree is
+ * sent when it may take one.
  */
 export const Slots = { held: 0, wanted: 1, words: 2 } as const;

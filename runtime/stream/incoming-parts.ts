@@ -1,6 +1,6 @@
 /**
- * Decodes parts on arrival: part header, metadata, messages. Owned by the streams of a session, on its JS
- * thread. Its results belong to the caller; none of them refers to the receive slab.
+ * Decodes parts on arrival: part header, metadata and messages. The streams of a session own it, on its JS
+ * thread. Its results belong to the caller and never refer to the receive slab.
  */
 
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -16,7 +16,7 @@ import type { ReceivedPart } from './stream-reader.ts';
 const noMessages: readonly unknown[] = [];
 
 export class IncomingParts {
-  /** Header of the part that `read` has read last. */
+  /** Header of the part that was last read by `read`. */
   readonly header: PartHeader = new PartHeader();
   readonly whole: Incoming;
   /** The last message of `messages` or `answer`, if it was copied out of the arena. */
@@ -31,15 +31,15 @@ export class IncomingParts {
     this.#memory = streamMemory(context, reader);
   }
 
-  /** Reads the header of the part at `at`. Returns '' or why it has none. */
+  /** Reads the header of the part at `at`. Returns '' on success, or why the part has no valid header. */
   read(at: number): string {
     const { bytes } = this.whole.slotOf(at);
     return this.header.read(bytes, this.#metadataAt(at), this.#events[at + Ev.metadataBytes]!);
   }
 
   /**
-   * Returns a copy of the metadata entries after the header, undefined for none, or a text that says why they
-   * are malformed.
+   * Returns a copy of the metadata entries after the header, undefined when there are no entries, or a text
+   * that says why they are malformed.
    */
   entries(at: number, response = false): Uint8Array | string | undefined {
     const length = this.#events[at + Ev.metadataBytes]!;
@@ -51,14 +51,15 @@ export class IncomingParts {
     return why === '' ? bytes.slice(start, end) : why;
   }
 
-  /** Returns header and trailer of a response; undefined when they are missing or malformed. */
+  /** Returns header and trailer of a response, or undefined when they are missing or malformed. */
   responseMetadata(at: number): ResponseMetadata | undefined {
     const bytes = this.entries(at, true);
     return bytes instanceof Uint8Array ? decodeResponseMetadata(bytes, 0, bytes.byteLength) : undefined;
   }
 
   /**
-   * Decodes the response to PULL `sequence`. Throws when it is invalid; its memory has been released then.
+   * Decodes the response to PULL `sequence`. Throws when the response is invalid; its memory has then been
+   * released.
    */
   answer(at: number, sequence: number, type: MessageType<unknown, never>): ReceivedPart {
     const { header } = this;
@@ -74,8 +75,8 @@ export class IncomingParts {
   }
 
   /**
-   * Decodes the messages of the part whose header was read last. Throws CodecError; its memory has been
-   * released then.
+   * Decodes the messages of the part whose header was read last. Throws CodecError when a message is invalid;
+   * the part's memory has then been released.
    */
   messages(at: number, type: MessageType<unknown, never>): readonly unknown[] {
     const { count, packed } = this.header;

@@ -1,30 +1,30 @@
 /**
  * The part header: the 12 bytes at the beginning of the metadata of every part of a stream
- * (docs/wire/calls.md §8). Written and read by both ends of a stream, on the JS thread.
+ * (docs/wire/calls.md §8). Both ends of a stream write and read it, on the JS thread.
  */
 import { readWord, writeWord } from '../codec/memory/word.ts';
 
 export const PartKind = { open: 1, push: 2, pull: 3 } as const;
 export const PartFlag = {
-  /** Half-close: no part follows in this direction. */
+  /** Half-close: this is the last part in its direction. */
   last: 1,
   /** The part has several messages, each preceded by its length (u16). */
   packed: 2,
-  /** PULL: the application waits for this part. */
+  /** In a PULL: the application waits for this part. */
   awaited: 4,
 } as const;
 
 export const partHeaderBytes = 12;
-/** Length field before each message of a packed part. */
+/** Size in bytes of the length field before each message of a packed part. */
 export const packedLengthBytes = 2;
 
-/** Method word of a PUSH. Ids of real methods begin at 256. */
+/** The method word of a PUSH. The ids of real methods begin at 256. */
 export const pushMethod = 2;
 
 /**
- * Returns the method word of a PULL. It differs from the method's id, which the OPEN has, because the native
+ * Returns the method word of a PULL. It differs from the method's id, which the OPEN has. The native
  * predictor of response sizes learns by this word, and only responses to PULLs are large. An OPEN must never
- * get a reply buffer, since waiting for one could delay the OPEN behind its own parts.
+ * get a reply buffer, because waiting for a buffer could delay the OPEN behind its own parts.
  */
 export function pullMethod(id: number): number {
   return (id ^ 1) >>> 0;
@@ -78,7 +78,10 @@ export class PartHeader {
     return (this.flags & PartFlag.packed) !== 0;
   }
 
-  /** Reads metadata of `length` bytes at `at`. Returns '' or why it is not a part header. */
+  /**
+   * Reads metadata of `length` bytes at `at`. Returns '' on success, or why the metadata does not begin with
+   * a part header.
+   */
   read(bytes: Uint8Array, at: number, length: number): string {
     if (length < partHeaderBytes) return 'part without a header';
     this.stream = readWord(bytes, at);

@@ -1,7 +1,7 @@
 /**
  * Reads messages from an application's iterable and passes them to a stream's writer, as fast as the writer
- * accepts them. Used by both ends: for requests of a client and responses of a handler. Errors of the
- * application are reported to the owner, never as unhandled rejections.
+ * accepts them. Both ends use it: a client for requests, a handler for responses. Errors of the application
+ * are reported to the owner, never as unhandled rejections.
  */
 import type { Scope } from '../core/scopes.ts';
 import type { StreamWriter } from './stream-writer.ts';
@@ -37,14 +37,14 @@ export class Producer {
   #iterator: AnyIterator | undefined;
   #sync = false;
 
-  /** `scope` is the async context in which the iterable runs, that of its creator. */
+  /** `scope` is the async context in which the iterable runs, which is the context of its creator. */
   constructor(owner: ProducerOwner, writer: StreamWriter, scope: Scope) {
     this.#owner = owner;
     this.#writer = writer;
     this.#scope = scope;
   }
 
-  /** Begins. `what` names the value in the error when it is not iterable. */
+  /** Begins to read. `what` names the value in the error when it is not iterable. */
   start(iterable: unknown, what: string): void {
     try {
       const found = this.#scope.run(iteratorOf, undefined, iterable);
@@ -58,17 +58,17 @@ export class Producer {
     this.resume();
   }
 
-  /** The writer accepts messages again. */
+  /** The writer accepts messages again, so reading continues. */
   resume(): void {
     const iterator = this.#iterator;
     if (iterator === undefined) return;
-    // The continuations of its promises run there, too.
+    // The continuations of the iterator's promises run in that context, too.
     this.#scope.run(this.#sync ? this.#runSync : this.#ask, this, iterator);
   }
 
   /**
    * Stops reading, and calls `return()` of the iterator. The returned promise resolves when the iterator has
-   * finished; a generator that awaits something finishes later.
+   * finished. A generator that awaits something finishes later.
    */
   stop(): Promise<unknown> | undefined {
     const iterator = this.#iterator;
@@ -94,7 +94,7 @@ export class Producer {
         return;
       }
       if (this.#iterator === undefined) {
-        // It was stopped from within `next()`, when `return()` could not be called.
+        // The producer was stopped from within `next()`, when `return()` could not be called.
         this.#iterator = iterator;
         this.stop();
         return;

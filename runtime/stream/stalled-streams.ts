@@ -1,12 +1,12 @@
 /**
  * The streams of one session that wait for a slot or for memory. They wait in two queues, so that a stream
- * without memory does not keep another one from a slot. Owned by the stream table of a session, on its JS
- * thread.
+ * without memory does not delay a stream that needs only a slot. The stream table of a session owns it, on
+ * its JS thread.
  */
 import type { FabricContext } from '../boundary/fabric-context.ts';
 import { ResourceQueue } from '../boundary/waiting/resource-queue.ts';
 
-/** The functions of a stream that this needs. */
+/** The functions of a stream that the queues need. */
 export interface StalledStream {
   /** A slot or memory may be available again. */
   retry(): void;
@@ -27,21 +27,21 @@ export class StalledStreams {
   }
 
   /**
-   * Adds a stream that has found no memory for the message of a part. Returns false, without adding it, when
-   * no event would ever bring memory.
+   * Adds a stream that has found no memory for the message of a part. Returns false, without adding the
+   * stream, when no event would ever bring memory.
    */
   awaitMemory(stream: StalledStream): boolean {
     const { waiters, lacking } = this.#context;
     return this.#forMemory.add(stream, waiters, lacking === 'memory' ? 'sent' : lacking);
   }
 
-  /** Records that the stream has sent a part, so that others come first. */
+  /** Records that the stream has sent a part, so that other streams come first. */
   moved(stream: StalledStream): void {
     this.#forSlots.moved(stream);
     this.#forMemory.moved(stream);
   }
 
-  /** A call slot has become free without an event that wakes the queue. */
+  /** Tries waiting streams when a call slot has become free without an event that wakes the queue. */
   retrySlots(): void {
     this.#forSlots.retryAll();
   }

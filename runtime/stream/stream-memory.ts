@@ -1,9 +1,10 @@
 /**
  * Decides which large messages of streams stay in the arena, and which are copied out of it on arrival. A
- * handler that yields received messages still refers to one while it waits for the next, and the garbage
- * collector cannot know that it is no longer needed: enough of such streams would hold the whole arena, and
- * wait for it for ever. So the messages that streams keep are limited to what leaves room for the next
- * message of any stream. Used where parts are decoded and read, on the JS thread of the context.
+ * handler that yields received messages still refers to a message while it waits for the next, and the
+ * garbage collector cannot know that the message is no longer needed. Enough of such streams would hold the
+ * whole arena, and wait for memory for ever. Therefore the messages that streams keep are limited, so that
+ * the next message of any stream has room. It is used where parts are decoded and read, on the JS thread of
+ * the context.
  */
 import { contextOptions } from '../boundary/contexts.ts';
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -11,8 +12,8 @@ import type { Sessions } from '../boundary/sessions.ts';
 import type { NativeContext } from '../native/native.ts';
 
 /**
- * Shares of the arena: what fetched requests of a server may use (`memory/arena.h`), and the part of that
- * which is left for messages of other sizes.
+ * Shares of the arena: the share that fetched requests of a server may use (`memory/arena.h`), and the part
+ * of that share which is left for messages of other sizes.
  */
 const fetchShare = 6 / 8;
 const spareShare = 2 / 8;
@@ -25,12 +26,12 @@ const keptShare = fetchShare - spareShare;
 const aroundShare = 1 / 64;
 
 /**
- * The end of a stream that reads. When both ends are on one thread they share the arena, but each has its own
- * copies, since each waits for the other to go on.
+ * Which end of the stream reads. When both ends are on one thread they share the arena. But each end counts
+ * its own copies, because each waits for the other to continue.
  */
 export type Reader = 'client' | 'server';
 
-/** A copied message, until its stream has moved past it. */
+/** A copied message. It exists until its stream has moved past it. */
 export class CopiedMessage {
   #memory: StreamMemory | undefined;
   readonly #bytes: number;
@@ -40,7 +41,7 @@ export class CopiedMessage {
     this.#bytes = bytes;
   }
 
-  /** The stream has moved on to another message. Further calls do nothing. */
+  /** The stream has moved on to another message. Further calls have no effect. */
   forget(): void {
     const memory = this.#memory;
     this.#memory = undefined;
@@ -51,14 +52,14 @@ export class CopiedMessage {
 /** The state of one context and one end. */
 export class StreamMemory {
   /**
-   * Bytes of copies that no stream has moved past. They are limited to the size of the arena, so that peers
-   * cannot make a side hold more.
+   * Total size of the copies that streams have not moved past. It is limited to the size of the arena, so
+   * that peers cannot make a side hold more.
    */
   copiedBytes = 0;
 
   readonly #context: { readonly native: NativeContext; readonly sessions: Pick<Sessions, 'loops'> };
   readonly #arenaBytes: number;
-  /** Bytes that may still arrive before the arena's usage must be read again. */
+  /** Number of bytes that may still arrive before the arena's usage must be read again. */
   #unwatched = 0;
 
   constructor(context: { readonly native: NativeContext; readonly sessions: Pick<Sessions, 'loops'> }) {
@@ -67,18 +68,18 @@ export class StreamMemory {
   }
 
   /**
-   * Called for a message of this size in a leased block of the arena. Returns undefined when it may stay
-   * there, otherwise the record of the copy that must be made.
+   * Decides about a message of this size in a leased block of the arena. Returns undefined when the message
+   * may stay there, otherwise the record of the copy that must be made.
    */
   copy(bytes: number): CopiedMessage | undefined {
-    // Count twice the size, since a block may be larger than its content.
+    // Count the size twice, because a block may be larger than its content.
     this.#unwatched -= 2 * bytes;
     const { native } = this.#context;
     const { loops } = this.#context.sessions;
     if (this.#unwatched >= 0 && !loops) return undefined;
     const arena = this.#arenaBytes;
-    // When senders are on this thread, their copies need the arena. Then no message stays in it, and the half
-    // that is otherwise for kept messages is available for copies, too.
+    // When senders are on this thread, their copies need the arena. In that case no message stays in the
+    // arena, and the half that is otherwise for kept messages is also available for copies.
     const [kept, copiedMax] = loops
       ? [arena, arena * (1 + keptShare)]
       : [native.stats().arenaLeasedBytes, arena];

@@ -1,7 +1,7 @@
 /**
- * The receiving direction of a stream: orders parts and passes their messages to the application, as a
- * hand-written async iterator, since `next()` is on the hot path. Both ends of a stream use it. On the JS
- * thread of its session.
+ * The receiving direction of a stream: orders parts and passes their messages to the application. It is a
+ * hand-written async iterator, because `next()` is on the hot path. Both ends of a stream use it. It runs on
+ * the JS thread of its session.
  */
 import { failCall, inNextTurn } from '../core/errors/failing.ts';
 import { leaseOf } from '../core/lease.ts';
@@ -12,9 +12,9 @@ import type { CopiedMessage } from './stream-memory.ts';
 export interface ReceivedPart {
   readonly messages: readonly unknown[];
   readonly last: boolean;
-  /** The token that reports the consumption of the part. */
+  /** The token with which the consumption of the part is reported. */
   readonly token: number;
-  /** The copy of its message, if that was large and was copied out of the arena. */
+  /** The copy of the part's message, if the message was large and was copied out of the arena. */
   readonly copied?: CopiedMessage | undefined;
 }
 
@@ -25,14 +25,17 @@ export interface ReaderOwner {
   /** The application has received all messages of the part. */
   onConsumed(part: ReceivedPart): void;
   /**
-   * Called for a part that was announced with this token: either the application waits for it, so it must be
-   * fetched, or it will never be read, so it must be dropped.
+   * Called for a part that was announced with this token. Either the application waits for the part, which
+   * must then be fetched, or it will never read the part, which must then be dropped.
    */
   onWanted(token: number): void;
   onUnwanted(token: number): void;
-  /** The application reads no more. Its `return()` waits for the promise. */
+  /** The application has stopped reading. The iterator's `return()` waits for the promise. */
   onLeft(): Promise<void> | undefined;
-  /** The application has reached the end. Returns the error, undefined for success. Called once. */
+  /**
+   * The application has reached the end. Returns the error of the stream, or undefined when it has succeeded.
+   * It is called once.
+   */
   onEnd(): unknown;
 }
 
@@ -63,11 +66,14 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   readonly #endsWithLast: boolean;
   /** Received parts that are not open yet, by sequence number. */
   readonly #parts: (ReceivedPart | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
-  /** By sequence number: parts that the peer has announced. It sends each only when asked for it. */
+  /**
+   * Parts that the peer has announced, by sequence number. The peer sends each of them only when asked for
+   * it.
+   */
   readonly #announced: (number | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
   /** Sequence number of the next part to open. */
   #next = 0;
-  /** The open part, and the index of the next message. */
+  /** The open part, and the index of its next message. */
   #part: ReceivedPart | undefined;
   #messages: readonly unknown[] = noMessages;
   #at = 0;
@@ -75,12 +81,12 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   #copied: CopiedMessage | undefined;
   #waiting: Waiting[] = [];
   #started = false;
-  /** True when the part with `last` has been opened. */
+  /** True when the part with the flag `last` has been opened. */
   #sawLast = false;
-  /** True when no part will follow the received ones. */
+  /** True when the received parts are the last ones. */
   #closed = false;
   #ended = false;
-  /** True when nobody reads: messages are dropped on arrival. */
+  /** True when the application has stopped reading. Messages are then dropped on arrival. */
   #left = false;
 
   /** `endsWithLast` says that the last part ends the stream; otherwise `close()` must end it. */
@@ -94,7 +100,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     return this.#sawLast;
   }
 
-  /** True when the application is waiting for this part. */
+  /** Returns whether the application is waiting for this part. */
   waitsFor(sequence: number): boolean {
     return sequence === this.#next && (this.#waiting.length !== 0 || sequence === 0);
   }
@@ -118,7 +124,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     return done;
   }
 
-  /** Adds a part. Returns false when this sequence number already has a part, or cannot have one yet. */
+  /** Adds a part. Returns false when this sequence number already has a part, or cannot have a part yet. */
   arrive(sequence: number, part: ReceivedPart): boolean {
     if (this.#left) {
       drop(part);
@@ -154,11 +160,14 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     if (this.#waiting.length !== 0) this.#want();
   }
 
-  /** No more parts will arrive. The received ones are read first; then the owner's `onEnd` is called. */
+  /**
+   * Records that no more parts will arrive. The received parts are read first; then the owner's `onEnd` is
+   * called.
+   */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    // The stream may never be read to its end, and no longer needs memory.
+    // The application may never read the stream to its end, and the stream no longer needs memory.
     this.#copied?.forget();
     for (const part of this.#parts) part?.copied?.forget();
     if (this.#waiting.length !== 0) this.#serve();
@@ -178,7 +187,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   #take(): IteratorResult<unknown> {
     const value = this.#messages[this.#at++];
     if (this.#at === this.#messages.length) {
-      // Clear the reference: a message that the application drops must not be kept alive by the stream.
+      // Clear the reference, so that the stream does not keep a message alive that the application drops.
       this.#messages = noMessages;
       this.#at = 0;
       this.#closePart();
@@ -284,12 +293,12 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     }
   }
 
-  /** Not at once: an application that opens such streams in a loop must leave time for timers. */
+  /** Do not fail at once: an application that opens such streams in a loop must leave time for timers. */
   #fail(waiting: Waiting, error: unknown): void {
     inNextTurn(() => failCall(waiting, error));
   }
 
-  /** The application waits for the next part: fetch it if it was announced. */
+  /** The application waits for the next part. Fetch it if it was announced. */
   #want(): void {
     const place = this.#next % streamParts;
     const token = this.#announced[place];

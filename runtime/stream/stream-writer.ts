@@ -1,7 +1,7 @@
 /**
- * The sending direction of a stream: packs small messages into parts, and sends a part when it is full or the
- * event-loop iteration ends, as far as credits allow. Both ends of a stream use it. On the JS thread of its
- * session.
+ * The sending direction of a stream. It packs small messages into parts, and sends a part when the part is
+ * full or the event-loop iteration ends, as far as credits allow. Both ends of a stream use it. It runs on
+ * the JS thread of its session.
  */
 
 import { packedBytes } from '../boundary/outgoing/plain-types.ts';
@@ -18,7 +18,7 @@ import { atTurnEnd } from './turn-end.ts';
 export interface PartPort {
   /**
    * Sends part `sequence` if it has a credit. Otherwise returns false without any effect, and calls
-   * `onCredit()` of the writer when that may have changed. Throws when the message cannot be encoded.
+   * `onCredit()` of the writer when a credit may be available. Throws when the message cannot be encoded.
    */
   sendPart(
     sequence: number,
@@ -33,14 +33,17 @@ export interface PartPort {
   onWritable(): void;
   /** Called when the part with the flag `last` has been sent. */
   onLastSent(): void;
-  /** Called when a message that `write` has accepted cannot be sent. No message follows. */
+  /** Called when a message that `write` has accepted cannot be sent. No message follows after that. */
   onWriteFault(error: unknown): void;
 }
 
 const nothing = new Uint8Array(0);
 const writer = new Writer();
 
-/** Size limit of a part with several messages; for the peer's message limit they count as one message. */
+/**
+ * Returns the size limit of a part with several messages, which count as one message for the peer's message
+ * limit.
+ */
 export function packedCapacity({ eagerBytes, messageMaxBytes }: Target): number {
   return Math.min(Math.min(eagerBytes, streamPackedBytes) - partHeaderBytes, messageMaxBytes);
 }
@@ -89,7 +92,9 @@ export class StreamWriter {
     return false;
   }
 
-  /** Sends an empty part before the first message, to carry metadata. No effect after the first part. */
+  /**
+   * Sends an empty part before the first message, to carry metadata. It has no effect after the first part.
+   */
   lead(): void {
     if (this.#done || this.#sequence !== 0) return;
     this.#leads = true;
@@ -101,7 +106,7 @@ export class StreamWriter {
     this.#sequence = (this.#sequence + 1) >>> 0;
   }
 
-  /** Half-close: sends what has been written, with the flag `last`. */
+  /** Ends this direction (half-close): sends the written messages, with the flag `last`. */
   end(): void {
     if (this.#done) return;
     this.#ending = true;

@@ -1,7 +1,7 @@
 /**
  * Runs listeners when all promises that can continue in this event-loop iteration have continued. Stream
- * writers collect messages until then, so that messages produced together are sent together. One list per JS
- * thread.
+ * writers collect messages until then, so that messages produced together are sent together. Each JS thread
+ * has one list.
  */
 
 export interface TurnListener {
@@ -21,7 +21,7 @@ function afterMicrotasks(): void {
   process.nextTick(run);
 }
 
-/** Calls `listener.onTurnEnd()` once. It must not throw. */
+/** Calls `listener.onTurnEnd()` once. The listener must not throw. */
 export function atTurnEnd(listener: TurnListener): void {
   waiting.push(listener);
   if (waiting.length === 1) queueMicrotask(afterMicrotasks);

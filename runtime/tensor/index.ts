@@ -18,10 +18,13 @@ export const bigUint64 = (bytes: Uint8Array): BigUint64Array => arrayOver(BigUin
 export const float32 = (bytes: Uint8Array): Float32Array => arrayOver(Float32Array, bytes);
 export const float64 = (bytes: Uint8Array): Float64Array => arrayOver(Float64Array, bytes);
 
-/** TypeScript's Float16Array if its library has it. */
+/** TypeScript's Float16Array if its library has that type. */
 type Float16 = typeof globalThis extends { Float16Array: { prototype: infer A } } ? A : ArrayBufferView;
 
-/** Requires Float16Array (Node 24 or later); otherwise throws a TypeError. */
+/**
+ * Returns a Float16Array over the bytes. It needs Float16Array (Node 24 or later) and otherwise throws a
+ * TypeError.
+ */
 export function float16(bytes: Uint8Array): Float16 {
   const of = (globalThis as { Float16Array?: ArrayClass }).Float16Array;
   if (of === undefined)

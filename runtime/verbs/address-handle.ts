@@ -1,12 +1,14 @@
-/** Address handles: where datagrams go. */
+/**
+ * Address handles, which say where datagrams go.
+ */
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
 import { Resource } from './resource.ts';
 
-/** A port or a multicast group (`struct ibv_ah_attr`). */
+/** Names a port or a multicast group (`struct ibv_ah_attr`). */
 export interface AddressOptions {
-  /** `Device.gid` of the peer, or of a multicast group: 16 bytes. */
+  /** `Device.gid` of the peer, or the GID of a multicast group, of 16 bytes. */
   gid: Uint8Array;
-  /** InfiniBand: the LID of the peer's port. Default 0. */
+  /** On InfiniBand: the LID of the peer's port. Default 0. */
   lid?: number;
   /** Default 0. */
   serviceLevel?: number;
@@ -19,10 +21,10 @@ export interface AddressOptions {
 /** An address handle (`struct ibv_ah`). See ibv_create_ah(3). */
 export interface AddressHandle extends Disposable {
   readonly name: string;
-  /** For `SendBatch.to`. */
+  /** The number that `SendBatch.to` takes. */
   readonly number: number;
   readonly closed: boolean;
-  /** Closes it (ibv_destroy_ah(3)). Datagrams that are posted keep it until they have completed. */
+  /** Closes it (ibv_destroy_ah(3)). Posted datagrams keep it open until they have completed. */
   close(): void;
 }
 

@@ -1,4 +1,6 @@
-/** The records that requests are posted from. Made and filled by applications, read by native code. */
+/**
+ * The records from which requests are posted. Applications create and fill them, and native code reads them.
+ */
 
 import { RecvRow, SendRow, SgeRow } from '../native/verbs-device.ts';
 import type { AddressHandle } from './address-handle.ts';
@@ -10,11 +12,11 @@ import type { MemoryWindow } from './memory-window.ts';
 const capacityMax = 16_384;
 const sgesMax = 64;
 
-/** The rows of a batch, for the queue pair. Throws for what is no batch. */
+/** Returns the records of a batch, for the queue pair. Throws for anything that is not a batch. */
 export let sendRows: (batch: SendBatch) => Float64Array;
 export let recvRows: (batch: RecvBatch) => Float64Array;
 
-/** Checks the range of a memory region, and returns the address where it begins. */
+/** Checks the range of a memory region, and returns the address at which the range begins. */
 function addressIn(where: string, mr: MemoryRegion, offset: number, byteLength: number): number {
   const { byteLength: whole } = mr;
   if (!(Number.isInteger(offset) && Number.isInteger(byteLength) && offset >= 0 && byteLength >= 0)) {
@@ -34,19 +36,19 @@ export interface BindOptions {
   offset?: number;
   /** Default: the rest of the region. */
   byteLength?: number;
-  /** Of `SendFlags`. Default 0. */
+  /** Bits of `SendFlags`. Default 0. */
   flags?: number;
 }
 
 /**
- * Requests for a send queue (`struct ibv_send_wr`), to be posted by `QueuePair.post` as often as wanted: no
- * object is made for a request. A request begins with the method of its operation, and `sge` adds to it the
- * memory that it sends from or reads into:
+ * Requests for a send queue (`struct ibv_send_wr`). `QueuePair.post` can post the same batch any number of
+ * times, and no object is created for a request. A request begins with the method of its operation. `sge`
+ * then adds the memory that the request sends from or reads into:
  *
  *     batch.clear().write(wrId, remote.addr, remote.rkey, SendFlags.signaled).sge(mr, 0, 32);
  *
- * `wrId` is a number of the application, an integer from 0 to 2^53 - 1, that the completion gives back.
- * `flags` are of `SendFlags`. Posting checks the values. See ibv_post_send(3).
+ * `wrId` is a number that the application chooses, an integer from 0 to 2^53 - 1. The completion returns it.
+ * `flags` are bits of `SendFlags`. The values are checked when the batch is posted. See ibv_post_send(3).
  */
 export class SendBatch {
   /** The largest number of requests. */
@@ -57,7 +59,7 @@ export class SendBatch {
   readonly #columns: number;
   #length = 0;
 
-  /** `capacity`: 1 to 16,384 requests; `sges`: 1 to 64 entries of each. */
+  /** `capacity` is 1 to 16,384 requests; `sges` is 1 to 64 entries in each request. */
   constructor(capacity: number, sges = 1) {
     this.capacity = checkedInteger('new SendBatch(capacity)', capacity, 1, capacityMax);
     this.sges = checkedInteger('new SendBatch(capacity, sges)', sges, 1, sgesMax);
@@ -65,7 +67,7 @@ export class SendBatch {
     this.#rows = new Float64Array(capacity * this.#columns);
   }
 
-  /** Number of requests that the batch has. */
+  /** Number of requests in the batch. */
   get length(): number {
     return this.#length;
   }
@@ -75,19 +77,20 @@ export class SendBatch {
     return this;
   }
 
-  /** Begins a SEND, which a receive of the peer takes (IBV_WR_SEND). */
+  /** Begins a SEND, whose message goes to a receive of the peer (IBV_WR_SEND). */
   send(wrId: number, flags = 0): this {
     return this.#begin(WrOpcode.send, wrId, flags, 0, 0, 0);
   }
   /**
-   * Begins a SEND that brings the number `imm` of 32 bits, too (IBV_WR_SEND_WITH_IMM). Not on all devices.
+   * Begins a SEND that also brings the number `imm` of 32 bits (IBV_WR_SEND_WITH_IMM). Some devices do not
+   * support it.
    */
   sendWithImm(wrId: number, imm: number, flags = 0): this {
     return this.#begin(WrOpcode.sendWithImm, wrId, flags, 0, 0, imm);
   }
   /**
-   * Begins a SEND that also invalidates the receiver's window with that key (IBV_WR_SEND_WITH_INV). Needs
-   * `capabilities.windows`, as the next two.
+   * Begins a SEND that also invalidates the receiver's window with that key (IBV_WR_SEND_WITH_INV). It needs
+   * `capabilities.windows`, as the next two methods do.
    */
   sendWithInv(wrId: number, rkey: number, flags = 0): this {
     this.#begin(WrOpcode.sendWithInv, wrId, flags, 0, 0, 0);
@@ -102,9 +105,9 @@ export class SendBatch {
   }
   /**
    * Binds a window to `byteLength` bytes of the region from `offset` on (IBV_WR_BIND_MW, type 2). The peer of
-   * this queue pair gets the rights `access` to them: `Access.remoteRead`, `remoteWrite`, `remoteAtomic`. The
-   * region needs `Access.mwBind`. Posting gives the window its key (`mw.rkey`), which a later message of this
-   * queue pair may carry.
+   * this queue pair gets the rights `access` to these bytes: `Access.remoteRead`, `remoteWrite`,
+   * `remoteAtomic`. The region needs `Access.mwBind`. Posting gives the window its key (`mw.rkey`), which a
+   * later message of this queue pair may carry.
    */
   bindMw(
     wrId: number,
@@ -121,15 +124,15 @@ export class SendBatch {
     return this.#operand(SendRow.compareHigh, SendRow.compareLow, BigInt(byteLength));
   }
   /**
-   * Begins a WRITE into the peer's memory (IBV_WR_RDMA_WRITE), to its `mr.addr` plus an offset and with its
-   * `mr.rkey`.
+   * Begins a WRITE into the peer's memory (IBV_WR_RDMA_WRITE). `remoteAddr` is the peer's `mr.addr` plus an
+   * offset; `rkey` is the peer's `mr.rkey`.
    */
   write(wrId: number, remoteAddr: number, rkey: number, flags = 0): this {
     return this.#begin(WrOpcode.rdmaWrite, wrId, flags, remoteAddr, rkey, 0);
   }
   /**
    * Begins a WRITE that also completes a receive of the peer, with the number `imm` of 32 bits
-   * (IBV_WR_RDMA_WRITE_WITH_IMM). Needs `capabilities.immediate`.
+   * (IBV_WR_RDMA_WRITE_WITH_IMM). It needs `capabilities.immediate`.
    */
   writeWithImm(wrId: number, remoteAddr: number, rkey: number, imm: number, flags = 0): this {
     return this.#begin(WrOpcode.rdmaWriteWithImm, wrId, flags, remoteAddr, rkey, imm);
@@ -141,8 +144,9 @@ export class SendBatch {
 
   /**
    * Begins an atomic addition to the 8 bytes at `remoteAddr`, a multiple of 8 (IBV_WR_ATOMIC_FETCH_AND_ADD).
-   * Its one entry of 8 bytes gets the value before. Needs `Access.remoteAtomic` there. Atomics are atomic
-   * against other remote atomics only, not against the peer's own CPU.
+   * The request's one entry, of 8 bytes, gets the previous value. The peer's region needs
+   * `Access.remoteAtomic`. Such operations are atomic only against other remote atomics, and not against the
+   * peer's own CPU.
    */
   fetchAdd(wrId: number, remoteAddr: number, rkey: number, add: bigint, flags = 0): this {
     this.#begin(WrOpcode.fetchAndAdd, wrId, flags, remoteAddr, rkey, 0);
@@ -150,7 +154,7 @@ export class SendBatch {
   }
   /**
    * Begins an atomic swap: writes `swap` if the 8 bytes at `remoteAddr` are equal to `compare`
-   * (IBV_WR_ATOMIC_CMP_AND_SWP). Otherwise as `fetchAdd`.
+   * (IBV_WR_ATOMIC_CMP_AND_SWP). The rest is as for `fetchAdd`.
    */
   compareSwap(
     wrId: number,
@@ -165,7 +169,7 @@ export class SendBatch {
     return this.#operand(SendRow.swapHigh, SendRow.swapLow, swap);
   }
 
-  /** Says where the last request, a datagram, goes: to that queue pair of the port that `ah` names. */
+  /** Says where the last request, a datagram, goes: to that queue pair at the port that `ah` names. */
   to(ah: AddressHandle, remoteQpn: number, remoteQkey: number): this {
     const row = this.#lastRow('SendBatch.to');
     this.#rows[row + SendRow.ah] = ah.number;
@@ -236,8 +240,8 @@ export class SendBatch {
 }
 
 /**
- * Receives (`struct ibv_recv_wr`), to be posted by `postRecv` as often as wanted. Each has memory,
- * registered with `Access.localWrite`, that is at least as long as the message it will take. See
+ * Receives (`struct ibv_recv_wr`), which `postRecv` can post any number of times. Each receive has memory,
+ * registered with `Access.localWrite`, that must be at least as long as the message that arrives in it. See
  * ibv_post_recv(3).
  */
 export class RecvBatch {
@@ -246,13 +250,13 @@ export class RecvBatch {
   readonly #rows: Float64Array;
   #length = 0;
 
-  /** `capacity`: 1 to 16,384 receives. */
+  /** `capacity` is 1 to 16,384 receives. */
   constructor(capacity: number) {
     this.capacity = checkedInteger('new RecvBatch(capacity)', capacity, 1, capacityMax);
     this.#rows = new Float64Array(capacity * RecvRow.words);
   }
 
-  /** Number of receives that the batch has. */
+  /** Number of receives in the batch. */
   get length(): number {
     return this.#length;
   }

@@ -1,6 +1,6 @@
 /**
- * Completion queues: polled into a record, or awaited in batches. Waiting arms the queue and sleeps on its
- * descriptor in the event loop; nothing is polled meanwhile.
+ * Completion queues, which applications poll into a record or await in batches. Waiting arms the queue and
+ * sleeps on its descriptor in the event loop, without polling.
  */
 import { stopInterval } from '../core/stop-timer.ts';
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
@@ -12,35 +12,36 @@ import { Resource } from './resource.ts';
 export interface CompletionQueue extends Disposable, AsyncIterable<Completions> {
   readonly name: string;
   /**
-   * Moves completions into the record, at most its `capacity`, and returns their number. Never waits. See
+   * Moves completions into the record, at most its `capacity`, and returns their number. It never waits. See
    * ibv_poll_cq(3).
    */
   poll(into: Completions): number;
   /**
    * Waits for completions and returns them in batches, for `for await`. Each batch is the same record, filled
-   * again (`batchMax`: its capacity, default 64). Waiting keeps the process alive. Ends when the queue is
-   * closed. One loop at a time. `solicitedOnly`: sleeps until the peer sends with `SendFlags.solicited`, or
-   * something fails. See ibv_req_notify_cq(3) and ibv_get_cq_event(3).
+   * again. `batchMax` is its capacity, 64 by default. Waiting keeps the process alive. The iterator ends when
+   * the queue is closed. Only one loop may run at a time. With `solicitedOnly`, it sleeps until the peer
+   * sends with `SendFlags.solicited`, or until a request fails. See ibv_req_notify_cq(3) and
+   * ibv_get_cq_event(3).
    */
   batches(batchMax?: number, solicitedOnly?: boolean): AsyncIterableIterator<Completions>;
-  /** Waits until a poll may give completions, or rejects when the queue is closed. */
+  /** Waits until a poll may return completions, or rejects when the queue is closed. */
   ready(solicitedOnly?: boolean): Promise<void>;
   readonly closed: boolean;
   /**
-   * Closes the queue (ibv_destroy_cq(3)). Its queue pairs go on until they are closed, but nobody sees their
-   * completions any more.
+   * Closes the queue (ibv_destroy_cq(3)). Its queue pairs work until they are closed, but their completions
+   * can no longer be read.
    */
   close(): void;
 }
 
 const defaultBatch = 64;
-/** Any interval keeps the process alive; this is the longest one. */
+/** An interval of any length keeps the process alive; this is the longest. */
 const longestMs = 2 ** 31 - 1;
 
 export class OpenCompletionQueue extends Resource implements CompletionQueue {
   readonly #native: NativeVerbsDevice;
   readonly number: number;
-  /** What waits for the next completion, and keeps the process alive. */
+  /** The promise that waits for the next completion, and the interval that keeps the process alive. */
   #waiting: Waiting | undefined;
   #iterates = false;
 
@@ -60,7 +61,7 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
   ready(solicitedOnly = false): Promise<void> {
     return this.wait(solicitedOnly, true);
   }
-  /** As ready(). Keeps the process alive only with `keepsAlive`. */
+  /** Waits as ready() does. It keeps the process alive only with `keepsAlive`. */
   wait(solicitedOnly: boolean, keepsAlive: boolean): Promise<void> {
     if (this.closed) return Promise.reject(new VerbsError('closed', `${this.name} is closed`));
     if (this.#waiting !== undefined) {
@@ -82,7 +83,8 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
   }
   #arm(end: (error?: Error) => void, solicitedOnly: boolean): void {
     const armed = this.#native.arm(this.number, () => end(), solicitedOnly);
-    // A completion may be there already. The event loop goes round once, so that no caller keeps it busy.
+    // A completion may already be there. Resolve in the next iteration of the event loop, so that a caller
+    // cannot keep the loop busy.
     if (armed === false) setImmediate(end);
     else if (armed !== true) end(new VerbsError('refused', `${this.name}: ${armed}`));
   }
@@ -111,7 +113,9 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
     return native === this.#native;
   }
 
-  /** Lets connection attempts of its queue pairs go on. Returns false when it cannot now. */
+  /**
+   * Lets connection attempts of the queue's queue pairs proceed. Returns false when that is not possible now.
+   */
   drive(): boolean {
     return this.#native.drive(this.number);
   }

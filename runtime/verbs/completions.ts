@@ -1,45 +1,47 @@
-/** The record that completions are polled into. Made by applications, filled by native code. */
+/**
+ * The record into which completions are polled. Applications create it, and native code fills it.
+ */
 import { CompletionRow } from '../native/verbs-device.ts';
 import { checkedInteger } from './errors.ts';
 
 const capacityMax = 65_536;
 
-/** For the completion queue: the rows to fill. Throws for what is no Completions. */
+/** Returns the entries to fill, for the completion queue. Throws for anything that is not a Completions. */
 export let rowsToFill: (into: Completions) => Float64Array;
-/** For the completion queue: how many rows have been filled. */
+/** Sets how many entries have been filled, for the completion queue. */
 export let setFilled: (into: Completions, length: number) => void;
 
 /**
- * Room for completions (`struct ibv_wc`), to be used again for each poll: no object is made for a completion.
- * Each method returns a field of completion `i`, from 0 to `length - 1`, and throws a RangeError for another
- * one. See ibv_poll_cq(3).
+ * Room for completions (`struct ibv_wc`). Each poll can use the same room again, and no object is created for
+ * a completion. Each method returns a field of completion `i`, from 0 to `length - 1`, and throws a
+ * RangeError for any other `i`. See ibv_poll_cq(3).
  */
 export class Completions {
-  /** The largest number of completions that one poll gives. */
+  /** The largest number of completions that one poll returns. */
   readonly capacity: number;
   readonly #rows: Float64Array;
   #length = 0;
 
-  /** `capacity`: 1 to 65,536. */
+  /** `capacity` is 1 to 65,536. */
   constructor(capacity: number) {
     this.capacity = checkedInteger('new Completions(capacity)', capacity, 1, capacityMax);
     this.#rows = new Float64Array(capacity * CompletionRow.words);
   }
 
-  /** Number of completions of the last poll. */
+  /** Number of completions that the last poll returned. */
   get length(): number {
     return this.#length;
   }
 
-  /** The `wrId` that the request was posted with. */
+  /** The `wrId` with which the request was posted. */
   wrId(i: number): number {
     return this.#field(i, CompletionRow.wrId);
   }
-  /** `WcStatus.success`, or what went wrong; after an error the queue pair is in ERR. */
+  /** `WcStatus.success`, or the error. After an error the queue pair is in ERR. */
   status(i: number): number {
     return this.#field(i, CompletionRow.status);
   }
-  /** What the completion is about: a value of `WcOpcode`. */
+  /** The operation that has completed, as a value of `WcOpcode`. */
   opcode(i: number): number {
     return this.#field(i, CompletionRow.opcode);
   }
@@ -52,21 +54,22 @@ export class Completions {
     return this.#field(i, CompletionRow.qpNum);
   }
   /**
-   * Number of bytes received, read or written; 0 after an error. A datagram counts its header of 40 bytes.
+   * Number of bytes received, read or written, or 0 after an error. For a datagram the number includes its
+   * header of 40 bytes.
    */
   byteLength(i: number): number {
     return this.#field(i, CompletionRow.bytes);
   }
-  /** The peer's immediate, a number of 32 bits; 0 without `WcFlags.withImm`. */
+  /** The peer's immediate, a number of 32 bits. 0 without `WcFlags.withImm`. */
   imm(i: number): number {
     return this.#field(i, CompletionRow.imm);
   }
 
-  /** The key that a message has invalidated (`SendBatch.sendWithInv`); 0 without `WcFlags.withInv`. */
+  /** The key that a message has invalidated (`SendBatch.sendWithInv`). 0 without `WcFlags.withInv`. */
   invalidatedRkey(i: number): number {
     return this.#field(i, CompletionRow.invalidatedRkey);
   }
-  /** The sender's queue pair, for a datagram; else 0. */
+  /** The sender's queue pair, for a datagram. 0 for other messages. */
   srcQp(i: number): number {
     return this.#field(i, CompletionRow.srcQp);
   }

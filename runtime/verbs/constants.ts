@@ -4,37 +4,37 @@
  */
 
 /**
- * Rights of a memory region, to be combined with `|`: `enum ibv_access_flags`. Local reads are always
+ * Rights of a memory region, to be combined with `|` (`enum ibv_access_flags`). Local reads are always
  * allowed.
  */
 export const Access = {
   /** Receives and READs may write the memory. */
   localWrite: 1 << 0,
-  /** The peer may WRITE it; needs `localWrite`. */
+  /** The peer may WRITE the memory; needs `localWrite`. */
   remoteWrite: 1 << 1,
-  /** The peer may READ it. */
+  /** The peer may READ the memory. */
   remoteRead: 1 << 2,
-  /** The peer may update it by atomics; needs `localWrite`. */
+  /** The peer may update the memory by atomics; needs `localWrite`. */
   remoteAtomic: 1 << 3,
   /** Windows may be bound to the memory (`ProtectionDomain.allocMw`). */
   mwBind: 1 << 4,
-  /** Pages are loaded when they are used, and nothing is pinned (`capabilities.onDemand`). */
+  /** Pages are loaded when they are used, instead of being pinned (`capabilities.onDemand`). */
   onDemand: 1 << 6,
 } as const;
 
-/** Flags of a request, to be combined with `|`: `enum ibv_send_flags`. */
+/** Flags of a request, to be combined with `|` (`enum ibv_send_flags`). */
 export const SendFlags = {
   /** Waits until earlier READs of this queue pair are done. */
   fence: 1 << 0,
-  /** Asks for a completion. Without it only an error has one. */
+  /** Asks for a completion. Without this flag only a request that fails has a completion. */
   signaled: 1 << 1,
   /** Wakes a peer that waits for solicited messages only. */
   solicited: 1 << 2,
-  /** Copies the bytes when the request is posted, at most `capabilities.maxInline`. */
+  /** Copies the bytes, at most `capabilities.maxInline`, when the request is posted. */
   inline: 1 << 3,
 } as const;
 
-/** What a completion is about: `enum ibv_wc_opcode`. */
+/** The operation of a completion (`enum ibv_wc_opcode`). */
 export const WcOpcode = {
   send: 0,
   rdmaWrite: 1,
@@ -47,7 +47,7 @@ export const WcOpcode = {
   recvRdmaWithImm: 129,
 } as const;
 
-/** Bits of `Completions.flags`: `enum ibv_wc_flags`. */
+/** Bits of `Completions.flags` (`enum ibv_wc_flags`). */
 export const WcFlags = {
   /** The first 40 bytes of the receive are the header of a datagram. */
   grh: 1 << 0,
@@ -57,16 +57,16 @@ export const WcFlags = {
   withInv: 1 << 3,
 } as const;
 
-/** Result of a request: `enum ibv_wc_status`. */
+/** Result of a request (`enum ibv_wc_status`). */
 export const WcStatus = {
   success: 0,
   /** The message is longer than its receive. */
   locLenErr: 1,
   /** The queue pair cannot do this operation. */
   locQpOpErr: 2,
-  /** A scatter/gather entry is not in its region. */
+  /** A scatter/gather entry lies outside its region. */
   locProtErr: 4,
-  /** The queue pair went to ERR before. */
+  /** The queue pair went to ERR before the request was done. */
   wrFlushErr: 5,
   mwBindErr: 6,
   /** The peer could not accept the message. */
@@ -105,19 +105,22 @@ export function statusName(status: number): string {
   return statusNames.get(status) ?? `unknown status ${status}`;
 }
 
-/** The state of a queue pair: `enum ibv_qp_state`. */
+/** The state of a queue pair (`enum ibv_qp_state`). */
 export type QpState = 'RESET' | 'INIT' | 'RTR' | 'RTS' | 'ERR' | 'SQD' | 'SQE';
 
-/** By their numbers in native code (QpState in native/fabric/fabric.h). */
+/** The states, by their numbers in native code (QpState in native/fabric/fabric.h). */
 export const states: readonly QpState[] = ['RESET', 'INIT', 'RTR', 'RTS', 'ERR', 'SQD', 'SQE'];
 
-/** The type of a queue pair: reliable and connected, unreliable and connected, or of datagrams. */
+/**
+ * The type of a queue pair: reliable and connected (`rc`), unreliable and connected (`uc`), or for datagrams
+ * (`ud`).
+ */
 export type QpType = 'rc' | 'uc' | 'ud';
 
-/** By their numbers in native code (QpType in native/fabric/fabric.h). */
+/** The types, by their numbers in native code (QpType in native/fabric/fabric.h). */
 export const qpTypes: readonly QpType[] = ['rc', 'uc', 'ud'];
 
-/** By their numbers in native code (Feature in native/fabric/capabilities.h). */
+/** The features, by their numbers in native code (Feature in native/fabric/capabilities.h). */
 export const features = [
   'sendWithImm',
   'writeWithImm',
@@ -133,10 +136,10 @@ export const features = [
   'reset',
   'xrc',
 ] as const;
-/** What a device may lack: `Device.whyNot` says why. */
+/** A feature that a device may lack. `Device.whyNot` says why. */
 export type Feature = (typeof features)[number];
 
-/** `enum ibv_wr_opcode`. */
+/** The operation of a request (`enum ibv_wr_opcode`). */
 export const WrOpcode = {
   rdmaWrite: 0,
   rdmaWriteWithImm: 1,

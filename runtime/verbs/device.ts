@@ -1,4 +1,6 @@
-/** Devices: opening one by its name, what it can do, and what it makes. */
+/**
+ * Devices: opens a device by its name, says what it can do, and makes its objects.
+ */
 import { checkedOptions } from '../core/options.ts';
 import { loadNative, type VerbsCapabilities } from '../native/native.ts';
 import type { NativeOpenOptions, NativeVerbsDevice } from '../native/verbs-device.ts';
@@ -12,26 +14,26 @@ import { Resource } from './resource.ts';
 /** How a device is opened. */
 export interface OpenOptions {
   /**
-   * sim: the seed of the world that the device is in. Devices of one thread with the same options are in one
-   * world, where their queue pairs can connect. Default 1.
+   * For sim: the seed of the world that the device is in. Devices of one thread with the same options are in
+   * one world, where their queue pairs can connect. Default 1.
    */
   seed?: number;
-  /** sim: chance that a packet of UC or UD is lost, in a million. Default 0. */
+  /** For sim: the chance that a packet of UC or UD is lost, in millionths. Default 0. */
   lossPpm?: number;
-  /** sim: chance that it arrives twice, in a million. Default 0. */
+  /** For sim: the chance that such a packet arrives twice, in millionths. Default 0. */
   duplicatePpm?: number;
-  /** tcp: the IP address of this host where connections are accepted. Default `127.0.0.1`. */
+  /** For tcp: the IP address of this host where connections are accepted. Default `127.0.0.1`. */
   host?: string;
-  /** RDMA devices: the port. Default: the first active one. */
+  /** For RDMA devices: the port. Default: the first active port. */
   port?: number;
-  /** RDMA devices: the index in the GID table. Default: prefers RoCE v2 on IPv4. */
+  /** For RDMA devices: the index in the GID table. Default: prefers RoCE v2 on IPv4. */
   gidIndex?: number;
   /**
-   * RDMA devices: `cm` connects by rdma_cm, `sideband` by what the addresses contain. Default `auto`: rdma_cm
-   * where both sides have it.
+   * For RDMA devices: `cm` connects by rdma_cm; `sideband` connects by the contents of the addresses. Default
+   * `auto`, which uses rdma_cm where both sides have it.
    */
   connect?: 'auto' | 'cm' | 'sideband';
-  /** RDMA devices: memory may be registered with `Access.onDemand`. Default false. */
+  /** For RDMA devices: memory may be registered with `Access.onDemand`. Default false. */
   onDemand?: boolean;
 }
 
@@ -39,31 +41,35 @@ export interface OpenOptions {
 export interface Device extends Disposable {
   readonly name: string;
   /**
-   * What it can do: limits in the units of libibverbs, and whether features are there. See
-   * ibv_query_device(3).
+   * What the device can do: its limits in the units of libibverbs, and its features. See ibv_query_device(3).
    */
   readonly capabilities: Readonly<VerbsCapabilities>;
   /**
-   * Makes a protection domain. A device has one at a time: open the device again for memory and queue pairs
-   * that must not reach each other. See ibv_alloc_pd(3).
+   * Makes a protection domain. A device has one protection domain at a time. If memory and queue pairs must
+   * not reach each other, open the device again for them. See ibv_alloc_pd(3).
    */
   allocPd(): ProtectionDomain;
   /**
-   * Makes a completion queue. `depth`: number of completions that it has room for at first; it grows with its
-   * queue pairs, so that it never overruns. See ibv_create_cq(3).
+   * Makes a completion queue. `depth` is the number of completions that it has room for at first. It grows
+   * with its queue pairs, so that it never overruns. See ibv_create_cq(3).
    */
   createCq(depth?: number): CompletionQueue;
-  /** Returns why the device lacks that feature; undefined when it has it. */
+  /** Returns why the device lacks that feature, or undefined when the device has it. */
   whyNot(feature: Feature): string | undefined;
   /**
-   * The GID that peers need to send datagrams to this device; all 0 where it has none. See ibv_query_gid(3).
+   * The GID that peers need to send datagrams to this device, or all 0 where the device has no GID. See
+   * ibv_query_gid(3).
    */
   readonly gid: Uint8Array;
-  /** What the device reports apart from completions, until it is closed. See ibv_get_async_event(3). */
+  /**
+   * The events that the device reports apart from completions, until it is closed. See
+   * ibv_get_async_event(3).
+   */
   readonly events: AsyncIterableIterator<DeviceEvent>;
   readonly closed: boolean;
   /**
-   * Closes the device (ibv_close_device(3)). What it has made goes on until it is closed, too.
+   * Closes the device (ibv_close_device(3)). The objects that it has made work until they are closed
+   * themselves.
    */
   close(): void;
 }
@@ -161,9 +167,9 @@ class OpenDevice extends Resource implements Device, DeviceParts {
 
 /**
  * Opens a device by its name: `sim` (queue pairs of this thread, simulated), `shm` (processes of this user on
- * this host), `tcp` (any two hosts), or an RDMA device such as `mlx5_0` (`listDevices()` names them). The
- * first three are RDMA devices made of software, and behave alike. Throws when it cannot be opened, with the
- * reason. See ibv_open_device(3).
+ * this host), `tcp` (any two hosts), or an RDMA device such as `mlx5_0` (`listDevices()` returns their
+ * names). The first three are RDMA devices made of software. They behave like the others. Throws the reason
+ * when the device cannot be opened. See ibv_open_device(3).
  */
 export function openDevice(name: SoftwareDevice | (string & {}), options: OpenOptions = {}): Device {
   if (typeof name !== 'string' || name === '')
@@ -186,7 +192,7 @@ export function isAllocated(device: Device, memory: ArrayBuffer): boolean {
   return (device as OpenDevice).native.owns(new Uint8Array(memory));
 }
 
-/** Opens the device that native code knows by these options. `name` is for its texts. */
+/** Opens the device that native code knows by these options. `name` is for the device's error texts. */
 export function openDeviceOf(name: string, given: NativeOpenOptions): Device {
   try {
     return new OpenDevice(name, loadNative().openVerbsDevice(given));

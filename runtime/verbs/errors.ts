@@ -1,14 +1,16 @@
-/** Errors of `rdma-rpc/verbs`. A wrong argument throws a TypeError or RangeError instead. */
+/**
+ * Errors of `rdma-rpc/verbs`. A wrong argument throws a TypeError or RangeError instead.
+ */
 import type { NativeRefusal } from '../native/verbs-device.ts';
 
 /**
  * `closed`: the object was closed. `state`: the queue pair is not in a state that allows the call. `full`: a
- * queue has no room. `unsupported`: the device cannot do this. `refused`: the device, the system or the peer
- * refused, for the reason that the message gives.
+ * queue has no room. `unsupported`: the device does not support the call. `refused`: the device, the system
+ * or the peer refused the call, for the reason in the message.
  */
 export type VerbsErrorCode = 'closed' | 'state' | 'full' | 'unsupported' | 'refused';
 
-/** A call that could not be carried out. Nothing has been changed by it. */
+/** The error of a call that could not be carried out. The call has changed nothing. */
 export class VerbsError extends Error {
   readonly code: VerbsErrorCode;
 
@@ -19,17 +21,19 @@ export class VerbsError extends Error {
   }
 }
 
-/** By their numbers in native code (Cause in native/checked/refusal.h). */
+/** The causes, by their numbers in native code (Cause in native/checked/refusal.h). */
 const causes = [undefined, 'range', 'closed', 'state', 'full', 'unsupported', 'refused'] as const;
 
-/** The error for a refusal of native code. `what` is the call and the object that it was made on. */
+/**
+ * Returns the error for a refusal of native code. `what` names the call and the object on which it was made.
+ */
 export function errorOf(what: string, { cause, text }: NativeRefusal): Error {
   const code = causes[cause];
   const message = `${what}: ${text}`;
   return code === 'range' || code === undefined ? new RangeError(message) : new VerbsError(code, message);
 }
 
-/** Returns the result of a native call, or throws why it was refused. */
+/** Returns the result of a native call, or throws the reason why the call was refused. */
 export function granted<Result extends number | object>(
   what: string,
   result: Result | NativeRefusal,

@@ -1,22 +1,27 @@
-/** What a device reports apart from completions, as an async iterable. */
+/**
+ * The events that a device reports apart from completions, as an async iterable.
+ */
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
 
 /** An event of a device (`struct ibv_async_event`). See ibv_get_async_event(3). */
 export interface DeviceEvent {
   /**
-   * `sq_drained`: the queue pair is in SQD and has no request under way. `srq_limit_reached`: see
+   * `sq_drained`: the queue pair is in SQD and has no request in progress. `srq_limit_reached`: see
    * `SharedReceiveQueue.armLimit`. `qp_fatal`: the queue pair has failed. `port_active`, `port_error`: the
    * port of the device. `device_fatal`: the device was removed.
    */
   readonly type: string;
-  /** The queue pair that it is about, or 0. */
+  /** The queue pair that the event concerns, or 0. */
   readonly qpNum: number;
 }
 
-/** How often the device is asked. It notices events itself when completions are polled or awaited. */
+/**
+ * Interval in milliseconds at which the device is asked for events. The device notices events itself when
+ * completions are polled or awaited.
+ */
 const askMs = 20;
 
-/** Gives the events of a device until `ended` is true. Waiting keeps the process alive. */
+/** Yields the events of a device until `ended` is true. Waiting keeps the process alive. */
 export async function* eventsOf(
   native: NativeVerbsDevice,
   ended: () => boolean,

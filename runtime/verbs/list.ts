@@ -1,18 +1,20 @@
-/** The devices of this machine. */
+/**
+ * Lists the devices of this machine.
+ */
 import { loadNative, type VerbsCapabilities, type VerbsDetails, type VerbsPort } from '../native/native.ts';
 import { openDevice } from './device.ts';
 import { VerbsError } from './errors.ts';
 
-/** A device that `openDevice` knows. See ibv_get_device_list(3) and ibv_query_device(3). */
+/** A device that `openDevice` can open. See ibv_get_device_list(3) and ibv_query_device(3). */
 export interface DeviceInfo {
   readonly name: string;
   /** `software` for sim, shm and tcp; `InfiniBand` (RoCE too) or `iWARP` for RDMA devices. */
   readonly transport: string;
-  /** Why it cannot be opened; '' when it can. */
+  /** Why the device cannot be opened; '' when it can be opened. */
   readonly whyNot: string;
-  /** Undefined when it cannot be opened. */
+  /** Undefined when the device cannot be opened. */
   readonly capabilities: Readonly<VerbsCapabilities> | undefined;
-  /** Of RDMA devices. See ibv_query_port(3). */
+  /** The ports of an RDMA device. See ibv_query_port(3). */
   readonly ports: readonly VerbsPort[];
 }
 
@@ -28,8 +30,8 @@ function softwareDevice(name: 'sim' | 'shm' | 'tcp'): DeviceInfo {
 
 /**
  * Returns all attributes of an RDMA device and of its ports, by their names in libibverbs and as text. See
- * ibv_query_device(3), ibv_query_port(3) and ibv_query_pkey(3). Throws for a device that is not there or
- * cannot be opened; devices made of software have `Device.capabilities` only.
+ * ibv_query_device(3), ibv_query_port(3) and ibv_query_pkey(3). Throws when the device does not exist or
+ * cannot be opened. Devices made of software have only `Device.capabilities`.
  */
 export function queryDevice(name: string): VerbsDetails {
   const all = loadNative().verbsDetails();
@@ -46,8 +48,8 @@ export function queryDevice(name: string): VerbsDetails {
 }
 
 /**
- * Lists the devices of this machine: those made of software, then the RDMA devices. Opens and closes each of
- * them to see what it can do (for RDMA devices, some ms each).
+ * Lists the devices of this machine: first those made of software, then the RDMA devices. It opens and closes
+ * each of them to see what it can do, which takes some ms for each RDMA device.
  */
 export function listDevices(): DeviceInfo[] {
   const { devices } = loadNative().verbsDevices(1);

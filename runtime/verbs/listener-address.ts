@@ -1,4 +1,6 @@
-/** The address of a program that listens for connections by rdma_cm, and knows nothing of this package. */
+/**
+ * The address of a program that listens for connections by rdma_cm and does not use this package.
+ */
 import { isIPv4, isIPv6, SocketAddress } from 'node:net';
 
 const magic = Buffer.from('RRVL');
@@ -7,7 +9,7 @@ const portMax = 65_535;
 function bytesOf(host: string): Uint8Array {
   if (isIPv4(host)) return Uint8Array.of(...Array(10).fill(0), 0xff, 0xff, ...host.split('.').map(Number));
   if (!isIPv6(host)) throw new TypeError(`listenerAddress(host, port): '${host}' is no IP address`);
-  // The system's form has at most one `::`, and IPv4 in its own notation.
+  // The form that the system returns has at most one `::`, and writes IPv4 in its own notation.
   const { address } = new SocketAddress({ family: 'ipv6', address: host });
   const dotted = /(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(address);
   const text = dotted === null ? address : address.replace(dotted[0], groupsOf(dotted.slice(1).map(Number)));
@@ -24,10 +26,10 @@ function groupsOf([a = 0, b = 0, c = 0, d = 0]: number[]): string {
 }
 
 /**
- * Returns an address for `QueuePair.connect` that names a listener by its IP address and port: a program that
- * accepts connections by rdma_cm, such as one written in C. For RDMA devices that use rdma_cm (option
- * `connect` of `openDevice`), and queue pairs with `role: 'connect'`. The two sides agree on memory and keys
- * by messages of their own.
+ * Returns an address for `QueuePair.connect` that names a listener by its IP address and port. The listener
+ * is a program that accepts connections by rdma_cm, such as a program written in C. It is for RDMA devices
+ * that use rdma_cm (option `connect` of `openDevice`), and for queue pairs with `role: 'connect'`. The two
+ * sides must exchange memory addresses and keys by messages of their own.
  */
 export function listenerAddress(host: string, port: number): Uint8Array {
   if (typeof host !== 'string') throw new TypeError('listenerAddress(host, port): takes an IP address');

@@ -1,9 +1,9 @@
 /**
  * Registered memory, and how memory of the application becomes registered. Memory that a device writes must
- * stay where it is, but an application can take the memory of an ArrayBuffer away at any moment
- * (`transfer()`, a transfer list), and no engine lets anybody hold it. So memory of this library is
- * registered, which stays mapped whatever becomes of its ArrayBuffer, and SharedArrayBuffers, which cannot be
- * transferred.
+ * stay where it is. But an application can take the memory of an ArrayBuffer away at any moment
+ * (`transfer()`, a transfer list), and engines offer no way to hold it. Therefore two kinds of memory are
+ * registered: memory of this library, which stays mapped whatever happens to its ArrayBuffer, and
+ * SharedArrayBuffers, which cannot be transferred.
  */
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
 import { granted } from './errors.ts';
@@ -13,21 +13,21 @@ import { Resource } from './resource.ts';
 export interface MemoryRegion extends Disposable {
   readonly name: string;
   /**
-   * The registered bytes. For an ArrayBuffer of `allocBuffer` and for a SharedArrayBuffer they are a view of
-   * it; every other buffer was moved into this memory when it was registered.
+   * The registered bytes. For an ArrayBuffer of `allocBuffer` and for a SharedArrayBuffer, they are a view of
+   * that memory. Every other buffer was moved into this memory when it was registered.
    */
   readonly bytes: Uint8Array;
   readonly byteLength: number;
-  /** Address of the first byte: what a peer needs, with `rkey`, to READ or WRITE it. */
+  /** Address of the first byte. A peer needs it, with `rkey`, to READ or WRITE the memory. */
   readonly addr: number;
   /** The local key. */
   readonly lkey: number;
-  /** The key for peers; 0 when the region was registered without rights for them. */
+  /** The key for peers. 0 when the region was registered without rights for peers. */
   readonly rkey: number;
   readonly closed: boolean;
   /**
-   * Ends the registration (ibv_dereg_mr(3)). While posted requests still use the region, it ends with the
-   * last of them; until then peers keep their rights, too.
+   * Ends the registration (ibv_dereg_mr(3)). If posted requests still use the region, it ends with the last
+   * of them; until then peers keep their rights, too.
    */
   close(): void;
 }
@@ -70,10 +70,10 @@ class OpenMemoryRegion extends Resource implements MemoryRegion {
   }
 }
 
-/** What can be registered: a buffer as a whole, or the part that a view shows. */
+/** Memory that can be registered: a whole buffer, or the part of a buffer that a view shows. */
 export type Registrable = ArrayBuffer | SharedArrayBuffer | ArrayBufferView;
 
-/** Taken now: code of the application may replace it later. */
+/** Take the function now, because code of the application may replace it later. */
 const { structuredClone } = globalThis;
 
 function bytesOf(buffer: Registrable): Uint8Array {
@@ -82,7 +82,7 @@ function bytesOf(buffer: Registrable): Uint8Array {
   throw new TypeError('regMr(buffer): takes an ArrayBuffer, a SharedArrayBuffer or a view of one');
 }
 
-/** Empties a buffer, as a transfer list does. Throws for one whose memory other code relies on. */
+/** Empties a buffer, as a transfer list does. Throws for a buffer whose memory other code relies on. */
 function detach(buffer: ArrayBuffer): void {
   const why =
     'regMr(buffer): this memory cannot be moved, since others use it too (such as the pool that Node cuts small ' +
@@ -96,7 +96,7 @@ function detach(buffer: ArrayBuffer): void {
   if (buffer.byteLength !== 0) throw new TypeError(why);
 }
 
-/** Registers the buffer, after moving its bytes if they can be taken away where they are. */
+/** Registers the buffer. If other code could take its memory away, its bytes are moved first. */
 export function register(
   native: NativeVerbsDevice,
   device: string,
@@ -119,7 +119,7 @@ export function register(
   return new OpenMemoryRegion(native, device, registered, bytes);
 }
 
-/** A view of new memory that has all bytes of the buffer, at the same offset. */
+/** Returns a view of new memory that has all bytes of the buffer, at the same offset. */
 function copyOf(native: NativeVerbsDevice, given: Uint8Array): Uint8Array {
   const memory = granted('regMr', native.allocBuffer(given.buffer.byteLength));
   new Uint8Array(memory).set(new Uint8Array(given.buffer));

@@ -1,4 +1,6 @@
-/** Protection domains: what registers memory and makes queue pairs. */
+/**
+ * Protection domains, which register memory and make queue pairs.
+ */
 import { checkedOptions } from '../core/options.ts';
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
 import { type AddressHandle, type AddressOptions, OpenAddressHandle } from './address-handle.ts';
@@ -11,29 +13,31 @@ import { OpenQueuePair, type QueuePair } from './queue-pair.ts';
 import { Resource } from './resource.ts';
 import { OpenSharedReceiveQueue, type SharedReceiveQueue } from './shared-receives.ts';
 
-/** What a queue pair is made of (`struct ibv_qp_init_attr`). */
+/** The options of a new queue pair (`struct ibv_qp_init_attr`). */
 export interface QueuePairOptions {
   /**
-   * `rc`: reliable and connected; `uc`: connected, messages may be lost; `ud`: datagrams to any queue pair.
-   * `Device.whyNot` tells whether the device has the last two.
+   * `rc`: reliable and connected; `uc`: connected, but messages may be lost; `ud`: datagrams to any queue
+   * pair. `Device.whyNot` says whether the device has the last two types.
    */
   type: QpType;
-  /** Where its completions go. */
+  /** The queue for its completions. */
   cq: CompletionQueue;
   /**
-   * `connect` (default) for the side that asks for the connection, `accept` for the other one. On iWARP the
+   * `connect` (default) for the side that asks for the connection, `accept` for the other side. On iWARP the
    * connecting side must send first.
    */
   role?: 'connect' | 'accept';
-  /** Requests that may be outstanding. Default 128; at most `capabilities.maxQpWr`. */
+  /** Number of requests that may be outstanding. Default 128; at most `capabilities.maxQpWr`. */
   sendWrMax?: number;
-  /** A shared receive queue, made for the same completion queue, instead of receives of its own. */
+  /**
+   * A shared receive queue that replaces receives of its own. It must be made for the same completion queue.
+   */
   srq?: SharedReceiveQueue;
-  /** UD: only datagrams with this number are received; below 2^31. Default 0. */
+  /** For UD: only datagrams with this number are received. It is below 2^31. Default 0. */
   qkey?: number;
-  /** Receives that may be posted. Default 128; at most `capabilities.maxQpWr`. */
+  /** Number of receives that may be posted. Default 128; at most `capabilities.maxQpWr`. */
   recvWrMax?: number;
-  /** Scatter/gather entries of a request. Default 1; at most `capabilities.maxSge`. */
+  /** Number of scatter/gather entries of a request. Default 1; at most `capabilities.maxSge`. */
   sgeMax?: number;
 }
 
@@ -41,24 +45,25 @@ export interface QueuePairOptions {
 export interface ProtectionDomain extends Disposable {
   readonly name: string;
   /**
-   * Allocates memory that suits the device, for `regMr`: zeroed, on its own pages, and at the fastest place
-   * on shared memory. Sends, receives and peers can use it once it is registered.
+   * Allocates memory that suits the device, for `regMr`. It is filled with zeros and lies on its own pages;
+   * on shared memory it lies where access is fastest. Sends, receives and peers can use the memory once it is
+   * registered.
    */
   allocBuffer(byteLength: number): ArrayBuffer;
   /**
    * Registers memory with rights of `Access`; the result has the bytes and the keys. See ibv_reg_mr(3).
    *
-   * Memory of `allocBuffer` and SharedArrayBuffers are registered where they are. Any other ArrayBuffer is
-   * moved: its bytes are copied into memory of this library, `bytes` of the result shows them at the same
-   * offset, and the buffer that was given is detached, as by a transfer list. Memory that others rely on (the
-   * pool of Node's small Buffers, a WebAssembly.Memory) throws a TypeError.
+   * Memory of `allocBuffer` and SharedArrayBuffers are registered in place. Any other ArrayBuffer is moved:
+   * its bytes are copied into memory of this library, `bytes` of the result shows them at the same offset,
+   * and the given buffer is detached, as by a transfer list. Throws a TypeError for memory that other code
+   * relies on (the pool of Node's small Buffers, a WebAssembly.Memory).
    */
   regMr(buffer: Registrable, access?: number): MemoryRegion;
   /** Makes a queue pair in state INIT. See ibv_create_qp(3). */
   createQp(options: QueuePairOptions): QueuePair;
   /**
-   * Makes a shared receive queue; a completion queue can have one. `wrMax`: 1 to `capabilities.maxSrqWr`. See
-   * ibv_create_srq(3).
+   * Makes a shared receive queue. A completion queue can have one shared receive queue. `wrMax` is 1 to
+   * `capabilities.maxSrqWr`. See ibv_create_srq(3).
    */
   createSrq(options: { cq: CompletionQueue; wrMax: number }): SharedReceiveQueue;
   /** Makes a memory window of type 2, which `SendBatch.bindMw` binds. See ibv_alloc_mw(3). */
@@ -66,7 +71,10 @@ export interface ProtectionDomain extends Disposable {
   /** Makes an address handle for datagrams. See ibv_create_ah(3). */
   createAh(options: AddressOptions): AddressHandle;
   readonly closed: boolean;
-  /** Closes it (ibv_dealloc_pd(3)). What it has made goes on until it is closed. */
+  /**
+   * Closes the domain (ibv_dealloc_pd(3)). The objects that it has made work until they are closed
+   * themselves.
+   */
   close(): void;
 }
 
@@ -109,13 +117,15 @@ interface CheckedQueuePairOptions {
   readonly sgeMax: number;
 }
 
-/** What the objects of a device share. */
+/** The parts that the objects of a device share. */
 export interface DeviceParts {
   readonly native: NativeVerbsDevice;
   readonly name: string;
   /** Throws when the device was closed. */
   check(): void;
-  /** Counts an object of the device, which stays open behind the scenes until all of them are closed. */
+  /**
+   * Counts an object of the device. The device stays open internally until all counted objects are closed.
+   */
   track<Made extends Resource>(made: Made): Made;
 }
 

@@ -1,4 +1,6 @@
-/** Queue pairs: connecting, posting, state. */
+/**
+ * Queue pairs: connects them, posts requests, and reports their state.
+ */
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
 import { type RecvBatch, recvRows, type SendBatch, sendRows } from './batches.ts';
 import type { OpenCompletionQueue } from './completion-queue.ts';
@@ -9,68 +11,76 @@ import { Resource } from './resource.ts';
 /** A queue pair (`struct ibv_qp`). See ibv_create_qp(3). */
 export interface QueuePair extends Disposable {
   readonly name: string;
-  /** Its number, as completions have it. */
+  /** The number of the queue pair, as completions name it. */
   readonly qpNum: number;
-  /** INIT when it is made, RTS once it is connected, ERR after the first error. See ibv_query_qp(3). */
-  readonly state: QpState;
   /**
-   * Why it went to ERR, when neither this side nor a request with an error completion caused that; else ''.
+   * INIT when the queue pair is made, RTS once it is connected, and ERR after the first error. See
+   * ibv_query_qp(3).
    */
+  readonly state: QpState;
+  /** Why the queue pair went to ERR. '' when this side or a request with an error completion caused it. */
   readonly error: string;
   /**
-   * What the peer's `connect` or `accept` needs: at most 512 bytes, to be sent there over any channel. Valid
-   * from the beginning; receives may be posted before.
+   * The address that the peer's `connect` or `accept` needs. It has at most 512 bytes; send it to the peer
+   * over any channel. The address is valid from the beginning, and receives may be posted before the queue
+   * pair is connected.
    */
   readonly address: Uint8Array;
   /**
-   * Connects to the queue pair with that address: INIT to RTR to RTS (ibv_modify_qp(3)). For the side that
-   * was made with `role: 'connect'`; the other one calls `accept`, and both do it in any order. Resolves in
-   * RTS. Rejects with code `refused` when the peer cannot be reached; the queue pair is in ERR then. A UD
-   * queue pair has no peer: it connects to an empty address. `listenerAddress` makes the address of a program
-   * that listens by rdma_cm.
+   * Connects to the queue pair with that address, which moves the state from INIT to RTR to RTS
+   * (ibv_modify_qp(3)). It is for the side that was made with `role: 'connect'`. The other side calls
+   * `accept`; the two calls may come in any order. Resolves when the state is RTS. Rejects with code
+   * `refused` when the peer cannot be reached; the queue pair is then in ERR. A UD queue pair has no peer, so
+   * it connects to an empty address. `listenerAddress` makes the address of a program that listens by
+   * rdma_cm.
    */
   connect(address: Uint8Array): Promise<void>;
   /** Does the same on the side that was made with `role: 'accept'`. */
   accept(address: Uint8Array): Promise<void>;
   /**
-   * Posts all requests of the batch, in order and with one doorbell. Throws, with nothing posted, when one of
-   * them is wrong or the send queue has no room for all. The batch can be used again at once; the memory that
-   * it names belongs to the queue pair until the request has completed. See ibv_post_send(3).
+   * Posts all requests of the batch, in order and with one doorbell. When a request is wrong or the send
+   * queue has no room for all requests, it throws and posts nothing. The batch can be used again at once. The
+   * memory that a request names belongs to the queue pair until the request has completed. See
+   * ibv_post_send(3).
    */
   post(batch: SendBatch): void;
   /** Posts all receives of the batch, in the same way. See ibv_post_recv(3). */
   postRecv(batch: RecvBatch): void;
-  /** Number of requests that the send queue has room for. */
+  /** Number of further requests that the send queue has room for. */
   readonly sendRoom: number;
-  /** Number of receives that the receive queue has room for. */
+  /** Number of further receives that the receive queue has room for. */
   readonly recvRoom: number;
   /**
-   * Moves to another state where the device can (`Device.whyNot`): `SQD` starts no further send, `RTS` goes
-   * on from SQD or SQE, `RESET` drops what is posted without completions, `INIT` after it can connect again,
-   * `ERR` as `toError`. Throws with code `refused` otherwise. See ibv_modify_qp(3).
+   * Moves to another state where the device can do that (`Device.whyNot`). `SQD` starts no further send.
+   * `RTS` continues from SQD or SQE. `RESET` drops posted requests without completions. `INIT` after RESET
+   * allows connecting again. `ERR` does what `toError` does. Throws an error with code `refused` otherwise.
+   * See ibv_modify_qp(3).
    */
   modify(state: 'SQD' | 'RTS' | 'RESET' | 'INIT' | 'ERR'): void;
-  /** UD: receives the datagrams to that group, too; 16 bytes. See ibv_attach_mcast(3). */
+  /**
+   * For UD: also receives the datagrams to that group. A group is a GID of 16 bytes. See ibv_attach_mcast(3).
+   */
   joinMulticast(group: Uint8Array): void;
-  /** Receives them no longer. See ibv_detach_mcast(3). */
+  /** Stops receiving the datagrams to that group. See ibv_detach_mcast(3). */
   leaveMulticast(group: Uint8Array): void;
-  /** Moves to ERR: all outstanding requests complete with `wr_flush_err`. See ibv_modify_qp(3). */
+  /** Moves to ERR. All outstanding requests complete with `wr_flush_err`. See ibv_modify_qp(3). */
   toError(): void;
   readonly closed: boolean;
-  /** Closes the queue pair; outstanding requests have no completion any more. See ibv_destroy_qp(3). */
+  /** Closes the queue pair. Outstanding requests no longer get completions. See ibv_destroy_qp(3). */
   close(): void;
 }
 
-/** Where to dial, when the address does not say it, and the words with which both sides begin. */
+/** Where to dial when the address does not say it, and the identifying words with which both sides begin. */
 export interface Way {
-  /** A host, with its port; or the path of a unix socket. */
+  /** A host, together with its port, or the path of a unix socket. */
   readonly host?: string | undefined;
   readonly port?: number | undefined;
   readonly words?: Uint8Array | undefined;
 }
 
 /**
- * How long a connection attempt waits where the completion queue is full of completions that nobody polls.
+ * Interval in milliseconds at which a connection attempt checks again while the completion queue is full of
+ * completions that are not polled.
  */
 const fullQueueMs = 5;
 
@@ -122,7 +132,10 @@ export class OpenQueuePair extends Resource implements QueuePair {
   accept(address: Uint8Array): Promise<void> {
     return this.#join('accept', address, {});
   }
-  /** Does `connect` or `accept`, whichever its role is, in a way that the sideband of a session knows. */
+  /**
+   * Calls `connect` or `accept`, as its role requires, with the place to dial that the sideband of a session
+   * knows.
+   */
   joinBy(way: Way, address: Uint8Array): Promise<void> {
     return this.#join(this.#role, address, way);
   }

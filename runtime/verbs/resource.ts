@@ -1,6 +1,6 @@
 /**
- * What all objects of `rdma-rpc/verbs` have in common: a name, and an end. An object that was closed throws
- * an error with its name from then on. Used on the thread that opened the device.
+ * The common parts of all objects of `rdma-rpc/verbs`: a name and an end. Once an object is closed, its
+ * methods throw an error with its name. It is used on the thread that opened the device.
  */
 import { closedError } from './errors.ts';
 

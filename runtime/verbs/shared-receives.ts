@@ -1,4 +1,6 @@
-/** Shared receive queues: receives that several queue pairs have in common. */
+/**
+ * Shared receive queues, which give several queue pairs the same receives.
+ */
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
 import { type RecvBatch, recvRows } from './batches.ts';
 import { checkedInteger, errorOf } from './errors.ts';
@@ -7,17 +9,18 @@ import { Resource } from './resource.ts';
 /** A shared receive queue (`struct ibv_srq`). See ibv_create_srq(3). */
 export interface SharedReceiveQueue extends Disposable {
   readonly name: string;
-  /** Posts all receives of the batch, or throws with nothing posted. See ibv_post_srq_recv(3). */
+  /** Posts all receives of the batch, or throws and posts none. See ibv_post_srq_recv(3). */
   postRecv(batch: RecvBatch): void;
-  /** Number of receives that it has room for. */
+  /** Number of further receives that the queue has room for. */
   readonly room: number;
   /**
-   * Asks for one event `srq_limit_reached` of the device as soon as fewer receives are posted; 0 takes that
-   * back. Where the device can (`Device.whyNot('srqLimit')`). See ibv_modify_srq(3).
+   * Asks for one event `srq_limit_reached` of the device as soon as fewer receives than this are posted. 0
+   * withdraws the request. Works where the device can do it (`Device.whyNot('srqLimit')`). See
+   * ibv_modify_srq(3).
    */
   armLimit(receives: number): void;
   readonly closed: boolean;
-  /** Closes it (ibv_destroy_srq(3)). Its queue pairs go on with the receives that are posted. */
+  /** Closes the queue (ibv_destroy_srq(3)). Its queue pairs continue with the posted receives. */
   close(): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What must hold before a release goes out: a list of checks, each of which returns what is wrong. Used by
- * scripts/release.mjs; test/scripts/release-checks.test.ts breaks a package for each.
+ * The conditions that must hold before a release is published, as a list of checks. Each check returns what
+ * is wrong. scripts/release.mjs uses them; test/scripts/release-checks.test.ts breaks a package for each.
  */
 import { execFileSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { tooMuch } from '../symbols.mjs';
 import { filesUnder, importsOf } from './closure.mjs';
 
 const MB = 1e6;
-/** Bytes that a package may have unpacked. Each is what it has today and a tenth more. */
+/** Maximum number of bytes of an unpacked package. Each limit is today's size and a tenth more. */
 const UNPACKED_MAX = {
   'rdma-rpc': 4.5 * MB,
   'rdma-rpc-cli': 9 * MB,
@@ -29,7 +29,7 @@ const isExecutable = (path) => {
   }
 };
 
-/** Every version that a package names is that of the release. */
+/** Checks that every version that a package names is that of the release. */
 function versions({ folder }, version) {
   const manifest = manifestOf(folder);
   const own = Object.entries({ ...manifest.optionalDependencies, ...manifest.peerDependencies }).filter(
@@ -55,7 +55,7 @@ function size({ name, folder }) {
   return bytes <= most ? [] : [`${bytes} bytes, and may have ${most}`];
 }
 
-/** A debugger would ask for files that nobody has. */
+/** Checks that the source maps that files name exist. A debugger would look for missing ones in vain. */
 function sourceMaps({ folder }) {
   return filesUnder(folder, '.')
     .filter((file) => /\.(js|d\.ts)$/.test(file))
@@ -68,7 +68,7 @@ function sourceMaps({ folder }) {
     });
 }
 
-/** Everything that package.json names is a file of the package. */
+/** Checks that all files that package.json names are in the package. */
 function entries({ folder }) {
   const { exports = {}, bin = {}, imports = {} } = manifestOf(folder);
   const named = [...Object.values(exports), ...Object.values(imports)]
@@ -85,11 +85,15 @@ function entries({ folder }) {
 }
 
 /**
- * What a declaration imports: `from './a.ts'`, `import('./a.ts')`; the compiler reads those as `./a.d.ts`.
+ * Returns the declaration that a declaration imports: the compiler reads `from './a.ts'` and
+ * `import('./a.ts')` as `./a.d.ts`.
  */
 const declarationAt = (path) => path.replace(/\.[jt]s$/, '.d.ts');
 
-/** Modules and declarations find what they import, in the package or among what it depends on. */
+/**
+ * Checks that modules and declarations find what they import, in the package or in the packages on which it
+ * depends.
+ */
 function imported({ folder }) {
   const { imports = {}, dependencies, optionalDependencies, peerDependencies, name } = manifestOf(folder);
   const others = new Set([
@@ -123,7 +127,10 @@ function imported({ folder }) {
   });
 }
 
-/** Native code is for the processor that the package names, and loads with the oldest glibc. */
+/**
+ * The ELF machine numbers of processors. Native code must be for the processor that its package names, and
+ * must load with the oldest glibc.
+ */
 const MACHINES = { x64: 62, arm64: 183 };
 function binaries({ folder }) {
   const { cpu: [arch] = [] } = manifestOf(folder);
@@ -139,7 +146,7 @@ function binaries({ folder }) {
     });
 }
 
-/** Of each package. */
+/** The checks of each package. */
 export const packageChecks = {
   'one version everywhere': versions,
   licences,
@@ -148,10 +155,13 @@ export const packageChecks = {
   'exports, imports and commands are there': entries,
   'modules and types find what they import': imported,
 };
-/** Only of binaries that were linked with an older Debian: this machine's own build needs its glibc. */
+/**
+ * Checks that apply only to binaries that were linked with an older Debian. This machine's own build needs
+ * this machine's glibc.
+ */
 export const binaryChecks = { 'binaries load where they say': binaries };
 
-/** Of the repository. `version` is that of package.json. */
+/** The checks of the repository. `version` is that of package.json. */
 export const repositoryChecks = {
   'package-lock.json has the version': (version) => {
     const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));

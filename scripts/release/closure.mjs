@@ -1,20 +1,20 @@
 /**
- * Which files of dist/bundle a package needs: its entry points, and what they import from each other. Used by
- * packages.mjs.
+ * Finds the files of dist/bundle that a package needs: its entry points, and the files that they import from
+ * each other. It is used by packages.mjs.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
-/** `from "./part.js"`, `import "./part.js"`, `import("./part.js")`. */
+/** Matches `from "./part.js"`, `import "./part.js"` and `import("./part.js")`. */
 const RELATIVE = /(?:from|import)\s*\(?\s*["'](\.{1,2}\/[^"']+)["']/g;
 
-/** What a module imports by relative paths, from the root of its package. */
+/** Returns the files that a module imports by relative paths, from the root of its package. */
 export function importsOf(folder, file) {
   const text = readFileSync(join(folder, file), 'utf8');
   return [...text.matchAll(RELATIVE)].map(([, path]) => normalize(join(dirname(file), path)));
 }
 
-/** The entries and all modules behind them, as paths from `folder`. */
+/** Returns the entries and all modules that they import, as paths from `folder`. */
 export function filesBehind(folder, entries) {
   const found = new Set();
   const look = (file) => {
@@ -26,7 +26,7 @@ export function filesBehind(folder, entries) {
   return [...found];
 }
 
-/** All files under a folder, as paths from `root`. */
+/** Returns all files under a folder, as paths from `root`. */
 export function filesUnder(root, folder) {
   return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile())

@@ -1,7 +1,8 @@
 /**
- * The packages of a release, and what is in each: `rdma-rpc` is what a service needs, `rdma-rpc-cli` has the
- * generator and the commands, and a package for each platform has its native code, so that an install takes
- * one. Used by scripts/release.mjs; docs/internals/decisions/release.md says why they are cut so.
+ * The packages of a release and their contents. `rdma-rpc` has what a service needs. `rdma-rpc-cli` has the
+ * generator and the commands. A package for each platform has its native code, so that an install takes only
+ * one of these. scripts/release.mjs uses it; docs/internals/decisions/release.md says why the packages are
+ * divided in this way.
  */
 import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -12,12 +13,15 @@ import { filesBehind, filesUnder } from './closure.mjs';
 const BUNDLE = 'dist/bundle';
 export const PLATFORMS = ['x64', 'arm64'];
 const platformPackage = (arch) => `@rdma-rpc/linux-${arch}`;
-/** The files of a platform's package. The plug-in is missing where its headers are not installed. */
+/**
+ * The files of a platform's package. The plug-in is missing where the headers that it needs are not
+ * installed.
+ */
 const NATIVE = ['rdma_rpc.node', 'rdma_rpc_verbs.so'];
 const PERF = 'rdma_rpc_perf';
-/** What generated code imports as `rdma-rpc/generated/v1`. */
+/** The file that generated code imports as `rdma-rpc/generated/v1`. */
 const OWN_CODEC = 'generated-v1.js';
-/** What `import 'rdma-rpc/codegen'` is in `rdma-rpc`: the generator is in the other package. */
+/** The content of `rdma-rpc/codegen` in `rdma-rpc`. The generator itself is in the other package. */
 const CODEGEN = "export * from 'rdma-rpc-cli/codegen';\n";
 
 const source = () => JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -33,7 +37,8 @@ function copy(into, paths) {
 }
 
 /**
- * What all packages say of themselves. `repository`: where they come from, which npm's provenance compares.
+ * Returns the metadata that all packages have in common. `repository` is the origin of the packages, which
+ * npm's provenance compares.
  */
 function common({ version, license, author, keywords, engines }, repository) {
   return {
@@ -47,7 +52,7 @@ function common({ version, license, author, keywords, engines }, repository) {
   };
 }
 
-/** Without the conditions that only this repository knows, which editors would offer. */
+/** Returns the exports without the conditions that only this repository uses and that editors would offer. */
 function published(exports) {
   return Object.fromEntries(
     Object.entries(exports).map(([entry, target]) => [
@@ -57,7 +62,7 @@ function published(exports) {
   );
 }
 
-/** Those that the package's files ask for. */
+/** Returns the imports that the package's files use. */
 function usedImports(imports, folder, files) {
   const texts = files.map((file) => readFileSync(join(folder, file), 'utf8'));
   return Object.fromEntries(
@@ -67,7 +72,10 @@ function usedImports(imports, folder, files) {
   );
 }
 
-/** The folders of vendored code that these imports name, whole: a file there may read one beside it. */
+/**
+ * Returns the folders of vendored code that these imports name. Each folder is copied as a whole, because a
+ * file in it may read another one.
+ */
 const vendored = (imports) =>
   Object.values(imports).flatMap((target) =>
     [target.types, target.default].filter((path) => path?.startsWith('./')).map((path) => path.slice(2)),
@@ -79,10 +87,10 @@ function write(into, manifest) {
   return { name: manifest.name, version: manifest.version, folder: into };
 }
 
-/** Of all platforms, whichever were built: package managers take the one that fits. */
+/** Returns the packages of all platforms, whichever were built. Package managers take the one that fits. */
 const platforms = (version) => Object.fromEntries(PLATFORMS.map((arch) => [platformPackage(arch), version]));
 
-/** What a program that serves and calls needs. */
+/** Lays out the package that a program needs to serve and to call. */
 function runtimePackage(into, repository) {
   const from = source();
   const exports = published(from.exports);
@@ -124,13 +132,15 @@ function runtimePackage(into, repository) {
   });
 }
 
-/** The declarations under a folder: they import each other by paths, so they go whole. */
+/**
+ * Returns the declarations under a folder. They import each other by paths, so the whole folder is copied.
+ */
 const declarationsIn = (folder) => filesUnder(root, folder).filter((path) => path.endsWith('.d.ts'));
 
 /**
- * Generated code that is inside of the commands finds its codec there: with that of a `rdma-rpc` beside it,
- * the process would have two. Only what is imported changes: the generator writes the same name into the code
- * of applications.
+ * Generated code inside of the commands finds its codec in their own package. With the codec of a `rdma-rpc`
+ * beside it, the process would have two codecs. Only imports are changed, because the generator writes the
+ * same name into the code of applications.
  */
 function keepToItself(path) {
   const text = readFileSync(path, 'utf8');
@@ -139,7 +149,9 @@ function keepToItself(path) {
   if (own !== text) writeFileSync(path, own);
 }
 
-/** The generator, the commands, the program of `rdma-rpc perf`, and the sources for `build-addon`. */
+/**
+ * Lays out the generator, the commands, the program of `rdma-rpc perf`, and the sources for `build-addon`.
+ */
 function cliPackage(into, arches, repository) {
   const from = source();
   const entries = ['cli.js', 'protoc-gen.js', 'codegen.js', OWN_CODEC].map((file) => `${BUNDLE}/${file}`);
@@ -180,7 +192,7 @@ npx rdma-rpc gen greeter.proto -o gen
 \`\`\`
 `;
 
-/** The native code for one platform. Package managers install it where it runs. */
+/** Lays out the native code for one platform. Package managers install it on that platform. */
 function platform(into, arch, repository) {
   const from = source();
   mkdirSync(into, { recursive: true });
@@ -202,7 +214,7 @@ function platform(into, arch, repository) {
   });
 }
 
-/** Lays out all packages under `folder`. `arches`: those that there is native code for. */
+/** Lays out all packages under `folder`. `arches` are the architectures for which native code exists. */
 export function assemble(folder, { arches, repository }) {
   rmSync(folder, { recursive: true, force: true });
   const at = (name) => join(folder, basename(name));

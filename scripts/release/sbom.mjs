@@ -1,16 +1,17 @@
 /**
- * What the packages are made of, as CycloneDX: npm's own list (`npm sbom`) of what this repository installs,
- * less what is only used to build and test. The packages depend on nothing, so what is left are the libraries
- * whose code is in them; dist/vendor/NOTICES has their licences. Used by scripts/release.mjs.
+ * Lists the components of the packages, as CycloneDX: npm's own list (`npm sbom`) of the packages that this
+ * repository installs, without those that are only used to build and test. The packages have no dependencies,
+ * so the rest are the libraries whose code is in them. dist/vendor/NOTICES has their licences. It is used by
+ * scripts/release.mjs.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run } from '../command.mjs';
 
-/** `name version (licence)`, as scripts/vendor.mjs begins each section. */
+/** Matches `name version (licence)`, with which scripts/vendor.mjs begins each section. */
 const HEADING = /^((?:@[\w.-]+\/)?[\w.-]+) (\d[\w.+-]*) \(/gm;
 
-/** The libraries that are inside of the packages, as `name@version`. */
+/** Returns the libraries that are inside of the packages, as `name@version`. */
 function vendored() {
   const notices = readFileSync(join(root, 'dist/vendor/NOTICES'), 'utf8');
   return new Set([...notices.matchAll(HEADING)].map(([, name, version]) => `${name}@${version}`));
@@ -23,7 +24,7 @@ export async function writeSbom(path) {
   const inside = vendored();
   const components = all.components
     .filter(({ name, version }) => inside.has(`${name}@${version}`))
-    // npm says of each that it is for development only.
+    // npm marks each of them as for development only, so drop its properties.
     .map((each) => ({ ...each, properties: [] }));
   if (components.length !== inside.size)
     throw new Error(
@@ -31,7 +32,7 @@ export async function writeSbom(path) {
     );
   const references = new Set(components.map((each) => each['bom-ref']));
   const top = all.metadata.component['bom-ref'];
-  // npm names it after the folder of the clone.
+  // npm names the component after the folder of the clone.
   all.metadata.component.name = 'rdma-rpc';
   const dependencies = [
     { ref: top, dependsOn: [...references] },

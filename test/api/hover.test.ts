@@ -1,4 +1,6 @@
-/** What an editor shows: quick info of TypeScript's language service in a program of a user. */
+/**
+ * Tests what an editor shows: quick info of TypeScript's language service in a program of a user.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -45,7 +47,7 @@ function service(): ts.LanguageService {
 }
 const language = service();
 
-/** Of the place where `text` begins. */
+/** Returns the quick info of the place where `text` begins. */
 function hover(text: string): { shown: string; doc: string } {
   const at = program.indexOf(text);
   expect(at).not.toBe(-1);

@@ -1,6 +1,6 @@
 /**
- * The public surface is what public-api.txt says. A change on purpose: `npm run build && npx vitest run
- * test/api -u`, and read the difference.
+ * Tests that the public surface is what public-api.txt says. To change it on purpose, run `npm run build &&
+ * npx vitest run test/api -u`, and read the difference.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ test('is as reported', async () => {
 });
 
 /**
- * What applications make, catch, or write codecs with. Everything else that has a class is seen as an
+ * The classes that applications make, catch, or write codecs with. Every other class is public only as an
  * interface.
  */
 const classes = {
@@ -38,7 +38,7 @@ const classes = {
     './verbs RecvBatch',
     './verbs SendBatch',
   ],
-  // As in node:net, where programs ask for `instanceof`.
+  // These are classes as in node:net, because programs use `instanceof` with them.
   sockets: ['./socket Socket', './socket SocketServer'],
   caught: [
     './codec CodecError',

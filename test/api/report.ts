@@ -1,7 +1,7 @@
 /**
- * The public surface as text: for each entry point of the package what it exports, as the compiled
- * declarations say it, without comments. Written by the test beside this file into public-api.txt, so that a
- * change of what users see is a change of that file.
+ * The public surface as text: the exports of each entry point of the package, as the compiled declarations
+ * have them, without comments. The test beside this file writes it into public-api.txt, so that a change of
+ * what users see is a change of that file.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,12 +11,15 @@ import { type ExportedDeclarations, Node, Project, ts } from 'ts-morph';
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 const printer = ts.createPrinter({ removeComments: true });
 
-/** What a declaration is called where it stands; users may get it under another name. */
+/** Returns the name of a declaration in its own file; users may get it under another name. */
 function nameOf(declaration: ExportedDeclarations): string | undefined {
   return Node.hasName(declaration) ? declaration.getName() : undefined;
 }
 
-/** Generated declarations, which follow rules of their own, are their names. */
+/**
+ * Returns the text of a declaration. Generated declarations follow rules of their own, so only their names
+ * are listed.
+ */
 function textOf(name: string, declaration: ExportedDeclarations): string {
   const file = declaration.getSourceFile();
   if (file.getBaseName().endsWith('.rdma.d.ts')) return `${name} (generated)`;
@@ -36,7 +39,7 @@ interface Manifest {
   readonly exports: Readonly<Record<string, string | { readonly types: string }>>;
 }
 
-/** Entry points, and the members of what they export; needs the compiled package. */
+/** Returns the entry points, and the members of their exports. It needs the compiled package. */
 export function publicApi(): Map<string, Map<string, readonly ExportedDeclarations[]>> {
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest;
   const project = new Project({

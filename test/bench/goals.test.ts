@@ -1,5 +1,6 @@
 /**
- * The goals of the benchmark: each is tested at its bound, and not judged without the rows that it compares.
+ * The goals of the benchmark. Each goal is tested at its bound, and is not judged without the rows that it
+ * compares.
  */
 import { describe, expect, it } from 'vitest';
 import { judge } from '../../bench/goals.ts';
@@ -24,7 +25,8 @@ describe('goals', () => {
     expect(about.map((verdict) => verdict.reached)).toEqual(expected);
   });
 
-  // Calls/s: steady and in the first second of the quick start, with all memory returned, and of grpc-js.
+  // Calls/s: the steady rate and the first second of the quick start, the rate with all memory returned, and
+  // the rate of grpc-js.
   it.each([
     [600, 300, 1000, 37.5, true],
     [599, 300, 1000, 37.5, false],
@@ -35,7 +37,7 @@ describe('goals', () => {
     for (const name of ['plain-echo-64KiB-x8', 'tcp-plain-put-1MiB-x8']) {
       const rows = [
         row(name, 'quick start', { callsPerSecond, firstCallsPerSecond }),
-        // Neither the first second of the row with all memory returned nor grpc-js' steady rate counts.
+        // The first second of the row with all memory returned does not count, nor does grpc-js' steady rate.
         row(name, 'rdma-rpc', { callsPerSecond: back, firstCallsPerSecond: 1 }),
         row(name, 'grpc-js', { callsPerSecond: 9e9, firstCallsPerSecond: grpc }),
       ];
@@ -62,7 +64,7 @@ describe('goals', () => {
     expect(verdict(rows.slice(1), goal)).toBeUndefined();
   });
 
-  // Bytes per second, and CPU time of both sides together: twice 100 % is two CPUs.
+  // Bytes per second, and CPU time of both sides together, in which 200 % is two CPUs.
   it.each([
     [1.2e9, 200, true],
     [1.19e9, 200, false],

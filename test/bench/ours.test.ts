@@ -1,5 +1,5 @@
 /**
- * Our own rows of the benchmark: client and server, two processes, connect over either kind of socket. Their
+ * Our own rows of the benchmark: client and server, as two processes, connect over each kind of socket. Their
  * speed is not tested here.
  */
 import { spawnSync } from 'node:child_process';

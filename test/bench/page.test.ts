@@ -1,4 +1,6 @@
-/** The page of results and its section in README.md: the order, and the contents of each cell. */
+/**
+ * The page of results and its section in README.md: their order, and the contents of each cell.
+ */
 import { describe, expect, it } from 'vitest';
 import { judge } from '../../bench/goals.ts';
 import { nodesOf, nodeText, ownNode } from '../../bench/nodes.ts';

@@ -13,7 +13,7 @@ it.each([
 });
 
 describe('the sides have', () => {
-  /** Each core as `package/hardware threads`. */
+  /** Makes a machine; each core is written as `package/hardware threads`. */
   const machine = (...cores: string[]): Cpu[] =>
     cores.flatMap((text) => {
       const [socket = '', threads = ''] = text.split('/');

@@ -1,12 +1,13 @@
 /**
- * Which context a choice comes to, when the address of the connection is part of it, and how long it stays.
+ * Which context a choice leads to when the address of the connection is part of the choice, and how long the
+ * context stays.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { contextLingerMs } from '../../runtime/limits.ts';
 import { EvKind, type VerbsOptions } from '../../runtime/native/native.ts';
 import { FakeNative } from '../runtime/fake-native.ts';
 
-/** The addresses of each device, the one that it takes by itself first. */
+/** The addresses of each device, beginning with the address that the device takes by itself. */
 const devices: Record<string, string[]> = { rxe0: ['10.0.0.1', '10.0.1.1'] };
 let opened: (FakeNative & { path: string })[] = [];
 

@@ -1,6 +1,6 @@
 /**
- * Staging memory by choice, where the device has windows too: what peers can reach is another, the calls are
- * the same.
+ * Staging memory by choice, on devices that also have windows: peers can reach different memory, but the
+ * calls are the same.
  */
 import { configure, createClient, Status } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

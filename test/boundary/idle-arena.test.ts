@@ -14,7 +14,7 @@ setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
 const MiB = 1 << 20;
-/** What stays (native/memory/arena.h). */
+/** The number of bytes that stay (native/memory/arena.h). */
 const keptBytes = 8 * MiB;
 
 test.each([
@@ -45,7 +45,7 @@ test.each([
   });
   over = true;
   await traffic;
-  // There is more of it when it is needed again.
+  // More arena memory is available when it is needed again.
   await echoes();
   await world.close();
 });

@@ -14,7 +14,7 @@ configure({ mrCacheIdleMs: 100 });
 test('idle registrations end under a steady flow of small calls', { timeout: 120_000 }, async () => {
   const world = await openWorld('shm over unix');
   const client = createClient(EchoDefinition, world.channel);
-  // Shorter ones are copied, and not registered.
+  // Shorter buffers are copied instead of registered.
   const buffers = Array.from({ length: 8 }, () => new Uint8Array(5 * 1024 * 1024));
   for (const payload of buffers) leaseOf(await client.echo({ payload }))?.release();
   expect(registeredBytes('shm')).toBeGreaterThan(0);

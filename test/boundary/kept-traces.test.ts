@@ -1,12 +1,12 @@
 /**
- * Which trace files are kept when sessions fail again and again: unauthenticated peers do not displace files
- * of other sessions.
+ * Which trace files are kept when sessions fail again and again. Unauthenticated peers must not displace
+ * files of other sessions.
  */
 import { expect, test } from 'vitest';
 import { KeptTraces } from '../../runtime/boundary/traces/kept-traces.ts';
 import { traceFilesMax, tracePauseMs } from '../../runtime/limits.ts';
 
-/** Files after these failures, each the given number of ms after the previous one. */
+/** Returns the files after these failures, each the given number of ms after the previous one. */
 function filesAfter(failures: readonly string[], everyMs: number): string[] {
   const kept = new KeptTraces(traceFilesMax);
   const files = new Set<string>();
@@ -29,7 +29,7 @@ test('a failure after a flood of others leaves its trace, and keeps it through t
   const files = filesAfter([...flood(1000), 'transport retry exceeded', ...flood(1000)], tracePauseMs);
   expect(files).toHaveLength(traceFilesMax);
   expect(files).toContain('1000 transport retry exceeded');
-  // The newest of the flood is there, too.
+  // The newest file of the flood is also kept.
   expect(files.at(-1)).toMatch(/^2000 /);
 });
 

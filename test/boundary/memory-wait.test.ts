@@ -1,6 +1,6 @@
 /**
- * An arena that the application has filled: what needs memory waits for it, other calls go on, and callers
- * learn what they wait for.
+ * An arena that the application has filled. Calls that need memory wait for it, other calls continue, and
+ * callers learn what they wait for.
  */
 import { allocBuffer, configure, createClient, type Lease, leaseOf, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -10,14 +10,14 @@ import { openWorld, type World } from '../runtime/world.ts';
 const KiB = 1024;
 const arenaBytes = 8 * 1024 * KiB;
 
-/** Encoded in the arena, unlike bytes, which are sent from where they are. */
+/** Text is encoded in the arena, unlike bytes, which are sent in place. */
 const text = 'x'.repeat(600 * KiB);
 const names = /leases.*leaseOf\(message\)\?\.release\(\).*arenaBytes/s;
 
 let world: World;
 let leases: Lease[] = [];
 beforeEach(async () => {
-  // Each test has its own context: an unused context closes when the configuration changes.
+  // Each test has its own context, because an unused context closes when the configuration changes.
   configure({ arenaBytes });
   world = await openWorld('shm over unix');
 });
@@ -27,7 +27,7 @@ afterEach(async () => {
   await world.close();
 });
 
-/** Nothing is left of the arena. */
+/** Fills the arena completely. */
 function fill(): void {
   for (let bytes = 1024 * KiB; bytes > 4 * KiB; bytes /= 2) {
     try {
@@ -117,11 +117,12 @@ describe('a request that must be copied while the arena is full', { timeout: 60_
 });
 
 describe('an application that keeps large messages', { timeout: 60_000 }, () => {
-  // First: what the client's test leaves to the collector would give memory back in the middle of this one.
+  // This test comes first, because the messages that the client's test leaves to the garbage collector would
+  // give memory back in the middle of this test.
   test('of a server: the caller learns it', async () => {
     const client = createClient(EchoDefinition, world.channel);
     await client.echo({});
-    // Room for what is around the payload, which stays where it is.
+    // This leaves room for the bytes around the payload, which stays in place.
     const around = allocBuffer(1, world.channel);
     fill();
     around.release();
@@ -140,13 +141,13 @@ describe('an application that keeps large messages', { timeout: 60_000 }, () => 
     });
     const client = createClient(EchoDefinition, world.channel);
     await client.echo({});
-    // Room for what is around the payload of a response, which stays where it is.
+    // This leaves room for the bytes around the payload of a response, which stays in place.
     const around = [allocBuffer(1, world.channel), allocBuffer(1, world.channel)];
     fill();
     for (const lease of around) lease.release();
     const call = () => client.fetch({ number: 700 * KiB }, { timeoutMs: 500 });
     const told = async () => call().catch((error: unknown) => String(error));
-    // The server's clock may be the first to say so.
+    // The server's clock may be the first to reach the deadline.
     for (let i = 0; i < 2; i++) await expect.poll(told, { timeout: 20_000 }).toMatch(names);
     warned.mockRestore();
     expect(warnings.filter((warning) => /calls wait for memory.*release\(\)/s.test(warning))).toHaveLength(1);
@@ -165,7 +166,7 @@ describe('answers that an application keeps', { timeout: 60_000 }, () => {
     const lent = kept.filter((answer) => leaseOf(answer) !== undefined);
     expect(lent.length).toBeLessThan(8);
     for (const { payload } of kept) expect(payload.length).toBe(700 * KiB);
-    // As soon as it gives some back it is lent others.
+    // As soon as the application returns messages, it gets others.
     for (const answer of lent) leaseOf(answer)!.release();
     await expect
       .poll(async () => leaseOf(await client.fetch({ number: 700 * KiB })) !== undefined)

@@ -1,4 +1,6 @@
-/** Memory that the peers of a fabric can write to is known as such, so that decoders take care. */
+/**
+ * Memory that the peers of a fabric can write to is marked as such, so that decoders take care.
+ */
 import { createClient } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { isShared } from '../../runtime/codec/memory/shared-memory.ts';
@@ -20,7 +22,7 @@ test.each(pairWays)('over %s', async (way) => {
   expect([requestShared, isShared(large.payload.buffer)]).toEqual(
     way === 'shm' ? [true, true] : [false, false],
   );
-  // What fits a slot is decoded from memory of this process alone.
+  // A message that fits a slot is decoded from memory of this process alone.
   const small = await client.echo({ payload: new Uint8Array(5000) });
   expect([requestShared, isShared(small.payload.buffer)]).toEqual([false, false]);
   await pair.close();

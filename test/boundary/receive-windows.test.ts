@@ -1,7 +1,7 @@
 /**
  * Messages in each receive slot of a session, which JS reads through windows (runtime/native/words.ts,
- * `receiveWindow`): more than there are slots, one after the other and many at once, both ways, with their
- * metadata.
+ * `receiveWindow`). The test sends more messages than there are slots, one after the other and many at once,
+ * in both directions, with their metadata.
  */
 import { createClient, Metadata } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
@@ -22,7 +22,7 @@ describe.each(ways)('%s', (way) => {
       const caller = async () => {
         while (next < total) {
           const number = next++;
-          // Longer than what the context has places of its own for.
+          // The payload is longer than the context's own slots for short messages.
           const payload = new Uint8Array(300 + number).fill(number);
           const text = `${number}`.padStart(40 + (number % 40), '0');
           const metadata = new Metadata();

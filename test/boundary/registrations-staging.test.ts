@@ -1,4 +1,7 @@
-/** No call leaves anything behind: buffers that are copied through staging memory. See registrations.ts. */
+/**
+ * Tests that calls leave nothing behind, for buffers that are copied through staging memory. See
+ * registrations.ts for the test itself.
+ */
 import { configure } from 'rdma-rpc';
 import { nothingStays } from './registrations.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Calls with large messages, both ways and with every kind of end, and what is kept of them afterwards: for
- * tests with other options each.
+ * Calls with large messages, in both directions and with every kind of end, and the memory that is kept
+ * afterwards. Several tests use it, each with different options.
  */
 import { createChannel, createClient, createServer, leaseOf } from 'rdma-rpc';
 import { expect, test, vi } from 'vitest';
@@ -10,19 +10,19 @@ import { keptOn, nothingKept } from '../runtime/kept.ts';
 import { socketPath } from '../runtime/world.ts';
 
 const bytes = 256 * 1024;
-/** Of requests that are not copied into the arena: shorter ones are. */
+/** Size of requests that are not copied into the arena; shorter requests are copied. */
 const requestBytes = 5 * 1024 * 1024;
 const calls = 24;
 
-/** Keys of buffers that may not be collected. */
+/** Returns the keys of buffers that must not be collected. */
 const registered = (): readonly number[] => peekContext({ fabric: 'shm' }).outgoing.bulk.kept.registered;
 
 export type End = 'answered' | 'deadline' | 'cancelled' | 'connection lost';
 export const ends: readonly End[] = ['answered', 'deadline', 'cancelled', 'connection lost'];
 
 /**
- * `registeredMost`: buffers that the options let native code keep registered. `payloadBytes`: of each
- * request.
+ * `registeredMost` is the number of buffers that the options let native code keep registered. `payloadBytes`
+ * is the size of each request.
  */
 export function nothingStays(registeredMost: number, payloadBytes = requestBytes): void {
   test.each(ends)('large messages of calls that end by: %s', async (end) => {
@@ -67,9 +67,9 @@ export function nothingStays(registeredMost: number, payloadBytes = requestBytes
     if (end === 'cancelled') giveUp.abort();
     if (end === 'connection lost') await channel.close();
     if (end !== 'answered') await settled;
-    // Handlers give what nobody waits for any more.
+    // The handlers return answers for which no caller waits any more.
     answer();
-    // They are on their way then, and what is kept for them can be waited for.
+    // The answers are then on their way, and the test can wait for the memory that is kept for them.
     await new Promise((resolve) => setImmediate(resolve));
     for (const result of await settled)
       expect(result.status).toBe(end === 'answered' ? 'fulfilled' : 'rejected');

@@ -1,7 +1,7 @@
 /**
- * The queues of calls that wait for memory, slots or registrations: which calls are retried when some is
- * free, how often and in which order, how the sessions of a context take turns, and that deadlines are kept
- * whatever one of them does.
+ * The queues of calls that wait for memory, slots or registrations: which calls are retried when a resource
+ * is free, how often and in which order, how the sessions of a context take turns, and that deadlines are
+ * kept whatever one of the calls does.
  */
 import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -263,7 +263,7 @@ const step = fc.oneof(
     session: fc.nat(3),
     bytes: fc.integer({ min: 1, max: 6 }),
     waitMs: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined }),
-    /** What it does once while it is tried. */
+    /** What the entry does once while it is tried. */
     mischief: fc.option(fc.constantFrom('throws', 'comes', 'ends another', 'goes round'), { nil: undefined }),
   }),
   fc.record({ do: fc.constant('end' as const), which: fc.nat(20) }),
@@ -298,7 +298,7 @@ test('no call is lost, starves or outlasts its deadline, whatever the others do 
     const come = (session: number, bytes: number, waitMs: number | undefined, mischief?: string): void => {
       const queue = sessions[session]!;
       const name = `${all.size}`;
-      // One that throws is not asked for again, and ends by its deadline.
+      // An entry that throws is not tried again, and ends by its deadline.
       const endMs = deadlines.now + (waitMs ?? (mischief === 'throws' ? 60 : Number.POSITIVE_INFINITY));
       const sender = new Sender(world, name, [bytes], {
         queue,
@@ -328,13 +328,13 @@ test('no call is lost, starves or outlasts its deadline, whatever the others do 
       }
       for (const name of world.late) expect(all.get(name)!.endMs).toBeLessThanOrEqual(deadlines.now);
       if (each.do !== 'give') continue;
-      // The first entry of each session finds too little, so none that could be sent is left behind.
+      // The first entry of each session finds too little, so no entry that could be sent is left behind.
       for (const queue of sessions) {
         const first = living().find((known) => known.queue === queue);
         if (first?.threw !== true) expect(first?.bytes ?? Infinity).toBeGreaterThan(world.free);
       }
     }
-    // With room for all, all of them are sent except those that have thrown, which end at their deadlines.
+    // With room for all, all entries are sent except those that have thrown, which end at their deadlines.
     world.give(10_000);
     world.give(0);
     expect(living().filter(({ threw }) => !threw)).toEqual([]);

@@ -1,5 +1,5 @@
 /**
- * A response that must be copied while the arena is full: it waits, as requests do; other calls go on, and
+ * A response that must be copied while the arena is full. It waits, as requests do; other calls continue, and
  * its caller learns what it waited for.
  */
 import { rmSync } from 'node:fs';
@@ -22,21 +22,21 @@ import { socketPath } from '../runtime/world.ts';
 const KiB = 1024;
 configure({ arenaBytes: 8 * 1024 * KiB });
 
-/** What the caller learns: what was missing, what holds it, and the remedies. */
+/** Matches what the caller learns: what was missing, what holds it, and the remedies. */
 const names = /no memory for the response.*leases.*leaseOf\(message\)\?\.release\(\).*arenaBytes/s;
 
 let channel: Channel;
 let close: () => Promise<void>;
 let leases: Lease[] = [];
 let ran = 0;
-/** Times that the payload of `behave` was looked at. */
+/** Number of times that the payload of `behave` was read. */
 let encoded = 0;
 beforeEach(async () => {
   const path = socketPath();
   ran = 0;
   const server = createServer().add(EchoDefinition, {
     echo: (request) => request,
-    /** Texts are encoded in the arena, unlike bytes, which are sent from where they are. */
+    /** Texts are encoded in the arena, unlike bytes, which are sent in place. */
     behave: () => {
       ++ran;
       const payload = new Uint8Array(new SharedArrayBuffer(700 * KiB));
@@ -65,7 +65,7 @@ afterEach(async () => {
   await close();
 });
 
-/** Nothing is left of the arena but what one small block takes. */
+/** Fills the arena except for the memory of one small block. */
 function fill(): void {
   for (let bytes = 1024 * KiB; bytes > 4 * KiB; bytes /= 2) {
     try {
@@ -110,7 +110,7 @@ describe('a response that must be copied while the arena is full', { timeout: 60
   test('tells its caller before the deadline what it waits for', async () => {
     const client = createClient(EchoDefinition, channel);
     fill();
-    // A tenth of it is left for the answer to arrive.
+    // A tenth of the time is left for the answer to arrive.
     await expect(client.fetch({ number: 600 * KiB }, { timeoutMs: 3000 })).rejects.toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,
       processed: 'yes',
@@ -140,7 +140,7 @@ describe('a response that must be copied while the arena is full', { timeout: 60
     await begun(2);
     controller.abort();
     await expect(first).rejects.toMatchObject({ code: Status.CANCELLED });
-    // Enough for the second only.
+    // The memory suffices only for the second.
     leases.pop()?.release();
     for (const lease of leases.splice(0, 1)) lease.release();
     expect((await second).text.length).toBe(200 * KiB);
@@ -148,14 +148,14 @@ describe('a response that must be copied while the arena is full', { timeout: 60
 
   test('is encoded again when memory is returned, but not for memory that it returned itself', async () => {
     const client = createClient(EchoDefinition, channel);
-    // Room for what is around the payload, which stays where it is, but is to be copied.
+    // This leaves room for the bytes around the payload, which stays in place, but is to be copied.
     const around = allocBuffer(1, channel);
     fill();
     around.release();
     const call = client.behave({});
     await begun(1);
     for (let i = 0; i < 100; ++i) await client.echo({});
-    // Some five times for each attempt.
+    // Each attempt encodes the payload about five times.
     expect(encoded).toBeLessThan(20);
     release();
     expect((await call).payload.length).toBe(700 * KiB);

@@ -1,4 +1,6 @@
-/** Large messages under way: found by their tokens, whatever else is there. */
+/**
+ * Large messages that are being sent are found by their tokens, whatever other messages there are.
+ */
 import { describe, expect, test } from 'vitest';
 import { type Entry, Sending } from '../../runtime/boundary/outgoing/sending.ts';
 

@@ -1,4 +1,6 @@
-/** Staging memory of the default size: the largest allowed message goes through it, both ways. */
+/**
+ * Staging memory of the default size: the largest allowed message goes through it in both directions.
+ */
 import { configure, createClient } from 'rdma-rpc';
 import { beforeAll, expect, test } from 'vitest';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';

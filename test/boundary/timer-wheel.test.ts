@@ -1,5 +1,5 @@
 /**
- * The wheel in virtual time: nothing fires early, everything fires within two ticks, in any mix of adds,
+ * The wheel in virtual time. Nothing fires early, and everything fires within two ticks, in any mix of adds,
  * removes and far deadlines.
  */
 import fc from 'fast-check';
@@ -10,7 +10,7 @@ import { wheelSlots, wheelTickMs } from '../../runtime/limits.ts';
 const turnMs = wheelSlots * wheelTickMs;
 const lateMs = 2 * wheelTickMs + 1;
 
-/** A wheel with its own clock: `advance` runs it exactly when it asked to be woken. */
+/** A wheel with its own clock. `advance` runs it exactly when it asked to be woken. */
 class World {
   now: number;
   wakeAt = Infinity;
@@ -127,7 +127,10 @@ describe('a deadline', () => {
 });
 
 describe('entries that were added in a turn which proves to be long', () => {
-  /** Which of ten are removed, and how many are added afterwards, which take the memory of removed ones. */
+  /**
+   * Which of ten entries are removed, and how many entries are added afterwards, which take the memory of
+   * removed ones.
+   */
   test.each<[string, (place: number) => boolean, number]>([
     ['the last one', (place) => place === 9, 0],
     ['the first one', (place) => place === 0, 0],

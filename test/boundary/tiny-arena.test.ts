@@ -1,6 +1,6 @@
 /**
- * The smallest arena there may be, shared by client and server, and far more calls at once than it has room
- * for: each ends, none waits for ever.
+ * The smallest possible arena, shared by client and server, with far more calls at once than it has room for.
+ * Each call ends, and none waits for ever.
  */
 import { configure, createClient, leaseOf, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -13,12 +13,12 @@ const callsAtOnce = 48;
 
 configure({ arenaBytes, mrCacheBytes: 4 * MiB });
 
-/** Latin letters: encoded in the arena, unlike bytes, which are sent from where they are. */
+/** Makes a text of Latin letters. It is encoded in the arena, unlike bytes, which are sent in place. */
 function text(bytes: number, seed: number): string {
   return String.fromCharCode(97 + (seed % 26)).repeat(bytes);
 }
 
-// A call may wait 10 s for memory, and then fail: the limit is for what hangs, not for what is slow.
+// A call may wait 10 s for memory, and then fail. The limit is for calls that hang, not for slow calls.
 describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'])(
   '%s',
   { timeout: 240_000 },
@@ -51,7 +51,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
         await Promise.all(calls);
       }
       expect(refused).toBeLessThan(3 * callsAtOnce);
-      // One at a time always fits.
+      // One call at a time always fits.
       refused = 0;
       for (let i = 0; i < 10; ++i) await call(i % 2 === 0 ? world : back, i);
       expect(refused).toBe(0);

@@ -1,4 +1,7 @@
-/** Where values go that are copied out of messages: on 64 bytes, in memory that they share up to 32 KiB. */
+/**
+ * Where values are placed that are copied out of messages: on multiples of 64 bytes, and in shared memory up
+ * to 32 KiB.
+ */
 import { describe, expect, it } from 'vitest';
 import { copyValue } from '../../runtime/boundary/incoming/value-memory.ts';
 import { loadNative } from '../../runtime/native/native.ts';
@@ -11,7 +14,7 @@ const twice = (bytes: number): [Uint8Array, Uint8Array] => [
 
 describe('a copied value', () => {
   it.each([
-    // What V8 keeps in its own heap.
+    // V8 keeps this value in its own heap.
     [0, false],
     [63, false],
     [64, true],
@@ -21,7 +24,7 @@ describe('a copied value', () => {
     [32 * 1024, true],
     [32 * 1024 + 1, false],
   ])('of %d bytes shares its memory: %s', (bytes, shares) => {
-    // The second of two may begin a chunk, not both.
+    // The second of two values may begin a chunk, but not both.
     const same = [twice(bytes), twice(bytes)].some(([one, other]) => one.buffer === other.buffer);
     expect(same).toBe(shares);
   });

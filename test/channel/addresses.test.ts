@@ -1,4 +1,7 @@
-/** Channels to several addresses: turns, losses, bad answers, and names that are resolved again. */
+/**
+ * Channels to several addresses: their order, lost connections, wrong answers, and names that are resolved
+ * again.
+ */
 import {
   type Channel,
   type Client,
@@ -117,13 +120,13 @@ describe('bad answers in a row', () => {
     return { channel, client };
   }
 
-  /** `throw` answers INTERNAL wherever it runs: only calls of a's turn are made to. */
+  /** `throw` answers INTERNAL on every server, so only the calls that go to a are made to throw. */
   async function failCalls(client: TestClient, times: number): Promise<void> {
     let struck = 0;
     while (struck < times) {
       const before = bed.at(a).log.started;
       await client.echo({});
-      // b is next after a.
+      // b comes after a.
       if (bed.at(a).log.started === before) {
         await caught(client.behave({ text: 'throw' }));
         ++struck;

@@ -1,6 +1,6 @@
 /**
- * Pauses between attempts to connect while calls wait: how soon a server that is back is noticed, and how
- * often it is asked.
+ * Pauses between attempts to connect while calls wait: how soon a restarted server is noticed, and how often
+ * connections are attempted.
  */
 
 import { createClient } from 'rdma-rpc';
@@ -42,7 +42,10 @@ test.each<[string, number, number, number, number[], number]>([
   expect(awaitedPause(pauseMs, firstMs, random, nowMs, absolute)).toBe(expected);
 });
 
-/** When a client with calls that wait until `deadlineMs` makes its attempts, on a clock of its own. */
+/**
+ * Returns the times at which a client with calls that wait until `deadlineMs` makes its attempts, on a clock
+ * of its own.
+ */
 function attempts(deadlineMs: number, random: () => number): number[] {
   const backoff = new Backoff(
     limits.backoffMs.default,
@@ -69,14 +72,14 @@ test('the recipe of the guide, 10 s: each of 1,000 clients asks its server at le
     expect(times.at(-1)).toBeGreaterThanOrEqual(
       deadlineMs - connectionLimits.lastAttemptMs - connectionLimits.attemptGapMs,
     );
-    // Six while the pauses are short, two a second, and the last one.
+    // There are six attempts while the pauses are short, two per second later, and the last one.
     expect(times.length).toBeLessThanOrEqual(28);
   }
 });
 
 /**
- * A channel whose attempts have failed so often that its pauses are the longest, and chance makes them
- * neither shorter nor longer.
+ * Makes a channel whose attempts have failed so often that its pauses are the longest, with a random factor
+ * that leaves them unchanged.
  */
 async function longPaused(bed: Bed) {
   vi.spyOn(Math, 'random').mockReturnValue(0.5);
@@ -94,7 +97,7 @@ test('a pause that has begun before anybody waited is not made shorter than the 
   void channel.ready({ timeoutMs: 60_000 }).catch(() => undefined);
   await vi.advanceTimersByTimeAsync(50_000);
   expect(bed.dialled).toHaveLength(1);
-  // The last one before its deadline.
+  // This is the last attempt before its deadline.
   await vi.advanceTimersByTimeAsync(10_000 - connectionLimits.lastAttemptMs);
   expect(bed.dialled).toHaveLength(2);
   vi.useRealTimers();

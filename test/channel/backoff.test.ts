@@ -1,4 +1,6 @@
-/** Pauses between attempts: how they grow, and how much is chance. */
+/**
+ * Pauses between attempts: how they grow, and how much of them is random.
+ */
 import { expect, test } from 'vitest';
 import { Backoff } from '../../runtime/client/connections/backoff.ts';
 import * as connectionLimits from '../../runtime/client/connections/limits.ts';
@@ -31,8 +33,8 @@ test('long pauses of connections are 0 to twice as long', () => {
 });
 
 /**
- * In each second after the server is back: how many clients have come, when all had lost it in the same
- * moment and tried to come back at once.
+ * Returns how many clients have connected in each second after the server is back, when all clients lost it
+ * in the same moment and tried to return at once.
  */
 function returns(clients: number, awayMs: number): number[] {
   const chance = new Random(17);

@@ -1,4 +1,6 @@
-/** The policies alone: how calls are spread, by weight and by key, and what moves when an address leaves. */
+/**
+ * The policies alone: how calls are spread, by weight and by key, and which keys move when an address leaves.
+ */
 import { describe, expect, test } from 'vitest';
 import { BoundedHash } from '../../runtime/client/balancing/bounded-hash.ts';
 import { HashRing } from '../../runtime/client/balancing/hash-ring.ts';
@@ -126,7 +128,7 @@ test('round robin begins at a random connection, and goes on where it was when o
 });
 
 describe('least request', () => {
-  /** Each server ends one of its calls every this number of steps; one call begins at each step. */
+  /** Each server ends one of its calls after each `every` steps, and one call begins at each step. */
   function deepest(policy: Policy<Server>, all: Server[], every: readonly number[]): number[] {
     policy.update(all, all);
     const most = all.map(() => 0);
@@ -203,9 +205,9 @@ describe('consistent hash', () => {
   });
 
   /**
-   * Keeps 200 calls in flight at 10 servers, half of them of one key, the others of 2,000 keys; each server
-   * has a cache of 500 keys. Returns the share of calls that found their key, and the highest load in
-   * relation to what is allowed.
+   * Keeps 200 calls in flight on 10 servers. Half of the calls have the same key, and the others have 2,000
+   * keys; each server has a cache of 500 keys. Returns the share of calls that found their key in the cache,
+   * and the highest load in relation to the allowed load.
    */
   function underLoad(maxLoad: number, seed: number): { hits: number; above: number } {
     const random = new Random(seed);

@@ -1,6 +1,6 @@
 /**
- * Servers that a test starts and stops by name, without sockets, and channels to them: what the tests of this
- * folder stand on.
+ * Servers that a test starts and stops by name, without sockets, and channels to them. The tests of this
+ * folder are based on it.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import type { ChannelOptions, Interceptor, Resolver, ServerAddress } from 'rdma-rpc';
@@ -17,18 +17,18 @@ export interface Running {
   readonly log: EchoLog;
 }
 
-/** Addresses of these tests are any texts, which are not checked. */
+/** In these tests any text can be an address, and addresses are not checked. */
 const serverOf = (given: string | ServerAddress): Server =>
   typeof given === 'string' ? { address: given, weight: 1 } : { ...given, weight: given.weight ?? 1 };
 
 export class Bed {
-  /** By address. */
+  /** The running servers by address. */
   readonly running = new Map<string, Running>();
   /** Addresses in the order in which they were dialled. */
   readonly dialled: string[] = [];
-  /** Connections to these get no answer at all. */
+  /** Connections to these addresses get no answer at all. */
   readonly mute = new Set<string>();
-  /** What `fetch` does at these addresses instead of saying its own. */
+  /** What `fetch` does at these addresses instead of returning the server's own name. */
   readonly unwell = new Map<string, () => Promise<{ text: string }>>();
   readonly #channels: ClientChannel[] = [];
   readonly #fars = new Map<string, Duplex>();
@@ -60,7 +60,7 @@ export class Bed {
     return this.running.get(address)!;
   }
 
-  /** The server's end of the last connection to an address. */
+  /** Returns the server's end of the last connection to an address. */
   far(address: string): Duplex {
     return this.#fars.get(address)!;
   }

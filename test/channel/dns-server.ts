@@ -1,4 +1,6 @@
-/** A DNS server for tests, on loopback over UDP and TCP, whose answers a test sets and changes. */
+/**
+ * A DNS server for tests, on loopback over UDP and TCP. A test sets and changes its answers.
+ */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
@@ -11,9 +13,9 @@ export interface Answer {
   readonly records?: readonly string[];
   readonly ttl?: number;
   readonly rcode?: number;
-  /** The answer over UDP is cut off, so that the client asks again over TCP. */
+  /** Whether the answer over UDP is cut off, so that the client asks again over TCP. */
   readonly truncated?: boolean;
-  /** The server is silent. */
+  /** Whether the server is silent. */
   readonly silent?: boolean;
 }
 
@@ -38,7 +40,7 @@ function dataOf(type: number, text: string): Buffer {
 }
 
 export class DnsServer {
-  /** By `TYPE name`, such as `A host.test`. A name that is not here does not exist. */
+  /** The answers by `TYPE name`, such as `A host.test`. A name that is missing here does not exist. */
   readonly answers = new Map<string, Answer>();
   /** The questions so far, as `udp A host.test`. */
   readonly asked: string[] = [];
@@ -51,7 +53,7 @@ export class DnsServer {
     return `127.0.0.1:${this.#port}`;
   }
 
-  /** A port that is free for UDP may be taken for TCP, so several are tried. */
+  /** Starts the server. A port that is free for UDP may be in use for TCP, so several ports are tried. */
   async start(): Promise<this> {
     for (;;) {
       this.#tcp.listen(0, '127.0.0.1');
@@ -112,7 +114,7 @@ export class DnsServer {
     const question = `${types[type] ?? type} ${labels.join('.').toLowerCase()}`;
     this.asked.push(`${over} ${question}`);
     const known = this.answers.get(question);
-    // A name with records of another type exists, so it is no NXDOMAIN.
+    // A name with records of another type exists, so the answer is not NXDOMAIN.
     const exists = [...this.answers.keys()].some((key) => key.split(' ')[1] === question.split(' ')[1]);
     const { records = [], ttl = 60, rcode, truncated = false, silent = false } = known ?? {};
     if (silent) return undefined;

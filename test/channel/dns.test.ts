@@ -1,4 +1,6 @@
-/** Channels to names: A, AAAA and SRV records of a DNS server that changes, fails, and is silent. */
+/**
+ * Channels to names: A, AAAA and SRV records of a DNS server that changes, fails, and becomes silent.
+ */
 import { type Channel, type ChannelOptions, createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { targetOf } from '../../runtime/client/connections/target.ts';
@@ -104,7 +106,7 @@ describe('dns:', () => {
     }
     await pass(60_000);
     await until(() => dns.asked.length >= asked + 2);
-    // A silent server is given up by the time limit of an attempt, which is the channel's.
+    // A query to a silent server is cancelled by the time limit of an attempt, which is the channel's.
     if (answer?.silent === true) await pass(5_000);
     await until(() => known(channel) === `${one}?`);
     expect(channel.state).toBe('ready');

@@ -1,6 +1,6 @@
 /**
- * Calls that fail before they have left the process: however many an application makes, and whatever fails,
- * the event loop turns.
+ * Calls that fail before they have left the process. However many an application makes, and whatever fails,
+ * the event loop keeps running.
  */
 import { type Channel, type ChannelOptions, createClient, type RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -14,11 +14,14 @@ beforeEach(() => {
 });
 afterEach(() => bed.close());
 
-/** Enough for a loop that lives in microtasks to be told from one that does not. */
+/** This number distinguishes a loop that consists only of microtasks from one that does not. */
 const tries = 2000;
 const longMs = 600_000;
 
-/** Turns of the event loop while `fail` fails `tries` times, each time as soon as the last one has. */
+/**
+ * Returns the number of event-loop iterations while `fail` fails `tries` times, each time as soon as the last
+ * one has failed.
+ */
 async function turnsDuring(fail: () => Promise<unknown>): Promise<number> {
   let turns = 0;
   let counting = true;
@@ -135,7 +138,7 @@ test('an application that calls in an endless loop reaches the restarted server'
     } catch (error) {
       expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' } satisfies Partial<RpcError>);
       ++failures;
-      // Without turns of the event loop there is no end to it.
+      // Without event-loop iterations the loop would never end.
       if (failures > 200_000) throw error;
     }
   }

@@ -1,6 +1,6 @@
 /**
- * A connection over a fabric that is not the first choice, and better ones that come later; on a clock that
- * the test moves.
+ * A connection over a fabric that is not the first choice, and better fabrics that become available later, on
+ * a clock that the test moves.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import { createClient } from 'rdma-rpc';
@@ -14,11 +14,9 @@ import { turn, until } from './bed.ts';
 
 const everyMs = 10_000;
 
-/**
- * A channel that wants shm and can do with sim, and a server at the other end that offers what it is told.
- */
+/** A channel that prefers shm and accepts sim, and a server at the other end whose offer the test sets. */
 class Pair {
-  /** What the server offers to the next connection; undefined: nobody listens. */
+  /** The fabrics that the server offers to the next connection; undefined when no server listens. */
   offered: readonly FabricName[] | undefined = ['sim'];
   /** The next connections get no answer. */
   mute = false;
@@ -60,7 +58,7 @@ class Pair {
     await vi.advanceTimersByTimeAsync(everyMs);
   }
 
-  /** The first connection is lost. */
+  /** Breaks the first connection. */
   async lose(): Promise<void> {
     await this.#servers[0]!.shutdown({ graceMs: 0 });
     await until(() => this.channel.state !== 'ready');
@@ -73,7 +71,7 @@ class Pair {
   }
 }
 
-/** Time passes, and what it brings about is done. */
+/** Lets time pass, and waits until its effects have happened. */
 async function pass(ms: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
   for (let turns = 0; turns < 20; ++turns) await turn();

@@ -1,8 +1,8 @@
 /**
  * Calls that code of the application begins in the batch of events that ends their session: before the event
- * of the end, while the session's calls are told of it, and behind it. Native code has torn the session down
- * by then, so each call has to go out on another connection. Where else such code runs is left to chance in
- * test/states.
+ * of the end, while the session's calls are notified of it, and after it. By then native code has ended the
+ * session, so each call must go out on another connection. test/states covers other places for such code, at
+ * random.
  */
 import { type CallOptions, type Client, createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -13,7 +13,7 @@ import { type ItemInit, StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { collect, openStreams, type StreamWorld } from '../stream/stream-world.ts';
 import { caught, turn } from './bed.ts';
 
-/** Turns of the event loop in which anything here happens, many times over. */
+/** Event-loop iterations after which everything in this test has happened many times over. */
 const turnsMax = 5000;
 async function until(condition: () => boolean): Promise<void> {
   for (let turns = 0; !condition(); ++turns) {
@@ -25,9 +25,9 @@ async function until(condition: () => boolean): Promise<void> {
 let context: FabricContext;
 let world: StreamWorld;
 let client: Client<typeof StreamsDefinition>;
-/** Of the client, in the order in which they were connected. */
+/** The client's sessions, in the order in which they were connected. */
 let sessions: ClientSession[];
-/** Run around the event that ends the first of them. */
+/** Run before and after the event that ends the first of the sessions. */
 let before: () => void;
 let behind: () => void;
 
@@ -47,7 +47,7 @@ beforeEach(async () => {
   };
   const { native } = context;
   const sessionError = native.sessionError.bind(native);
-  // The last thing that is asked before the session is told of its end.
+  // This function is the last that is called before the session is notified of its end.
   const value = (session: number): string => {
     if (session === sessions[0]?.target.session && context.sessions.has(session)) before();
     return sessionError(session);
@@ -65,7 +65,10 @@ afterEach(async () => {
   releaseContext(context);
 });
 
-/** Requests of which none ever comes. `onLeft` is called when their stream ends. */
+/**
+ * Returns an iterable of requests that never yields one. `onLeft` is called when the stream of the requests
+ * ends.
+ */
 function endless(onLeft: () => void): AsyncIterable<ItemInit> {
   return {
     [Symbol.asyncIterator]: () => ({
@@ -84,7 +87,7 @@ async function openStreamThat(onLeft: () => void): Promise<void> {
 }
 
 type Begin = () => void;
-/** Arranges that `begin` is called there. */
+/** Arranges for `begin` to be called at each of these places. */
 const places: Readonly<Record<string, (begin: Begin) => Promise<void> | void>> = {
   'in an event before the end': (begin) => {
     before = begin;
@@ -124,7 +127,7 @@ describe.each(Object.keys(places))('a call that begins %s', (place) => {
     let refused = false;
     await places[place]!(() => {
       call ??= kinds[kind]!(options).catch((error: unknown) => {
-        // Requests of an iterable that was begun cannot be sent once more: none has been taken.
+        // Requests of an iterable that has begun cannot be sent again. No request has been taken yet.
         expect(error).toMatchObject({ processed: 'no' });
         refused = true;
       });

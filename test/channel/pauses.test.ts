@@ -1,5 +1,5 @@
 /**
- * Pauses that a server asks for, of calls that are made again: they end with the call's time, its signal and
+ * Pauses that a server asks for, of calls that are repeated. They end with the call's time, its signal and
  * its channel.
  */
 import { createClient, Metadata, RpcError, Status } from 'rdma-rpc';
@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => bed.close());
 
-/** A client of a server that wants each call again in a minute; `calls` counts. */
+/** Returns a client of a server that asks for each call again in a minute; `calls` counts the calls. */
 function putOff() {
   const seen = { calls: 0 };
   const server = new RpcServer({}, ['sim']).add(EchoDefinition, {

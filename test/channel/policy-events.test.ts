@@ -1,4 +1,6 @@
-/** Every policy with every event that takes a connection away from calls, or makes a call again. */
+/**
+ * Every policy with every event that takes a connection away from calls, or repeats a call.
+ */
 import {
   type CallOptions,
   type Channel,
@@ -44,7 +46,7 @@ describe.each(policies)('%s', (policy, row) => {
         { metadata, ...given },
       )
     ).text[0]!;
-  /** Which servers answer, without order and repetition. */
+  /** Returns which servers answer, without order and repetition. */
   async function answering(channel: Channel, calls = 20, given?: CallOptions): Promise<string> {
     const who = new Set<string>();
     for (let i = 0; i < calls; ++i) who.add(await fetch(channel, given));
@@ -89,7 +91,7 @@ describe.each(policies)('%s', (policy, row) => {
     }
     await bed.stop(a);
     expect(await Promise.race(hanging)).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
-    // Calls hang at the others, which least request avoids.
+    // Calls hang at the others, which the least-request policy avoids.
     for (const who of await answering(channel)) expect(withoutA).toContain(who);
     for (const each of [b, c]) await bed.stop(each);
     await Promise.all(hanging);

@@ -1,6 +1,6 @@
 /**
- * Which calls are made again, how often, and what becomes of the answers of attempts that lost: the rules
- * alone, without a channel.
+ * Which calls are repeated, how often, and what happens to the answers of attempts that lost. The test covers
+ * the rules alone, without a channel.
  */
 import { Metadata, RpcError, Status, type StatusCode } from 'rdma-rpc';
 import { expect, test } from 'vitest';
@@ -38,7 +38,7 @@ test('push-back: ms, never, or nothing', () => {
 test('a policy is read once, and an undefined value means the default', () => {
   const policy = { attemptsMax: 4, backoffMs: 50, backoffMaxMs: 1000, codes: [Status.ABORTED] };
   const counts = [0, 0];
-  /** A getter whose first value alone can be used. */
+  /** A getter of which only the first value can be used. */
   const each = (place: number, value: number) => ({
     get: () => (++counts[place]! === 1 ? value : Number.NaN),
     enumerable: true,
@@ -47,7 +47,7 @@ test('a policy is read once, and an undefined value means the default', () => {
   const once = Object.defineProperty({ backoffMs: undefined, codes }, 'attemptsMax', each(1, 4));
   expect(retryPolicy('a/B', once)).toEqual(policy);
   expect(counts).toEqual([1, 1]);
-  // A list that the application goes on to use is copied.
+  // A list that the application continues to use is copied.
   const list: StatusCode[] = [Status.ABORTED];
   const kept = hedgingPolicy('a/B', { delayMs: 5, attemptsMax: undefined, codes: list });
   list.push(Status.INTERNAL);

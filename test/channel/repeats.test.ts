@@ -1,6 +1,6 @@
 /**
- * Calls that are made again: unasked when no handler has seen them, else only when asked for; with pauses, a
- * budget, push-back, and several at once.
+ * Calls that are repeated. Calls that no handler has seen are repeated automatically, others only when the
+ * options ask for it. The tests cover pauses, a budget, push-back, and several attempts at once.
  */
 import { type CallOptions, createClient, type HandlerContext, Metadata, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -30,7 +30,7 @@ const definition = {
 
 type Handler = (request: EchoMessage, context: HandlerContext, call: number) => unknown;
 
-/** A client of a server at a:1 whose both methods do the same; `calls` counts. */
+/** Returns a client of a server at a:1 whose two methods do the same; `calls` counts. */
 function scripted(handler: Handler, defaults: Parameters<typeof createClient<typeof definition>>[2] = {}) {
   const seen = { calls: 0, aborted: 0 };
   const handle = (request: EchoMessage, context: HandlerContext): Promise<EchoMessageInit> => {
@@ -61,7 +61,7 @@ describe('a call that no handler has seen', () => {
       return channel.addresses.every(({ state }) => state === 'ready');
     });
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    // A handler that hangs keeps the connection to a open while its server turns new calls away.
+    // A handler that hangs keeps the connection to a open while its server refuses new calls.
     const hanging = [0, 1].map(() => caught(client.behave({ text: 'hang' })));
     await until(() => bed.at('a:1').log.started === 1 && bed.at('b:1').log.started === 1);
     const ended = bed.at('a:1').server.shutdown({ graceMs: 5000 });
@@ -210,7 +210,7 @@ describe('retry', () => {
     let sick = true;
     const { client, seen } = scripted(() => (sick ? fail() : {}), { behave: { retry: quick } });
     for (let i = 0; i < 4; ++i) await caught(client.behave({}));
-    // 3 + 2 attempts take the bucket from 10 to 5; then one attempt per call.
+    // 3 + 2 attempts take the bucket from 10 to 5; then each call makes one attempt.
     expect(seen.calls).toBe(3 + 2 + 1 + 1);
     sick = false;
     for (let i = 0; i < 40; ++i) await client.behave({});

@@ -1,6 +1,6 @@
 /**
- * Servers as processes of their own that end, hang and come back while a client goes on calling: every call
- * ends, and the channel finds the way back.
+ * Servers as separate processes that end, hang and restart while a client continues to call. Every call ends,
+ * and the channel reconnects.
  */
 import { rmSync } from 'node:fs';
 import { createServer as listenOnly, type Socket } from 'node:net';
@@ -48,7 +48,7 @@ test('a server that is killed and started again, five times: calls wait for it a
         await client.echo({ number: round }, { waitForReady: true, timeoutMs: 20_000 }).then(
           () => ++outcomes.ok,
           (error: RpcError) => {
-            // In flight when the server went.
+            // The call was in flight when the server ended.
             expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
             ++outcomes.lost;
           },
@@ -65,7 +65,7 @@ test('a server that is killed and started again, five times: calls wait for it a
   }
 });
 
-/** How a server leaves, and whether calls on their way to it may be lost. */
+/** How a server ends, and whether calls on their way to it may be lost. */
 const ways: [string, (server: ServerProcess) => Promise<unknown>, lost: boolean][] = [
   ['shut down, with a grace', (server) => server.shutdown(), false],
   [
@@ -86,8 +86,8 @@ describe.each(ways)(
     const callers = 8;
 
     /**
-     * Calls without a pause while the server goes and comes. Gives how they failed, by `processed`; every one
-     * ends.
+     * Makes calls without a pause while the server ends and restarts. Returns how they failed, by
+     * `processed`. Every call ends.
      */
     async function restarted(options: CallOptions): Promise<Record<Processed, number>> {
       const first = await start('127.0.0.1:0');
@@ -112,7 +112,7 @@ describe.each(ways)(
       };
       await more();
       await leave(first);
-      // Until the channel has found out that nobody is there.
+      // Wait until the channel has noticed that no server listens.
       while (channel.state !== 'failing') await turn();
       await start(first.address);
       await more();

@@ -1,4 +1,6 @@
-/** Resolvers that push lists, and sources that fail: the last answer stays in use and is marked as stale. */
+/**
+ * Resolvers that push lists, and sources that fail. The last answer stays in use and is marked as stale.
+ */
 import { type Channel, createClient, type Resolver, type ServerAddress, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
@@ -28,7 +30,7 @@ async function pass(ms: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
 }
 
-/** A source that a test changes: what it answers, and what it pushes. */
+/** A source that a test changes, with its answers and the lists that it pushes. */
 class Source implements Resolver {
   answer: () => Promise<List>;
   asked = 0;

@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => bed.close());
 
-/** Long enough that no pause ends within a test. */
+/** A time so long that no pause ends within a test. */
 const longMs = 600_000;
 
 describe('states', () => {
@@ -133,7 +133,7 @@ describe('waitForReady', () => {
     const given = caught(client.echo({}, { signal: controller.signal }));
     const told = await late;
     expect(told).toMatchObject({ code: Status.DEADLINE_EXCEEDED, processed: 'no' });
-    // What it has waited for, which is what has to be mended.
+    // The cause is what the call has waited for, which is what the user must repair.
     expect(told.cause).toMatchObject({ code: Status.UNAVAILABLE });
     expect(told.message).toContain((told.cause as Error).message);
     controller.abort();
@@ -199,7 +199,7 @@ describe('after a silence', () => {
     vi.useRealTimers();
   });
 
-  /** A channel that has made a call and then none for a second. */
+  /** Returns a channel that has made a call and then none for a second. */
   async function silent(options: ChannelOptions) {
     bed.start('a');
     const channel = bed.channel(['a'], options);

@@ -1,6 +1,6 @@
 /**
- * A server that refuses a connection which its client has taken for ready: it has run nothing of it, and the
- * client knows.
+ * A server that refuses a connection which its client takes for ready. It has run no call of the connection,
+ * and the client knows that.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import { createClient, type ServerOptions, Status } from 'rdma-rpc';
@@ -14,8 +14,8 @@ import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { Bed, caught, until } from './bed.ts';
 
 /**
- * Channels to a server of which the first connection keeps its `ready` back, and what is written there
- * instead.
+ * Channels to a server. The first connection to it holds back its `ready`, and the test writes other bytes in
+ * its place.
  */
 class Held {
   readonly log: EchoLog = { started: 0, aborted: [] };
@@ -31,7 +31,7 @@ class Held {
     this.server = new RpcServer(options, ['sim'])
       .add(EchoDefinition, echoHandlers(log))
       .add(StreamsDefinition, {
-        /** The first one gives nothing. */
+        /** The first connection yields nothing. */
         async *count() {
           if (++log.started > 1) yield { number: 7 };
           else await new Promise(() => {});
@@ -61,7 +61,7 @@ class Held {
 }
 
 describe('a server that gets no `ready`', () => {
-  // The limit of a handshake passes when the test says so, however busy the machine is.
+  // The limit of a handshake passes when the test decides, however busy the machine is.
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
   afterEach(() => void vi.useRealTimers());
 
@@ -78,7 +78,7 @@ describe('a server that gets no `ready`', () => {
   test('runs nothing of a connection that it has refused: the call runs once, on the next one', async () => {
     const held = new Held({ handshakeTimeoutMs: 100 });
     await held.channel.ready();
-    // The call is sent, and before the server has read anything its limit for the handshake is over.
+    // The call is sent. Before the server has read anything, its limit for the handshake passes.
     const answer = createClient(EchoDefinition, held.channel).echo({ number: 7 });
     vi.advanceTimersByTime(100);
     expect([(await answer).number, held.log.started]).toEqual([7, 1]);
@@ -142,7 +142,7 @@ describe('a refusal behind the handshake', () => {
     bed.far('one').write(refusal);
     await until(() => bed.at('one').log.started === 2);
     expect(bed.dialled).toHaveLength(2);
-    // The server of this test has run it: twice now, and once too often. It is made again once only.
+    // The server of this test has run it twice now, which is once too often. It is repeated only once.
     bed.far('one').write(refusal);
     const error = await caught(ended);
     expect([error.code, error.processed]).toEqual([Status.UNAVAILABLE, 'no']);
@@ -155,7 +155,7 @@ describe('a refusal behind the handshake', () => {
     await channel.ready();
     await until(() => channel.addresses.every(({ state }) => state === 'ready'));
     const client = createClient(EchoDefinition, channel);
-    // One on each; neither ends by itself, so nothing happens on the other connection.
+    // One call runs on each connection. Neither ends by itself, so nothing happens on the other connection.
     for (let i = 0; i < 2; ++i) client.behave({ text: 'hang' }).catch(() => {});
     await until(() => bed.at('one').log.started === 1 && bed.at('two').log.started === 1);
     bed.far('one').write(refusal);

@@ -1,5 +1,5 @@
 /**
- * How many attempts to connect to one address go on at once, and what becomes of the others; on a clock that
+ * How many attempts to connect to one address run at once, and what happens to the others, on a clock that
  * the test moves.
  */
 import { createClient } from 'rdma-rpc';
@@ -18,7 +18,7 @@ describe('turns', () => {
   const full = (turns: Turns, address = 'a'): void => {
     for (let i = 0; i < connectingMax; i++) expect(turns.enter(address, limitMs, never)).toBeUndefined();
   };
-  /** What has become of it, in `log`. */
+  /** Waits for a turn, and records the result in `log`. */
   const wait = (turns: Turns, name: string, log: string[], signal = never): void => {
     turns.enter('a', limitMs, signal)!.then(
       () => log.push(name),
@@ -88,7 +88,7 @@ describe('turns', () => {
 describe('channels', () => {
   let bed: Bed;
   beforeEach(() => {
-    // Here no limit ever passes, however long a busy machine takes to connect them.
+    // In this test no limit ever passes, however long a busy machine takes to connect.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     bed = new Bed();
   });

@@ -48,7 +48,7 @@ describe('a call', () => {
     const [call] = bed.requeued;
     expect(call?.request).toBe(request);
     expect(call?.deadlineMs).toBeGreaterThan(0);
-    // The session that took it over owns its promise.
+    // The session that took over the call owns its promise.
     call?.resolve({ text: 'elsewhere' });
     expect((await promise).text).toBe('elsewhere');
     expect(bed.allSettledOnce).toBe(true);

@@ -1,5 +1,5 @@
 /**
- * Declarations as text. The printed form of every declaration of the test schemas must parse again and
+ * Tests declarations as text. The printed form of every declaration of the test schemas must parse again and
  * declare the same, with its options and comments.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ const registryOf = (proto: string, include: readonly string[] = []): FileRegistr
   fileRegistry({ proto: [proto], include, protoset: [] });
 
 function textOf(file: DescFile, registry: FileRegistry): string {
-  // Top-level extensions have the messages of their groups there.
+  // Top-level extensions have the messages of their groups at the top level.
   const groups = new Set(
     file.extensions
       .filter((each) => each.proto.type === FieldDescriptorProto_Type.GROUP)
@@ -42,7 +42,7 @@ function textOf(file: DescFile, registry: FileRegistry): string {
   return `${headText(file, registry, text)}\n${text}`;
 }
 
-/** Everything except the options of the file and the positions of comments. */
+/** Returns a descriptor without the options of the file and the positions of comments. */
 function bare({ proto }: DescFile, registry: FileRegistry): object {
   const comments = proto.sourceCodeInfo?.location.map(({ leadingComments, trailingComments }) =>
     (leadingComments || trailingComments).replace(/^\s*\*? ?/gm, '').trim(),
@@ -53,7 +53,9 @@ function bare({ proto }: DescFile, registry: FileRegistry): object {
   return { ...(byName(rest) as object), comments: comments?.sort() };
 }
 
-/** The text has its own order: messages before fields, groups at the position of their fields. */
+/**
+ * The text has its own order: messages come before fields, and groups come at the position of their fields.
+ */
 function byName(value: unknown): unknown {
   if (Array.isArray(value)) {
     const name = (each: unknown) => (each as { name?: string })?.name ?? '';

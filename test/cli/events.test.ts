@@ -91,7 +91,7 @@ describe('opening', () => {
     memlock: '',
     devices: names.map((name) => ({ ...device, name })),
   });
-  /** `broken` cannot be opened. */
+  /** The device `broken` cannot be opened. */
   function nativeWith(names: string[], broken?: string) {
     const opened: [string, ScriptedWatch][] = [];
     return {

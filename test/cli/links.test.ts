@@ -6,7 +6,7 @@ import { run } from './command.ts';
 import { expectSchema } from './schemas.ts';
 import { scripted } from './scripted-machine.ts';
 
-/** The files of a port, as the kernel has them. */
+/** Returns the files of a port, as the kernel has them. */
 const portFiles = (device: string, port: number, files: Readonly<Record<string, string>>) =>
   Object.fromEntries(
     Object.entries(files).map(([name, text]) => [

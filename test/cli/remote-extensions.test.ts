@@ -1,5 +1,5 @@
 /**
- * Extensions that no import leads to: which of them `rdma-rpc call` requests from a server's reflection
+ * Extensions to which no import leads: which of them `rdma-rpc call` requests from a server's reflection
  * service, and for how long.
  */
 
@@ -46,7 +46,7 @@ function channelTo({ numbers, file }: Server, asked: string[] = []): Channel {
   return channel;
 }
 
-/** A file `name` with an extendable message `name`, and an extension of another one. */
+/** Returns a file `name` with an extendable message `name`, and an extension of another message. */
 const fileWith = (name: string, extendee?: string, number?: number): FileDescriptorProto =>
   create(FileDescriptorProtoSchema, {
     name: `${name}.proto`,
@@ -67,7 +67,7 @@ test('it requests files with extensions, and with extensions of the messages in 
   );
   const files = await withExtensions(channelReflection(channel), [fileWith('A', 'A', 8)]);
   expect(namesOf(files)).toEqual(['A.proto', 'B.proto', 'C.proto']);
-  // Number 8 of A is known already.
+  // Number 8 of A is already known.
   expect(asked).toEqual(['A', 'A 7', 'B', 'B 9', 'C']);
 });
 

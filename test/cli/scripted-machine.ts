@@ -1,5 +1,6 @@
 /**
- * Simulated machines, as files and as answers of native code: for the tests of `rdma-rpc doctor` and `info`.
+ * Simulated machines, as files and as answers of native code. The tests of `rdma-rpc doctor` and `info` use
+ * them.
  */
 import type { Facts } from '../../cli/machine/facts.ts';
 import type { Machine } from '../../cli/machine/machine.ts';
@@ -7,7 +8,7 @@ import type { VerbsCapabilities, VerbsDevice, VerbsPort } from '../../runtime/na
 
 type Files = Readonly<Record<string, string>>;
 
-/** `denied`: paths that exist and must not be opened. Links are files that begin with `-> `. */
+/** `denied` lists paths that exist and must not be opened. Links are files that begin with `-> `. */
 export function scripted(files: Files, denied: readonly string[] = []): Machine {
   const paths = [...Object.keys(files), ...denied];
   const names = (path: string) => [

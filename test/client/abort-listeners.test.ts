@@ -1,5 +1,5 @@
 /**
- * One signal for many calls at a time: Node warns of a leak at the eleventh listener, and no listener must
+ * One signal for many calls at a time. Node warns of a leak at the eleventh listener, and no listener may
  * outlast its call.
  */
 import { getEventListeners } from 'node:events';
@@ -119,7 +119,7 @@ test('calls that wait for a connection with one signal have one listener', async
 });
 
 describe('a signal of AbortSignal.timeout()', () => {
-  /** Each time a listener is added to it. */
+  /** Returns a signal that counts each listener added to it. */
   function counted(ms: number): { signal: AbortSignal; listened: () => number } {
     const signal = AbortSignal.timeout(ms);
     let times = 0;
@@ -140,7 +140,7 @@ describe('a signal of AbortSignal.timeout()', () => {
       call.watch(place, attempt);
       call.unwatch();
     }
-    // Its turn comes with theirs, or after it.
+    // Its turn comes together with theirs, or after it.
     await new Promise<void>((resolve) => listenLater({ listenNow: resolve }));
     expect([listened(), listenersOf(signal), cancelled]).toEqual([0, 0, []]);
   });

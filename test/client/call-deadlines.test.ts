@@ -1,13 +1,13 @@
 /**
- * Deadlines of a session's calls: those set in a long turn move by its length, no others, and other sessions
- * are not visited.
+ * Deadlines of a session's calls. Only deadlines that were set in a long turn move by its length, and other
+ * sessions are not visited.
  */
 import { afterEach, expect, test } from 'vitest';
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
 import { CallDeadlines } from '../../runtime/client/session/call-deadlines.ts';
 import { CallRow } from '../../runtime/client/session/call-row.ts';
 
-/** Of sessions that have been made here. */
+/** The calls of the sessions that this file has made. */
 const made: Counted[] = [];
 
 class Counted extends CallDeadlines {
@@ -31,7 +31,7 @@ class Counted extends CallDeadlines {
 }
 
 const newTurn = (): void => deadlines.refresh(deadlines.now + 1);
-/** The turn that is on has taken so long. */
+/** Ends the current turn as if it had taken this time. */
 const endTurn = (ms: number): void => deadlines.endTurn(deadlines.now + ms);
 
 afterEach(() => {

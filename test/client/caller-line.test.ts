@@ -1,6 +1,6 @@
 /**
- * Where the stack of a call's error ends: in the function, and at the line, that awaits the call; whatever
- * kind the call is and however it failed.
+ * Where the stack of a call's error ends: in the function that awaits the call, at the line of the `await`,
+ * whatever kind of call it is and however it failed.
  */
 import { createClient, createInProcessChannel, type Interceptor, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -24,7 +24,7 @@ afterEach(() => channel.close());
 const echo = () => createClient(EchoDefinition, channel);
 const streams = () => createClient(StreamsDefinition, channel);
 
-/** Runs one of the functions below, whose last line of code is the one that fails. */
+/** Runs one of the functions below, whose last line of code is the line that fails. */
 async function errorOf(application: () => Promise<unknown>): Promise<RpcError> {
   try {
     await application();
@@ -38,7 +38,7 @@ async function errorOf(application: () => Promise<unknown>): Promise<RpcError> {
 function expectCaller(error: RpcError, name: string): void {
   const lines = (error.stack ?? '').split('\n');
   expect(lines[0]).toBe(`RpcError: ${error.message}`);
-  // The test's own function, in this file, with a line and a column.
+  // The stack contains the test's own function, in this file, with a line and a column.
   expect(lines.find((line) => line.includes(`${name} `))).toMatch(/caller-line\.test\.ts:\d+:\d+\)$/);
 }
 

@@ -1,6 +1,6 @@
 /**
- * A ClientSession on a scripted native side, with a count of how often each call settles: what tests of the
- * client's half stand on.
+ * A ClientSession on a scripted native side, with a count of how often each call settles. The tests of the
+ * client's half are based on it.
  */
 
 import { FabricContext } from '../../runtime/boundary/fabric-context.ts';
@@ -38,15 +38,15 @@ export class ClientBed {
   /** How often each started call has settled. */
   readonly settled: number[] = [];
   done = 0;
-  /** Called when a call is over. */
+  /** Called when a call has ended. */
   onDone: () => void = () => undefined;
-  /** What the server says of the end of the session, when that comes. */
+  /** The server's reason for the end of the session, when it arrives. */
   words: Promise<string | undefined> | undefined;
   lost = 0;
   reports = 0;
-  /** How often a silence was reported. */
+  /** Number of times that a silence was reported. */
   silences = 0;
-  /** Whether calls that no handler has seen are taken back, and those that were. */
+  /** Whether calls that no handler has seen are taken back, and the calls that were. */
   requeues = false;
   readonly requeued: Unsent[] = [];
 
@@ -93,7 +93,10 @@ export class ClientBed {
     return this.settled.every((times) => times === 1);
   }
 
-  /** Starts and publishes a call; `publish` false: only starts it. Undefined when there was no room. */
+  /**
+   * Starts and publishes a call. With `publish` false it only starts the call. Returns undefined when the
+   * session had no room.
+   */
   call(
     request: EchoMessageInit,
     options: { timeoutMs?: number; extras?: CallExtras; publish?: boolean } = {},

@@ -1,6 +1,6 @@
 /**
- * Large messages on the client's side against a scripted native side: gather entries, keys, who holds which
- * memory for how long.
+ * Large messages on the client's side against a scripted native side: gather entries, keys, and who holds
+ * which memory for how long.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { blockMemory } from '../../runtime/boundary/outgoing/block-stamps.ts';
@@ -122,7 +122,7 @@ describe('large messages', () => {
     expect(holdsBuffer).toHaveBeenCalledOnce();
     const second = call({ payload: new Uint8Array(50_000), number: 2 })!;
     expect(native.submitted.map((each) => each.call)).toEqual([0, 1]);
-    // That of the first one is known by now, too.
+    // The end of the first message is also known by now.
     const { kept } = bed.context.outgoing.bulk;
     expect([kept.sending, kept.registered.length]).toEqual([2, 2]);
     native.deliver(
@@ -170,7 +170,7 @@ describe('large messages', () => {
   });
 
   test('a value in memory that can be resized is copied, so that it may shrink under the call', () => {
-    // TypeScript's library of ES2023 does not know the option yet.
+    // TypeScript's library of ES2023 does not have this option yet.
     type Resizing = ArrayBuffer & { resize(bytes: number): void };
     const Resizable = ArrayBuffer as unknown as new (bytes: number, options?: object) => Resizing;
     const memory = new Resizable(50_000, { maxByteLength: 60_000 });
@@ -253,7 +253,7 @@ describe('large messages', () => {
   });
 
   describe('a response that is an aligned message', () => {
-    /** Table and parts, each on 64 bytes. */
+    /** Returns the table and the parts, each on a multiple of 64 bytes. */
     const alignedOf = (...parts: Uint8Array[]): Uint8Array => {
       const table = new Uint8Array(Uint32Array.of(parts.length, ...parts.map((part) => part.length)).buffer);
       return [table, ...parts].reduce((aligned, part) => {
@@ -362,7 +362,7 @@ describe('large messages', () => {
     });
     expect([lease.lend(first), lease.lend(Promise.resolve())]).toEqual([true, false]);
     settle();
-    // Who awaits the call may use the lease at once.
+    // The code that awaits the call may use the lease at once.
     await first.catch(() => expect(lease.lend(Promise.resolve())).toBe(true));
   });
 

@@ -1,5 +1,5 @@
 /**
- * The client's call table against a scripted native side: every order of events, each call settles exactly
+ * The client's call table against a scripted native side. In every order of events, each call settles exactly
  * once.
  */
 import { beforeEach, describe, expect, test } from 'vitest';

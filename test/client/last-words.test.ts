@@ -1,6 +1,6 @@
 /**
- * A server that ends a session by itself says why, and callers hear that, though its queue pair is gone
- * before.
+ * A server that ends a session by itself says why, and callers get that reason although the session's queue
+ * pair is already gone.
  */
 import { type Channel, createChannel, createClient, createServer, type RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -21,7 +21,9 @@ afterEach(async () => {
 
 const why = 'the peer has taken too little';
 
-/** A channel to a server that fails its session natively, as for a client that moves nothing. */
+/**
+ * Opens a channel to a server that fails its session natively, as for a client whose calls make no progress.
+ */
 async function open(
   fabric: 'tcp' | 'shm',
 ): Promise<{ channel: Channel; fail: () => void; started: () => number }> {

@@ -1,4 +1,6 @@
-/** A connection that takes calls and brings nothing back is left for a new one. */
+/**
+ * A connection that accepts calls and returns nothing is replaced by a new one.
+ */
 import { createClient, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ClientLink } from '../../runtime/client/connections/client-link.ts';
@@ -21,7 +23,7 @@ describe('a silence', () => {
   });
   afterEach(() => replaceClock(undefined));
 
-  /** Ends one call at its deadline at each of these times, `null` for a sign of the server. */
+  /** Ends one call at its deadline at each of these times; `null` stands for a message of the server. */
   function silences(times: readonly (number | null)[]): number[] {
     const found: number[] = [];
     const silence = new Silence(() => found.push(nowMs - 1000));
@@ -50,7 +52,7 @@ describe('a silence', () => {
   test('counts calls that the server may have run, of a session that brings nothing', () => {
     const bed = new ClientBed();
     bed.session.silence.limitMs = 5000;
-    // Each as the event has it: 0 for no, 1 for maybe.
+    // The values are as the event has them: 0 for no, 1 for maybe.
     const processed = [1, 0, 1, 1];
     for (const _ of processed) bed.call({});
     for (const [call, known] of processed.entries()) {

@@ -1,6 +1,6 @@
 /**
- * A call that is made where the stack has come to its end throws or fails, and costs the other calls of its
- * session nothing.
+ * A call that is made where the stack is exhausted throws or fails, and does not affect the other calls of
+ * its session.
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -24,7 +24,7 @@ describe.each(pairWays)('%s', (way) => {
     pair = await openPair(way, (server) => server.add(EchoDefinition, { echo: ({ text }) => ({ text }) }));
     const { echo } = createClient(EchoDefinition, pair.channel);
     await echo({});
-    // Not in a batch of events, which ends with a flush.
+    // Make the call outside of a batch of events, which ends with a flush.
     await new Promise(setImmediate);
     const text = 'x'.repeat(length);
     vi.spyOn(globalThis, 'queueMicrotask').mockImplementationOnce(() => {

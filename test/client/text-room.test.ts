@@ -1,5 +1,5 @@
 /**
- * What is around the large values of a message, on its way through the scratch buffer, against a scripted
+ * The bytes around the large values of a message, on their way through the scratch buffer, against a scripted
  * native side.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -17,7 +17,9 @@ beforeEach(() => {
   ({ native } = bed);
 });
 
-/** Of the message of an aligned message: parts, one behind the other, without its table and gaps. */
+/**
+ * Returns the message of an aligned message, which is its parts one behind the other, without table and gaps.
+ */
 const messageOf = (aligned: Uint8Array): Uint8Array => {
   const view = new DataView(aligned.buffer, aligned.byteOffset);
   const parts: Uint8Array[] = [];
@@ -32,7 +34,7 @@ const messageOf = (aligned: Uint8Array): Uint8Array => {
   }
   return new Uint8Array(Buffer.concat(parts));
 };
-/** As they would lie at the receiver. */
+/** Returns the gather entries as they would lie at the receiver. */
 const laidOut = (gatherEntries: readonly Uint8Array[]): Uint8Array => {
   const aligned: number[] = [];
   for (const gatherEntry of gatherEntries) {
@@ -77,8 +79,9 @@ describe('the bytes around their values', () => {
   test('a message whose getter makes another large call stays whole, and so does that one', () => {
     const inner = { text: 'inner', payload: inArena(50_000, 1), number: 1 };
     const payload = inArena(50_000, 2);
-    // Fields are read before anything is written, elements of a list behind what comes before them. As it is
-    // tried in a slot, measured, and encoded: each time in the middle of this one.
+    // Fields are read before anything is written. Elements of a list are written behind the bytes that
+    // precede them. A message is tried in a slot, measured, and encoded. Each time another call is made in
+    // the middle of it.
     const element = Uint8Array.of(7);
     const parts = Object.defineProperty([element], 0, {
       get: () => {
@@ -143,7 +146,7 @@ describe('the bytes around their values', () => {
     });
     call({ text: 'x', payload, parts });
     expect(native.submitted).toHaveLength(1);
-    // The last look is that of encoding it into the room.
+    // The last read is that of encoding the message into the room.
     if (refused === 0) bad = 2 * looks;
     native.refuseBulk = refused;
     await expect(call({ text: 'x', payload, parts })).rejects.toThrow(

@@ -1,4 +1,6 @@
-/** The queue of calls that wait for a connection or a slot, while the call at its head is being started. */
+/**
+ * The queue of calls that wait for a connection or a slot, while the call at its head is being started.
+ */
 import { describe, expect, test } from 'vitest';
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
 import { WaitingCall, WaitingCalls } from '../../runtime/client/queue/waiting-calls.ts';
@@ -15,7 +17,7 @@ test('a call that starts the head of the queue and returns to the queue does not
   const started: unknown[] = [];
   const start = ({ request }: WaitingCall): boolean => {
     started.push(request);
-    // As a connection that is lost meanwhile does, when there is another one.
+    // This happens when a connection is lost meanwhile and another connection exists.
     queue.startAll(start);
     return started.length < 3;
   };
@@ -34,7 +36,7 @@ test('a cancelled call leaves the queue, and the others stay', async () => {
     queue.push(new WaitingCall(queue, echo, number, 0, extras, settle));
     return controller;
   });
-  // One from the middle, the last and the first.
+  // Abort one from the middle, the last and the first.
   for (const number of [1, 3, 0]) controllers[number]!.abort();
   expect((await Promise.allSettled(outcomes)).map(({ status }) => status)).toEqual(Array(3).fill('rejected'));
   expect(queue.size).toBe(1);
@@ -91,7 +93,7 @@ describe('deadlines of calls that wait', () => {
       failed.push(1);
       Promise.resolve(outcome).catch(nothing);
     };
-    // Before the first one, which has been moved to 150.
+    // It ends before the first call, which has been moved to 150.
     queue.push(new WaitingCall(queue, echo, 1, startMs + 110, undefined, settle));
     deadlines.run(startMs + 135);
     expect(failed).toEqual([1]);
@@ -116,7 +118,7 @@ describe('deadlines of calls that wait', () => {
     expect([failed, queue.size]).toEqual([[], 1]);
     deadlines.run(startMs + 1150);
     expect([failed, late.failed]).toEqual([[0], []]);
-    // With the first one's, which was there before.
+    // It ends together with the first call, which was there before.
     late.queue.failAll(() => new Error('closed'));
     expect(late.timers() + 1).toBe(0);
   });

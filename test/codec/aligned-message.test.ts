@@ -1,7 +1,7 @@
 /**
  * Messages in the aligned layout: encoded with large `bytes` out of line, laid out with gaps as at a
- * receiver, and decoded again. For any message and any cuts, the result is the same message; every
- * out-of-line value begins on a multiple of 64 bytes; and no byte of a gap is ever visible, whatever a peer
+ * receiver, and decoded again. For any message and any cuts, the result is the same message, and every
+ * out-of-line value begins on a multiple of 64 bytes. No byte of a gap is ever visible, whatever a peer
  * claims about its segments.
  */
 import fc from 'fast-check';
@@ -24,8 +24,8 @@ const seed = 20_261_122;
 const noLimit = 2 ** 31;
 
 /**
- * The aligned layout of a message at a receiver, or undefined when the message has no out-of-line value.
- * Gaps, which are not sent, are filled with `gap`.
+ * Returns the aligned layout of a message at a receiver, or undefined when the message has no out-of-line
+ * value. Gaps, which are not sent, are filled with `gap`.
  */
 /** One object is reused for all messages, as a context does. */
 const layout = new AlignedLayout();
@@ -83,7 +83,7 @@ function decode(type: AnyType, aligned: Uint8Array, leaseBytes = 1): Decoded {
   return { message, leases: source.leases };
 }
 
-/** Every Uint8Array in a message. */
+/** Yields every Uint8Array in a message. */
 function* bytesIn(value: unknown): Generator<Uint8Array> {
   if (value instanceof Uint8Array) yield value;
   else if (typeof value === 'object' && value !== null)
@@ -185,8 +185,8 @@ describe('fields that the receiver does not know', () => {
   });
 
   test('are kept, whichever segment they are in', () => {
-    // Fields of Extendable: bytes, a message with bytes in it, a group with bytes in it; then the known
-    // field.
+    // Fields of Extendable: bytes, a message with bytes in it, and a group with bytes in it, followed by the
+    // known field.
     const value = payload(80);
     const parts = [
       [0xb2, 0x09, 80],

@@ -1,6 +1,6 @@
 /**
  * The test corpus: every message of test/codec/protos as our generated type and as protobufjs's reflection of
- * the same file, and the conversions between the two. Shared by the codec tests.
+ * the same file, and the conversions between the two. The codec tests share it.
  */
 import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -32,7 +32,7 @@ function loadTheirs(): protobuf.Root {
   root.resolvePath = (_origin, target) => {
     if (target.endsWith('/descriptor.proto'))
       return join(projectDirectory, 'node_modules/protobufjs', target);
-    // The well-known types are protobufjs's own, which verifies ours.
+    // The well-known types are protobufjs's own types, so that ours are checked against them.
     return target.startsWith('google/protobuf/') || isAbsolute(target)
       ? target
       : join(protoDirectory, target);
@@ -73,7 +73,10 @@ export function pairOf(name: string): Pair {
 const wideRange = { min: -(2n ** 63n), max: 2n ** 63n - 1n };
 const unsignedRange = { min: 0n, max: 2n ** 64n - 1n };
 
-/** Any well-formed string. Lone surrogates have a separate test: protobufjs writes them as invalid UTF-8. */
+/**
+ * Any well-formed string. Lone surrogates have a separate test, because protobufjs writes them as invalid
+ * UTF-8.
+ */
 const text = fc.oneof(
   fc.string({ maxLength: 12 }),
   fc.string({ maxLength: 90, size: 'max' }),
@@ -107,7 +110,7 @@ const scalars: Record<string, fc.Arbitrary<unknown>> = {
 };
 
 /**
- * protobufjs represents 64-bit numbers as objects of this class; its types do not list the static methods.
+ * protobufjs represents 64-bit numbers as objects of this class. Its types do not list the static methods.
  */
 const Long = protobuf.util.Long as unknown as { fromString(digits: string, unsigned: boolean): unknown };
 
@@ -152,7 +155,7 @@ function isOptionalOneof(oneof: protobuf.OneOf | null): boolean {
 /** Values of some messages and enums, by full name. */
 export type Overrides = { readonly [typeName: string]: fc.Arbitrary<unknown> };
 
-/** An Init of our type: every key may be missing. */
+/** Returns an Init of our type, in which every key may be missing. */
 export function initOf(type: protobuf.Type, depth = 2, overrides: Overrides = {}): fc.Arbitrary<AnyMessage> {
   const keys: Record<string, fc.Arbitrary<unknown>> = {};
   for (const field of type.fieldsArray) {

@@ -1,6 +1,6 @@
 /**
- * Floats. A number that is too large for a float is refused in every format. JSON and text use the fewest
- * digits that give the same float again, as C++, Go and Java do.
+ * Tests floats. A number that is too large for a float is refused in every format. JSON and text use the
+ * fewest digits that give the same float again, as C++, Go and Java do.
  */
 import { CodecError, FloatValue } from 'rdma-rpc/codec';
 import { fromJson, toJson, toJsonString } from 'rdma-rpc/json';
@@ -11,7 +11,7 @@ import { runs } from '../extent.ts';
 import { Maps, Optionals, Packed, Scalars, Unpacked } from './gen/everything.rdma.ts';
 
 const max = 3.4028234663852886e38;
-/** Halfway from the largest float to the next power of two; it rounds to infinity. */
+/** The number halfway from the largest float to the next power of two, which rounds to infinity. */
 const away = 3.4028235677973366e38;
 
 describe('values that no float can represent', () => {
@@ -55,7 +55,7 @@ describe('floats are printed with the fewest digits', () => {
     [1 / 3, '0.33333334'],
     [16_777_216, '16777216'],
     [1e20, '100000000000000000000'],
-    // Six digits, as in C++.
+    // Six digits are used, as in C++.
     [1e-45, '1.4013e-45'],
     [max, '3.4028235e+38'],
     [1.5, '1.5'],

@@ -1,6 +1,6 @@
 /**
  * Hostile bytes: for any input, a decoder returns a message that can be encoded again, or throws CodecError.
- * Seeded, so a failure is reproducible.
+ * The test is seeded, so that a failure is reproducible.
  */
 import fc from 'fast-check';
 import { CodecError } from 'rdma-rpc/codec';

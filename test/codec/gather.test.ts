@@ -12,7 +12,7 @@ import { Packed, Scalars, Tree, type TreeInit } from './gen/everything.rdma.ts';
 const seed = 20_261_121;
 
 interface Gathered {
-  /** Joins encoded segments and values. */
+  /** Encoded segments and values, joined. */
   readonly bytes: Buffer;
   readonly outOfLine: number;
   readonly memoryBytes: number;

@@ -34,8 +34,8 @@ interface Values {
 }
 
 /**
- * A message with each kind of field. Fields with a `jstype` of their own, and the types of the runtime, are
- * the same in all modes.
+ * Returns a message with each kind of field. Fields with a `jstype` of their own, and the types of the
+ * runtime, are the same in all modes.
  */
 const messageOf = ({ signed, unsigned, list }: Values, convert: Convert): AnyMessage => ({
   signed: convert(signed),
@@ -107,7 +107,7 @@ test('the bytes equal those of protobuf-es and protobufjs, whose values this cod
     values.filter(({ list }) => list.length > 0),
   );
   const property = fc.property(longs, ({ signed, unsigned, list }) => {
-    // One codec omits zero, the other writes it.
+    // One codec omits zero, and the other writes it.
     fc.pre(signed !== 0n && unsigned !== 0n);
     const given = { signed, unsigned, zigzag: signed, fixed: unsigned, sfixed: signed, packed: list };
     const bytes = Buffer.from(asBigint.Wide.encode({ ...given, needed: 1n }));
@@ -177,7 +177,7 @@ describe('a value that a number cannot represent', () => {
   test.each(fields)('is an error when field %s is decoded, which names the field', (name, message) => {
     const bytes = asBigint.Wide.encode({ needed: 0n, ...message } as never);
     expect(() => asNumber.Wide.decode(bytes)).toThrow(
-      // Once, since the containing message is part of its name.
+      // It appears once, because the containing message is part of its name.
       new RegExp(
         `^t\\.wide\\.Wide\\.${name}: -?\\d+ does not fit a number: .*bigint or string .*\\(at byte \\d+\\)$`,
       ),

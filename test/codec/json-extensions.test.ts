@@ -122,7 +122,7 @@ describe('a message with extensions', () => {
 
   test('malformed bytes with the number of an extension cause a CodecError', () => {
     const broken = Extendable.create();
-    broken.$unknownFields = Uint8Array.of(0xa8, 0x06, 0xff); // field 101, a varint that is cut off
+    broken.$unknownFields = Uint8Array.of(0xa8, 0x06, 0xff); // This is field 101, a varint that is cut off.
     expect(() => toJson(Extendable, broken, { registry })).toThrow(CodecError);
   });
 

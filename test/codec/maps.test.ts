@@ -8,7 +8,7 @@ import { pairOf } from './corpus.ts';
 import { Maps } from './gen/everything.rdma.ts';
 import { esType } from './protobuf-es.ts';
 
-/** Bytes that another encoder has written, with entries in the key order of JavaScript objects. */
+/** Returns bytes that another encoder has written, with entries in the key order of JavaScript objects. */
 function bytesOfOthers(field: string, entries: Readonly<Record<string, unknown>>): Buffer {
   const theirs = pairOf('corpus.everything.Maps').theirs;
   const bytes = Buffer.from(theirs.encode({ [field]: entries }).finish());

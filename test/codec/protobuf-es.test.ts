@@ -1,7 +1,7 @@
 /**
- * Comparison with protobuf-es, for every message of the corpus: each reads what the other writes, in the
- * binary format and in JSON, on seeded random messages; a value that one of them refuses to write as JSON (a
- * timestamp in the year 200,000), the other must refuse too.
+ * Comparison with protobuf-es, for every message of the corpus. On seeded random messages, each reads what
+ * the other writes, in the binary format and in JSON. If one of them refuses to write a value as JSON (a
+ * timestamp in the year 200,000), the other must refuse it too.
  */
 import {
   type JsonValue as EsJson,
@@ -23,7 +23,7 @@ import { meaningful } from './well-known-values.ts';
 const seed = 20_261_121;
 const registry = createRegistry(codec, ...modules);
 
-/** The result of a function, or its error. */
+/** Returns the result of a function, or its error. */
 function attempt<T>(run: () => T): { readonly value: T } | { readonly refused: string } {
   try {
     return { value: run() };
@@ -41,7 +41,10 @@ const asFloats = (json: unknown): JsonValue =>
     typeof value === 'number' ? Math.fround(value) : value,
   ) as JsonValue;
 
-/** Nests messages one level deep, since the largest type of the corpus contains itself several times. */
+/**
+ * Messages are nested only one level deep, because the largest type of the corpus contains itself several
+ * times.
+ */
 const depth = 1;
 
 describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { ours, theirs }) => {

@@ -1,6 +1,6 @@
 /**
- * protobuf-es on the corpus, created from the descriptors in our generated files. Shared by the comparisons
- * with it.
+ * protobuf-es on the corpus, created from the descriptors in our generated files. The comparisons with
+ * protobuf-es share it.
  */
 import {
   create,
@@ -18,14 +18,14 @@ function isDescriptor(value: unknown): value is FileDescriptor {
   return typeof value === 'object' && value !== null && 'dependencies' in value && 'bytes' in value;
 }
 
-/** Imports come first. */
+/** Collects a file after its imports. */
 function collect(file: FileDescriptor, into: Map<string, FileDescriptor>): void {
   if (into.has(file.name)) return;
   for (const dependency of file.dependencies) collect(dependency, into);
   into.set(file.name, file);
 }
 
-/** The descriptors of all files that generated modules come from. */
+/** Returns the descriptors of all files from which generated modules come. */
 export function registryOf(modules: readonly Readonly<Record<string, unknown>>[]): FileRegistry {
   const files = new Map<string, FileDescriptor>();
   for (const module of modules)

@@ -1,7 +1,7 @@
 /**
  * Comparison with protoc: it reads our encoding and writes it again, through its text format, and we decode
- * its output to the same message. A few random messages of every type of the corpus, since each takes two
- * processes.
+ * its output to the same message. It uses a few random messages of every type of the corpus, because each
+ * takes two processes.
  */
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
@@ -13,7 +13,7 @@ import { type AnyMessage, corpus, initOf, protoDirectory } from './corpus.ts';
 const seed = 20_261_123;
 const samples = 3;
 /**
- * The messages of the corpus by package. protoc 3.21 refuses the file with the hostile names, since its
+ * The messages of the corpus by package. protoc 3.21 refuses the file with the hostile names, because its
  * service uses a message called `string`.
  */
 const files: Readonly<Record<string, string>> = {

@@ -147,7 +147,10 @@ const wrong: [string, unknown, unknown, string, RegExp][] = [
   ['an unsafe number for jstype number', JsTypes, { asNumber: 2 ** 53 }, 'JsTypes.as_number', /2\^53 - 1/],
 ];
 
-/** The error that the encoder throws; also for a measured message, since measuring refuses nothing. */
+/**
+ * Returns the error that the encoder throws. It also tries a measured message, because measuring refuses
+ * nothing.
+ */
 function refusals(type: MessageType<unknown, unknown>, message: unknown): unknown[] {
   const writer = new Writer();
   const room = type.bound(message, writer);
@@ -202,7 +205,7 @@ const kinds: readonly [string, unknown][] = [
   ['a date', new Date(5)],
 ];
 
-/** Messages that contain the value, each in another kind of field. */
+/** Messages that contain the value, each in a different kind of field. */
 const places: readonly [string, MessageType<unknown, unknown>, (key: string, value: unknown) => object][] = [
   ['a field', Scalars as MessageType<unknown, unknown>, (key, value) => ({ [key]: value })],
   ['a field with presence', Optionals as MessageType<unknown, unknown>, (key, value) => ({ [key]: value })],

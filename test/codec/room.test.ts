@@ -1,6 +1,6 @@
 /**
- * Encoding with a limit: the encoder writes nothing at or after the limit, it reports insufficient room, and
- * the size that `bound` returns is enough.
+ * Encoding with a limit. The encoder writes nothing at or after the limit, it reports insufficient room, and
+ * the size that `bound` returns suffices.
  */
 import fc from 'fast-check';
 import { Writer } from 'rdma-rpc/codec';
@@ -14,8 +14,8 @@ const start = 7;
 const mark = 0xee;
 
 /**
- * Encodes at `start` with this room, in memory that continues after it. Returns undefined when the room is
- * not enough.
+ * Encodes at `start` with this room, in memory that continues after it. Returns undefined when the room does
+ * not suffice.
  */
 function encoded(
   type: AnyType,

@@ -14,7 +14,7 @@ interface Kind {
   readonly number: number;
   readonly values: fc.Arbitrary<Value>;
   /**
-   * A value on the wire, before it is divided into groups of seven bits; fixed-width types use `fixed`
+   * A value on the wire, before it is divided into groups of seven bits. Fixed-width types use `fixed`
    * instead.
    */
   readonly wire?: (value: Value) => bigint;
@@ -132,7 +132,7 @@ function refusal(action: () => unknown): CodecError {
   throw new Error('it was accepted');
 }
 
-/** Twice the number of elements that the decoder collects at once. */
+/** The lists have up to twice the number of elements that the decoder collects at once. */
 const lists = (kind: Kind, minLength = 1) =>
   fc.oneof(
     fc.array(kind.values, { minLength, maxLength: 12 }),
@@ -183,7 +183,7 @@ describe.each(kinds)('$key', (kind) => {
         const kept = cut % content.length;
         const whole = list.findIndex((_, i) => contentOf(kind, list.slice(0, i + 1)).length > kept);
         const inside = contentOf(kind, list.slice(0, whole)).length !== kept;
-        // The following bytes could be mistaken for the rest of the value.
+        // The bytes behind the value could be mistaken for the rest of it.
         const bytes = [...run(kind, content.slice(0, kept)), 0x18, 1, 0x18, 1, 0x18, 1];
         if (!inside) {
           expect(decode(kind, run(kind, content.slice(0, kept)))).toEqual(list.slice(0, whole));
@@ -218,7 +218,7 @@ describe.each(kinds)('$key', (kind) => {
 });
 
 describe.each(kinds.filter(({ wire }) => wire !== undefined))('varints of $key', (kind) => {
-  /** Over-long forms: the same value in more bytes than needed. */
+  /** Returns over-long forms, which have the same value in more bytes than needed. */
   const padded = (bytes: readonly number[], size: number): number[] =>
     bytes.length >= size
       ? [...bytes]

@@ -28,7 +28,7 @@ describe.each(characters.map((each) => [JSON.stringify(each), each] as const))('
         const expected = Buffer.from(label).toString();
         for (const bytes of [0, 100, 3000, 8192 - length, 65_536 - length, 65_536 - 3 * length]) {
           const children = bytes > 0 ? [{ payload: new Uint8Array(bytes) }] : [];
-          // Fields are written in the order of their numbers: the text follows the bytes.
+          // Fields are written in the order of their numbers, so the text follows the bytes.
           const encoded = Tree.encode({ children, named: { last: { label } } });
           expect(Tree.decode(encoded).named.last!.label === expected, `${length} behind ${bytes}`).toBe(true);
         }
@@ -64,8 +64,8 @@ describe.each(characters.map((each) => [JSON.stringify(each), each] as const))('
 });
 
 /**
- * Node 22 and earlier truncate longer texts, and Node 24 and later throw an error. So this must fail on every
- * version when the runtime offers too much room.
+ * Node 22 and earlier truncate longer texts, and Node 24 and later throw an error. So the test must fail on
+ * every version when the runtime offers too much room.
  */
 test("Node's transcoder never gets more room than the memory has", async () => {
   type Write = (this: Uint8Array, text: string, at: number, bytesMax: number) => number;

@@ -1,6 +1,6 @@
 /**
  * Random well-known messages with valid contents, which random fields would not have: valid times, JSON, and
- * an Any of a known type. For `initOf`.
+ * an Any of a known type. Overrides for `initOf`.
  */
 import fc from 'fast-check';
 import { BoolValue, listFromJson, packAny, StringValue, structFromJson, valueFromJson } from 'rdma-rpc/codec';

@@ -1,4 +1,6 @@
-/** The well-known types between protobuf and JavaScript. */
+/**
+ * Converts the well-known types between protobuf and JavaScript.
+ */
 import {
   Any,
   BoolValue,

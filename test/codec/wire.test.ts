@@ -120,7 +120,7 @@ describe('the decoder accepts', () => {
   });
 });
 
-/** A message nested `depth` times, written from the inside out. */
+/** Returns a message nested `depth` times, written from the inside out. */
 function nest(tag: number, depth: number): Uint8Array {
   const reversed: number[] = [];
   for (let i = 0; i < depth; i++) {
@@ -216,7 +216,7 @@ describe('the source of a message', () => {
     source.reset(memory);
     expect(Scalars.decodeFrom(source, 20, 20 + encoded.length)).toMatchObject({ fInt32: 9 });
     for (let length = 1; length < encoded.length; length++) {
-      if (length === 2) continue; // The first field alone is a message too.
+      if (length === 2) continue; // The first field alone is also a message.
       expect(() => Scalars.decodeFrom(source, 20, 20 + length)).toThrow(CodecError);
     }
   });

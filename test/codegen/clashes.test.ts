@@ -1,5 +1,5 @@
 /**
- * Names that differ in a .proto but would be equal in TypeScript or in JSON: each gets a name of its own, and
+ * Names that differ in a .proto but would be equal in TypeScript or in JSON. Each gets a name of its own, and
  * no value is lost in any format.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

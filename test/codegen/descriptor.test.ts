@@ -41,7 +41,7 @@ describe('in generated code', () => {
   });
 });
 
-/** Every feature of the language in one small file. */
+/** Every feature of the language, in one small file. */
 const language = `syntax = "proto2";
 package lang;
 import "google/protobuf/descriptor.proto";

@@ -11,7 +11,7 @@ import type { Schema } from '../../codegen/link/schema.ts';
 import { decodeOptions } from '../../codegen/options/tree.ts';
 
 /**
- * Returns protoc's descriptors of the files and all that they import, by import path. Throws an error with
+ * Returns protoc's descriptors of the files and of all their imports, by import path. Throws an error with
  * protoc's output.
  */
 export function protocDescriptors(

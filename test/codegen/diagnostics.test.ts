@@ -1,5 +1,5 @@
 /**
- * The printed errors for wrong input: their size is bounded, their carets are in the right place, and all are
+ * The printed errors for wrong input. Their size is limited, their carets are in the right place, and all are
  * printed at once.
  */
 import { join } from 'node:path';
@@ -75,7 +75,7 @@ describe('the caret is under the affected text', () => {
     expect(line.length).toBeLessThan(130);
   });
 
-  // Who generates from the files of others looks at what they have written.
+  // A user who generates from files of other people reads what those people have written.
   test('the output contains no terminal commands and no text direction controls', async () => {
     const name = 'a\x1b[2J\nb.proto';
     const { diagnostics } = await refused({

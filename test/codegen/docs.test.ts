@@ -1,6 +1,6 @@
 /**
- * docs/reference/generated-code.md and generator.md do what they say: their output is compared, their code is
- * run.
+ * docs/reference/generated-code.md and generator.md do what they say: their output is compared, and their
+ * code is run.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -14,7 +14,7 @@ const page = ['generated-code', 'generator']
   .map((name) => readFileSync(join(root, `docs/reference/${name}.md`), 'utf8'))
   .join('\n');
 
-/** Fenced blocks of one kind, of both pages. */
+/** Returns the fenced blocks of one kind, of both pages. */
 function blocks(kind: string): string[] {
   return [...page.matchAll(/^```(.*)\n([\s\S]*?)^```$/gm)]
     .filter((match) => match[1] === kind)

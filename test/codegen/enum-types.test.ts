@@ -26,7 +26,7 @@ export const number = Order.create({ state: 5 });
 export const right = Order.create({ state: State.PAID, states: [State.NEW] });
 `;
 
-/** The lines of the program that the compiler reports, and the module. */
+/** Returns the lines of the program that the compiler reports, and the module. */
 async function compiled(target: 'ts' | 'js', enums?: 'open' | 'closed') {
   mkdirSync(join(root, 'gen'), { recursive: true });
   const directory = mkdtempSync(join(root, 'gen', 'enums-'));
@@ -61,7 +61,7 @@ test.each(['ts', 'js'] as const)(
   async (target) => {
     const { lines, Order } = await compiled(target, 'closed');
     expect(lines).toEqual([8, 9]);
-    // A number of a newer peer.
+    // This is a number of a newer peer.
     expect(Order.decode(Uint8Array.of(8, 9)).state).toBe(9);
   },
 );

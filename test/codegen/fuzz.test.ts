@@ -1,6 +1,6 @@
 /**
- * Damaged .proto files: for any contents, the generator gives output or a GenerateError with a position.
- * Seeded, so a failure is reproducible. RDMA_RPC_SEEDS=500 damages each file more often.
+ * Damaged .proto files. For any contents, the generator gives output or a GenerateError with a position. The
+ * test is seeded, so that a failure is reproducible. RDMA_RPC_SEEDS=500 damages each file more often.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -29,12 +29,12 @@ const protos = folders.flatMap((folder) => globSync('**/*.proto', { cwd: folder,
 const place = mkdtempSync(join(tmpdir(), 'rdma-rpc-fuzz-'));
 afterAll(() => rmSync(place, { recursive: true, force: true }));
 
-/** The generator's messages about one file. */
+/** Returns the generator's messages about one file. */
 function complaints(text: string): readonly Diagnostic[] {
   const file = join(place, 'damaged.proto');
   writeFileSync(file, text);
   const { schema, diagnostics } = loadFiles([file], [place, ...folders], true);
-  // Like generate(), also for files with errors.
+  // Builds the model as generate() does, also for files with errors.
   buildModel(schema, { runtimeApart: true, unknownFields: 'drop' });
   return diagnostics.filter((diagnostic) => diagnostic.file === display(file));
 }

@@ -39,7 +39,7 @@ interface Seen {
   readonly errors: readonly string[];
 }
 
-/** Names of properties are not uses of a global. */
+/** Returns whether the identifier is a use of a global, which names of properties are not. */
 function isUse(node: ts.Identifier): boolean {
   const { parent } = node;
   if (ts.isPropertyAccessExpression(parent)) return parent.expression === node;

@@ -1,4 +1,6 @@
-/** Input that is large in some dimension: nothing may depend on the depth of the stack. */
+/**
+ * Input that is large in some dimension. The generator must not depend on the depth of the stack.
+ */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { generate } from '../../codegen/index.ts';

@@ -1,6 +1,6 @@
 /**
  * Map entries as other encoders may write them: without a key, without a value, in either order, or more than
- * once. The bytes are written by hand, since our own encoder always writes both. The test generates the
+ * once. The bytes are written by hand, because our own encoder always writes both. The test generates the
  * module with the current source of the generator.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ interface Decodes {
 }
 
 /**
- * The type of a key, the key of an entry that lacks one, and another key, as a property and as bytes with its
+ * The type of a key, the key of an entry without a key, and another key, as a property and as bytes with its
  * tag.
  */
 const keys: readonly (readonly [string, string, string, readonly number[]])[] = [
@@ -31,7 +31,7 @@ const keys: readonly (readonly [string, string, string, readonly number[]])[] = 
   ['bool', 'false', 'true', [0x08, 1]],
   ['string', '', 'k', [0x0a, 1, 0x6b]],
 ];
-/** The value 7. */
+/** The field with the value 7. */
 const seven = [0x10, 7];
 /** A field that an entry does not have. */
 const unknown = [0x18, 9];

@@ -1,4 +1,6 @@
-/** Rare input, valid or nearly valid: each gets a result, or an error that names what the user wrote. */
+/**
+ * Rare input, valid or nearly valid. Each gets a result, or an error that names what the user wrote.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StringValue } from 'rdma-rpc/codec';

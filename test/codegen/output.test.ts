@@ -1,4 +1,6 @@
-/** The output: the same bytes every time, and the forms that docs/reference/generated-code.md guarantees. */
+/**
+ * The output: the same bytes every time, in the forms that docs/reference/generated-code.md guarantees.
+ */
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -145,7 +147,7 @@ describe('files', () => {
 
   test('have no side effects and are erasable TypeScript', async () => {
     for (const { text } of (await generate({ files: protos, include })).outputs) {
-      // At the top level: imports, declarations and calls that a bundler may drop.
+      // The top level has imports, declarations and calls that a bundler may drop.
       const statements = text
         .split('\n')
         .filter((line) => /^\S/.test(line) && !/^(\/\/|\/\*| \*|\}|\]\)|\);)/.test(line));
@@ -200,7 +202,7 @@ export interface A {
     expect(new Set([...closed('encodeTo_Plain'), ...closed('encodeMap_int32_Plain')])).toEqual(
       new Set(['closeSolidField', 'closeSolid']),
     );
-    // That file may be regenerated with `bytes` in it, and this one not.
+    // That file may be regenerated with `bytes` in it while this file is not.
     expect(closed('encodeTo_Other')).toEqual(['closeLengthField']);
   });
 
@@ -292,11 +294,11 @@ service Shop {
   });
 
   test.each([
-    // The published vectors of FNV-1a, 32 bits.
+    // These are the published vectors of FNV-1a with 32 bits.
     ['', 0x811c9dc5],
     ['a', 0xe40c292c],
     ['foobar', 0xbf9cf968],
-    // Its hash is 53, which is not for methods.
+    // Its hash is 53, which is reserved.
     ['t.S/M7695211', 53 + 256],
   ])('of the method id of %j is its hash', (path, id) => {
     expect(methodId(path)).toBe(id);

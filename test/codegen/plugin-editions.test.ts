@@ -1,7 +1,7 @@
 /**
- * Editions through the plugin. This machine's protoc may be older than the editions, so the test builds the
- * requests: descriptors of our parser, read and written again by protobuf-es, which supports editions
- * independently, in a CodeGeneratorRequest of protobuf-es.
+ * Tests editions through the plugin. This machine's protoc may be older than the editions, so the test builds
+ * the requests. Descriptors of our parser are read and written again by protobuf-es, which supports editions
+ * independently, and go into a CodeGeneratorRequest of protobuf-es.
  */
 
 import { dirname, join } from 'node:path';
@@ -24,7 +24,7 @@ import { workspace } from './workspace.ts';
 
 const include = join(dirname(fileURLToPath(import.meta.url)), 'protos');
 
-/** The positions and comments of a file, as in a descriptor. */
+/** Returns the positions and comments of a file, as in a descriptor. */
 function sourceCodeInfo({ locations }: SchemaFile): FileDescriptorProto['sourceCodeInfo'] {
   const location = [...locations].map(([path, { token, leading, trailing }]) => ({
     path: path === '' ? [] : path.split(',').map(Number),
@@ -36,7 +36,7 @@ function sourceCodeInfo({ locations }: SchemaFile): FileDescriptorProto['sourceC
   return { location } as FileDescriptorProto['sourceCodeInfo'];
 }
 
-/** The request that protoc would pass for `paths`. */
+/** Returns the request that protoc would pass for `paths`. */
 function filesOf(directory: string, paths: readonly string[]): EsFile[] {
   const files = paths.map((path) => join(directory, path));
   const { schema } = loadFiles(files, [directory], false);
@@ -78,7 +78,7 @@ describe.each([
 
 test('the response lists the supported editions', () => {
   expect(run([], [])).toMatchObject({
-    // FEATURE_PROTO3_OPTIONAL and FEATURE_SUPPORTS_EDITIONS
+    // FEATURE_PROTO3_OPTIONAL and FEATURE_SUPPORTS_EDITIONS.
     supportedFeatures: 3n,
     minimumEdition: Edition.EDITION_PROTO2,
     maximumEdition: 1002,

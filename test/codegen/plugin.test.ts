@@ -126,13 +126,14 @@ test('the plugin reads a request from a non-blocking pipe, as buf provides it', 
   });
   closeSync(stdin);
   const ended = Promise.all([text(plugin.stderr as Readable), buffer(plugin.stdout as Readable)]);
-  // More than the capacity of a pipe: the plugin finds it empty before it has read everything.
+  // The request exceeds the capacity of a pipe, so the plugin finds the pipe empty before it has read
+  // everything.
   const name = 'x'.repeat(1_000_000);
   await request.writeFile(CodeGeneratorRequest.encode({ parameter: name }));
   await request.close();
   const [stderr, stdout] = await ended;
   expect(stderr).toBe('');
-  // Compared by hand, since a failed assertion would print all of it.
+  // Compare by hand, because a failed assertion would print all of it.
   expect(
     CodeGeneratorResponse.decode(stdout).error?.startsWith(
       `${name}: unknown parameter or value; the parameters are `,

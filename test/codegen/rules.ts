@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { needs } from '../needs.ts';
 import { diagnosticsOf, workspace } from './workspace.ts';
 
-/** The error in one file after its syntax, undefined when it is valid. */
+/** A file's body after its syntax, and its error, which is undefined when the file is valid. */
 export type Rule = [what: string, body: string, wrong: string | undefined];
 
 export const byErrors = (all: readonly string[]) => all.filter((each) => each.includes(': error: '));
@@ -24,7 +24,7 @@ export function testRules(syntax: string, rules: readonly Rule[]): void {
     }
   });
 
-  if (!syntax.startsWith('syntax')) return; // protoc 3.21 does not know editions
+  if (!syntax.startsWith('syntax')) return; // protoc 3.21 does not support editions.
   describe('protoc agrees', () => {
     needs('protoc');
 

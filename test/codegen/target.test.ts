@@ -12,7 +12,7 @@ import { proto3, workspace } from './workspace.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
-/** All schemas of the generator's tests, by path without extension. */
+/** Returns the outputs for all schemas of the generator's tests, by path without extension. */
 async function outputs(target: 'ts' | 'js'): Promise<Map<string, string>> {
   const result = new Map<string, string>();
   for (const folder of ['test/codec/protos', 'test/codegen/protos']) {
@@ -24,7 +24,9 @@ async function outputs(target: 'ts' | 'js'): Promise<Map<string, string>> {
   return result;
 }
 
-/** The output of the compiler after it has removed types and comments and applied its own formatting. */
+/**
+ * Returns the output of the compiler, which has removed types and comments and applied its own formatting.
+ */
 function erased(text: string): string {
   const compilerOptions = {
     target: ts.ScriptTarget.ESNext,
@@ -60,13 +62,13 @@ describe('the target js', { timeout: 120_000 }, () => {
   test('has only JavaScript in the one file, and no code in the other', async () => {
     for (const [path, text] of await outputs('js')) {
       const declarations = path.endsWith('.d.ts');
-      // Throws for types in JavaScript.
+      // This throws for types in JavaScript.
       const { code } = await transform(text, { loader: declarations ? 'ts' : 'js' });
       if (declarations) expect(code.replaceAll(/^export \* from "[^"]+";\n/gm, ''), path).toBe('');
     }
   });
 
-  /** Inside the project, where the output resolves the package by its name. */
+  /** Writes the files inside the project, where the output resolves the package by its name. */
   async function written(body: string): Promise<string> {
     const directory = workspace({ 'a.proto': proto3(body) });
     mkdirSync(join(root, 'gen'), { recursive: true });

@@ -52,7 +52,8 @@ export const narrow: ScalarsInit = { fInt64: 5 };
 `;
 
 /**
- * Removes the line that excludes generated code from other projects' checks, since the code has to pass them.
+ * Removes the line that excludes generated code from other projects' checks, because the code has to pass
+ * them.
  */
 function checkable(text: string): string {
   expect(text).toContain('\n// @ts-nocheck\n');
@@ -66,7 +67,7 @@ const folders = [
   ['proto', true],
 ] as const;
 
-/** The compiler's errors for the output of all folders and its uses. */
+/** Returns the compiler's errors for the output of all folders and for its uses. */
 async function errorsOf(target: 'ts' | 'js', settings: object): Promise<string[]> {
   mkdirSync(join(root, 'gen'), { recursive: true });
   const directory = mkdtempSync(join(root, 'gen', 'typecheck-'));
@@ -103,7 +104,7 @@ async function errorsOf(target: 'ts' | 'js', settings: object): Promise<string[]
 }
 
 describe('generated code passes the compiler', { timeout: 240_000 }, () => {
-  // Isolated declarations are checked whatever a file's own comments say: the type of each export must be
+  // Isolated declarations are checked whatever a file's own comments say. The type of each export must be
   // explicit, independent of others.
   test('as TypeScript', async () => {
     expect(await errorsOf('ts', { skipLibCheck: true, isolatedDeclarations: true })).toEqual([]);

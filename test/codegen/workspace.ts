@@ -5,7 +5,7 @@ import { dirname, join, relative } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { formatDiagnostic, GenerateError, generate } from '../../codegen/index.ts';
 
-/** Creates the files, given by their paths; the directory is deleted when the test ends. */
+/** Creates the files, given by their paths. The directory is deleted when the test ends. */
 export function workspace(files: Readonly<Record<string, string>>): string {
   const directory = mkdtempSync(join(tmpdir(), 'rdma-rpc-gen-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
@@ -25,7 +25,7 @@ export async function outputOf(files: Readonly<Record<string, string>>): Promise
   return outputs.find((output) => output.path === 'a.rdma.ts')?.text ?? '';
 }
 
-/** The generator's messages about a workspace: `file:line:column: severity: message | text`. */
+/** Returns the generator's messages about a workspace: `file:line:column: severity: message | text`. */
 export async function diagnosticsOf(files: Readonly<Record<string, string>>): Promise<string[]> {
   const directory = workspace(files);
   const format = (diagnostic: Parameters<typeof formatDiagnostic>[0]) => {

@@ -1,8 +1,8 @@
 /**
- * Google's conformance suite of protobuf: binary, JSON and text format, whatever the runner asks. `npm run
- * test:conformance`. The runner comes from npm; where its C library is newer than the machine's, Debian's
- * next one is unpacked beside it and the runner started through that. What cannot be had is "not run" and
- * why, exit code 77.
+ * Runs Google's conformance suite of protobuf: binary, JSON and text format, with all requests of the runner.
+ * Run it by `npm run test:conformance`. The runner comes from npm. Where its C library is newer than the
+ * machine's, Debian's next C library is unpacked beside it, and the runner is started with that library. If a
+ * part is not available, the script prints "not run" with the reason and ends with exit code 77.
  */
 import { spawnSync } from 'node:child_process';
 import {
@@ -59,7 +59,7 @@ function install() {
   chmodSync(runner, 0o755);
 }
 
-/** Where this machine's own Debian packages come from. */
+/** Returns the archive from which this machine's own Debian packages come. */
 function debianArchive() {
   const { stdout } = run('apt-get', ['indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages']);
   const archive = stdout?.split('\n').find((uri) => /\/debian\/?$/.test(uri));
@@ -67,7 +67,7 @@ function debianArchive() {
   return archive;
 }
 
-/** Debian's next C library in a folder of its own: nothing of the machine is changed. */
+/** Unpacks Debian's next C library into a folder of its own, without changing the machine. */
 function newerLibrary() {
   const place = join(cache, 'libc');
   const library = join(place, 'usr/lib/x86_64-linux-gnu');
@@ -103,7 +103,7 @@ function newerLibrary() {
   return [loader, '--library-path', library];
 }
 
-/** What is put in front of the runner. */
+/** Returns the words in front of the runner's command. */
 function loaderOf() {
   const { stderr } = run(runner, ['--help']);
   return /GLIBC(?:XX)?_[\d.]+' not found/.test(stderr) ? newerLibrary() : [];
@@ -116,7 +116,7 @@ async function makeTestee() {
   const files = globSync('**/*.proto', { cwd: include, absolute: true });
   await generate({ files, include: [include], out, target: 'js', unknownFields: 'keep' });
   writeFileSync(join(out, 'package.json'), '{ "type": "module" }\n');
-  // Where it stands, `rdma-rpc` is this package, as for anybody who has installed it.
+  // At this place, `rdma-rpc` is this package, as for any user who has installed it.
   const self = join(cache, 'node_modules/rdma-rpc');
   if (!existsSync(self)) symlinkSync(join(here, '../..'), self);
   const program = join(cache, 'testee.mjs');
@@ -127,7 +127,7 @@ async function makeTestee() {
   return start;
 }
 
-/** The runner counts the tests in the last line of each suite that it has. */
+/** The runner prints the number of tests in the last line of each of its suites. */
 const counted =
   /CONFORMANCE SUITE (PASSED|FAILED): (\d+) successes, (\d+) skipped, (\d+) expected failures, (\d+) unexpected failures/g;
 

@@ -1,7 +1,7 @@
 /**
- * The program that the conformance runner talks to: requests on standard input, responses on standard output,
- * each behind its length in four bytes. Started by the runner, which main.mjs starts; the argument is the
- * folder with what the generator made of the suite's .proto files.
+ * The program with which the conformance runner communicates. It reads requests on standard input and writes
+ * responses on standard output, each behind its length in four bytes. The runner starts it, which main.mjs
+ * starts. The argument is the folder with the generator's output for the suite's .proto files.
  */
 import { readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';

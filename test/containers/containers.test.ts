@@ -1,6 +1,6 @@
 /**
- * Two containers of one pod: each process has user, pid, mount, network and IPC namespaces of its own and is
- * another user; a directory with the socket is all that they have in common. Either is killed at seeded
+ * Two containers of one pod. Each process has user, pid, mount, network and IPC namespaces of its own and is
+ * a different user. They have only a directory with the socket in common. Each side is killed at seeded
  * moments, from the first byte of the handshake to calls of all sizes in flight.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
@@ -13,7 +13,7 @@ import type { Census, Order, Told } from './peer.ts';
 
 const users = { server: 10_001, client: 10_002 };
 type Role = keyof typeof users;
-/** Of each side. All in all 100 take two minutes. */
+/** The number of kills of each side. 100 kills in total take two minutes. */
 const kills = Number(process.env.RDMA_RPC_KILLS ?? 8);
 
 function container(role: Role): string[] {
@@ -35,7 +35,7 @@ function container(role: Role): string[] {
   ];
 }
 
-/** Why this system gives no such containers; '' when it does. */
+/** Returns why this system does not allow such containers, or '' when it does. */
 function whyNone(): string {
   for (const role of ['server', 'client'] as const) {
     const [command = '', ...rest] = container(role);
@@ -63,7 +63,7 @@ class Peer {
     this.ended = new Promise((resolve) => this.child.once('exit', (code, signal) => resolve(signal ?? code)));
   }
 
-  /** What it has told, once that is so. */
+  /** Resolves to what the process has reported, once the condition holds. */
   until(holds: (told: Told) => boolean): Promise<Told> {
     return new Promise((resolve, reject) => {
       const listener = (told: Told): boolean => {
@@ -86,7 +86,7 @@ class Peer {
     return (await this.until((told) => told.census !== undefined)).census!;
   }
 
-  /** Its census once that is so, or after a while as it then is. */
+  /** Resolves to its census once the condition holds, or after a while to the census as it then is. */
   async censusWhere(holds: (census: Census) => boolean): Promise<Census> {
     const end = performance.now() + 20_000;
     for (;;) {
@@ -101,7 +101,7 @@ class Peer {
   }
 }
 
-/** Figures of a seed: mulberry32. */
+/** Returns random numbers from a seed, by mulberry32. */
 function chance(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -149,8 +149,8 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
     expect(log?.[0]).toMatch(/fabric shm-fd \(staging\) chosen; shm: .*two pid namespaces/);
     const [mine, others] = [await client.census(), await server.census()];
     const shared = Object.entries(mine.inodes).filter(([inode]) => inode in others.inodes);
-    // Of each side the table, the rings and the receives; of the client what large messages are copied
-    // through.
+    // Each side maps the table, the rings and the receives; the client also maps the memory through which
+    // large messages are copied.
     expect([...new Set(shared.map(([, name]) => name))].sort()).toEqual(
       ['device', 'queue-pair', 'receive slab', 'staging'].sort(),
     );
@@ -162,7 +162,7 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
   test('a client killed at any moment leaves nothing at the server', { timeout: 300_000 }, async () => {
     const next = chance(1);
     const server = await serve();
-    // What is made once and stays (the thread's caches, say) is made by the first.
+    // The first client makes what is made once and then stays (such as the thread's caches).
     const first = start('client');
     first.order('calls');
     await first.until(({ rounds = 0 }) => rounds >= 3);
@@ -174,7 +174,7 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
       const at = next(6);
       await client.until(({ rounds }) => rounds !== undefined);
       client.order('calls');
-      // The first ones die in the handshake.
+      // The first processes die in the handshake.
       if (at > 0) await client.until(({ rounds = 0 }) => rounds >= at);
       for (let turns = next(2000); turns > 0; --turns) await new Promise(setImmediate);
       await client.kill();
@@ -197,7 +197,7 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
     for (let i = 0; i < kills; ++i) {
       const { rounds: done = 0 } = await client.until(() => true);
       const at = done + next(6);
-      // Of some the first call is not over.
+      // For some of them the first call has not ended.
       if (at > done) await client.until(({ rounds = 0 }) => rounds >= at);
       for (let turns = next(2000); turns > 0; --turns) await new Promise(setImmediate);
       await server.kill();

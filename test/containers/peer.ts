@@ -1,6 +1,6 @@
 /**
- * A server or a client in a container of its own, for containers.test.ts: argv has the role, the path of the
- * socket and the fabrics. It is told what to do, and tells what has come of it, by messages.
+ * A server or a client in a container of its own, for containers.test.ts. argv has the role, the path of the
+ * socket and the fabrics. It receives its instructions and reports the results by messages.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
@@ -16,12 +16,12 @@ import {
 import { echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 
-/** What a process holds. */
+/** The resources that a process holds. */
 export interface Census {
   readonly descriptors: number;
-  /** Shared memory that is mapped, by what it is for: how often. */
+  /** Number of mappings of shared memory, by its purpose. */
   readonly mapped: Readonly<Record<string, number>>;
-  /** Files behind it: two processes that have the same one share it. */
+  /** The files behind the memory. Two processes that have the same file share it. */
   readonly inodes: Readonly<Record<string, string>>;
   readonly queuePairs: number;
   readonly sessions: number;
@@ -32,7 +32,7 @@ export interface Told {
   readonly listens?: true;
   readonly session?: SessionSummary;
   readonly log?: readonly string[];
-  /** This number of rounds of calls has settled; `wrong`: answers that were not the request. */
+  /** The number of rounds of calls that have settled. `wrong` counts answers that differ from the request. */
   readonly rounds?: number;
   readonly started?: number;
   readonly settled?: number;
@@ -49,7 +49,7 @@ setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
 function census(): Census {
-  // Requests that nobody has released keep the memory of a session that has ended.
+  // Requests that the application has not released keep the memory of a session that has ended.
   collect();
   const mapped: Record<string, number> = {};
   const inodes: Record<string, string> = {};
@@ -70,7 +70,7 @@ function census(): Census {
   };
 }
 
-// The other one is another user, and the socket is a file with rights.
+// The other process is a different user, and the socket is a file with permissions.
 process.umask(0);
 process.on('disconnect', () => process.exit(0));
 
@@ -90,7 +90,7 @@ if (role === 'server') {
   let wrong = 0;
   let rounds = 0;
   let going = false;
-  /** Calls of all sizes, side by side; each ends, one way or the other. */
+  /** Makes calls of all sizes, side by side. Each call ends, with success or an error. */
   const calls = async (): Promise<void> => {
     await Promise.all(
       [0, 8, 100, 8000, 20_000, 1_000_000].map(async (bytes) => {

@@ -1,4 +1,6 @@
-/** A client of which a test says each frame itself. For the tests of the server's handshake. */
+/**
+ * A client whose frames a test sends one by one. The tests of the server's handshake use it.
+ */
 import { duplexPair } from 'node:stream';
 import { type Frame, magic, version } from '../../runtime/control/frames.ts';
 import type { LocalSide } from '../../runtime/control/handshake/session-setup.ts';
@@ -8,7 +10,7 @@ import type { RpcServer } from '../../runtime/server/server.ts';
 
 export const limits = { inflightMax: 4, streamsMax: 2, messageMaxBytes: 65536, slotBytes: 8192 } as const;
 
-/** A valid first frame with these `changes`. */
+/** Returns a valid first frame with these `changes`. */
 export const hello = (changes: object = {}): Frame =>
   ({
     type: 'hello',
@@ -21,7 +23,7 @@ export const hello = (changes: object = {}): Frame =>
     ...changes,
   }) as Frame;
 
-/** What connects by these limits. */
+/** A side that connects with these limits. */
 export const side: LocalSide = {
   role: 'client',
   inflightMax: 4,
@@ -36,7 +38,7 @@ export const side: LocalSide = {
   log: () => undefined,
 };
 
-/** A connection to the server that nothing has been said on. */
+/** Returns a connection to the server on which no frame has been sent yet. */
 export function linkTo(server: RpcServer): Link {
   const [near, far] = duplexPair();
   server.accept(far, 'script');

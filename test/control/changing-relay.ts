@@ -1,6 +1,6 @@
 /**
- * A way to a server on which one side's frames are changed, as if it were of another release: a relay of the
- * sideband. Connections of the tcp fabric go through it as they are.
+ * A relay of the sideband to a server that changes one side's frames, as if that side were of another
+ * release. Connections of the tcp fabric pass through it unchanged.
  */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
@@ -11,10 +11,10 @@ import { socketPath } from '../runtime/world.ts';
 
 const prefixBytes = 4;
 
-/** What becomes of a frame on its way. */
+/** Returns the frame to send in place of a frame. */
 export type Change = (frame: Frame) => object;
 
-/** Hands on what comes, frame by frame. */
+/** Passes on the data that arrives, frame by frame. */
 function pass(from: Socket, to: Socket, change: Change): void {
   let pending = Buffer.alloc(0);
   let isRaw: boolean | undefined;
@@ -43,7 +43,10 @@ export interface Way {
   end(): Promise<unknown>;
 }
 
-/** To the server at `address`, which is HOST:PORT or unix:PATH; so is the address of the way. */
+/**
+ * Starts a relay to the server at `address`, which is HOST:PORT or unix:PATH, and returns the relay's address
+ * of the same kind.
+ */
 export async function changedWay(address: string, change: Change): Promise<Way> {
   const [, path] = /^unix:(.+)$/.exec(address) ?? [];
   const [, host = '', port = ''] = /^(.+):(\d+)$/.exec(address) ?? [];

@@ -1,6 +1,6 @@
 /**
- * From the chosen fabric to a session that is up, with native sides that the tests script: sessions that come
- * up late, fail late, or are lost at the worst moment; and the fabric that is tried next.
+ * From the chosen fabric to a connected session, with native sides that the tests script. Sessions connect
+ * late, fail late, or are lost at the worst moment; then the next fabric is tried.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import { configure, createClient, RpcError, Status } from 'rdma-rpc';
@@ -27,7 +27,7 @@ let serverLines: string[];
 /** The server's end of the last connection. */
 let serverEnd: Duplex;
 
-/** Client and server that have `fabrics` in common; the client has begun to connect. */
+/** Makes a client and a server that have `fabrics` in common. The client has begun to connect. */
 function open(fabrics: ('shm' | 'verbs')[], options: ChannelOptions = {}): Promise<void> {
   // Closes the unused contexts of the previous test, so that each fabric gets a new native side.
   configure({});
@@ -48,7 +48,7 @@ function open(fabrics: ('shm' | 'verbs')[], options: ChannelOptions = {}): Promi
   ready.catch(() => undefined);
   return ready;
 }
-/** The client's and the server's session on a fabric, when both have been told to connect. */
+/** Resolves to the client's and the server's session on a fabric, when both have been told to connect. */
 async function connecting(fabric: string): Promise<{ client: number; server: number }> {
   await until(() => natives.get(fabric)?.connected.length === 2);
   const numbers = [...native(fabric).sessions].map(([number, { role }]) => [role, number] as const);
@@ -95,7 +95,7 @@ describe('a session', () => {
     native('verbs').sessionErrorText = 'cannot connect: nobody answers';
     native('verbs').deliver(down(first.client));
     const second = await connecting('shm');
-    // The server's half of the first attempt ends now, and must not take the connection with it.
+    // The server's half of the first attempt ends now, and must not end the connection with it.
     native('verbs').endClosed();
     native('shm').deliver(up(second.client), up(second.server));
     await ready;
@@ -126,7 +126,7 @@ describe('a session', () => {
   test('that the server refuses during the attempt: the error is the refusal', async () => {
     const ready = open(['verbs']);
     const { client } = await connecting('verbs');
-    // As one that has too many of them: its queue pair goes with the connection.
+    // A server with too many sessions behaves in this way: the queue pair ends with the connection.
     const message = 'nothing was received for 500 ms while other handshakes wait';
     serverEnd.end(encodeFrame({ type: 'refusal', code: Status.RESOURCE_EXHAUSTED, message }));
     native('verbs').sessionErrorText = 'cannot open /proc/1/fd/5: No such file or directory';

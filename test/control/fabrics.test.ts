@@ -1,6 +1,6 @@
 /**
- * The choice of fabric on a machine as it is: options and environment, what is said about it, and contexts of
- * one session.
+ * The choice of fabric on a machine as it is: options and environment, warnings about it, and contexts of one
+ * session.
  */
 
 import { setFlagsFromString } from 'node:v8';
@@ -195,7 +195,7 @@ describe('a session with a context of its own', () => {
   const isolation = 'session';
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
-  /** The server echoes views of its requests, whose memory returns when they are collected. */
+  /** The server echoes views of its requests, whose memory returns when the views are collected. */
   const nothingLeft = (): Promise<void> =>
     until(() => {
       collect();
@@ -219,7 +219,7 @@ describe('a session with a context of its own', () => {
     const lease = allocBuffer(100_000, first);
     const client = createClient(EchoDefinition, second);
     await expect(client.fetch({ number: 50_000 }, { into: lease })).rejects.toThrow(/belongs to another/);
-    // As a request's bytes it is memory like any other.
+    // The bytes can be used like any other memory, as a request's bytes can.
     lease.bytes.fill(9);
     expect((await client.echo({ payload: lease.bytes })).payload.every((byte) => byte === 9)).toBe(true);
     lease.release();

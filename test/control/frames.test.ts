@@ -1,6 +1,6 @@
 /**
- * The frames of the sideband connection: each field checked, by name; and the link that carries them, fed
- * with anything.
+ * The frames of the sideband connection. Each field is checked, by its name. The link that carries the frames
+ * is fed with arbitrary data.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import fc from 'fast-check';

@@ -1,6 +1,6 @@
 /**
- * Handshakes under overload: one that makes progress is never evicted, one that stalls is, and those beyond
- * the limit are told when to retry.
+ * Handshakes under overload. A handshake that makes progress is never evicted, a stalled one is, and those
+ * beyond the limit are told when to retry.
  */
 
 import { duplexPair } from 'node:stream';
@@ -30,7 +30,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** HandshakeLimiter for numbers; those in `stalled` are waited for all the time. */
+/** A HandshakeLimiter for numbers. Those in `stalled` count as stalled all the time. */
 function places(max: number) {
   const gone: number[] = [];
   const stalled = new Set<number>();
@@ -47,7 +47,7 @@ function places(max: number) {
   });
   const served: number[] = [];
   const pushedOut: number[] = [];
-  /** What `enter` throws, or nothing. */
+  /** Returns the error that `enter` throws, or undefined. */
   const enter = (one: number): RpcError | undefined => {
     try {
       const turn = all.enter(one);
@@ -70,7 +70,7 @@ describe('places', () => {
     const { all, gone, served, enter } = places(2);
     for (const one of [1, 2, 3, 4, 5]) enter(one);
     expect(served).toEqual([1, 2]);
-    // One that has gone while it waited is passed over.
+    // A handshake that ended while it waited is skipped.
     all.leave(3);
     all.leave(1);
     all.leave(2);
@@ -98,7 +98,7 @@ describe('places', () => {
     enter(3);
     await turn();
     expect([gone, served]).toEqual([[], [0, 1, 2, 3]]);
-    // The next one waits until one of these has been silent for a moment, too, or is done.
+    // The next one waits until one of these has also been silent for a moment, or has finished.
     stalled.add(2);
     enter(4);
     await vi.advanceTimersByTimeAsync(handshakeYieldMs - 1);
@@ -107,7 +107,7 @@ describe('places', () => {
     await vi.advanceTimersByTimeAsync(1);
     await turn();
     expect([gone, served]).toEqual([[], [0, 1, 2, 3, 4]]);
-    // Those without a place are still served, and leave no place when they are done.
+    // Handshakes without a slot are still served, and free no slot when they finish.
     expect(enter(0)).toBeUndefined();
     enter(5);
     for (const one of [0, 1, 2]) all.leave(one);
@@ -115,7 +115,10 @@ describe('places', () => {
     expect([all.size, served.filter((one) => one === 5)]).toEqual([3, []]);
   });
 
-  /** Peers that have all gone silent, as many as go on without a place; and one that wants a place then. */
+  /**
+   * Makes peers that have all become silent, up to the number that continues without a slot, and a peer that
+   * then wants a slot.
+   */
   async function overloaded(max: number, steps: (one: number) => number) {
     const all = places(max);
     const count = max * (1 + handshakeQueueFactor);
@@ -157,7 +160,7 @@ describe('places', () => {
   test('evict no handshake that has been silent for less than a round trip may take', async () => {
     const { all, gone, stalled, served, enter } = places(1);
     let next = 0;
-    // All come at once, so none has been silent for long when the last one comes.
+    // All of them arrive at once, so none has been silent for long when the last one arrives.
     stalled.add(next);
     enter(next++);
     await vi.advanceTimersByTimeAsync(handshakeYieldMs);
@@ -175,7 +178,7 @@ describe('places', () => {
     const { gone, stalled, served, enter } = places(2);
     stalled.add(0).add(1);
     for (const one of [0, 1, 2, 3]) enter(one);
-    // All of this in one turn: the answer has not been read when the timer fires.
+    // All of this happens in one event-loop iteration, so the answer has not been read when the timer fires.
     vi.advanceTimersByTime(2 * handshakeStallMs);
     stalled.delete(0);
     await turn();
@@ -217,7 +220,7 @@ describe('places', () => {
       if (enter(one) !== undefined) ++told;
     }
     expect(told).toBe(100 - 4 - 4 * handshakeQueueFactor);
-    // A new handshake waits, in the place of the suspect that has waited for longest.
+    // A new handshake waits, in the slot of the suspect that has waited for longest.
     expect(enter(100)).toBeUndefined();
     expect(enter(101)).toBeUndefined();
     await turn();
@@ -260,7 +263,7 @@ describe('places', () => {
     const next = told(-2);
     expect(next).toBeGreaterThanOrEqual(first);
     expect(next).toBeLessThan(2 * first);
-    // However many more do: those who wait are ahead.
+    // However many more retry, those that already wait come first.
     for (let i = 0; i < 1000; ++i) all.lapse(0);
     expect(told(-3)).toBeGreaterThanOrEqual(first);
   });
@@ -268,7 +271,7 @@ describe('places', () => {
   test('that become free slowly are awaited by few handshakes, and by none for longer than the limit', async () => {
     const { all, served, enter } = places(100);
     let next = 0;
-    // One slot is free every 20 ms, and there is always a handshake that wants it.
+    // One slot becomes free every 20 ms, and a handshake always wants it.
     const refused: number[] = [];
     for (let round = 0; round < 500; ++round) {
       for (let i = 0; i < 4; ++i) if (enter(next++) !== undefined) refused.push(round);
@@ -331,7 +334,7 @@ describe('a connection in its handshake', () => {
     const received = link.receive(2);
     vi.advanceTimersByTime(600);
     expect(link.awaitedMs).toBe(300);
-    // Its connection for data has come: the rest is one round trip.
+    // Its connection for data has arrived, so the rest is one round trip.
     link.progressed();
     vi.advanceTimersByTime(200);
     expect([link.steps, link.awaitedMs]).toEqual([1, 200]);

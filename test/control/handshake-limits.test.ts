@@ -1,4 +1,6 @@
-/** How many a server admits, and what both sides agree on of their limits. */
+/**
+ * How many connections a server admits, and on which limits the two sides agree.
+ */
 import {
   type Channel,
   createChannel,
@@ -87,7 +89,7 @@ test('a refusal says when to retry, and the client keeps to it', async () => {
   expect(performance.now() - begun).toBeGreaterThan(110);
 });
 
-/** A server that tells the first `times` clients to come again in `ms`. */
+/** Starts a server that tells the first `times` clients to retry after `ms`. */
 async function busy(times: number, ms: number): Promise<string> {
   let asked = 0;
   const authenticate = (): string => {
@@ -106,7 +108,7 @@ test('a call without waitForReady still waits for a server that says when to ret
   const client = createClient(EchoDefinition, channel);
   const first = client.echo({ number: 1 });
   await until(() => states.includes('failing'));
-  // One that comes in the middle of a pause waits, too, and so does `ready()`.
+  // A call that begins in the middle of a pause also waits, and so does `ready()`.
   const answers = await Promise.all([first, client.echo({ number: 2 }), channel.ready()]);
   expect(answers.slice(0, 2)).toMatchObject([{ number: 1 }, { number: 2 }]);
   expect(states.filter((state) => state === 'failing')).toHaveLength(3);
@@ -125,7 +127,7 @@ test.each([
     .echo({})
     .catch((e: RpcError) => e);
   expect(error).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, processed: 'no', message: /full/ });
-  // A call in that pause hears of it at once.
+  // A call in that pause fails with the reason at once.
   await expect(createClient(EchoDefinition, channel).echo({})).rejects.toThrow(/full/);
 });
 

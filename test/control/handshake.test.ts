@@ -1,6 +1,6 @@
 /**
- * How a server admits connections: hostile, silent, foreign and too many clients; and what a client says
- * about a server that is none.
+ * How a server admits connections: hostile, silent, foreign and too many clients. And what a client reports
+ * about a server of another kind.
  */
 import { connect, createServer as listen, type Server as NetServer, type Socket } from 'node:net';
 import { duplexPair } from 'node:stream';
@@ -35,7 +35,7 @@ afterEach(async () => {
   channel = undefined;
 });
 
-/** A server on the simulated fabric, and the means to be its client by hand. */
+/** Starts a server on the simulated fabric, and returns a function that connects a client by hand. */
 function open(options: ServerOptions = {}): () => Link {
   server = new RpcServer(options, ['sim']);
   server.add(EchoDefinition, { echo: (r) => r });
@@ -104,7 +104,7 @@ describe('a client that', () => {
     });
   });
 
-  // Otherwise unauthenticated peers could keep the server busy with them.
+  // Without this, unauthenticated peers could keep the server busy with pings.
   test('pings before its session is up is refused, at any step', async () => {
     const dial = open({ log: () => undefined });
     const links = [dial(), dial()];
@@ -207,7 +207,7 @@ describe('a server by hand that', () => {
     const client = new ClientHandshake(new Link(near), side, 'a server').run();
     const failed = expect(client).rejects.toThrow(/the server refused the connection: full/);
     await script.receive();
-    // Of another user of the context that the session is on.
+    // This is another user of the context to which the session belongs.
     const held = acquireContext({ fabric: 'sim' });
     const welcome = { type: 'welcome', version, features: ownFeatures, limits, fabrics: ['sim'] } as const;
     script.send({ ...welcome, identity: 'script' });
@@ -250,7 +250,7 @@ describe('a server that', () => {
   let fake: NetServer | undefined;
   afterEach(() => void fake?.close());
 
-  /** Listens and does to each connection what the script says. */
+  /** Listens, and runs the script on each connection. */
   async function impostor(script: (socket: Socket) => void): Promise<string> {
     fake = listen((socket) => {
       socket.on('error', () => undefined);

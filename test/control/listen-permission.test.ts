@@ -1,6 +1,6 @@
 /**
- * Under --permission, Node 26 and later do not listen on an IP address without --allow-net: the error names
- * the flag.
+ * Under --permission, Node 26 and later refuse to listen on an IP address without --allow-net. The error
+ * names the flag.
  */
 import { createServer } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';
@@ -10,7 +10,7 @@ afterEach(() => {
   Reflect.deleteProperty(process, 'permission');
 });
 
-/** `flag`: this Node has --allow-net; `net`: it was given. */
+/** `flag` says whether this Node has --allow-net, and `net` whether it was given. */
 function permitted(flag: boolean, net: boolean): void {
   const has = (scope: string): boolean => scope !== 'net' || net;
   Object.defineProperty(process, 'permission', { value: { has }, configurable: true });

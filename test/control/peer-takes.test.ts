@@ -1,4 +1,7 @@
-/** What a session may send to a peer: each by the feature bit of its own, which an older peer has not. */
+/**
+ * What a session may send to a peer. Each kind has a feature bit of its own, which an older peer does not
+ * set.
+ */
 import { expect, test } from 'vitest';
 import { feature, ownFeatures } from '../../runtime/control/frames.ts';
 import { peerTakes } from '../../runtime/control/handshake/session-setup.ts';

@@ -1,5 +1,5 @@
 /**
- * A server that refuses a connection while the client waits for something else, and ends it: the client
+ * A server that refuses a connection while the client waits for something else, and then ends it. The client
  * learns why.
  */
 import { duplexPair } from 'node:stream';

@@ -1,4 +1,6 @@
-/** The retry times that clients get under overload, depending on whether earlier clients keep to theirs. */
+/**
+ * The retry times that clients get under overload, depending on whether earlier clients keep to theirs.
+ */
 import { duplexPair } from 'node:stream';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
@@ -18,14 +20,14 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A server's handshakes, with as many under way and waiting as there may be. */
+/** Makes a server's handshakes, with the maximum number in progress and waiting. */
 function overloaded() {
   const handshakes = new Handshakes(
     { handshakesMax, sessionsPerPeerMax: 64, handshakeTimeoutMs: 5_000 },
     () => false,
   );
   /**
-   * When one that comes from there is told to come again, in ms; undefined for one that gets a place or
+   * Returns the retry time in ms that a client from this address gets, or undefined when it gets a slot or
    * waits.
    */
   const comes = (address: string): number | undefined => {

@@ -1,5 +1,5 @@
 /**
- * The session that a server makes before its client asks for one: when there is one, whose it becomes, and
+ * The session that a server makes before its client asks for one: when it exists, which client gets it, and
  * that it does not stay.
  */
 import { configure } from 'rdma-rpc';
@@ -36,7 +36,7 @@ afterEach(async () => {
   }
 });
 
-/** A client that would like these fabrics, and has been welcomed. */
+/** Connects a client that accepts these fabrics and has been welcomed. */
 async function welcomed(...fabrics: string[]): Promise<Link> {
   const link = linkTo(server);
   link.send(hello({ fabrics: fabrics.map((name) => ({ name, host: hostIdentity() })) }));
@@ -46,7 +46,7 @@ async function welcomed(...fabrics: string[]): Promise<Link> {
 }
 const attach = (link: Link, fabric: string): void =>
   link.send({ type: 'attach', fabric, address: Uint8Array.of(9) });
-/** The session of the server that the client is told of. */
+/** Resolves to the server's session that the client is told of. */
 async function attachedTo(link: Link): Promise<number> {
   const frame = await link.receive();
   if (frame.type !== 'attached') throw new Error(frame.type);

@@ -1,4 +1,6 @@
-/** TLS with addresses of which handshakes come to nothing: when each may begin, and who waits for whom. */
+/**
+ * TLS with addresses whose handshakes have failed: when each may begin, and which handshakes wait for which.
+ */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
 import { SuspectTls } from '../../runtime/control/handshake/suspect-tls.ts';
@@ -13,7 +15,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** SuspectTls for numbers, of which `rankOf` says the rank. */
+/** A SuspectTls for numbers; `rankOf` returns the rank of a number. */
 function paced(max: number, rankOf: (one: number) => number) {
   const begun: number[] = [];
   const evicted: number[] = [];

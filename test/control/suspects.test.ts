@@ -1,4 +1,6 @@
-/** Addresses of which handshakes come to nothing: what they are remembered for, and for how long. */
+/**
+ * Addresses whose handshakes have failed: for what and for how long they are remembered.
+ */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
 import { Suspects, suspectRanks } from '../../runtime/control/handshake/suspects.ts';

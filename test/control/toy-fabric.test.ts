@@ -1,6 +1,6 @@
 /**
- * A fabric that only this file knows: a row of the table, and native code that takes its name. All else that
- * a new one needs is done by what the row says (CONTRIBUTING, "A fabric").
+ * A fabric that only this file has: an entry of the table, and native code that takes its name. The entry
+ * determines everything else that a new fabric needs (CONTRIBUTING, "A fabric").
  */
 import { createChannel, createClient, createServer, Status } from 'rdma-rpc';
 import { expect, test, vi } from 'vitest';
@@ -14,7 +14,7 @@ rows['toy-net'] = fabrics.tcp;
 rows['toy-fd'] = fabrics['shm-fd'];
 fabricNames.unshift('toy-net' as Fabric, 'toy-fd' as Fabric);
 
-/** What native code has under these names. */
+/** The fabrics that native code uses under these names. */
 const built = new Map<unknown, 'tcp' | 'shm-fd'>([
   ['toy-net', 'tcp'],
   ['toy-fd', 'shm-fd'],

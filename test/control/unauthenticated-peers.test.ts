@@ -1,5 +1,5 @@
 /**
- * Unauthenticated peers at the server: silent ones evict no peer that sends frames, and refusals reveal
+ * Unauthenticated peers at the server. Silent ones evict no peer that sends frames, and refusals reveal
  * nothing to them.
  */
 import { readFileSync } from 'node:fs';
@@ -21,14 +21,14 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** A server on the simulated fabric, and the means to be its client by hand. */
+/** Starts a server on the simulated fabric, and returns a function that connects a client by hand. */
 function open(options: ServerOptions = {}): () => Link {
   server = new RpcServer(options, ['sim']);
   const of = server;
   return () => linkTo(of);
 }
 
-/** Clients that have said hello, one after another, and have heard the answer. */
+/** Connects clients that have sent hello, one after another, and have received the answer. */
 async function welcomed(dial: () => Link, count: number): Promise<Link[]> {
   const links: Link[] = [];
   while (links.length < count) {
@@ -61,9 +61,9 @@ describe('a client that', () => {
   test('arrives with many others evicts no peer that has sent a frame', async () => {
     const dial = open({ handshakesMax: 4 });
     const spoken = await welcomed(dial, 4);
-    // As many more connections as clients of tcp make for their data.
+    // These are as many more connections as clients of tcp make for their data.
     const second = Array.from({ length: 4 }, dial);
-    // One more than that pushes out the oldest of those; the others have not been ended by then.
+    // One more connection evicts the oldest of those. The others are still open.
     dial();
     await until(() => second[0]!.ended !== undefined);
     expect([...spoken, ...second.slice(1)].filter(({ ended }) => ended !== undefined)).toEqual([]);
@@ -76,7 +76,7 @@ describe('a client that', () => {
     const ticks = BigInt(stat.slice(stat.lastIndexOf(')')).split(' ')[20]!);
     const told = new Set<string>();
     for (let fd = 0; fd < 24; fd++) {
-      // As native/fabric/shm/layout.h has it.
+      // The layout is that of native/fabric/shm/layout.h.
       const address = Buffer.alloc(88);
       for (const [i, word] of [0x6d687372, 1, process.pid, 7].entries()) address.writeUInt32LE(word, 4 * i);
       address.writeBigUInt64LE(ticks, 16);
@@ -106,7 +106,7 @@ describe('a client that', () => {
     link.send({ type: 'attach', fabric: 'sim', address });
     expect(await link.receive()).toMatchObject({ type: 'attached' });
     link.send({ type: 'ready' });
-    // In the same breath as `ready`.
+    // This is sent together with `ready`.
     link.send({ type: 'ping' });
     expect(await link.receive()).toEqual({ type: 'pong' });
     near.pause();
@@ -138,7 +138,7 @@ describe('a client that', () => {
       const address = own[i]!.context.native.sessionAddress(own[i]!.target.session);
       link.send({ type: 'attach', fabric: 'sim', address });
       const answer = await link.receive();
-      // Until one of the others has been silent for a moment there is no room.
+      // Until one of the others has been silent for a moment, there is no room.
       if (i < 2) expect(answer).toMatchObject({ type: 'attached' });
       else expect(answer).toMatchObject({ type: 'refusal', message: /sessionsMax/ });
     }

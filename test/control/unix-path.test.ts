@@ -1,6 +1,6 @@
 /**
- * What `listen('unix:PATH')` finds at its path, and what of it is there afterwards: nothing of others is ever
- * removed, and one server has the address.
+ * What `listen('unix:PATH')` finds at its path, and what is there afterwards. It never removes files of
+ * others, and only one server has the address.
  */
 import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -47,16 +47,16 @@ function listener(): Listener {
 
 const listen = (at = path): Promise<string> => listener().listen(`unix:${at}`);
 
-/** A socket of another program at the path, which accepts connections. */
+/** Makes a socket of another program at the path, which accepts connections. */
 async function foreignSocket(at: string): Promise<void> {
-  // (A client that only checks for a listener reads nothing.)
+  // (A client that only checks whether a server listens reads nothing.)
   const server = createServer((socket) => socket.on('error', () => undefined).end('other'));
   server.listen(at);
   await once(server, 'listening');
   closers.push(() => new Promise((closed) => server.close(closed)));
 }
 
-/** A socket without a listener. */
+/** Makes a socket without a listener. */
 async function deadSocket(at: string): Promise<void> {
   const server = createServer().listen(`${at}.born`);
   await once(server, 'listening');
@@ -158,7 +158,7 @@ describe('one server has the address', () => {
       const child = fork(fileURLToPath(new URL('../runtime/process/listen.mjs', import.meta.url)), [
         `unix:${path}`,
       ]);
-      // Those that do not get it end by themselves.
+      // Processes that do not get the address end by themselves.
       const gone = once(child, 'exit');
       const [result] = (await once(child, 'message')) as [string];
       const kill = (): Promise<unknown> => {

@@ -1,5 +1,6 @@
 /**
- * Whether this machine has an RDMA device is asked of native code by each connection, but not of each one.
+ * The question whether this machine has an RDMA device is put to native code for connections, but not for
+ * each one.
  */
 
 import { afterEach, expect, test, vi } from 'vitest';

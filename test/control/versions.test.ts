@@ -1,7 +1,7 @@
 /**
- * Peers of other releases: other wire versions, and other versions of a fabric. They are refused, or meet on
- * another fabric; no side reads memory or bytes whose layout it does not know. The peers' frames and address
- * blobs are changed on the way, so that each side stands for a release of its own.
+ * Peers of other releases, with other wire versions or other versions of a fabric. They are refused, or meet
+ * on another fabric. Neither side reads memory or bytes whose layout it does not know. The peers' frames and
+ * address blobs are changed on the way, so that each side acts as a release of its own.
  */
 import {
   type Channel,
@@ -34,7 +34,7 @@ afterEach(async () => {
   clientLog.length = 0;
 });
 
-/** A channel whose frames, and those of its server, are changed on the way. */
+/** Makes a channel whose frames, and those of its server, are changed on the way. */
 async function through(change: Change, options: ChannelOptions = {}, at = '127.0.0.1:0'): Promise<Channel> {
   server = createServer({ log: (line) => serverLog.push(line) });
   server.add(EchoDefinition, { echo: ({ number, payload }) => ({ number, payload: payload.slice() }) });
@@ -69,7 +69,7 @@ describe('wire versions', () => {
   test.each<[string, Change, string]>([
     [
       'a client of newer ones only',
-      // Their fields may be others.
+      // Their fields may differ.
       of('hello', () => ({ version: 2, versionMax: 3, limits: 'in another form' })),
       'a hello of wire versions 2 to 3, but the server speaks wire version 1; use the same rdma-rpc release on both sides',
     ],
@@ -92,7 +92,7 @@ describe('wire versions', () => {
   });
 });
 
-/** The version of an address blob of shared memory: the second word. */
+/** Sets the version of an address blob of shared memory, which is the second word. */
 function withVersion(address: Uint8Array, version: number): Uint8Array {
   const changed = Uint8Array.from(address);
   new DataView(changed.buffer).setUint32(4, version, true);
@@ -103,11 +103,13 @@ type Blob = { readonly address: Uint8Array; readonly fabric?: string };
 type Offers = { readonly fabrics: readonly { readonly name: string }[]; readonly features: number };
 const isShm = (name: string): boolean => name === 'shm' || name === 'shm-fd';
 
-/** A client whose shared memory has version 9, which it says. */
+/** A client whose shared memory has version 9, and which says so. */
 const says: Change = of('hello', ({ fabrics }: Offers) => ({
   fabrics: fabrics.map((offer) => (isShm(offer.name) ? { ...offer, version: 9 } : offer)),
 }));
-/** One that only its address tells of: of a release that says no versions of fabrics. */
+/**
+ * A client whose version only its address shows, as in a release that does not send the versions of fabrics.
+ */
 const tells: Change = (frame) => {
   if (frame.type === 'hello')
     return { ...frame, fabrics: frame.fabrics.map(({ name, host }) => ({ name, host })) };
@@ -115,14 +117,15 @@ const tells: Change = (frame) => {
     ? { ...frame, address: withVersion(frame.address, 9) }
     : frame;
 };
-/** A server whose address tells. (That of tcp begins with another number.) */
+/** A server whose address shows its version. (The address of tcp begins with a different number.) */
 const answersSo: Change = of('attached', ({ address }: Blob) =>
   new DataView(address.buffer, address.byteOffset).getUint32(0, true) === 0x6d687372
     ? { address: withVersion(address, 9) }
     : {},
 );
 /**
- * Over a unix socket both sides prove that nothing was changed on the way, unless one does not know how to.
+ * Over a unix socket both sides prove that nothing was changed on the way, unless one of them does not
+ * support that.
  */
 const unbound =
   (change: Change): Change =>

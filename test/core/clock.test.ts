@@ -16,13 +16,13 @@ afterEach(async () => {
   await world?.close();
 });
 
-/** What fake timers do to the clocks of a process. */
+/** The effects of fake timers on the clocks of a process. */
 const fakes: Readonly<Record<string, () => void>> = {
   'the real clocks': () => undefined,
   'fake timers': () => void vi.useFakeTimers({ toFake: ['performance', 'Date', 'hrtime'], now: 0 }),
   'a performance.now() that stands still': () => void vi.spyOn(performance, 'now').mockReturnValue(0),
 };
-// Each with a fabric for which this file has no open context yet.
+// Each case uses a fabric for which this file has no open context yet.
 const cases: readonly (readonly [Way, string])[] = [
   ['in process', 'the real clocks'],
   ['shm over unix', 'fake timers'],
@@ -43,10 +43,11 @@ test.each(cases)('%s, opened under %s', async (way, fake) => {
   const afterMs = clockMs();
   const fabric = way === 'in process' ? 'sim' : way === 'tcp' ? 'tcp' : 'shm';
   const context = openContexts().find((each) => each.fabric === fabric)!;
-  // In a batch between the two. The origins may differ by the time that reading both clocks takes.
+  // The time is that of a batch between the two readings. The origins may differ by the time that reading
+  // both clocks takes.
   expect(context.batchMs).toBeGreaterThan(beforeMs - 1);
   expect(context.batchMs).toBeLessThan(afterMs + 1);
-  // Time limits are also correct: none of these calls times out.
+  // Time limits are also correct, so none of these calls times out.
   for (let number = 0; number < 20; ++number)
     expect(await client.echo({ number }, { timeoutMs: 60_000 })).toMatchObject({ number });
 });

@@ -1,4 +1,6 @@
-/** Details of errors: they are decoded as they were encoded, and gRPC peers see the same. */
+/**
+ * Details of errors. They are decoded as they were encoded, and gRPC peers see the same.
+ */
 import { createClient, createInProcessChannel, Metadata, RpcError, Status } from 'rdma-rpc';
 import { BadRequest, detail, ErrorInfo, StatusMessage } from 'rdma-rpc/details';
 import { afterEach, describe, expect, test } from 'vitest';

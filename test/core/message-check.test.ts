@@ -1,6 +1,6 @@
 /**
- * Messages with unknown properties: reported once, at the first opportunity, with a suggestion of what was
- * meant.
+ * Messages with unknown properties. They are reported once, at the first opportunity, with a suggestion of
+ * what was meant.
  */
 import { createClient, createInProcessChannel } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -13,7 +13,7 @@ import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
 const name = 'corpus.conformance.AllTypes';
 
-/** The text for a response. */
+/** Returns the text for a response. */
 function saidOf(response: unknown): string[] {
   const said: string[] = [];
   responseCheck('a/B', AllTypes, (text) => said.push(text)).look(response);

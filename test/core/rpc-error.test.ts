@@ -15,7 +15,7 @@ test.each([0, 17, -1, 1.5, Number.NaN])('%d is not a valid error code of a peer:
   expect(errorCode(code)).toBe(Status.UNKNOWN);
 });
 
-/** As created by Node's functions. */
+/** Makes an error as Node's functions do. */
 function abortError(cause: unknown): Error {
   const error = new Error('The operation was aborted', { cause });
   error.name = 'AbortError';

@@ -1,7 +1,7 @@
 /**
- * The plugin under buf, which hands over all files and generates those that it is asked for: the output
- * imports none that nobody makes, files that every compiler has in itself are made where their messages are
- * used, and none of them is for options alone. Called by plugin.mjs.
+ * Runs the plugin under buf, which passes all files and generates those that it is asked for. The output
+ * imports no file that is not generated. Files that every compiler contains are generated where their
+ * messages are used, and none of them is generated only for options. plugin.mjs calls it.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -26,11 +26,14 @@ import "${google}/compiler/plugin.proto";
 message U { google.protobuf.Api api = 1; google.protobuf.Timestamp at = 2; google.protobuf.compiler.CodeGeneratorRequest request = 3; }`,
 };
 
-/** What is made of each file alone, beside itself; with include_imports also what stands behind it. */
+/**
+ * The output for each file alone, beside the file itself, and with include_imports also for the files that it
+ * imports.
+ */
 const made = {
   'notes.proto': [[], []],
   'option.proto': [[], ['notes']],
-  // Alone it would need a file of the user's own, which is for him to ask for.
+  // Alone it would need a file of the user, which the user must request.
   'plain.proto': [undefined, ['notes']],
   'field.proto': [[`${google}/descriptor`], [`${google}/descriptor`]],
   'features.proto': [[`${google}/go_features`], [`${google}/go_features`]],
@@ -40,8 +43,8 @@ made['used.proto'] = Array(2).fill(
 );
 
 /**
- * `prepare(place)`: an empty directory with the plugin on the PATH of the environment that it returns.
- * `generate(place, path, template, env)`: runs buf; what it complains of.
+ * `prepare(place)` makes an empty directory, and returns an environment in which the plugin is on the PATH.
+ * `generate(place, path, template, env)` runs buf, and returns buf's errors.
  */
 export function companionFaults(place, prepare, generate) {
   const errors = [];

@@ -1,8 +1,8 @@
 /**
- * Some modules of the corpus against protobuf-es and protobufjs, in a process of its own (started by
- * equality.mjs): random messages of each of their types go both ways, in the binary format and in JSON; and
- * their bytes, damaged, are refused with a CodecError or taken. Both others work from the descriptors that
- * our files carry. Prints a line of JSON.
+ * Compares some modules of the corpus with protobuf-es and protobufjs, in a separate process (which
+ * equality.mjs starts). Random messages of each of their types go in both directions, in the binary format
+ * and in JSON. Their bytes, when damaged, are refused with a CodecError or accepted. Both other libraries
+ * work from the descriptors in our files. It prints a line of JSON.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -27,20 +27,20 @@ import { Endless, Random, message as randomMessage } from './random.mjs';
 const { createRegistry, equals, isMessageType } = codec;
 protojson.install?.(protobuf);
 
-/** Types that differ, and why they may. */
+/** Types that differ, and the reason why they may. */
 const known = {
   'json_enumval_custom_string.Knight':
     'names of enum values in JSON that an option of edition 2026 gives are not supported',
 };
 
-/** Of each type. */
+/** Number of samples of each type. */
 const samples = 2;
 const { from, to, paths } = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 
 // --- modules
 
 const compiled = new Map();
-/** As JavaScript in `to`, with everything that they import. */
+/** Compiles modules to JavaScript in `to`, with everything that they import. */
 function compile(path) {
   if (!compiled.has(path)) compiled.set(path, compileNew(path));
   return compiled.get(path);
@@ -70,9 +70,9 @@ for (const path of paths)
 const isDescriptor = (value) =>
   typeof value === 'object' && value !== null && 'dependencies' in value && 'bytes' in value;
 const descriptorsOf = (modules) => modules.flatMap(Object.values).filter(isDescriptor);
-/** A package may bring another version of descriptor.proto than the runtime does. */
+/** A package may contain a different version of descriptor.proto than the runtime has. */
 const own = new Map(descriptorsOf(modules).map(({ name, bytes }) => [name, bytes]));
-/** Imports first. */
+/** Imports come first. */
 const files = new Map();
 function addFile({ name, dependencies, bytes }) {
   if (files.has(name)) return;
@@ -102,8 +102,8 @@ function attempt(run) {
   }
 }
 /**
- * Through text, as JSON travels; in any order of members. The others write all digits of a float; that no
- * digit of a double is lost is seen when JSON is read again.
+ * Converts JSON through text, as JSON travels, with its members in any order. The others write all digits of
+ * a float. Reading the JSON again shows that no digit of a double is lost.
  */
 const canonical = (json) =>
   JSON.stringify(json, (_, value) =>
@@ -114,7 +114,7 @@ const canonical = (json) =>
         : value,
   );
 
-/** Each throws with what differs. */
+/** Each of these throws an error about what differs. */
 const others = [
   {
     name: 'protobuf-es',
@@ -150,7 +150,7 @@ function compareJson(other, theirs, type, message, bytes) {
     throw new Error('our JSON, read by them');
 }
 
-/** Bytes changed, cut off or repeated. */
+/** Returns bytes that are changed, cut off or repeated. */
 function damage(random, bytes) {
   if (random.below(3) === 0) return bytes.slice(0, random.below(bytes.length + 1));
   const damaged = Buffer.concat(random.below(2) === 0 ? [bytes] : [bytes, bytes]);
@@ -159,7 +159,7 @@ function damage(random, bytes) {
   return damaged;
 }
 
-/** Whatever comes, a decoder gives a message that can be sent on, or CodecError. */
+/** Whatever arrives, a decoder returns a message that can be sent again, or throws CodecError. */
 function survive(type, bytes) {
   count.damaged++;
   const read = attempt(() => type.decode(bytes));

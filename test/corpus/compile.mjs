@@ -1,6 +1,6 @@
 /**
- * Compiles and loads the output of the corpus: TypeScript 5, 6 and 7 in strict mode, Node with compiled
- * output, Node that strips types, and the target js as it is.
+ * Compiles and loads the output of the corpus, with TypeScript 5, 6 and 7 in strict mode, with Node for
+ * compiled output, with Node that strips types, and with the target js unchanged.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ const strict = {
   rewriteRelativeImportExtensions: true,
 };
 
-/** The package under its name, so that the output finds `rdma-rpc` as an application would. */
+/** Links the package under its name, so that the output finds `rdma-rpc` as an application would. */
 export function linkPackage(output) {
   const modules = join(output, 'node_modules');
   mkdirSync(modules, { recursive: true });
@@ -51,7 +51,7 @@ function tsc(compiler, output, groups, options) {
 const modules = (directory, groups, extension) =>
   groups.flatMap((group) => globSync(`${group}/**/*.rdma.${extension}`, { cwd: directory }));
 
-/** Takes the line away that keeps compilers from checking generated code. */
+/** Removes the line that keeps compilers from checking generated code. */
 export function makeCheckable(output, groups) {
   for (const path of modules(output, groups, 'ts')) {
     const file = join(output, path);
@@ -64,7 +64,7 @@ export function compileWith(compiler, output, groups) {
   return { count: modules(output, groups, 'ts').length, errors };
 }
 
-/** A program that imports one module after the other and says which cannot be. */
+/** A program that imports one module after the other and prints which cannot be imported. */
 const loader = `
 import { readFileSync } from 'node:fs';
 for (const path of JSON.parse(readFileSync(process.argv[2], 'utf8')))
@@ -95,8 +95,8 @@ export function loadTranspiled(cache, output, groups) {
 }
 
 /**
- * Output of the target js: declarations are checked, code is loaded. What is wrong with the package's own
- * declarations where there are no types of Node is not the output's.
+ * For output of the target js, declarations are checked and code is loaded. Errors in the package's own
+ * declarations where Node's types are missing are not errors of the output.
  */
 export function checkJavaScript(cache, output, groups) {
   const compiler = join(cache, 'node_modules/typescript-6');

@@ -1,6 +1,6 @@
 /**
- * Random messages of every type of the corpus through protobuf-es and protobufjs and back (compare.mjs), a
- * few hundred files to a process, two processes at a time.
+ * Sends random messages of every type of the corpus through protobuf-es and protobufjs and back
+ * (compare.mjs). Each process handles a few hundred files, and two processes run at a time.
  */
 import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -13,14 +13,14 @@ import { linkPackage } from './compile.mjs';
 const program = join(dirname(fileURLToPath(import.meta.url)), 'compare.mjs');
 const filesPerProcess = 200;
 
-/** What has been found so far. */
+/** Returns the empty result. */
 const nothing = () => ({
   ...{ types: 0, messages: 0, json: 0, refused: 0, endless: 0, known: 0, damaged: 0, accepted: 0 },
   failures: 0,
   shown: [],
 });
 
-/** What one process has found, or why it ended. */
+/** Resolves to the result of one process, or to the reason why it ended. */
 function compare(job) {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, ['--max-old-space-size=3072', program, job], {
@@ -37,7 +37,7 @@ function compare(job) {
   });
 }
 
-/** `groups`: names of folders in `output`. */
+/** `groups` has the names of folders in `output`. */
 export async function compareAll(output, groups) {
   const jobs = [];
   for (const group of groups) {

@@ -1,24 +1,24 @@
 /**
- * Generates one group of the corpus. Files whose imports their package does not have are left out; what else
- * is refused must be known to be wrong.
+ * Generates one group of the corpus. Files whose imports are missing from their package are left out. Other
+ * files that are refused must be known to be wrong.
  */
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { GenerateError, generate } from '../../dist/codegen/index.js';
 
-/** An import that the package lacks. */
+/** Matches the error about an import that the package lacks. */
 const lacking = /^import .* was not found/;
 
-/** Files that are wrong, and what about them. protoc refuses them too. */
+/** Files that are wrong, and their errors. protoc also refuses them. */
 const wrong = [
   [/compiler\/ruby\//, /is declared in .* too/],
   [/json_format_proto3\.proto$/, /was not found/],
   [/json_enumval_custom_string\.proto$/, /edition "UNSTABLE" is not supported/],
-  // `reserved 1, 2, "features"`: numbers and names in one statement.
+  // The file has `reserved 1, 2, "features"`, numbers and names in one statement.
   [/protobufjs\/google\/protobuf\/descriptor\.proto$/, /expected a number/],
-  // Begins an enum of proto3 with 1.
+  // The file begins an enum of proto3 with 1.
   [/reflection\/build\/proto\/sample\/sample\.proto$/, /the first value of enum HelloStatus must be 0/],
-  // Does not import what it uses.
+  // The file does not import a type that it uses.
   [/reflection\/build\/proto\/sample\/vendor\/common\.proto$/, /unknown type DependentMessage/],
   [/etcd3\/proto\/rpc\.proto$/, /unknown option google\.api\.http/],
 ];
@@ -30,7 +30,7 @@ export async function generateGroup({ include }, files, out, target = 'ts') {
   let rest = [...files];
   const refused = new Set();
   const unexpected = [];
-  // What imports a file that is left out goes in the next round.
+  // Files that import a file that is left out are left out in the next round.
   for (let round = 0; round < 20 && rest.length > 0; round++) {
     try {
       const options = { include, target, ...(out && { out }) };
@@ -78,13 +78,13 @@ export async function generateGroup({ include }, files, out, target = 'ts') {
   };
 }
 
-/** As diagnostics name files. */
+/** Returns a file's name as diagnostics show it. */
 const shown = (file) => {
   const path = relative(process.cwd(), file);
   return path.startsWith('..') ? file : path;
 };
 
-/** A file falls with what it imports. */
+/** Returns whether a file imports a file that is left out. */
 function imports(file, include, bad) {
   const paths = readFileSync(file, 'utf8').matchAll(/^import[^"\n]*"([^"]+)"/gm);
   return [...paths].some(([, path]) => include.some((directory) => bad.has(shown(join(directory, path)))));

@@ -1,13 +1,12 @@
 /**
- * Which .proto files the corpus has: groups of files that import each other, each with its include
- * directories.
+ * The .proto files of the corpus: groups of files that import each other, each with its include directories.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { globSync } from 'tinyglobby';
 
 /**
- * Of the 8,000 files of Google's APIs all are generated; those of these folders are compiled and loaded, too.
+ * All of the 8,000 files of Google's APIs are generated. Those of these folders are also compiled and loaded.
  */
 const compiled = new Set([
   'api',
@@ -26,8 +25,8 @@ const compiled = new Set([
 ]);
 
 /**
- * The package's files of Envoy use an option of protoc-gen-validate that its own validate.proto is too old
- * for. Returns a folder with that file as its later releases have it.
+ * The files of Envoy in the package use an option of protoc-gen-validate that the package's validate.proto is
+ * too old for. Returns a folder with that file as its later releases have it.
  */
 function newerValidate(modules, old) {
   const folder = join(modules, '../newer-validate');
@@ -40,7 +39,7 @@ function newerValidate(modules, old) {
   return folder;
 }
 
-/** `modules`: the folder with the installed packages. A group whose folder is missing is left out. */
+/** `modules` is the folder with the installed packages. A group whose folder is missing is left out. */
 export function groups(modules) {
   const google = join(modules, 'google-proto-files');
   const xds = join(modules, '@grpc/grpc-js-xds/deps');

@@ -1,8 +1,8 @@
 /**
- * The generator against .proto files that no one here wrote: everything generates, the output passes the
- * compilers of three years in strict mode, loads in Node, and random messages of every type are what
- * protobuf-es and protobufjs take them for. `npm run test:corpus`; installs what it needs into build/corpus.
- * Without network: "not run", exit code 77.
+ * Runs the generator on .proto files that this project has not written. All of them generate, the output
+ * passes the compilers of three years in strict mode and loads in Node, and protobuf-es and protobufjs agree
+ * on random messages of every type. Run it by `npm run test:corpus`. It installs the packages that it needs
+ * into build/corpus. Without a network it prints "not run" and ends with exit code 77.
  */
 
 import { spawnSync } from 'node:child_process';
@@ -21,7 +21,7 @@ const cache = join(here, '../../build/corpus');
 const output = join(cache, 'output');
 const javascript = join(cache, 'output-js');
 
-/** Empty, or why the packages are not there. */
+/** Returns '' on success, or why the packages are not available. */
 function install() {
   mkdirSync(cache, { recursive: true });
   copyFileSync(join(here, 'package.json'), join(cache, 'package.json'));
@@ -105,7 +105,7 @@ console.log(
 );
 fail('equality', shown);
 if (counts.messages === 0) fail('equality', ['nothing was compared']);
-// Each process shows its first ten.
+// Each process prints its first ten failures.
 failed += failures - shown.length;
 console.log(failed === 0 ? 'corpus: passed' : `corpus: ${failed} failed`);
 process.exitCode = failed === 0 ? 0 : 1;

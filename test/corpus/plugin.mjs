@@ -1,7 +1,8 @@
 /**
- * protoc-gen-rdma-rpc under protoc and under buf: some of the corpus, byte for byte what the command line
- * makes. buf (with a buf.gen.yaml as docs/reference/generator.md has it) is an optional package of the
- * corpus, protoc a package of the system: where one is not there, that is printed.
+ * Runs protoc-gen-rdma-rpc under protoc and under buf on a part of the corpus, whose output must be byte for
+ * byte that of the command line. buf (with a buf.gen.yaml as in docs/reference/generator.md) is an optional
+ * package of the corpus, and protoc is a package of the system. Where one of them is missing, the script
+ * prints that.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -12,9 +13,9 @@ import { companionFaults } from './companions.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
 
-/** Groups that are whole, with one include directory. */
+/** Groups that are complete and have one include directory. */
 const forBuf = ['dapr', 'durabletask', 'validate'];
-/** BigQuery has messages of descriptor.proto in its own. */
+/** BigQuery is left out, because its messages contain messages of descriptor.proto. */
 const forProtoc = ['dapr', 'google-api', 'google-iam', 'google-maps', 'google-cloud'];
 const filesOf = ({ name, files }) =>
   name === 'google-cloud' ? files.filter((file) => file.includes('/bigquery/')) : files;
@@ -28,7 +29,10 @@ plugins:
 const without = genYaml.replace(/.*include_imports.*\n/, '');
 const bufYaml = 'version: v2\nmodules:\n  - path: proto\n';
 
-/** An empty directory with the plugin in `bin` and room in `out`; the environment in which it is found. */
+/**
+ * Makes an empty directory with the plugin in `bin` and an empty folder `out`, and returns the environment in
+ * which the plugin is found.
+ */
 function prepare(place) {
   rmSync(place, { recursive: true, force: true });
   for (const name of ['bin', 'out']) mkdirSync(join(place, name), { recursive: true });
@@ -53,7 +57,10 @@ function underProtoc(protoc, place, include, files) {
   return spawnSync(protoc, [...flags, ...paths], { encoding: 'utf8', env });
 }
 
-/** What lies in `place` and is not what the command line makes. `all`: also what is missing. */
+/**
+ * Returns the files in `place` that differ from the output of the command line. With `all`, missing files are
+ * also returned.
+ */
 async function differences(place, include, files, all) {
   const { outputs } = await generate({ files, include: [include] });
   const made = outputs.filter(({ path }) => all || existsSync(join(place, 'out', path)));
@@ -83,7 +90,7 @@ async function compare(what, program, run, place, groups, all) {
   return sum;
 }
 
-/** One file alone. What buf complains of. */
+/** Generates one file alone. Returns buf's errors. */
 function oneUnderBuf(buf, place, path, imports, env) {
   writeFileSync(join(place, 'buf.yaml'), bufYaml);
   writeFileSync(join(place, 'buf.gen.yaml'), imports ? genYaml : without);
@@ -99,14 +106,14 @@ function compareCompanions(buf, place) {
   return { what, ...companionFaults(place, prepare, run), notRun: '' };
 }
 
-/** `found`: groups with their files. */
+/** `found` has the groups with their files. */
 export async function comparePlugins(cache, found) {
   const named = (names) => found.filter(({ name }) => names.includes(name));
   const buf = join(cache, 'node_modules/.bin/buf');
   return [
     await compare('buf', buf, underBuf, join(cache, 'buf'), named(forBuf), true),
     compareCompanions(buf, join(cache, 'buf/companions')),
-    // protoc hands over what was asked for, without imports.
+    // protoc passes only the requested files, without imports.
     await compare('protoc', 'protoc', underProtoc, join(cache, 'protoc'), named(forProtoc), false),
   ];
 }

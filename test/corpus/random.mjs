@@ -1,6 +1,6 @@
 /**
- * Random messages of any generated type, from a seed: what compare.mjs feeds to three implementations.
- * Well-known types hold what JSON has a form for.
+ * Makes random messages of any generated type from a seed. compare.mjs passes them to three implementations.
+ * Well-known types get only values that have a form in JSON.
  */
 
 import { fieldsOf } from '../../dist/runtime/codec/fields.js';
@@ -12,7 +12,9 @@ import {
   valueFromJson,
 } from '../../dist/runtime/codec/index.js';
 
-/** mulberry32 over an FNV-1a hash of the text: the same type gives the same messages on every machine. */
+/**
+ * mulberry32 over an FNV-1a hash of the text, so that the same type gives the same messages on every machine.
+ */
 export class Random {
   #state = 0x811c9dc5;
 
@@ -20,7 +22,7 @@ export class Random {
     for (let i = 0; i < text.length; i++)
       this.#state = Math.imul(this.#state ^ text.charCodeAt(i), 0x01000193);
   }
-  /** From 0 to `limit` - 1. */
+  /** Returns a number from 0 to `limit` - 1. */
   below(limit) {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let t = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -37,7 +39,7 @@ const integers32 = [0, 1, -1, 127, 128, 300, 16_384, 2 ** 31 - 1, -(2 ** 31)];
 const naturals32 = [0, 1, 127, 128, 300, 16_384, 2 ** 31, 2 ** 32 - 1];
 const integers64 = [0n, 1n, -1n, 128n, 2n ** 53n + 1n, 2n ** 63n - 1n, -(2n ** 63n)];
 const naturals64 = [0n, 1n, 128n, 2n ** 53n + 1n, 2n ** 63n, 2n ** 64n - 1n];
-// Without -0, for which JSON.stringify has no text.
+// -0 is left out, because JSON.stringify has no text for it.
 const doubles = [
   0,
   1,
@@ -89,9 +91,12 @@ const special = {
   'google.protobuf.Any': (random) => random.of([{}, packAny(StringValue, { value: 'inside' })]),
 };
 
-/** Messages in messages, at most. */
+/** Maximum nesting of messages. */
 const depthMax = 3;
-/** Fields of one random message at most, those inside of it included: some types hold hundreds of others. */
+/**
+ * Maximum number of fields of one random message, including those inside of it. Some types have hundreds of
+ * other types inside.
+ */
 const fieldsMax = 300;
 
 function single(random, field, depth, budget) {
@@ -117,10 +122,10 @@ function fieldValue(random, field, depth, budget) {
   return Array.from({ length: 1 + random.below(3) }, () => single(random, field, depth, budget));
 }
 
-/** A type that requires itself, over however many steps, has no messages. */
+/** A type that requires itself, over any number of steps, has no messages. */
 export class Endless extends Error {}
 
-/** What `type.encode` takes. */
+/** Returns a value for `type.encode`. */
 export function message(random, type, depth = 0, budget = { left: fieldsMax }) {
   const own = special[type.typeName];
   if (own !== undefined) return own(random);

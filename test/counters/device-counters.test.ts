@@ -1,4 +1,6 @@
-/** The counters of RDMA devices, read from a folder as the kernel has it. */
+/**
+ * The counters of RDMA devices, read from a folder like the kernel's.
+ */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

@@ -122,7 +122,10 @@ interface Forged extends Record<'counters' | 'sessions' | 'methods', Numbers> {
   readonly end: number;
 }
 
-/** The part of a page of this process from which counters are read, with one call in it. Events follow it. */
+/**
+ * The part of a page of this process from which counters are read, with one call in it. Events follow it in
+ * the page.
+ */
 async function ownPage(): Promise<Uint8Array> {
   pair = await echoPair('shm');
   await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
@@ -137,7 +140,7 @@ function layoutOf(page: Uint8Array): Omit<Forged, 'end'> & { events: { countsAt:
   return JSON.parse(new TextDecoder().decode(text)) as ReturnType<typeof layoutOf>;
 }
 
-/** A copy of the page with another description of itself. */
+/** Returns a copy of the page with a different description of itself. */
 function forged(page: Uint8Array, change: (layout: Forged) => void): Uint8Array {
   const copy = page.slice();
   const head = new DataView(copy.buffer);
@@ -233,7 +236,7 @@ describe('bounds of buckets', () => {
   test("are an eighth of a call's time apart, and at least 256 ns", async () => {
     const { bucketNs } = contextIn(await ownPage(), 1)!;
     const units = (bucket: number): number => bucketNs[bucket]! / 256;
-    // By the duration of a call in units: native/telemetry/latencies.h defines the buckets.
+    // The cases have the duration of a call in units; native/telemetry/latencies.h defines the buckets.
     const cases = [
       [0, 1],
       [1, 2],

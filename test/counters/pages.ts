@@ -1,4 +1,6 @@
-/** The counters pages that this process has open, as paths. For the tests of this folder. */
+/**
+ * The paths of the counters pages that this process has open. The tests of this folder use it.
+ */
 import { readdirSync, readlinkSync } from 'node:fs';
 
 export const pages = (): string[] =>

@@ -1,5 +1,5 @@
 /**
- * How streams are counted: each is one call of its method, and its contents are counted as messages,
+ * How streams are counted. Each stream is one call of its method, and its contents are counted as messages,
  * regardless of the parts in which they travel.
  */
 import { createClient, leaseOf } from 'rdma-rpc';
@@ -20,12 +20,14 @@ describe.each(ways)('%s', (way) => {
     world = undefined;
   });
 
-  /** The counts of both sides, which run on this thread, since the last query. */
+  /**
+   * Returns a function that returns the counts of both sides, which run on this thread, since its last call.
+   */
   async function counting() {
     world = await openStreams(way);
     const client = createClient(StreamsDefinition, world.channel);
     await client.unary({});
-    // Of this world: the counters of an earlier context disappear with it.
+    // Use only this world's context, because the counters of an earlier context disappear with it.
     const own = openContexts().filter(({ native }) => native.stats().sessions > 0);
     const stats = () => {
       const sum: Partial<Stats> = {};
@@ -59,7 +61,7 @@ describe.each(ways)('%s', (way) => {
   ])('a stream of the server with %s is one call', async (_, count, bytes) => {
     const { client, counted } = await counting();
     for await (const item of client.count({ count, bytes })) leaseOf(item)?.release();
-    // And the request, which is a message, too.
+    // The request is counted too, because it is also a message.
     expect(counted()).toEqual({ calls: 1, requests: 1, sent: count + 1, received: count + 1 });
   });
 
@@ -85,7 +87,10 @@ describe.each(ways)('%s', (way) => {
     ].map((stream) => stream[Symbol.asyncIterator]());
     for (const stream of open) await stream.next();
     const { channel, server } = world!;
-    /** Of the session as each side sees it; in one process there is only one of them. */
+    /**
+     * Returns the calls in flight of the session as each side sees it. In one process there is only one
+     * session.
+     */
     const inFlight = () => [
       ...new Set([channel.session!, ...(server?.sessions ?? [])].map(({ callsInFlight }) => callsInFlight)),
     ];
@@ -133,7 +138,7 @@ describe.each(ways)('%s', (way) => {
         await expect.poll(() => since(methods.count)).toEqual({ calls: 2, failed: 0 });
         await expect.poll(() => since(methods.behave)).toEqual({ calls: 1, failed: 1 });
       }
-      // Parts have no method, neither another one's name nor an empty one.
+      // Parts have no method, so they must show neither another method's name nor an empty name.
       const known = new Set([...Object.values(methods).map(({ fullName }) => fullName)]);
       expect(rows().filter(({ name }) => name === '' || name === '(other methods)')).toEqual([]);
       expect(rows().some(({ name }) => known.has(name))).toBe(true);

@@ -1,4 +1,6 @@
-/** The commands for certificates in docs/guides/security-and-tls.md make what its code for TLS is given. */
+/**
+ * The commands for certificates in docs/guides/security-and-tls.md make the files that its code for TLS uses.
+ */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * The TypeScript of all pages of docs/: every program compiles in strict mode, and those marked as runnable
- * do what their comments say.
+ * The TypeScript of all pages of docs/. Every program compiles in strict mode, and programs marked as
+ * runnable do what their comments say.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** A table of names as an object type that has exactly the keys of a type. */
+/** Returns a table of names as an object type that has exactly the keys of a type. */
 function namesAreKeys(mark: string, type: string): string {
   const names = tableOf(documents, mark).map(([cell = '']) => namesIn(cell)[0]?.replace(/\(.*\)/, ''));
   return `export const ${mark.replace(/\W/g, '_')}: Record<${type}, 0> = { ${names.map((name) => `${name}: 0`).join(', ')} };\n`;
@@ -47,7 +47,7 @@ test(
       noEmit: true,
       rootDir: '../..',
       exactOptionalPropertyTypes: true,
-      // A reader does the rest with what a program has made.
+      // The reader continues with the variables that a program has made.
       noUnusedLocals: false,
     };
     const config = { extends: '../../tsconfig.json', compilerOptions, include: ['.'] };
@@ -107,7 +107,8 @@ test('every block of TypeScript is read by a test', () => {
     [...text.matchAll(/^```(?:ts|typescript)\b *(.*)$/gm)].map(([, mark]) => ({ path, mark })),
   );
   const ours = ['', 'run', 'begin'];
-  const generator = ['docs/reference/generated-code.md', 'docs/reference/generator.md']; // test/codegen/docs.test.ts
+  // test/codegen/docs.test.ts tests these pages.
+  const generator = ['docs/reference/generated-code.md', 'docs/reference/generator.md'];
   const unread = marks.filter(({ path, mark }) => !ours.includes(mark!) && !generator.includes(path));
   expect(unread).toEqual([]);
 });

@@ -1,11 +1,12 @@
 /**
- * The pages of docs/, and the parts of them that tests look at: programs, tables by the comment above them.
- * Used by the tests of this folder. Every page under docs/ is read, so a new page is tested without a list.
+ * Reads the pages of docs/, and the parts of them that tests check: programs, and tables by the comment above
+ * them. Used by the tests of this folder. Every page under docs/ is read, so that a new page is tested
+ * without being listed.
  */
 import { projectFiles, read } from '../house/tree.ts';
 
 export interface Page {
-  /** Relative to the root. */
+  /** The path relative to the root. */
   readonly path: string;
   readonly text: string;
 }
@@ -22,24 +23,24 @@ export const pages: readonly Page[] = projectFiles()
   .filter((path) => /^docs\/.*\.md$/.test(path))
   .map((path) => ({ path, text: read(path) }));
 
-/** All pages, for what may stand on any of them. */
+/** The text of all pages, for what may stand on any of them. */
 export const documents: string = pages.map(({ text }) => text).join('\n');
 
-/** The page at a path below docs/, without `.md`. */
+/** Returns the page at a path below docs/, without `.md`. */
 export function pageOf(name: string): string {
   return read(`docs/${name}.md`);
 }
 
 /**
- * What a block of TypeScript may say behind `ts`; docs/reference/generated-code.md and generator.md have
- * more.
+ * Matches a block of TypeScript with the words that may follow `ts`; docs/reference/generated-code.md and
+ * generator.md have more such words.
  */
 const BLOCK = /^```ts(?: (run|begin))?\n([\s\S]*?)^```$/gm;
 
 /**
- * The TypeScript programs of a page. A block marked `ts run` or `ts begin` begins a program, and so does the
- * first block of a page; a block without a mark goes on with the program above it. One that begins with
- * `ts run` is run.
+ * Returns the TypeScript programs of a page. A block marked `ts run` or `ts begin` begins a program, and so
+ * does the first block of a page. A block without a mark continues the program above it. A program that
+ * begins with `ts run` is run.
  */
 export function programsOf({ path, text }: Page): Program[] {
   const programs: { title: string; blocks: string[]; run: boolean }[] = [];
@@ -55,7 +56,7 @@ export function programsOf({ path, text }: Page): Program[] {
   return programs.map(({ title, blocks, run }) => ({ page: path, title, run, code: blocks.join('\n') }));
 }
 
-/** Rows of the tables below `<!-- mark -->`, as cells, without their heads; of all tables with that mark. */
+/** Returns the rows of all tables below `<!-- mark -->`, as cells, without the heads of the tables. */
 export function tableOf(markdown: string, mark: string): string[][] {
   const tables = [...markdown.matchAll(new RegExp(`^<!-- ${mark} -->\\n((?:\\|.*\\n)+)`, 'gm'))];
   if (tables.length === 0) throw new Error(`there is no table marked ${mark}`);
@@ -68,7 +69,10 @@ export function tableOf(markdown: string, mark: string): string[][] {
   );
 }
 
-/** What stands in backticks in a cell. Two backticks on each side are for a text that has some itself. */
+/**
+ * Returns the texts in backticks in a cell. A text that contains backticks itself has two backticks on each
+ * side.
+ */
 export function namesIn(cell: string): string[] {
   return [...cell.matchAll(/(`+)(.+?)\1(?!`)/g)].map((name) => name[2]!);
 }

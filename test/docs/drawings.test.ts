@@ -1,4 +1,6 @@
-/** The drawings of docs/pictures are what scripts/drawings.mjs writes, and each is on a page. */
+/**
+ * The drawings of docs/pictures are what scripts/drawings.mjs writes, and each of them is on a page.
+ */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,9 +1,12 @@
-/** The commands' flags against the pages of docs/: each is there, by its long name or its letter. */
+/**
+ * Compares the commands' flags with the pages of docs/, which must have each flag, by its long name or its
+ * letter.
+ */
 import { expect, test } from 'vitest';
 import { run } from '../cli/command.ts';
 import { documents } from './document.ts';
 
-/** Of a line of `--help`: its letter, if it has one, and its name. */
+/** Matches a line of `--help`: the flag's letter, if it has one, and its name. */
 const flagLine = /^ {2}(?:(-\w), )?(--[a-z-]+)/gm;
 
 test.each([

@@ -1,4 +1,6 @@
-/** examples/hello is the quick start of docs/start/quick-start.md, and nothing else. */
+/**
+ * examples/hello contains the quick start of docs/start/quick-start.md, and nothing else.
+ */
 import { expect, test } from 'vitest';
 import { read } from '../house/tree.ts';
 import { filesOf } from '../package/quick-start.ts';
@@ -6,11 +8,11 @@ import { pageOf } from './document.ts';
 
 const files = [...filesOf(pageOf('start/quick-start'))];
 
-// Of the project's own files tsconfig.json is the one above them.
+// tsconfig.json is left out, because the project's own files use the one above them.
 test.each(files.filter(([name]) => name !== 'tsconfig.json'))(
   '%s is as the quick start shows it',
   (name, content) => {
-    // Source files open with what they are for.
+    // Source files open with a comment about their purpose.
     expect(read(`examples/hello/${name}`).replace(/^\/\*\*.*\*\/\n/, '')).toBe(content);
   },
 );

@@ -1,6 +1,6 @@
 /**
- * The table of docs/reference/status-codes.md: each code that the library makes, made here, with the
- * `processed` that the table gives it.
+ * The table of docs/reference/status-codes.md. This test makes each code that the library makes, and checks
+ * the `processed` that the table has for it.
  */
 import {
   allocBuffer,
@@ -32,7 +32,7 @@ function after(world: World, then: () => unknown): void {
   void world.begun.then(then);
 }
 
-/** A call of a server that lets others in only. */
+/** Makes a call of a server that admits only other clients. */
 function guarded(options: ServerOptions): Misfortune {
   return async () => {
     const channel = createInProcessChannel(
@@ -45,7 +45,7 @@ function guarded(options: ServerOptions): Misfortune {
   };
 }
 
-/** What the table says in "the library makes it when", in its order. */
+/** The cases of the table's column "the library makes it when", in its order. */
 const misfortunes: readonly [string, Misfortune][] = [
   ['cancelled before it was sent', ({ client }) => client.echo({}, { signal: AbortSignal.abort() })],
   [
@@ -67,7 +67,7 @@ const misfortunes: readonly [string, Misfortune][] = [
   [
     'the lease for `into` was released before the call was sent',
     async () => {
-      // It waits for the connection.
+      // The call waits for the connection.
       const channel = createInProcessChannel(() => undefined);
       const lease = allocBuffer(1000, channel);
       const call = createClient(EchoDefinition, channel).echo({}, { into: lease });

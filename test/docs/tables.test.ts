@@ -1,6 +1,5 @@
 /**
- * The tables of the pages against the sources: options, limits, counters, status codes and the texts of
- * errors.
+ * Compares the tables of the pages with the sources: options, limits, counters, status codes and error texts.
  */
 import { expect, test } from 'vitest';
 import { channelRules, outlierRules } from '../../runtime/client/channel-options.ts';
@@ -19,7 +18,10 @@ import { documents, namesIn, pageOf, tableOf } from './document.ts';
 
 const units = { GiB: 2 ** 30, MiB: 2 ** 20, KiB: 2 ** 10 };
 
-/** A number as the pages write it: sizes in the largest unit that divides them, times with theirs. */
+/**
+ * Formats a number as the pages write it: sizes in the largest unit that divides them, and times with their
+ * unit.
+ */
 function shown(name: string, value: number): string {
   const plain = value.toLocaleString('en');
   if (name.endsWith('Ms')) return `${plain} ms`;
@@ -32,7 +34,7 @@ function shown(name: string, value: number): string {
 }
 
 /**
- * Default and range as the table has them; a default that is undefined is put in words, which are not
+ * Returns default and range as the table has them. An undefined default is described in words, which are not
  * compared.
  */
 function cellsOf(name: string, rule: OptionRule): [string | undefined, string] {
@@ -109,7 +111,7 @@ test('slotBytes, whose rule has no default, since shm has one of its own', () =>
   expect(text).toContain(`${shown('Bytes', limits.shmSlotBytes)} on \`shm\``);
 });
 
-/** A constant of the native layers. */
+/** Returns a constant of the native layers. */
 function nativeLimit(name: string): number {
   const [, digits] = new RegExp(`${name} = ([\\d']+);`).exec(read('native/session/limits.h')) ?? [];
   return Number(digits?.replaceAll("'", ''));
@@ -212,7 +214,7 @@ test('status codes: all of them, with their numbers', () => {
 
 test('texts of errors are those of the sources', () => {
   const sources = projectFiles().filter((file) => /^(runtime|native\/(?!test\/)).*\.(ts|cc|h)$/.test(file));
-  // A C++ text may go on in the next line.
+  // A C++ text may continue on the next line.
   const all = sources
     .map((file) =>
       read(file)

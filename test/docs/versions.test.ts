@@ -1,4 +1,6 @@
-/** The versions that docs/deploy/upgrading.md and docs/wire/connections.md name, against the sources. */
+/**
+ * Compares the versions that docs/deploy/upgrading.md and docs/wire/connections.md name with the sources.
+ */
 import { expect, test } from 'vitest';
 import { traceVersion } from '../../runtime/boundary/traces/trace-file.ts';
 import { feature, version } from '../../runtime/control/frames.ts';

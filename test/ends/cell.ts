@@ -1,8 +1,8 @@
 /**
- * One cell of the table of ends: a process that opens one thing and ends in one way, by itself or as a
+ * One cell of the table of ends: a process that opens one thing and ends in one way, by itself or in a
  * worker.
- *   node cell.js THING END PORT PATH
- * The main thread prints how a worker ended, as JSON. Started by ends.test.ts and test/runtimes, from dist.
+ *   Run it as: node cell.js THING END PORT PATH
+ * The main thread prints how a worker ended, as JSON. ends.test.ts and test/runtimes start it, from dist.
  */
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { things } from './things.ts';
@@ -14,7 +14,7 @@ interface Given {
   readonly path: string;
 }
 
-/** How a thread ends itself. */
+/** The ways in which a thread ends itself. */
 const ends: Readonly<Record<string, (finish: (() => unknown) | undefined) => unknown>> = {
   'by itself': (finish) => finish?.(),
   'process.exit': () => process.exit(7),
@@ -25,7 +25,7 @@ const ends: Readonly<Record<string, (finish: (() => unknown) | undefined) => unk
   'a rejection': () => void Promise.reject(new Error('as planned')),
   'a signal': () => {
     process.kill(process.pid, 'SIGTERM');
-    // It would end by itself otherwise, before the signal comes.
+    // Without this interval the process would end by itself before the signal arrives.
     setInterval(() => undefined, 1000);
   },
   'terminate()': () => {

@@ -1,8 +1,8 @@
 /**
- * A process or a worker may end at any moment and in any way, whatever it has open: with the code that it
- * would have had anyway, without a crash, and without hanging. One process per cell (a fifth of them:
- * ../extent.ts), under the Node that runs this and each one that RDMA_RPC_NODES names (paths, with colons
- * between them).
+ * A process or a worker may end at any moment and in any way, whatever it has open. It ends with the code
+ * that it would have had anyway, without a crash, and without hanging. Each cell is a process (a fifth of the
+ * cells runs: ../extent.ts). It runs under the Node that runs this test and under each Node that
+ * RDMA_RPC_NODES names (paths, separated by colons).
  */
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
@@ -20,12 +20,12 @@ import { things } from './things.ts';
 interface End {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Of a worker: what the main thread has seen of its end. */
+  /** For a worker: what the main thread has seen of its end. */
   readonly worker?: { readonly code: number; readonly error: string };
 }
 const worker = (code: number, error = ''): End => ({ code: 0, signal: null, worker: { code, error } });
 
-/** How each way to end is seen from outside. */
+/** How each way to end looks from outside. */
 const ends: Readonly<Record<string, End>> = {
   'by itself': { code: 0, signal: null },
   'process.exit': { code: 7, signal: null },
@@ -40,7 +40,10 @@ const ends: Readonly<Record<string, End>> = {
 };
 
 const nodes = [process.execPath, ...(process.env.RDMA_RPC_NODES ?? '').split(':').filter(Boolean)];
-/** Of a process that hangs. A cell takes a fraction of a second on an idle machine. */
+/**
+ * Time in milliseconds after which a process counts as hanging. A cell takes a fraction of a second on an
+ * idle machine.
+ */
 const hangMs = 60_000;
 
 const path = socketPath();
@@ -90,7 +93,7 @@ describe.each(nodes)('%s', (node) => {
       test.each(cells)('%s', async (end, expected) => {
         const { seen, errors } = await run(node, thing, end);
         expect(seen, errors).toEqual(expected);
-        // Of a main thread: Node shows there what it has ended with, and nothing else may be in its way.
+        // A main thread shows the error that ended it, and no other output may hide that error.
         if (expected.code === 1) expect(errors).toContain('Error: as planned');
         else expect(errors).toBe('');
       });

@@ -1,7 +1,8 @@
 /**
- * What a process or a worker of the table of ends has open when it ends, by name. Each opens its thing and
- * gives what ends whatever holds a process up by design (a server that listens, calls under way): with that
- * called, and nothing closed, the process ends by itself. Used by cell.ts, in processes of their own.
+ * What a process or a worker of the table of ends has open when it ends, by name. Each entry opens its thing
+ * and returns a function that ends whatever keeps a process alive by design (a listening server, calls in
+ * flight). When that function has been called, and nothing has been closed, the process ends by itself.
+ * cell.ts uses them, in separate processes.
  */
 import {
   type Channel,
@@ -24,10 +25,10 @@ export interface Addresses {
   readonly path: string;
 }
 
-/** Undefined: nothing of it holds a process up. */
+/** Undefined when nothing in it keeps a process alive. */
 type Finish = (() => unknown) | undefined;
 
-/** Nothing here is collected before the end. */
+/** These values are not collected before the end. */
 const kept: unknown[] = [];
 
 function open(address: string, options: ChannelOptions = {}): Channel {
@@ -36,7 +37,10 @@ function open(address: string, options: ChannelOptions = {}): Channel {
   return channel;
 }
 
-/** Small calls, one in segments and one through the arena: each uses memory that the others do not. */
+/**
+ * Makes small calls, one call in segments and one through the arena. Each uses memory that the others do not
+ * use.
+ */
 async function calls(channel: Channel): Promise<void> {
   const { echo } = createClient(EchoDefinition, channel);
   for (const bytes of [10, 5000, 20_000, 300_000]) kept.push(await echo({ payload: new Uint8Array(bytes) }));

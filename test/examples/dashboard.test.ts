@@ -1,4 +1,6 @@
-/** The dashboard of examples/dashboard: it asks for nothing that is not exported. */
+/**
+ * The dashboard of examples/dashboard queries only exported samples.
+ */
 import { Registry } from 'prom-client';
 import { createClient, createInProcessChannel, stats } from 'rdma-rpc';
 import { collectNativeStats, prometheus } from 'rdma-rpc/prometheus';
@@ -23,7 +25,7 @@ const asked = [
   ...dashboard.templating.list.flatMap(({ definition }) => definition ?? []),
 ];
 
-/** Names of samples, and the labels of each, of an application with a call on both sides. */
+/** Returns the names of samples, and the labels of each, of an application with a call on both sides. */
 async function exported(): Promise<Map<string, Set<string>>> {
   const registry = new Registry();
   collectNativeStats(registry);
@@ -37,7 +39,7 @@ async function exported(): Promise<Map<string, Set<string>>> {
   for (const line of (await registry.metrics()).split('\n')) {
     const [, name, labels = ''] = /^(\w+)(?:\{(.*)\})? /.exec(line) ?? [];
     if (name === undefined) continue;
-    // Prometheus adds who was asked.
+    // Prometheus adds a label for the queried instance.
     found.set(name, new Set(['instance', ...[...labels.matchAll(/(\w+)="/g)].map((match) => match[1]!)]));
   }
   await channel.close();

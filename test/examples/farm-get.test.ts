@@ -1,6 +1,6 @@
 /**
- * GET by READ: values arrive whole while they are written, whatever the order of the steps of writers and
- * readers, and whichever process writes.
+ * GET by READ. Values arrive whole while they are written, in any order of the steps of writers and readers,
+ * and whichever process writes.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -37,7 +37,7 @@ async function withFarm(
   }
 }
 
-/** mulberry32. */
+/** Returns random numbers by mulberry32. */
 function random(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -71,7 +71,10 @@ test.each([1, 2, 3, 4, 5])('no GET returns parts of two PUTs: schedule %d', asyn
     const below = random(seed);
     const keys = ['a', 'b', 'c'];
     const textOf = (key: string, n: number): Buffer => Buffer.from(`${key}${n};`.repeat(30));
-    /** Per key: the PUT under way, and the numbers of the last one that has ended and that has begun. */
+    /**
+     * The state by key: the PUT in progress, and the numbers of the last PUT that has ended and of the last
+     * that has begun.
+     */
     const state = new Map(
       keys.map((key) => [key, { steps: undefined as Generator<void> | undefined, ended: 0, begun: 0 }]),
     );
@@ -82,7 +85,7 @@ test.each([1, 2, 3, 4, 5])('no GET returns parts of two PUTs: schedule %d', asyn
       const value = Buffer.from((await client.get(key))!).toString();
       const n = Number(/^[abc](\d+);/.exec(value)?.[1]);
       expect(value).toBe(textOf(key, n).toString());
-      // Not older than what had been written before, and not from the future.
+      // The value is not older than what had been written before, and not from the future.
       expect(n).toBeGreaterThanOrEqual(ended);
       expect(n).toBeLessThanOrEqual(state.get(key)!.begun);
       ++checked;
@@ -103,7 +106,7 @@ test.each([1, 2, 3, 4, 5])('no GET returns parts of two PUTs: schedule %d', asyn
     for (const at of state.values()) for (const _ of at.steps ?? []);
     await Promise.all(gets);
     expect(checked).toBe(gets.length);
-    // Otherwise the schedule would show nothing.
+    // Otherwise the schedule would test nothing.
     expect(client.torn).toBeGreaterThan(10);
   });
 });

@@ -1,5 +1,5 @@
 /**
- * HERD's way of PUT and GET: over UC and UD that lose and double packets, over RC, and with hostile
+ * PUT and GET in the way of HERD, over UC and UD that lose and duplicate packets, over RC, and with hostile
  * clients.
  */
 import { spawnSync } from 'node:child_process';
@@ -76,7 +76,7 @@ test.each<Case>([
     expect(Buffer.compare((await clients[0]!.get('largest'))!, largest)).toBe(0);
     const lost = given.open !== undefined;
     if (lost) expect(clients.reduce((sum, { repeated }) => sum + repeated, 0)).toBeGreaterThan(0);
-    // However often a request came, it was carried out once.
+    // However often a request arrived, it was carried out once.
     expect(server.served).toBe(1 + 3 * 40 + 1 + 2);
   });
 });

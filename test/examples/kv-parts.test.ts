@@ -1,6 +1,6 @@
 /**
- * The parts of the key-value example that need no connection: values that prove themselves, the store's
- * budget, the tables.
+ * The parts of the key-value example that need no connection: values that can be verified, the store's
+ * budget, and the tables.
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

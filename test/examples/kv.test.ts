@@ -92,7 +92,7 @@ describe('the load', () => {
     });
   });
 
-  /** What a server could get wrong, by the words that the load must find for it. */
+  /** Faults that a server could have, by the words with which the load must report them. */
   const faults: Record<string, (right: KvHandlers) => Partial<KvHandlers>> = {
     'wrong bytes': (right) => ({
       get: async (request, context) => {

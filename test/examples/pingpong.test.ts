@@ -1,4 +1,7 @@
-/** The ping-pongs: each kind on each device that has it, refused with the reason on the others. */
+/**
+ * The ping-pongs. Each kind runs on each device that supports it, and is refused with the reason on the
+ * others.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -16,7 +19,7 @@ interface Ended {
   readonly errors: string;
 }
 
-/** Runs the program. `onListening` gets the port as soon as it listens. */
+/** Runs the program. `onListening` gets the port as soon as the program listens. */
 async function run(args: readonly string[], onListening?: (port: number) => void): Promise<Ended> {
   const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   let out = '';
@@ -33,7 +36,7 @@ async function run(args: readonly string[], onListening?: (port: number) => void
   return { code, out, errors };
 }
 
-/** What each device lacks; everything else must work. */
+/** What each device lacks. Everything else must work. */
 const lacks: Readonly<Record<string, Partial<Record<Kind, RegExp>>>> = {
   sim: { xsrq: /sim has no XRC/ },
   shm: {

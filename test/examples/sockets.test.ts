@@ -1,4 +1,6 @@
-/** Each program of examples/sockets runs, and what it prints is what has gone through its library. */
+/**
+ * Each program of examples/sockets runs, and prints what has gone through its library.
+ */
 import { expect, test } from 'vitest';
 
 const expected: Readonly<Record<string, object>> = {

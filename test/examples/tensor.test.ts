@@ -1,4 +1,6 @@
-/** The example of image tensors: run in one process over both fabrics, and looked at by pointer. */
+/**
+ * The example of image tensors, run in one process over both fabrics and checked by pointer.
+ */
 import { expect, test } from 'vitest';
 import { callVision } from '../../examples/tensor/calls.ts';
 import { VisionDefinition } from '../../examples/tensor/gen/tensor.rdma.ts';
@@ -22,7 +24,7 @@ test.each(pairWays)(
         },
       }),
     );
-    // By shm-fd it has memory to lease only while it is connected.
+    // Over shm-fd the channel has memory to lease only while it is connected.
     await pair.channel.ready();
     try {
       const report = await callVision(pair.channel);
@@ -31,11 +33,11 @@ test.each(pairWays)(
       expect(report.meanAfter).toBeCloseTo(0, 3);
       expect(report.labels).toEqual([0, 1, 4, 9, 16, 25, 36, 49]);
       expect(report.brightness).toEqual([0, 1, 2, 3]);
-      // Over tcp a message on its way is in this arena twice, as both ends share it: streams keep theirs
-      // elsewhere.
+      // Over tcp a message on its way is in this arena twice, because both ends share the arena. Therefore
+      // streams keep messages outside of it.
       const streamed = way !== 'tcp';
       expect(seen).toEqual([true, streamed, streamed, streamed, streamed]);
-      // Without native code memory begins where V8 has it.
+      // Without native code, memory begins where V8 places it.
       if (way !== 'loopback') expect(pointers.map((pointer) => pointer % 64)).toEqual([0]);
     } finally {
       await pair.close();

@@ -1,6 +1,6 @@
 /**
  * Valkey over RDMA: its client library over our stream, byte by byte against a scripted peer, and against
- * peers that do not keep to the protocol.
+ * peers that violate the protocol.
  */
 import { once } from 'node:events';
 import { Redis } from 'iovalkey';
@@ -57,7 +57,9 @@ describe.each(['sim', 'shm', 'tcp'])('iovalkey on %s', (device) => {
   });
 });
 
-/** A peer that is scripted down to the bytes: its own queue pair, and nothing of the code that is tested. */
+/**
+ * A peer that is scripted byte by byte. It has its own queue pair, and uses none of the code that is tested.
+ */
 async function scripted(role: 'client' | 'server', bufferBytes = 4096) {
   const device = openDevice('sim');
   const pd = device.allocPd();
@@ -66,7 +68,7 @@ async function scripted(role: 'client' | 'server', bufferBytes = 4096) {
   const mr = pd.regMr(pd.allocBuffer(1 << 18), Access.localWrite | Access.remoteWrite);
   closing.push(...[qp, mr, cq, pd, device]);
   const [here, there] = meetHere();
-  // Receives for messages of 32 bytes, from 4096 on. The first half is for the stream.
+  // The receives for messages of 32 bytes begin at 4096. The first half of the memory is for the stream.
   for (let i = 0; i < 16; ++i) qp.postRecv(new RecvBatch(1).recv(i, mr, 4096 + 32 * i, 32));
   const opened = openStream('sim', role, here, { bufferBytes });
   const address = await there.swap(Buffer.from(qp.address).toString('hex'));
@@ -75,7 +77,10 @@ async function scripted(role: 'client' | 'server', bufferBytes = 4096) {
   const stream: RdmaStream = await opened;
   stream.on('error', () => undefined);
   const done = new Completions(1);
-  /** The next completion of a receive: 32 bytes in hexadecimal, or the length of a part of the stream. */
+  /**
+   * Resolves to the next completion of a receive: 32 bytes in hexadecimal, or the length of a part of the
+   * stream.
+   */
   const next = async (): Promise<string | number> => {
     while (cq.poll(done) === 0 || done.opcode(0) < WcOpcode.recv)
       await new Promise((resolve) => setImmediate(resolve));
@@ -106,7 +111,8 @@ test('each byte of the handshake, of a command and of its answer', async () => {
   const buffer = String(await next());
   expect(buffer).toMatch(/^0003(00){14}[0-9a-f]{16}00001000[0-9a-f]{8}$/);
   const [addr, key] = [Number.parseInt(buffer.slice(32, 48), 16), Number.parseInt(buffer.slice(56), 16)];
-  // Nothing is written before the server has said where: then 5 bytes at most, until it says it again.
+  // The client writes nothing before the server has announced its buffer. Then it writes at most 5 bytes,
+  // until the server announces the buffer again.
   stream.write('PING\r\n');
   send(`0000${zeros(30)}`);
   send(register(mr.addr, 5, mr.rkey));

@@ -1,10 +1,13 @@
-/** One clock for the runtime (runtime/clock.ts): any other may be a fake one, or has another origin. */
+/**
+ * The runtime has one clock (runtime/clock.ts), because any other clock may be faked, or has a different
+ * origin.
+ */
 import { expect, test } from 'vitest';
 import { projectFiles, read } from './tree.ts';
 
-/** What reads a clock. */
+/** Matches code that reads a clock. */
 const CLOCK = /\bperformance\b|\bDate\.now\b|\bnew Date\(\)|\bhrtime\b/;
-/** Files that need another one, with the reason. */
+/** Files that need another clock, with the reason. */
 const OTHERS: Readonly<Record<string, string>> = {
   'runtime/clock.ts': 'it is the module that all others read',
   'runtime/codec/wkt/timestamp.ts':
@@ -15,7 +18,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'runtime/adapters/grpc/grpc-js.ts': 'grpc-js gives a deadline as a Date',
 };
 
-/** Without comments and texts, which may speak of clocks. */
+/** Returns the code without comments and texts, which may mention clocks. */
 const code = (file: string): string =>
   read(file)
     .replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')

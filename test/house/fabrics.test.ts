@@ -1,17 +1,23 @@
-/** A fabric is a row of one table: no other file of the runtime or the commands asks for one by its name. */
+/**
+ * A fabric is an entry of one table. No other file of the runtime or the commands checks for a fabric by its
+ * name.
+ */
 import { expect, test } from 'vitest';
 import { fabrics } from '../../runtime/fabrics.ts';
 import { projectFiles, read } from './tree.ts';
 
 const table = 'runtime/fabrics.ts';
 /**
- * In `createInProcessChannel` its two sides are one process. The programs of perf have fabrics of their own,
+ * In `createInProcessChannel` both sides are in one process. The programs of perf have fabrics of their own,
  * and `rdma-rpc/verbs` offers the fabrics themselves.
  */
 const choosesItself =
   /^(runtime\/in-process\.ts|runtime\/verbs\/.*|runtime\/native\/verbs-device\.ts|cli\/perf\/.*)$/;
 
-/** As text, but not of an address's kind (`kind: 'tcp'`) nor of an option's name (`Omit<…, 'verbs'>`). */
+/**
+ * Returns whether the text names the fabric, other than as an address's kind (`kind: 'tcp'`) or an option's
+ * name (`Omit<…, 'verbs'>`).
+ */
 function named(text: string, fabric: string): boolean {
   return new RegExp(`(===|case|fabric:|fabrics:|\\[) *'${fabric}'`).test(
     text.replaceAll(/kind(:| [!=]==) 'tcp'/g, ''),

@@ -1,19 +1,22 @@
 /**
- * Which layer may know which: the arrows of docs/ARCHITECTURE.md, as rules that a test applies to
- * imports and includes.
+ * Which layer may use which: the arrows of docs/ARCHITECTURE.md, as rules that a test applies to imports and
+ * includes.
  */
 
 export interface LayerRule {
-  /** Files that the rule is about. */
+  /** Files to which the rule applies. */
   readonly files: RegExp;
   /**
-   * What they may import or include of this project, besides files of their own folder; paths relative to the
-   * root.
+   * What these files may import or include of this project, besides files of their own folder, as paths
+   * relative to the root.
    */
   readonly mayUse: RegExp;
 }
 
-/** A folder of the runtime: itself, the folders and the single files of the runtime that are below it. */
+/**
+ * A rule for a folder of the runtime. It may use itself, and the folders and single files of the runtime that
+ * are below it.
+ */
 function part(folder: string, below: string, files: string): LayerRule {
   const folders = [folder, ...below.split(' ')].filter((name) => name !== '').join('|');
   const single = files === '' ? '' : `|(${files.replaceAll(' ', '|')})\\.ts$`;
@@ -31,7 +34,8 @@ export const typescriptLayers: readonly LayerRule[] = [
     mayUse: /^$/,
   },
   part('native', '', 'clock fabrics'),
-  // What client and server share, from below; neither of the two knows the other.
+  // These are the layers that client and server share, from the lowest up. Client and server do not use each
+  // other.
   part('codec', '', ''),
   part('core', 'codec', 'clock limits native/native'),
   part('loopback', 'core', 'clock limits native/native'),
@@ -44,7 +48,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('stream', 'boundary core codec', 'limits native/native'),
   part('client', 'stream control boundary core codec', 'clock fabrics limits native/native'),
   part('server', 'stream control boundary core codec', 'clock fabrics limits native/native'),
-  // Entry points of their own, which know no more than what they are for.
+  // These are entry points of their own, which use only what their purpose needs.
   part('counters', '', 'clock native/event-row native/stats security-levels'),
   part('details', 'codec', ''),
   part('msgpack', 'codec', 'limits'),
@@ -55,7 +59,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('adapters/connect', 'client core codec', 'clock native/collector limits native/native'),
   part('services', 'server control core codec', 'clock limits'),
   part('workers', 'server control core', 'clock limits'),
-  // Both sides at once: nothing else is built on these.
+  // These use both sides, and no other layer is based on them.
   part('adapters/grpc', 'client server core codec', ''),
   part('socket', 'client server control core codec', 'limits'),
   part('identity/spiffe', 'adapters/grpc client control core codec', 'clock'),
@@ -73,9 +77,9 @@ export const typescriptLayers: readonly LayerRule[] = [
 ];
 
 /**
- * fabric < memory < session < binding, fabric < checked < binding, and fabric < perf < perf/program;
- * telemetry knows nobody, and session and binding write to it. Nobody but a fabric itself, the binding and
- * that program knows a fabric by name.
+ * The order is fabric < memory < session < binding, fabric < checked < binding, and fabric < perf <
+ * perf/program. telemetry uses no other layer, and session and binding write to it. Only a fabric itself, the
+ * binding and the program of perf use a fabric by its name.
  */
 export const nativeLayers: readonly LayerRule[] = [
   { files: /^native\/telemetry\//, mayUse: /^native\/telemetry\// },
@@ -87,7 +91,7 @@ export const nativeLayers: readonly LayerRule[] = [
   { files: /^native\/fabric\/verbs\//, mayUse: /^native\/fabric\/(verbs\/(\w+\/)?)?[^/]+$/ },
   { files: /^native\/seal\//, mayUse: /^native\/seal\// },
   { files: /^native\/memory\//, mayUse: /^native\/(memory\/|fabric\/fabric\.h$)/ },
-  // The halves of a session stand on its link, and neither knows the other.
+  // The two halves of a session are based on its link, and do not use each other.
   {
     files: /^native\/session\/link\//,
     mayUse:
@@ -109,14 +113,14 @@ export const nativeLayers: readonly LayerRule[] = [
       /^native\/(session\/|memory\/|seal\/|telemetry\/|fabric\/(fabric|free_list|prefetch|receive_queue)\.h$)/,
   },
   { files: /^native\/checked\//, mayUse: /^native\/(checked\/|fabric\/(fabric|receive_queue)\.h$)/ },
-  // What `rdma-rpc perf` measures: devices, not sessions.
+  // `rdma-rpc perf` measures devices, not sessions.
   {
     files: /^native\/perf\/[^/]+$/,
     mayUse: /^native\/(perf\/[^/]+$|fabric\/(fabric|receive_queue|unique_fd|verbs_loader)\.h$)/,
   },
-  // The plug-in's part of it.
+  // This is the plug-in's part of it.
   { files: /^native\/perf\/bare\//, mayUse: /^native\/(perf\/|fabric\/(verbs\/[^/]+|unique_fd\.h)$)/ },
-  // Which chooses among fabrics, as the binding does.
+  // This part chooses among fabrics, as the binding does.
   { files: /^native\/perf\/program\//, mayUse: /^native\/(perf|fabric)\// },
   {
     files: /^native\/binding\//,
@@ -125,14 +129,14 @@ export const nativeLayers: readonly LayerRule[] = [
 ];
 
 /**
- * Files that may import each other in a circle, since what they read is recursive: one list per circle,
- * sorted. Whoever wants another one puts what both sides need into a file below them.
+ * Files that may import each other in a circle, because the text that they read is recursive. Each circle is
+ * one sorted list. To avoid a new circle, move the code that both sides need into a file below them.
  */
 export const circles: readonly (readonly string[])[] = [
-  // The parser: a group is a field that has a message, whose fields may be groups.
+  // This is the parser: a group is a field that has a message, whose fields may be groups.
   ['codegen/source/parse-field.ts', 'codegen/source/parse-message.ts'],
-  // JSON: a message inside of an Any, of a well-known type or of an extension is read and written as messages
-  // are.
+  // This is JSON: a message inside of an Any, of a well-known type or of an extension is read and written as
+  // other messages are.
   [
     'runtime/codec/json/any.ts',
     'runtime/codec/json/extensions.ts',
@@ -143,8 +147,8 @@ export const circles: readonly (readonly string[])[] = [
 ];
 
 /**
- * Groups of files that import each other in circles, sorted; `uses` has for each file what it imports.
- * Tarjan's strongly connected components.
+ * Returns sorted groups of files that import each other in circles. `uses` has the imports of each file. It
+ * uses Tarjan's algorithm for strongly connected components.
  */
 export function circlesIn(uses: ReadonlyMap<string, readonly string[]>): string[][] {
   const order = new Map<string, number>();
@@ -170,7 +174,7 @@ export function circlesIn(uses: ReadonlyMap<string, readonly string[]>): string[
   return found.sort();
 }
 
-/** The first rule that covers a file decides. Returns what it uses and may not. */
+/** The first rule that covers a file decides. Returns the files that a file uses against that rule. */
 export function violations(file: string, uses: readonly string[], rules: readonly LayerRule[]): string[] {
   const rule = rules.find((candidate) => candidate.files.test(file));
   if (rule === undefined) return [];

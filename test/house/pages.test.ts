@@ -1,7 +1,7 @@
 /**
- * The pages of docs/, as a reader finds them: short, with a title and a first paragraph that says what the
- * page is for, reachable from the contents page, and with links and anchors that lead somewhere. Every page
- * under docs/ is looked at.
+ * The pages of docs/, as a reader finds them. They are short and have a title and a first paragraph about the
+ * page's purpose. They can be reached from the contents page, and their links and anchors lead somewhere.
+ * Every page under docs/ is checked.
  */
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -14,12 +14,15 @@ const pages = projectFiles().filter((path) => /^docs\/.*\.md$/.test(path));
 /** Other documents lead to the pages, and to each other. */
 const documents = projectFiles().filter((path) => path.endsWith('.md'));
 
-/** Without code, whose lines may look like headings and links. */
+/** Returns the text without code, whose lines may look like headings and links. */
 function proseOf(path: string): string {
   return read(path).replace(/^```[\s\S]*?^```$/gm, '');
 }
 
-/** The anchors that GitHub and the site make of the headings of a document, and those that it sets itself. */
+/**
+ * Returns the anchors that GitHub and the site make of a document's headings, and the anchors that the
+ * document sets itself.
+ */
 function anchorsOf(path: string): Set<string> {
   const prose = proseOf(path);
   const anchors = new Set([...prose.matchAll(/<a id="([^"]+)">/g)].map(([, id]) => id!));
@@ -33,9 +36,9 @@ function anchorsOf(path: string): Set<string> {
   return anchors;
 }
 
-/** Relative links of a document: the file that each leads to, and its anchor. */
+/** Returns the relative links of a document: the file to which each leads, and its anchor. */
 function linksOf(path: string): { to: string; anchor: string | undefined }[] {
-  // Text in backticks is no link.
+  // Text in backticks is not a link.
   const prose = proseOf(path).replace(/(`+)(?:(?!\1).)+?\1/g, '');
   return [...prose.matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)].map(([, link = '']) => {
     const [file = '', anchor] = link.split('#');
@@ -58,7 +61,7 @@ describe.each(pages)('%s', (path) => {
     expect(title).toMatch(/^# \S/);
     expect(blank).toBe('');
     const paragraph = rest.join('\n').split('\n\n')[0]!;
-    // A heading, a table, a list or a picture is no sentence.
+    // A heading, a table, a list or a picture is not a sentence.
     expect(paragraph).not.toMatch(/^(#|\||[-*] |\d+\. |!|<)/);
     expect(paragraph.length).toBeGreaterThan(40);
     expect(paragraph).toMatch(/[.:]$/);

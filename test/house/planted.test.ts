@@ -1,7 +1,7 @@
 /**
- * Each planted bug still fits: its text is once in its file, and there is a test of the name that must find
- * it. A change to such a place fails here at once, and not when somebody plants the bugs (npm run
- * test:planted).
+ * Each planted bug still fits: its text occurs once in its file, and a test exists with the name of the one
+ * that must find it. A change to such a place fails here at once, instead of when the bugs are next planted
+ * (npm run test:planted).
  */
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,7 +11,7 @@ import { exists, projectFiles, read, root } from './tree.ts';
 interface NativeBug {
   readonly name: string;
   readonly program: string;
-  /** `Suite.Name`, with what comes before and behind it where the test has parameters. */
+  /** `Suite.Name`, with the text before and behind it where the test has parameters. */
   readonly caughtBy: string;
 }
 interface TypeScriptBug {
@@ -20,9 +20,9 @@ interface TypeScriptBug {
   readonly caughtBy: readonly [string, string];
 }
 type Bug = NativeBug | TypeScriptBug;
-/** Of both ways to plant a bug. */
+/** The common part of both ways to plant a bug. */
 interface Planter {
-  /** Why a bug does not fit; empty: it does. */
+  /** Returns why a bug does not fit, or '' when it fits. */
   whyUnfit(bug: Bug): string;
 }
 
@@ -45,7 +45,7 @@ const nativeTests = projectFiles()
   .map(read)
   .join('\n');
 
-/** A file of tests, and the tables that it imports. */
+/** Returns the text of a file of tests, and of the tables that it imports. */
 function textsOf(file: string): string {
   const text = read(file);
   const imported = [...text.matchAll(/from '(\.[^']+\.ts)'/g)].map(([, path = '']) =>
@@ -56,7 +56,10 @@ function textsOf(file: string): string {
     .replaceAll("\\'", "'");
 }
 
-/** Whether a file has a test of that name, which may be made of a title and of parameters: 'of %i bytes'. */
+/**
+ * Returns whether a file has a test of that name, which may be made of a title and of parameters: 'of %i
+ * bytes'.
+ */
 function hasTest(file: string, name: string): boolean {
   const text = textsOf(file);
   if (text.includes(name)) return true;

@@ -1,6 +1,6 @@
 /**
- * House rules that no linter knows: sizes, layers, words that must not be in the tree, and texts that name
- * files.
+ * House rules that linters do not have: sizes, layers, words that must not occur in the tree, and texts that
+ * name files.
  */
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -9,13 +9,13 @@ import { exists, projectFiles, read } from './tree.ts';
 
 const files = projectFiles();
 const SOURCE = /\.(ts|mjs|h|cc|cmake)$/;
-/** Written by people: what the generator wrote follows its own rules. */
+/** These are files written by people; the generator's output follows its own rules. */
 const sources = files.filter((file) => SOURCE.test(file) && !file.endsWith('.rdma.ts'));
 
 const LINES_MAX = 400;
 const COLUMNS_MAX = 110;
 const isGenerated = (file: string): boolean => /\.rdma\.ts$/.test(file);
-/** Longer files, with the reason why each is one concept all the same. */
+/** Longer files, with the reason why each is nevertheless one concept. */
 const LONGER: Readonly<Record<string, string>> = {};
 
 describe('every source file', () => {
@@ -151,7 +151,7 @@ describe('layers', () => {
 });
 
 describe('no file has', () => {
-  // Put together here, so that this file does not have them either.
+  // The words are composed here, so that this file does not contain them either.
   const words: Readonly<Record<string, RegExp>> = {
     'a path of the machine it was made on': new RegExp(['(^|[^\\w.])', 'work', '(main|shared)\\b'].join('/')),
     'a home directory': new RegExp(['', '(root|home)', '[\\w.]'].join('/')),
@@ -177,7 +177,7 @@ describe('no file has', () => {
 describe('a text that names a file names one that exists', () => {
   const PATH =
     /(?<![\w./-])(?:native|runtime|codegen|cli|examples|test|bench|docs|scripts|proto|\.ci)\/[\w./-]*\w/g;
-  /** Made by a build; a package's or a protocol's own path that only looks like one of ours. */
+  /** Paths that a build makes. A package's or a protocol's own path may look like one of ours. */
   const ELSEWHERE = /(^|\/)gen(\/|$)/;
   const missing = (file: string, text: string) =>
     [...text.matchAll(PATH)]

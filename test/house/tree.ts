@@ -1,6 +1,6 @@
 /**
- * The project's own files, as the house tests see them: what git tracks or would track, also where there is
- * no git.
+ * The project's own files, as the house tests see them: the files that git tracks or would track. It also
+ * works without git.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
@@ -12,14 +12,14 @@ export const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const BINARY = /\.(bin|png|node|gz|tgz)$/;
 
-/** Paths relative to the root. */
+/** Returns paths relative to the root. */
 export function projectFiles(): string[] {
   return (listedByGit() ?? notIgnored()).filter((path) => !BINARY.test(path) && isFile(path));
 }
 
 /**
- * Undefined for sources that came as a tarball, where git is missing, and where it refuses a checkout that is
- * another user's.
+ * Returns undefined for sources that came as a tarball, where git is missing, and where git refuses a
+ * checkout of another user.
  */
 export function listedByGit(): string[] | undefined {
   // Git would take a repository around an unpacked tarball for ours.
@@ -29,13 +29,13 @@ export function listedByGit(): string[] | undefined {
   return status === 0 ? stdout.split('\0').filter((path) => path !== '') : undefined;
 }
 
-/** All files but those that .gitignore names. */
+/** Returns all files except those that .gitignore names. */
 export function notIgnored(): string[] {
   const ignore = read('.gitignore').trim().split('\n').map(globOf);
   return globSync('**', { cwd: root, dot: true, ignore: ['.git', ...ignore] });
 }
 
-/** A line of .gitignore as a glob; only the forms that ours has. */
+/** Converts a line of .gitignore to a glob. It supports only the forms that our file has. */
 function globOf(line: string): string {
   if (/^(#|!|$)|\*\*/.test(line)) throw new Error(`.gitignore: '${line}' is of a form that is not read here`);
   const path = line.endsWith('/') ? `${line}**` : line;

@@ -1,11 +1,11 @@
 /**
- * The words that the sources no longer use, folder by folder, and the names that mean one thing only: what a
- * colleague who comes from gRPC or libfabric would have to look up, or read twice.
+ * The words that the sources no longer use, folder by folder, and the names that may have only one meaning. A
+ * colleague who comes from gRPC or libfabric would have to look these words up, or read them twice.
  */
 import { describe, expect, test } from 'vitest';
 import { projectFiles, read } from './tree.ts';
 
-/** The folders whose texts have been rewritten. A folder that has been is added here. */
+/** The folders whose texts have been rewritten. Add a folder here when its texts have been rewritten. */
 const REWRITTEN = [
   'bench',
   'cli',
@@ -78,13 +78,13 @@ interface Retired {
   readonly word: RegExp;
   /** The term that replaces it. */
   readonly instead: string;
-  /** The folders of REWRITTEN that still use it, each for a reason that the comment gives. */
+  /** The folders of REWRITTEN that still use the word, each for a reason that the comment gives. */
   readonly stillIn?: readonly string[];
 }
 
 const RETIRED: readonly Retired[] = [
   { word: /greet(s|ed|ings?)?/, instead: 'connect message' },
-  // Bursts of calls and of arrivals are what performance engineers call so: in benchmarks.
+  // Performance engineers use "burst" for calls and connection attempts, so benchmarks do too.
   { word: /bursts?/, instead: 'batch, coalesced writes', stillIn: ['bench', 'native/test/verbs'] },
   { word: /laps?/, instead: 'ring epoch' },
   // The exception is the technique of that name.
@@ -141,7 +141,7 @@ const RETIRED: readonly Retired[] = [
     instead: 'unauthenticated peer',
     stillIn: ['cli', 'scripts', 'test/planted', 'test/rdma', 'test/runtime'],
   },
-  // Pieces of advice, and a message of the generator's tests.
+  // "Pieces" of advice are allowed, and so is a message of the generator's tests.
   {
     word: /pieces?/,
     instead: 'gather entry, segment',
@@ -149,7 +149,7 @@ const RETIRED: readonly Retired[] = [
   },
 ];
 
-/** Names in words: `kBurstMax` and `burst_max` both contain the word "burst". */
+/** Splits names into words: `kBurstMax` and `burst_max` both contain the word "burst". */
 function wordsOf(text: string): string {
   return text
     .replaceAll('_', ' ')
@@ -200,7 +200,7 @@ const SAME_NAME = ['Pauses', 'Pulls', 'Pushes'];
 
 test('no two classes that TypeScript files export have the same name, except those that are listed', () => {
   const names = sources
-    // The cases of migrate are programs in texts.
+    // The cases of migrate contain programs as texts.
     .filter((file) => file.endsWith('.ts') && !file.startsWith('test/cli/migrate/'))
     .flatMap((file) =>
       [...read(file).matchAll(/^export (?:default )?(?:abstract )?class (\w+)/gm)].map(([, name]) => name!),

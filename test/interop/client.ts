@@ -1,6 +1,6 @@
 /**
- * A client process of the tests of endings: opens streams of every kind with the server at argv[2] over
- * argv[4], says so, and leaves them open.
+ * A client process of the tests of endings. It opens streams of every kind with the server at argv[2] over
+ * argv[4], reports that, and leaves them open.
  */
 import { createChannel, createClient, type Fabric } from 'rdma-rpc';
 import { InteropDefinition } from './gen/interop.rdma.ts';

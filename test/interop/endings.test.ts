@@ -1,6 +1,6 @@
 /**
  * How streams between processes end when one of them is killed, restarted or drained, and what a slow reader
- * costs others.
+ * costs other streams.
  */
 import { fork } from 'node:child_process';
 import { rmSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { failure, until } from './unary-cases.ts';
 
 const fabrics = ['shm', 'tcp'] as const;
 const path = join(tmpdir(), `rdma-rpc-endings-${process.pid}.sock`);
-/** Where the servers of a test listen, one after the other. */
+/** The address at which the servers of a test listen, one after the other. */
 let address = '';
 let fabric: (typeof fabrics)[number] = 'shm';
 const open: { end(): Promise<unknown> }[] = [];
@@ -35,7 +35,7 @@ function reach() {
 }
 type Client = ReturnType<typeof reach>['client'];
 
-/** The test that follows is over this fabric. */
+/** Runs the next test over this fabric. */
 function over(given: typeof fabric): void {
   fabric = given;
   address = given === 'shm' ? `unix:${path}` : '127.0.0.1:0';
@@ -51,7 +51,7 @@ const long = (size: number, count = 1000): OutputRequestInit => ({
 });
 const never: OutputRequestInit = { responseParameters: [{ size: 1, intervalUs: 600_000_000 }] };
 
-/** A stream of requests that goes on until it is left; `taken` counts them. */
+/** Returns a stream of requests that continues until it is left; `taken` counts them. */
 function endless<T>(message: T) {
   const state = { taken: 0, left: false };
   async function* all(): AsyncGenerator<T> {
@@ -67,7 +67,7 @@ function endless<T>(message: T) {
   return { state, requests: all() };
 }
 
-/** Reads a stream that must fail; `begun` resolves with its first message. */
+/** Reads a stream that must fail. `begun` resolves with its first message. */
 function reading(stream: AsyncIterable<object>) {
   let begin = (): void => undefined;
   const begun = new Promise<void>((resolve) => {
@@ -82,7 +82,7 @@ function reading(stream: AsyncIterable<object>) {
   return { begun, end: failure(all()) };
 }
 
-/** A stream of every kind under way; the errors that they end with. */
+/** Opens a stream of every kind, and returns the errors with which they end. */
 async function openStreams(client: Client, size: number): Promise<{ ends: Promise<RpcError>[] }> {
   const message = { payload: { body: pattern(size, 1), seed: 1 } };
   const responseParameters = [{ size }, ...never.responseParameters!];
@@ -132,7 +132,7 @@ describe.each(fabrics.flatMap((name) => [10, 100_000].map((size) => [name, size]
         const { queuePairs, memoryWindows, openFds } = (await server.report()).stats;
         return { queuePairs: queuePairs!, memoryWindows: memoryWindows!, openFds: openFds! };
       };
-      // The first makes the chunks of the arena, which stay.
+      // The first cycle makes the chunks of the arena, which stay.
       const before = await cycle();
       expect(await cycle()).toEqual(before);
       await client.emptyCall({});
@@ -179,7 +179,7 @@ describe.each(fabrics.flatMap((name) => [10, 100_000].map((size) => [name, size]
 describe.each(fabrics)('over %s, a slow reader', (name) => {
   beforeEach(() => over(name));
 
-  /** Others on the same session go on. */
+  /** Checks that other calls on the same session continue. */
   async function othersGoOn(client: Client): Promise<void> {
     for (let i = 0; i < 20; ++i) {
       const { payload } = await client.unaryCall({ responseSize: 300_000 });
@@ -228,7 +228,7 @@ describe.each(fabrics)('over %s, a slow reader', (name) => {
       const { value } = await stream.next();
       const before = stats(fabric).arenaLeasedBytes;
       await othersGoOn(client);
-      // What waits for the reader is a window, not the stream.
+      // Only a window of messages waits for the reader, instead of the whole stream.
       expect(stats(fabric).arenaLeasedBytes).toBeLessThanOrEqual(before + 48_000_000);
       expect((await server.report()).log.left).toBe(2);
       leaseOf(value as object)?.release();

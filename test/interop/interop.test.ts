@@ -1,5 +1,5 @@
 /**
- * gRPC's interoperability cases over every fabric of this machine; test/rdma/interop.test.ts has those of
+ * gRPC's interoperability cases over every fabric of this machine. test/rdma/interop.test.ts has those of
  * RDMA devices.
  */
 import { rmSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Interoperability cases of calls that nobody waits for: gRPC has none, so these are our own, with the sizes
- * of the others.
+ * Interoperability cases of one-way calls. gRPC has none, so these are our own cases, with the sizes of the
+ * others.
  */
 import { RpcError, Status } from 'rdma-rpc';
 import { expect } from 'vitest';
@@ -39,7 +39,7 @@ export const oneWayCases: Readonly<Record<string, Case>> = {
     for (const body of [10, 100_000]) {
       const responseStatus = { code: Status.NOT_FOUND, message: 'nobody hears of it' };
       expect(await client.noteCall({ ...note(body, 1), responseStatus })).toBe(undefined);
-      // Its handler sleeps on: nobody waits for that either.
+      // Its handler continues to sleep, and no caller waits for that either.
       expect(await client.noteCall({ ...note(body, 2), sleepMs: 20 })).toBe(undefined);
     }
   },
@@ -48,7 +48,7 @@ export const oneWayCases: Readonly<Record<string, Case>> = {
     const { notes } = await log();
     const error = await failure(client.noteCall(note(10, 1), { signal: AbortSignal.abort() }));
     expect(error).toMatchObject({ code: Status.CANCELLED, processed: 'no' });
-    // Whether the news or the answer comes first is open; what must not be is that it ran and says `no`.
+    // Either the event or the answer may come first. But a call that has run must not report `no`.
     for (const body of [10, 100_000]) {
       const before = (await log()).notes;
       const giveUp = new AbortController();

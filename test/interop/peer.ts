@@ -1,5 +1,5 @@
 /**
- * The two ends of the interoperability cases: a server, in a process of its own or in this one, and clients
+ * The two ends of the interoperability cases: a server, in a separate process or in this one, and clients
  * here.
  */
 import { type ChildProcess, fork } from 'node:child_process';
@@ -18,12 +18,12 @@ import { AbsentDefinition, InteropDefinition } from './gen/interop.rdma.ts';
 import type { Command, Report } from './server.ts';
 import { emptyLog, type InteropLog, interopHandlers } from './service.ts';
 
-/** What a case calls. */
+/** The interface that a case uses. */
 export interface Peer {
   readonly channel: Channel;
   readonly client: Client<typeof InteropDefinition>;
   readonly absent: Client<typeof AbsentDefinition>;
-  /** Another connection to the same server. */
+  /** Returns another connection to the same server. */
   another(): Channel;
   log(): Promise<InteropLog>;
   end(): Promise<void>;
@@ -37,7 +37,7 @@ function over(channel: Channel): Pick<Peer, 'channel' | 'client' | 'absent'> {
   };
 }
 
-/** Both ends in this process, on the simulated fabric. */
+/** Opens both ends in this process, on the simulated fabric. */
 export function openInProcess(options: InProcessOptions = {}): Promise<Peer> {
   const log = emptyLog();
   const open = (): Channel =>
@@ -72,7 +72,7 @@ export class InteropServer {
     return answer;
   }
 
-  /** Resolves with the exit code. */
+  /** Resolves with the server's exit code. */
   shutdown(graceMs = 5000): Promise<number | null> {
     const exit = exited(this.child);
     this.child.send({ do: 'shutdown', graceMs } satisfies Command);
@@ -86,7 +86,7 @@ export class InteropServer {
   }
 }
 
-/** A server process, and a client in this one. */
+/** Opens a server process, and a client in this process. */
 export async function openProcesses(
   address?: string,
   ofServer: ServerOptions = {},

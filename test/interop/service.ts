@@ -1,4 +1,6 @@
-/** The server of the interoperability cases, written against the public API alone. */
+/**
+ * The server of the interoperability cases, written only against the public API.
+ */
 import { type HandlerContext, type Handlers, leaseOf, RpcError, Status } from 'rdma-rpc';
 import type {
   EchoStatus,
@@ -18,11 +20,11 @@ export const trailerKey = 'echo-trailing-bin';
 /** What the handlers saw. */
 export interface InteropLog {
   started: number;
-  /** Handlers whose signal fired. */
+  /** Number of handlers whose signal fired. */
   aborted: number;
-  /** Streaming handlers that have come to their end, one way or another. */
+  /** Number of streaming handlers that have ended, in whatever way. */
   left: number;
-  /** One-way requests that have arrived as they were sent, and the sum of their bodies. */
+  /** Number of one-way requests that have arrived as they were sent, and the sum of their bodies. */
   notes: number;
   noteBytes: number;
 }
@@ -44,7 +46,7 @@ function fail(status: EchoStatus | undefined): void {
     throw new RpcError(status.code as RpcError['code'], status.message);
 }
 
-/** Metadata comes back as it was sent. */
+/** Returns metadata as it was sent. */
 function echoMetadata({ metadata, header, trailer }: HandlerContext): void {
   for (const value of metadata.getAll(headerKey)) header.append(headerKey, value);
   for (const value of metadata.getAll(trailerKey)) trailer.append(trailerKey, value);
@@ -61,7 +63,7 @@ function sleep(ms: number, { signal }: HandlerContext, log: InteropLog): Promise
   });
 }
 
-/** The answers to one request of a stream. */
+/** Yields the answers to one request of a stream. */
 async function* outputs(
   request: OutputRequest,
   context: HandlerContext,
@@ -95,7 +97,7 @@ export function interopHandlers(log: InteropLog): Partial<Handlers<typeof Intero
       ++log.notes;
       log.noteBytes += request.payload?.body.byteLength ?? 0;
       leaseOf(request)?.release();
-      // Its caller does not learn of it.
+      // The caller does not learn of this error.
       fail(request.responseStatus);
       if (request.sleepMs !== 0) await sleep(request.sleepMs, context, log);
     },

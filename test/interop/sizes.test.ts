@@ -1,6 +1,5 @@
 /**
- * The sizes that the interoperability cases go by: a message is as long as it is said to be, or as near as it
- * can be.
+ * The sizes of the interoperability cases: a message is as long as it is said to be, or as near as it can be.
  */
 import { describe, expect, it } from 'vitest';
 import { SimpleResponse } from './gen/interop.rdma.ts';

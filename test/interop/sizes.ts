@@ -1,17 +1,19 @@
-/** Sizes of messages on both sides of every limit at which a message changes the way that it travels. */
+/**
+ * Sizes of messages on both sides of every limit at which a message changes the way in which it travels.
+ */
 import type { MessageType } from 'rdma-rpc/codec';
 
-/** A frame without metadata is a message and these bytes. */
+/** A frame without metadata consists of a message and this number of bytes. */
 const headerBytes = 16;
-/** What a queue pair takes inline: soft-iWARP, shm, sim and most NICs, soft-RoCE. */
+/** Sizes that a queue pair takes inline: on soft-iWARP, shm, sim and most NICs, and soft-RoCE. */
 const inlineFrames = [80, 226, 256, 512];
-/** What a slot holds, without the header; on shm. */
+/** Number of bytes that a slot of shm holds, without the header. */
 const slotBytes = 8192;
 const shmSlotBytes = 17 * 1024;
 
 const around = (limit: number): number[] => [limit - 1, limit, limit + 1];
 
-/** Encoded bytes of a message: just below, at and above each limit, and large ones. */
+/** Numbers of encoded bytes of a message: just below, at and just above each limit, and large ones. */
 export const boundaries: readonly number[] = [
   ...inlineFrames.flatMap((frame) => around(frame - headerBytes)),
   ...around(slotBytes),
@@ -21,8 +23,8 @@ export const boundaries: readonly number[] = [
 ];
 
 /**
- * The largest body with which the message has no more than `bytes` bytes. 0 if what else it has is longer
- * than that, as the name of a peer with a long path and process id may be.
+ * Returns the largest body with which the message has at most `bytes` bytes. Returns 0 if the rest of the
+ * message is longer than that, as the name of a peer with a long path and process id may be.
  */
 export function bodyFor<Init>(
   type: MessageType<unknown, Init>,
@@ -39,7 +41,7 @@ export function pattern(bytes: number, seed: number): Uint8Array {
   return new Uint8Array(Buffer.alloc(bytes, `${seed}-pattern-`));
 }
 
-/** Not with vitest's own comparison, which takes seconds for a megabyte. */
+/** Compare without vitest's own comparison, which takes seconds for a megabyte. */
 export function isPattern(body: Uint8Array, seed: number): boolean {
   return Buffer.compare(body, pattern(body.byteLength, seed)) === 0;
 }

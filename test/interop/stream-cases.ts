@@ -1,6 +1,6 @@
 /**
- * gRPC's interoperability cases with streams (unary-cases.ts says which are left out), and a few that gRPC
- * has no need of.
+ * gRPC's interoperability cases with streams (unary-cases.ts says which are left out), and a few cases that
+ * gRPC does not need.
  */
 import { leaseOf, type RpcError, Status } from 'rdma-rpc';
 import { expect } from 'vitest';
@@ -19,8 +19,8 @@ import { type Case, echoes, failure, until } from './unary-cases.ts';
 const partHeaderBytes = 12;
 const metadataLengthBytes = 8;
 /**
- * Messages of a stream travel behind the header of their part, and small ones with their length: their limits
- * are that much lower.
+ * Messages of a stream travel behind the header of their part, and small ones with their length, so their
+ * limits are lower by that much.
  */
 const sizes: readonly number[] = [
   ...boundaries,
@@ -49,7 +49,10 @@ async function bodies(stream: AsyncIterable<OutputResponse>): Promise<number[]> 
   return got;
 }
 
-/** A stream of questions for one that reads its answers: `ask` gives the next, `end` half-closes. */
+/**
+ * A stream of questions for a test that reads the answers: `ask` sends the next question, and `end`
+ * half-closes.
+ */
 function questions() {
   const waiting: OutputRequestInit[] = [];
   let over = false;
@@ -78,7 +81,7 @@ function questions() {
   };
 }
 
-/** Each question goes out when the last one has been answered. */
+/** Sends each question when the last one has been answered. */
 async function pingPong({ client }: Peer, exchanges: readonly [request: number, response: number][]) {
   const { stream, ask, end } = questions();
   const question = ([request, response]: [number, number]): OutputRequestInit => ({

@@ -8,7 +8,7 @@ import { type Case, unaryCases } from './unary-cases.ts';
 
 export const cases: Readonly<Record<string, Case>> = { ...unaryCases, ...oneWayCases, ...streamCases };
 
-/** All cases over one connection, one after the other. */
+/** Runs all cases over one connection, one after the other. */
 export function interopSuite(name: string, fabric: 'sim' | Fabric, open: () => Promise<Peer>): void {
   describe(name, () => {
     let peer: Peer;

@@ -1,7 +1,7 @@
 /**
- * gRPC's interoperability cases with one request and one answer. Each takes two ends that are connected and
- * throws when they behave otherwise. Left out are those of HTTP (compression per message, cacheable
- * requests), of credentials, and of load reports.
+ * gRPC's interoperability cases with one request and one answer. Each takes two connected ends, and throws
+ * when they behave differently. The cases of HTTP (compression per message, cacheable requests), of
+ * credentials and of load reports are left out.
  */
 import { createClient, leaseOf, Metadata, type MetadataInit, RpcError, Status } from 'rdma-rpc';
 import { expect } from 'vitest';
@@ -17,7 +17,7 @@ import { bodyFor, boundaries, isPattern, pattern } from './sizes.ts';
 
 export type Case = (peer: Peer) => Promise<void>;
 
-/** The error of a call that must fail. */
+/** Returns the error of a call that must fail. */
 export async function failure(call: Promise<unknown>): Promise<RpcError> {
   const error = await call.then(
     () => undefined,
@@ -27,7 +27,7 @@ export async function failure(call: Promise<unknown>): Promise<RpcError> {
   return error as RpcError;
 }
 
-/** Options of a call that sends this metadata, and what comes back. */
+/** Returns options of a call that sends this metadata, and the metadata that comes back. */
 export function echoes(metadata: MetadataInit) {
   const got = {
     header: new Metadata(),

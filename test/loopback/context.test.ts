@@ -1,4 +1,6 @@
-/** A loopback context as the native boundary: sessions that cannot be, and what nothing waits for. */
+/**
+ * A loopback context as the native boundary: impossible sessions, and functions that never wait.
+ */
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { nativeOptions } from '../../runtime/boundary/contexts.ts';

@@ -15,7 +15,7 @@ fc.configureGlobal({ seed: 20_261_121 });
 
 const type = msgpackType<unknown>('test');
 
-/** Encodes as a bulk message: memory in segments with the large values between. */
+/** Encodes as a bulk message, in memory segments with the large values between them. */
 function gathered(value: unknown, gatherBytes: number): { bytes: Uint8Array; outOfLine: number } {
   const writer = new Writer();
   writer.gatherBytes = gatherBytes;
@@ -265,7 +265,7 @@ describe('bytes of a hostile peer', () => {
     expect(() => type.decode(bytes)).toThrow(text);
   });
 
-  /** An array of `count` times the bytes that `element` returns. */
+  /** Returns an array of `count` times the bytes that `element` returns. */
   function many(count: number, element: (i: number) => Iterable<number>): Uint8Array {
     const bytes = Buffer.concat(Array.from({ length: count }, (_, i) => Uint8Array.from(element(i))));
     const head = bytesOf(0xdd, 0, 0, 0, 0);

@@ -1,6 +1,6 @@
 /**
- * Generated messages as MessagePack: the decoded values equal those of protobuf, the same values are refused,
- * and a peer cannot pass in values of another type.
+ * Generated messages as MessagePack. The decoded values equal those of protobuf, the same values are refused,
+ * and a peer cannot pass values of another type.
  */
 import fc from 'fast-check';
 import { pack, unpack } from 'msgpackr';
@@ -13,7 +13,7 @@ import { runs } from '../extent.ts';
 
 const packed = (type: AnyType): AnyType => msgpackForm(300, type, type).input;
 const any = (type: unknown) => type as AnyType;
-/** The error that an action throws. */
+/** Returns the reason of the error that an action throws. */
 const reasonOf = (action: () => unknown): string => {
   try {
     action();
@@ -55,7 +55,7 @@ describe.each(corpus)('$name', ({ ours, theirs }) => {
         try {
           bytes = pack(given);
         } catch {
-          return; // msgpackr cannot write it.
+          return; // msgpackr cannot write this value.
         }
         let decoded: AnyMessage;
         try {

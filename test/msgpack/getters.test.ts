@@ -1,6 +1,6 @@
 /**
- * Getters of a message without a schema: application code that runs while the message is measured and packed.
- * Whatever they do affects only their own call, not other calls on the connection.
+ * Getters of a message without a schema, which are application code that runs while the message is measured
+ * and packed. Whatever the getters do affects only their own call, and not other calls on the connection.
  */
 import { type Channel, createChannel, createClient, createServer, type Server } from 'rdma-rpc';
 import { defineService, method } from 'rdma-rpc/msgpack';
@@ -22,7 +22,7 @@ afterAll(async () => {
   await server.shutdown();
 });
 
-/** The same call among unrelated ones. */
+/** Makes the same call among unrelated calls. */
 async function among<T>(call: () => Promise<T>): Promise<PromiseSettledResult<T>> {
   const small = (from: number) => Array.from({ length: 6 }, (_, i) => client().echo(`bystander ${from + i}`));
   const before = small(0);

@@ -1,6 +1,6 @@
 /**
  * `option (rdma_rpc.preferred_codec) = MSGPACK`, through generated code: every kind of call, large values,
- * errors; and peers of which one was generated before the option was added.
+ * errors, and pairs of peers one of which was generated before the option was added.
  */
 import {
   type Channel,
@@ -52,7 +52,7 @@ const handlers: Handlers<typeof LedgerDefinition> = {
   forget: ({ id }) => forgotten(id),
 };
 
-/** The definition as generated before its methods had the option. */
+/** Returns the definition as generated before its methods had the option. */
 function older<D extends ServiceDefinition>(definition: D): D {
   const methods = Object.entries(definition.methods).map(([key, { preferred, ...rest }]) => [
     key,

@@ -38,8 +38,8 @@ afterEach(() => {
 });
 
 /**
- * Runs iterations of the event loop until the condition holds. If it never does, the test's own time limit
- * ends it.
+ * Runs iterations of the event loop until the condition holds. If the condition never holds, the test's own
+ * time limit ends the wait.
  */
 
 describe.each([
@@ -77,7 +77,7 @@ describe.each([
     await until(() => native.stats().sleeps > sleeps);
     const { turns } = native.stats();
     for (let i = 0; i < 10_000; i += 1) await turn();
-    // The rest is its periodic housekeeping.
+    // The remaining iterations are its periodic housekeeping.
     expect(native.stats().turns - turns).toBeLessThan(100);
   });
 
@@ -104,7 +104,7 @@ describe.each([
     for (const end of await Promise.all(ends))
       expect([end.kind, end.reason]).toEqual([EvKind.failed, Reason.sessionLost]);
     await until(() => pair.down.includes(pair.client));
-    await turn(); // the session ends when the callback that reported it has returned
+    await turn(); // The session ends when the callback that reported its end has returned.
     expect(() => pair.native.sessionInfo(pair.client)).toThrow('no such session');
   });
 });
@@ -198,8 +198,8 @@ describe('buffers', () => {
   test('receives of sessions cause no garbage collections', async () => {
     const limits = { inflightMax: 256, messageMaxBytes: 4 << 20, peerMessageMaxBytes: 4 << 20 };
     /**
-     * Full collections that happen while sessions with much memory are created, and read their first
-     * messages.
+     * Returns the number of full collections that happen while sessions with much memory are created, and
+     * read their first messages.
      */
     const collections = async (): Promise<number> => {
       const { native } = loopback('sim', { slotBytes: 8 << 10 });
@@ -208,8 +208,8 @@ describe('buffers', () => {
       const observer = new PerformanceObserver((list) => seen.push(...list.getEntries()));
       observer.observe({ entryTypes: ['gc'] });
       const counted = process.memoryUsage().external;
-      // Together, their receives are twice the amount by which V8 lets external memory grow before it
-      // collects everything.
+      // Together, their receives have twice the size by which V8 lets external memory grow before it collects
+      // everything.
       for (let i = 0; i < 64; i += 1) {
         const session = native.createSession({ role: 'client', ...limits });
         expect(native.receiveWindow(session, 3)).toBe(native.receiveWindow(session, 0));
@@ -245,8 +245,8 @@ describe('buffers', () => {
     }
     const before = counted();
     const slots = [0, 3, 4, 7, 8, 200, 255];
-    // Measured around each one separately: the garbage of others is collected at any time, and counts as long
-    // as it exists.
+    // Measure around each session separately, because the garbage of other code is collected at any time, and
+    // counts as long as it exists.
     const grown: number[] = [];
     const windows = slots.map((slot) => {
       collect();
@@ -255,7 +255,7 @@ describe('buffers', () => {
       grown.push(counted() - counts);
       return window;
     });
-    // With 4 slots, then with as many as before.
+    // The first has 4 slots, and the second as many as before.
     expect(windows[1]).toBe(windows[0]);
     expect(windows[2]!.byteLength).toBe(windows[0]!.byteLength);
     expect(windows[3]).toBe(windows[2]);
@@ -364,7 +364,7 @@ describe('the end of a context', () => {
     }, async () => {
       for (let i = 0; i < runs(200); i += 1) {
         const worker = new Worker(programs, { workerData: 'calls-for-ever', env });
-        // Some before they have begun, most while calls are in progress.
+        // Terminate some workers before they have begun, and most of them while calls are in progress.
         if (i % 8 !== 0) await new Promise((resolve) => worker.once('message', resolve));
         await worker.terminate();
       }

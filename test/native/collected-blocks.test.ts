@@ -1,6 +1,6 @@
 /**
- * Blocks of the arena whose ArrayBuffers are collected: which of them come back by that, and that none comes
- * back twice.
+ * Blocks of the arena whose ArrayBuffers are collected: which blocks are released by the collection, and that
+ * none is released twice.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -40,10 +40,10 @@ test.each([
   ['releaseBlock', Use.request],
 ] as const)('the end of a collected buffer takes no reference of the next holder: %s', async (give, use) => {
   const { native } = loopback();
-  // Made and dropped in another function, so that no variable of this one keeps the buffer.
+  // The buffer is made and dropped in another function, so that no variable of this function keeps it.
   const lend = (): number => native.blockOf(native.allocBuffer(5000, use)!);
   const block = lend();
-  // The buffer is collected now, and the engine says so in a later turn only.
+  // The buffer is collected now, but the engine reports that only in a later iteration.
   collect();
   native[give](block);
   expect(native.allocBlock(5000, use)).toBe(block);

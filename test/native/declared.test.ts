@@ -1,6 +1,6 @@
 /**
- * runtime/native/native.ts declares what the addon exports, and the fake of the tests has the same members:
- * each is compared by name and kind.
+ * runtime/native/native.ts declares the exports of the addon, and the fake of the tests has the same members.
+ * Each member is compared by name and kind.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ import { nativeOptions } from '../../runtime/boundary/contexts.ts';
 import { loadNative } from '../../runtime/native/native.ts';
 import { FakeNative } from '../runtime/fake-native.ts';
 
-/** The members of an interface of runtime/native/native.ts, and whether each is required. */
+/** Returns the members of an interface of runtime/native/native.ts, and whether each is required. */
 function declared(name: string): { member: string; optional: boolean }[] {
   const path = fileURLToPath(new URL('../../runtime/native/native.ts', import.meta.url));
   const source = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest);

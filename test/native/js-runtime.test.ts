@@ -1,4 +1,6 @@
-/** The pump for each JS runtime, and the runtimes that are refused. */
+/**
+ * The pump's settings for each JS runtime, and the runtimes that are refused.
+ */
 import { describe, expect, test } from 'vitest';
 import { contextNeeds } from '../../runtime/native/js-runtime.ts';
 

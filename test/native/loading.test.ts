@@ -1,6 +1,6 @@
 /**
  * The error where the addon does not load, and the error of `rdma-rpc build-addon` that names what is
- * missing. The build itself: test/portable/main.mjs.
+ * missing. test/portable/main.mjs tests the build itself.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,7 +1,7 @@
 /**
- * One native context whose client session talks to its own server session: the smallest setup that carries
- * calls through the addon, driven as described in runtime/native/native.ts. Used by the tests of this folder
- * and by the processes and threads that they start.
+ * One native context whose client session talks to its own server session. It is the smallest setup that
+ * carries calls through the addon, driven as described in runtime/native/native.ts. The tests of this folder
+ * use it, and so do the processes and threads that they start.
  */
 import { once } from 'node:events';
 import { type AddressInfo, createServer as listen, type Server } from 'node:net';
@@ -44,7 +44,7 @@ const defaults: NativeOptions = {
   mrCacheBytes: 4 << 20,
   mrCacheEntriesMax: 64,
   mrCacheIdleMs: 10_000,
-  // For the programs that tests start: as on a JS runtime without libuv.
+  // This is for the programs that tests start, as on a JS runtime without libuv.
   ...(process.env.RDMA_RPC_TEST_LOOP === 'thread' ? { loop: 'thread' as const } : {}),
 };
 const session: SessionOptions = {
@@ -54,7 +54,7 @@ const session: SessionOptions = {
   peerMessageMaxBytes: 4 << 20,
 };
 
-/** A port of this process to which sessions over tcp connect, as they do to a server's port. */
+/** Opens a port of this process to which sessions over tcp connect, as they do to a server's port. */
 export async function acceptor(): Promise<{ server: Server; port: number }> {
   const server = listen((socket) =>
     socket.once('data', (firstBytes) => {
@@ -71,13 +71,13 @@ export class Loopback {
   readonly native: NativeContext;
   readonly client: number;
   readonly server: number;
-  /** The server's handler; answers with the same bytes unless a test replaces it. */
+  /** The server's handler, which answers with the same bytes unless a test replaces it. */
   onRequest: (request: Request) => void = (request) => this.respond(request, request.message);
   readonly down: number[] = [];
   readonly #ends = new Map<number, (end: End) => void>();
   readonly #blocks = new Map<number, number[]>();
 
-  /** `port`: over tcp, the port of an `acceptor`. */
+  /** `port` is the port of an `acceptor`, for tcp. */
   constructor(fabric: NativeOptions['fabric'], options: Partial<NativeOptions> = {}, port = 0) {
     this.native = loadNative().createContext({ ...defaults, fabric, ...options });
     this.native.onEvents((count) => this.#onEvents(count));
@@ -122,7 +122,7 @@ export class Loopback {
     throw new Error('no call slot');
   }
 
-  /** Starts a call; returns its number and a promise of its end. */
+  /** Starts a call, and returns its number and a promise of its end. */
   start(message: Uint8Array): { call: number; end: Promise<End> } {
     const call = this.#freeCall();
     const end = new Promise<End>((resolve) => this.#ends.set(call, resolve));
@@ -137,7 +137,7 @@ export class Loopback {
     if (request.region > 0) this.native.releaseBlock(request.region);
   }
 
-  /** Through an arena block, which is released at the SENT event. */
+  /** Submits through an arena block, which is released at the SENT event. */
   #bulk(op: number, to: number, call: number, method: number, message: Uint8Array): void {
     const block = this.native.allocBlock(message.length, Use.application);
     if (block === 0) throw new Error('no arena block');
@@ -183,7 +183,7 @@ export class Loopback {
 
   #onEvents(count: number): void {
     for (let i = 0; i < count; i += 1) {
-      if (this.native.events.length === 0) return; // an earlier event led to the close
+      if (this.native.events.length === 0) return; // An earlier event led to the close.
       this.#onEvent(i * Ev.words);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Run by moved-memory.test.ts as a process of its own, `node moved-memory.js END`: a worker leases blocks,
- * moves their memory to the main thread and ends. Reads dist, so setup must have run.
+ * A separate process for moved-memory.test.ts, `node moved-memory.js END`: a worker leases blocks, moves
+ * their memory to the main thread and ends. It reads dist, so setup must have run.
  */
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
@@ -10,7 +10,7 @@ import { Loopback } from './loopback.ts';
 type End = 'terminate' | 'exit' | 'return' | 'throw';
 const bytes = 300_000;
 
-/** Leases blocks in the ways that matter for Node, and posts the memory of some. */
+/** Leases blocks in the ways that matter for Node, and posts the memory of some of them. */
 function worker(end: End): void {
   const { native } = new Loopback('sim');
   const lease = () => native.blockBuffer(native.allocBlock(bytes, Use.application));
@@ -37,7 +37,7 @@ function worker(end: End): void {
   if (end === 'terminate') setInterval(() => undefined, 1000);
 }
 
-/** Whether the memory still has what the worker wrote, and takes what this thread writes. */
+/** Returns whether the memory still has what the worker wrote, and accepts what this thread writes. */
 function intact(buffer: ArrayBuffer | undefined, value: number): boolean {
   if (buffer === undefined) return false;
   const view = new Uint8Array(buffer, 0, bytes);

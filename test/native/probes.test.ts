@@ -1,4 +1,6 @@
-/** The USDT probes of the addon: its ELF notes, as bpftrace and perf read them, compared with the guide. */
+/**
+ * The USDT probes of the addon: its ELF notes, as bpftrace and perf read them, are compared with the guide.
+ */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +9,7 @@ import { addonPath } from '../../runtime/native/addon-path.ts';
 import { root } from '../house/tree.ts';
 import { needs } from '../needs.ts';
 
-/** Arguments by name, one list for each place in the binary. */
+/** Returns arguments by name, with one list for each place in the binary. */
 function probes(): Map<string, string[][]> {
   const notes = execFileSync('readelf', ['-n', addonPath()], { encoding: 'utf8' });
   const found = new Map<string, string[][]>();
@@ -19,7 +21,7 @@ function probes(): Map<string, string[][]> {
   return found;
 }
 
-/** The table of the guide: the names of probes, and the number of their arguments. */
+/** Returns the table of the guide: the names of probes, and the number of their arguments. */
 function documented(): Map<string, number> {
   const page = readFileSync(join(root, 'docs/guides/trace.md'), 'utf8');
   const table = page.slice(page.indexOf('## Probes'));

@@ -1,7 +1,7 @@
 /**
- * The code that the tests of this folder and of test/runtimes run outside of vitest, as processes and as
- * worker threads: `node programs.js NAME`, or a Worker with `workerData: NAME`. Reads dist, so setup must
- * have run.
+ * The code that the tests of this folder and of test/runtimes run outside of vitest, in processes and worker
+ * threads: `node programs.js NAME`, or a Worker with `workerData: NAME`. It reads dist, so setup must have
+ * run.
  */
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
@@ -9,11 +9,11 @@ import { Use } from '../../runtime/native/native.ts';
 import { Loopback } from './loopback.ts';
 
 const large = new Uint8Array(200_000).fill(7);
-/** Handles of the addon keep no process alive. */
+/** Handles of the addon do not keep a process alive, so use an interval. */
 const stayAlive = () => setInterval(() => undefined, 1000);
 
 const programs: Record<string, () => void | Promise<void>> = {
-  /** A callback that throws: the error must appear as an uncaught exception. */
+  /** A callback that throws. The error must appear as an uncaught exception. */
   'callback-throws': () => {
     stayAlive();
     const loopback = new Loopback('sim');
@@ -53,7 +53,7 @@ const programs: Record<string, () => void | Promise<void>> = {
     };
     loopback.start(large);
   },
-  /** Calls without a pause, until the thread is terminated. */
+  /** Makes calls without a pause, until the thread is terminated. */
   'calls-for-ever': () => {
     stayAlive();
     const loopback = new Loopback('sim');
@@ -72,7 +72,7 @@ const programs: Record<string, () => void | Promise<void>> = {
     }
     console.log('terminated');
   },
-  /** Needs --expose-gc where the JS runtime has no function for it. */
+  /** This needs --expose-gc where the JS runtime has no function for it. */
   'leases-collected': async () => {
     const { native } = new Loopback('sim');
     const { Bun, gc } = globalThis as { Bun?: { gc(now: boolean): void }; gc?: () => void };
@@ -87,7 +87,7 @@ const programs: Record<string, () => void | Promise<void>> = {
     native.close();
     console.log('collected');
   },
-  /** Each call finds the JS thread asleep, which must be woken. */
+  /** Each call finds the JS thread asleep, and must wake it. */
   'calls-now-and-then': async () => {
     const alive = stayAlive();
     const loopback = new Loopback('shm');

@@ -1,8 +1,8 @@
 /**
- * Frames of the queue pair, read and written in TypeScript: the mirror of native/session/wire.h
- * (docs/wire/frames.md is normative). The runtime itself never sees a frame, since native code reads and
- * writes them all; this is for tests and tools that talk to a session by hand. test/golden/frames.txt keeps
- * it equal to the native form.
+ * Frames of the queue pair, read and written in TypeScript. It mirrors native/session/wire.h
+ * (docs/wire/frames.md is normative). The runtime itself never sees a frame, because native code reads and
+ * writes all of them. This file is for tests and tools that communicate with a session by hand.
+ * test/golden/frames.txt keeps it equal to the native form.
  */
 
 export const wireVersion = 1;
@@ -33,18 +33,18 @@ export const Flag = {
 } as const;
 
 /**
- * Memory of the client that the server may access through `key`: a reply buffer to write, or a segment to
- * read. A segment without a key has no address either: the frame contains it.
+ * Memory of the client that the server may access through `key`. It is a reply buffer to write, or a segment
+ * to read. A segment without a key has no address either, because the frame contains it.
  */
 export interface Exposed {
   address: bigint;
-  /** In bytes, greater than 0. */
+  /** The length in bytes, greater than 0. */
   length: number;
   key: number;
 }
 
 export interface Frame {
-  /** FrameType */
+  /** A value of FrameType. */
   type: number;
   /** The number of receives that the sender has reposted, at most 65,535. */
   credits: number;
@@ -52,24 +52,27 @@ export interface Frame {
   call: number;
   /** Request: method id. Response, cancel: status. Reply buffer request: number of bytes. */
   method: number;
-  /** Request: remaining time in microseconds, 0 for none. */
+  /** For a request: remaining time in microseconds; 0 for no limit. */
   timeoutUs: number;
   notRun: boolean;
-  /** Its keys are not windows, so the answer must not invalidate one. */
+  /** The request's keys are not windows, so the answer must not invalidate a window. */
   lasting: boolean;
-  /** Part of a stream: `metadata` begins with a part header. */
+  /** The frame is a part of a stream, so `metadata` begins with a part header. */
   part: boolean;
-  /** The message has the aligned layout: each segment begins at its own offset (docs/wire/frames.md §2.4). */
+  /**
+   * The message has the aligned layout, in which each segment begins at its own offset (docs/wire/frames.md
+   * §2.4).
+   */
   aligned: boolean;
   replyBuffer: Exposed | undefined;
   metadata: Uint8Array;
   gatherEntries: readonly Exposed[];
   /**
-   * Bytes of the message when it is not in the frame: the sum of the segments, or the bytes written into the
-   * reply buffer; otherwise 0.
+   * Size of the message in bytes when it is not in the frame: the sum of the segments, or the bytes written
+   * into the reply buffer. Otherwise 0.
    */
   total: number;
-  /** In the frame: with segments, those that it contains, one after the other. */
+  /** The message in the frame. With segments, it is those that the frame contains, one after the other. */
   message: Uint8Array;
 }
 
@@ -80,7 +83,7 @@ export const callSlot = (call: number): number => call & 0xfff;
 export const callGeneration = (call: number): number => call >>> 12;
 
 /**
- * Builds a frame. Omitted values are 0 or empty; nothing is checked, since a test may want to build an
+ * Builds a frame. Omitted values are 0 or empty. Nothing is checked, because a test may want to build an
  * invalid frame.
  */
 export function buildFrame(given: Partial<Frame> & { type: number }): Uint8Array {
@@ -136,7 +139,10 @@ export function buildFrame(given: Partial<Frame> & { type: number }): Uint8Array
   return bytes.subarray(0, at + metadata.length + message.length);
 }
 
-/** Parses a frame. A string: the reason why the frame is invalid, with the text of the native parser. */
+/**
+ * Parses a frame. Returns a string when the frame is invalid, which is the reason in the words of the native
+ * parser.
+ */
 export function parseFrame(bytes: Uint8Array): Frame | string {
   if (bytes.length < headerBytes) return 'frame shorter than its header';
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -161,7 +167,7 @@ export function parseFrame(bytes: Uint8Array): Frame | string {
   return checkHeader(frame, flags, bytes.length) ?? parseRest(frame, flags, bytes, view) ?? frame;
 }
 
-/** The rules of the type, which are checked before anything behind the header. */
+/** Checks the rules of the type, which apply before anything behind the header. */
 function checkHeader(frame: Frame, flags: number, length: number): string | undefined {
   const { method, timeoutUs } = frame;
   const bare = length === headerBytes && flags === 0;

@@ -1,6 +1,6 @@
 /**
- * Clients of connect-es, made of nothing but descriptors, over a channel of ours: all kinds of methods,
- * headers, errors, limits.
+ * Clients of connect-es, made only of descriptors, over a channel of ours: all kinds of methods, headers,
+ * errors and limits.
  */
 import { create, createFileRegistry, type DescService, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
@@ -22,7 +22,7 @@ import type { FileDescriptor } from '../../runtime/codec/file-descriptor.ts';
 import { streams } from '../../runtime/limits.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
-/** What protoc would have given to protobuf-es. */
+/** Returns what protoc would have passed to protobuf-es. */
 function service(file: FileDescriptor, name: string): DescService {
   const files = new Map<string, FileDescriptor>();
   const visit = (each: FileDescriptor): void => {
@@ -52,7 +52,7 @@ interface Client {
 }
 
 const aborted: RpcError[] = [];
-/** No header of the web holds that. */
+/** HTTP headers cannot contain this text. */
 const outlandish = '100 % ✓ ü\nßψ🙂';
 const untilAborted = (signal: AbortSignal) =>
   new Promise<void>((resolve) =>
@@ -177,7 +177,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
       })();
       await loop.catch(() => undefined);
     }
-    // Streams that are still read are not ended, either.
+    // Streams that are still being read are not ended either.
     const kept = client.count({ count: 50 })[Symbol.asyncIterator]();
     expect((await kept.next()).value?.number).toBe(0);
     expect(await numbers(client.count({ count: 3 }))).toEqual([0, 1, 2]);

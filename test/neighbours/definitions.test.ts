@@ -1,6 +1,6 @@
 /**
- * Generated definitions are definitions of nice-grpc and grpc-js as they are: typed, without a cast, without
- * anything of this package but them.
+ * Generated definitions are definitions for nice-grpc and grpc-js without changes. They are typed, and need
+ * no cast and nothing else of this package.
  */
 import {
   credentials,
@@ -24,12 +24,12 @@ import { defineService, method } from 'rdma-rpc/msgpack';
 import { describe, expect, test } from 'vitest';
 import { type Item, type ItemInit, type Order, StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
-/** What the contexts of both have in common. */
+/** The common part of both contexts. */
 type SharedContext = Pick<HandlerContext & CallContext, 'signal'> & {
   readonly peer: HandlerContext['peer'] | CallContext['peer'];
 };
 
-/** One object for both servers. */
+/** Both servers use this one object. */
 const handlers = {
   async unary({ text }: Order, { signal, peer }: SharedContext): Promise<ItemInit> {
     return { text: `${text} ${signal.aborted} ${typeof String(peer)}` };
@@ -57,7 +57,7 @@ async function numbers(messages: AsyncIterable<Item>): Promise<number[]> {
 }
 
 const { unary, count, sum, echo } = StreamsDefinition.methods;
-/** A part of the service, so that every method has a handler, which the types of nice-grpc ask for. */
+/** A part of the service, so that every method has a handler, as the types of nice-grpc require. */
 const PartDefinition = { ...StreamsDefinition, methods: { unary, count, sum, echo } };
 
 test('the same object serves both', async () => {
@@ -71,7 +71,7 @@ test('the same object serves both', async () => {
   const clients = [
     createClient(PartDefinition, ours),
     createNiceGrpcClient(PartDefinition, theirs),
-    // As a definition of grpc-js, which nice-grpc takes too.
+    // This is a definition for grpc-js, which nice-grpc accepts too.
     createNiceGrpcClient(PartDefinition.methods, theirs),
   ];
   for (const client of clients) {

@@ -1,5 +1,5 @@
 /**
- * The service that runs over a channel of ours and over grpc-js alike (fallback.test.ts), and what its
+ * The service that runs both over a channel of ours and over grpc-js (fallback.test.ts), and what its
  * handlers have seen.
  */
 import { type Handlers, RpcError, Status } from 'rdma-rpc';

@@ -1,7 +1,7 @@
 /**
  * gRPC as the drop-in fallback. One application, written against the generated client, runs over a channel of
- * ours and over grpc-js with the same outcome; what keeps to what all clients have runs with those of
- * nice-grpc and connect-es too.
+ * ours and over grpc-js with the same result. Code that uses only what all clients have also runs with the
+ * clients of nice-grpc and connect-es.
  */
 import { create, createFileRegistry, fromBinary, type Message } from '@bufbuild/protobuf';
 import type { GenMessage, GenService } from '@bufbuild/protobuf/codegenv2';
@@ -40,11 +40,11 @@ async function* items(...numbers: number[]): AsyncGenerator<ItemInit> {
   for (const number of numbers) yield { number };
 }
 
-/** Metadata as text, without what only one of the transports sends. */
+/** Returns metadata as text, without entries that only one of the transports sends. */
 const texts = (metadata: Metadata | undefined): string[] =>
   [...(metadata ?? [])].map(([key, value]) => `${key}=${typeof value === 'string' ? value : [...value]}`);
 
-/** What has come out, as a line. */
+/** Returns a result as a line of text. */
 function line(result: unknown): string {
   if (!(result instanceof Error)) {
     const { number, text, payload } = result as { number: number; text: string; payload: Uint8Array };
@@ -93,7 +93,7 @@ afterAll(async () => {
   for (const each of close) await each();
 });
 
-/** An application: all kinds of calls, all options, what it hears, how it fails. */
+/** An application that uses all kinds of calls, all options, notifications and errors. */
 async function application(make: Make): Promise<unknown> {
   witnessed.heard = [];
   witnessed.failures = 0;
@@ -241,7 +241,7 @@ describe('the same application over rdma-rpc and over gRPC', () => {
     expect(await outcome(unary({}))).toMatch(/^UNAVAILABLE/);
     expect(await outcome(unary({}, { waitForReady: true, timeoutMs: 60 }))).toMatch(/^DEADLINE_EXCEEDED/);
     client.close();
-    // grpc-js throws an error of its own then.
+    // grpc-js then throws an error of its own.
     expect(await outcome(unary({}))).toMatch(/^UNAVAILABLE/);
   });
 
@@ -282,7 +282,7 @@ type EsOrder = Message<'test.stream.Order'> & {
 type EsItem = Message<'test.stream.Item'> & { number: number; text: string; payload: Uint8Array };
 type OrderSchema = GenMessage<EsOrder>;
 type ItemSchema = GenMessage<EsItem>;
-/** As protoc-gen-es declares it. */
+/** The type that protoc-gen-es declares. */
 type EsStreams = GenService<{
   unary: { methodKind: 'unary'; input: OrderSchema; output: ItemSchema };
   count: { methodKind: 'server_streaming'; input: OrderSchema; output: ItemSchema };
@@ -310,7 +310,7 @@ describe('clients of all kinds', () => {
     expectTypeOf<Client<typeof PartDefinition>>().toExtend<Portable>();
     expectTypeOf<NiceClient<typeof PartDefinition>>().toExtend<Portable>();
     expectTypeOf<ConnectClient<EsStreams>>().toExtend<Portable>();
-    // Another service's are not.
+    // The types of another service are not accepted.
     expectTypeOf<Omit<NiceClient<typeof PartDefinition>, 'sum'>>().not.toExtend<Portable>();
   });
 

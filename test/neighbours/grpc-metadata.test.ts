@@ -1,4 +1,6 @@
-/** Metadata of grpc-js as ours. */
+/**
+ * Converts metadata of grpc-js to ours.
+ */
 import { Metadata as GrpcMetadata } from '@grpc/grpc-js';
 import { expect, test } from 'vitest';
 import { fromGrpc } from '../../runtime/adapters/grpc/client-metadata.ts';

@@ -1,4 +1,6 @@
-/** One service, its handlers written for this package, on servers of real gRPC. For the tests beside it. */
+/**
+ * One service, with handlers written for this package, on servers of real gRPC. The tests beside it use it.
+ */
 import { Server as GrpcJsServer, ServerCredentials } from '@grpc/grpc-js';
 import { createServer as createNiceGrpcServer } from 'nice-grpc';
 import { type Handlers, RpcError, Status } from 'rdma-rpc';
@@ -8,7 +10,7 @@ import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
 export type TestHandlers = Partial<Handlers<typeof StreamsDefinition>>;
 
-/** What handlers have seen, and whom they tell. */
+/** What handlers have seen, and the tests that they notify. */
 export class Seen {
   readonly errors: [unknown, string][] = [];
   readonly notes: string[] = [];
@@ -25,7 +27,7 @@ export class Seen {
     this.#wake();
   }
 
-  /** The reason of the next signal that fires in a handler. */
+  /** Resolves to the reason of the next signal that fires in a handler. */
   async aborted(): Promise<unknown> {
     await this.until(() => this.#aborted.length > 0);
     return this.#aborted.shift();

@@ -1,6 +1,6 @@
 /**
- * Handlers written for this package on servers of real gRPC, called by real clients: both servers, clients of
- * nice-grpc and of grpc-js.
+ * Handlers written for this package on servers of real gRPC, called by real clients: both servers, and
+ * clients of nice-grpc and of grpc-js.
  */
 import {
   type ClientDuplexStream,
@@ -120,7 +120,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     expect(told.splice(0)).toEqual(['ahead', Buffer.from([0, 255]), 'Ada']);
     await numbers(client.count({ count: 1 }, options));
     expect(told.splice(0)).toEqual(['ahead', undefined, 'behind']);
-    // With an error, too.
+    // The same holds with an error.
     await caught(client.unary({ text: 'missing' }, options));
     expect(told).toEqual(['ahead', Buffer.from([0, 255]), 'Ada']);
   });
@@ -216,7 +216,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
   test('a cancelled call reaches its handler', async () => {
     const controller = new AbortController();
     const call = client.unary({ text: 'hang' }, { signal: controller.signal }).catch(() => 'given up');
-    // Another call on the same connection: the first has arrived.
+    // Make another call on the same connection, which shows that the first has arrived.
     await client.unary({});
     controller.abort();
     expect(await call).toBe('given up');
@@ -279,8 +279,8 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
       await expect(late).rejects.toMatchObject({ code: Status.DEADLINE_EXCEEDED });
       client.close();
       const reason = (await seen.aborted()) as RpcError;
-      // The client's limit and the server's pass at about the same time; nice-grpc does not tell which it
-      // was.
+      // The client's limit and the server's limit pass at about the same time, and nice-grpc does not say
+      // which it was.
       const codes: number[] = [Status.CANCELLED, Status.DEADLINE_EXCEEDED];
       expect(codes).toContain(reason.code);
     });

@@ -1,6 +1,6 @@
 /**
- * Rules of protovalidate on calls of ours: what breaks them is refused, on servers and clients, with details;
- * what has none is left alone.
+ * Rules of protovalidate on our calls. Messages that violate them are refused, on servers and clients, with
+ * details. Messages without rules are not checked.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync } from 'node:fs';
@@ -181,7 +181,7 @@ describe('on a client', () => {
   });
 });
 
-/** A file with rules, generated and loaded. */
+/** Generates and loads a file with rules. */
 async function load(proto: string): Promise<{ SDefinition: ServiceDefinition }> {
   const directory = workspace({
     'a.proto': `syntax = "proto3";\npackage t;\nimport "buf/validate/validate.proto";\n${proto}`,

@@ -1,6 +1,6 @@
 /**
- * What the package shows of its classes: their names as they are exported, which stack traces, `inspect` and
- * loggers print.
+ * The names of classes in the package are those under which they are exported. Stack traces, `inspect` and
+ * loggers print them.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

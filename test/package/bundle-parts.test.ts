@@ -1,6 +1,6 @@
 /**
- * The files that dist/bundle consists of: all that they import is there, and `rdma-rpc` comes in few of them,
- * since each takes time to find, read and link.
+ * The files of dist/bundle: all their imports exist, and `rdma-rpc` consists of few files, because each takes
+ * time to find, read and link.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 /**
- * What an editor offers for an import of the package: the entry points for people, and nothing that only
+ * What an editor offers for an import of the package: the entry points for people, and none that only
  * generated files or this repository import.
  */
 import { spawnSync } from 'node:child_process';
@@ -21,7 +21,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(work, { recursive: true }));
 
-/** The names that the compiler offers at `|` of a program. */
+/** Returns the names that the compiler offers at `|` of a program. */
 function offered(program: string): string[] {
   const script = join(root, 'test/package/offered.mjs');
   const done = spawnSync(process.execPath, [script, work, program], { encoding: 'utf8' });

@@ -1,6 +1,6 @@
 /**
- * A JS runtime that forbids ArrayBuffers of foreign memory, as Electron and whatever else has V8's memory
- * cage: here Node, with an addon whose name for that function leads to one that refuses.
+ * A JS runtime that forbids ArrayBuffers of foreign memory, as Electron and other runtimes with V8's memory
+ * cage do. Here it is Node, with an addon in which the name of that function leads to one that refuses.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

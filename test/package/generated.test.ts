@@ -1,6 +1,6 @@
 /**
- * Generated files that are older or newer than the package beside them: their import says so, in one
- * sentence. As Node does it, with the compiled package.
+ * Generated files that are older or newer than the package beside them. Their import reports that in one
+ * sentence. They are imported as Node does it, with the compiled package.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ mkdirSync(join(work, 'node_modules'));
 symlinkSync(root, join(work, 'node_modules/rdma-rpc'));
 const greeter = readFileSync(join(root, 'dist/examples/hello/gen/greeter.rdma.js'), 'utf8');
 
-/** What an application that imports the generated file `text` says. */
+/** Returns the output of an application that imports the generated file `text`. */
 function imported(text: string): { output: string; error: string } {
   expect(text).toContain("from 'rdma-rpc/generated/v");
   writeFileSync(join(work, 'greeter.rdma.mjs'), text);

@@ -1,7 +1,7 @@
 /**
- * What package managers say when the package is installed in an empty folder, with scripts allowed: there are
- * none, nothing warns, and no system is refused. MessagePack, which is inside of the package,
- * works.
+ * What package managers print when the package is installed in an empty folder, with scripts allowed. The
+ * package has no scripts, causes no warning, and refuses no system. MessagePack, which is inside of the
+ * package, works.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import {
@@ -27,11 +27,11 @@ let tarball = '';
 interface Manager {
   readonly name: string;
   readonly install: readonly string[];
-  /** From the lock file that `install` has written, in another folder. */
+  /** Commands that install from the lock file that `install` has written, in another folder. */
   readonly again: readonly string[];
 }
-// What a dependency's script is not allowed to do, pnpm 11 calls an error; 10, which still runs on Node 20,
-// when it is told to.
+// pnpm 11 treats a forbidden script of a dependency as an error. pnpm 10, which still runs on Node 20, does
+// so when it is told to.
 const pnpm = ['npm', 'exec', '--yes', `--package=${PNPM}`, '--', 'pnpm', '--config.strict-dep-builds=true'];
 const managers: readonly Manager[] = [
   { name: 'npm', install: ['npm', 'install', ...quiet], again: ['npm', 'ci', ...quiet] },
@@ -39,7 +39,7 @@ const managers: readonly Manager[] = [
 ];
 
 function run(cwd: string, command: readonly string[]): SpawnSyncReturns<string> {
-  // pnpm asks before it removes anything, unless it is in CI.
+  // pnpm asks before it removes files, unless it runs in CI.
   const how = { cwd, env: { ...env, CI: 'true' }, timeout: LIMIT_MS };
   return spawnSync(command[0]!, command.slice(1), { ...how, encoding: 'utf8' });
 }
@@ -51,8 +51,8 @@ function folder(name: string): string {
 }
 
 /**
- * Packages under a folder that would run something when they are installed; `prepare` runs for the package's
- * own developers only.
+ * Returns the packages under a folder that would run a script when they are installed. `prepare` runs only
+ * for the package's own developers.
  */
 function withScripts(path: string): string[] {
   const found: string[] = [];
@@ -134,7 +134,7 @@ describe.each(managers)('$name', ({ name, install, again }) => {
   });
 });
 
-/** Of all files below `path`, but those in folders called `without`. */
+/** Returns the size of all files below `path`, except those in folders called `without`. */
 function bytesIn(path: string, without: readonly string[]): number {
   return readdirSync(path, { withFileTypes: true }).reduce((sum, entry) => {
     const below = join(path, entry.name);
@@ -156,7 +156,7 @@ test.each([
   const app = folder(`on-${system.replaceAll(' ', '-')}`);
   const done = run(app, ['npm', 'install', ...quiet, ...flags, tarball]);
   expect(done.status, done.stderr).toBe(0);
-  // npm leaves out an optional package without a word, so it is asked for as one that is not.
+  // npm silently leaves out an optional package, so the test requests it as one that is not optional.
   expect(existsSync(join(app, 'node_modules/rdma-rpc'))).toBe(true);
 });
 

@@ -1,6 +1,7 @@
 /**
- * Prints the names that the compiler's language service offers at `|` of a program, as JSON. Run by
- * completion.test.ts: `node offered.mjs FOLDER PROGRAM`, with the package in the folder's node_modules.
+ * Prints the names that the compiler's language service offers at `|` of a program, as JSON.
+ * completion.test.ts runs it: `node offered.mjs FOLDER PROGRAM`, with the package in the folder's
+ * node_modules.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

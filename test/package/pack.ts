@@ -1,18 +1,21 @@
-/** The package as npm packs it here, and empty folders to install it in. For the tests of this folder. */
+/**
+ * The package as npm packs it here, and empty folders in which to install it. The tests of this folder use
+ * it.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root: string = fileURLToPath(new URL('../..', import.meta.url));
-/** Packing builds what is not up to date, and a package manager is fetched where there is none. */
+/** Packing builds what is not up to date, and fetches a package manager where none is installed. */
 export const SETUP_LIMIT_MS = 300_000;
-/** Of `npm install`: nothing is said but what is wrong. */
+/** Arguments with which `npm install` prints only errors. */
 export const quiet: readonly string[] = ['--prefer-offline', '--no-audit', '--no-fund'];
-/** The binaries for other systems are the matter of test/portable/main.mjs. */
+/** test/portable/main.mjs tests the binaries for other systems. */
 export const env: NodeJS.ProcessEnv = { ...process.env, RDMA_RPC_PREBUILDS: 'local' };
 
-/** Packs into `folder`. What came of it, and what npm says is in it. */
+/** Packs the package into `folder`. Returns the path of the tarball, and npm's list of its contents. */
 export function pack(folder: string): { readonly tarball: string; readonly files: readonly string[] } {
   const printed = execFileSync('npm', ['pack', '--json', '--pack-destination', folder], {
     cwd: root,
@@ -25,7 +28,7 @@ export function pack(folder: string): { readonly tarball: string; readonly files
   return { tarball: join(folder, made.filename), files: made.files.map((file) => file.path) };
 }
 
-/** Makes the folder of an application that has nothing yet. */
+/** Makes the folder of an application that is still empty. */
 export function emptyApp(path: string, name: string): void {
   mkdirSync(path);
   writeFileSync(join(path, 'package.json'), JSON.stringify({ name, private: true, type: 'module' }));

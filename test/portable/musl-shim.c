@@ -25,7 +25,7 @@ size_t __strftime_l(char* to, size_t max, const char* format, const void* time, 
   return strftime_l(to, max, format, time, locale);
 }
 
-/* Not found: the unwinder then looks by dl_iterate_phdr(). */
+/* Returns "not found"; the unwinder then searches by dl_iterate_phdr(). */
 int _dl_find_object(void* address, void* result) {
   (void)address;
   (void)result;

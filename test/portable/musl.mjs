@@ -1,6 +1,6 @@
 /**
- * The package on musl: Bun's build for musl, in a root with Debian's musl. There is no native code for musl,
- * so what is looked at is what works without. A part of main.mjs.
+ * Tests the package on musl: Bun's build for musl, in a root with Debian's musl. The package has no native
+ * code for musl, so this tests the parts that work without it. It is a part of main.mjs.
  *
  * Bun needs a libstdc++. Debian's is made for glibc, and lacks seven functions on musl, which musl-shim.c
  * has.
@@ -11,9 +11,9 @@ import { root, run } from '../../scripts/command.mjs';
 
 const BUN = '@oven/bun-linux-x64-musl@1.4.4';
 const LIMIT_MS = 120_000;
-/** From the glibc of this machine. */
+/** The libraries come from the glibc of this machine. */
 const LIBRARIES = ['/usr/lib/x86_64-linux-gnu/libstdc++.so.6', '/usr/lib/x86_64-linux-gnu/libgcc_s.so.1'];
-/** What they ask for by name. */
+/** The libraries that those need by name. */
 const GLIBC = ['libc.so.6', 'libm.so.6', 'ld-linux-x86-64.so.2', 'libc.musl-x86_64.so.1'];
 
 const PROGRAM = `import { createClient, createInProcessChannel, createServer } from 'rdma-rpc';
@@ -26,7 +26,9 @@ const PROGRAM = `import { createClient, createInProcessChannel, createServer } f
   await channel.close();
   await createServer().listen('127.0.0.1:0').catch(({ message }) => console.log(message));`;
 
-/** A root under `work` with musl, Bun, and the application in /app. Returns how a program is run there. */
+/**
+ * Makes a root under `work` with musl, Bun, and the application in /app. Returns how a program is run there.
+ */
 async function muslRoot(work, app) {
   const folder = join(work, 'musl');
   const bin = join(folder, 'usr/bin');
@@ -43,7 +45,7 @@ async function muslRoot(work, app) {
   const shim = join(root, 'test/portable/musl-shim.c');
   await run(['gcc', '-O1', '-fPIC', '-shared', '-nostdlib', '-o', join(folder, 'lib/libshim.so'), shim]);
   cpSync(app, join(folder, 'app'), { recursive: true });
-  // The loader outside of the root says that it has no such library.
+  // The loader outside of the root reports that it has no such library.
   const inside = [
     'env',
     '-i',
@@ -56,7 +58,7 @@ async function muslRoot(work, app) {
   return (...command) => run([...inside, '/usr/bin/bun', ...command], { limitMs: LIMIT_MS });
 }
 
-/** The checks, as main.mjs runs them. `app`: the application with the package in node_modules. */
+/** Returns the checks that main.mjs runs. `app` is the application with the package in node_modules. */
 export function muslChecks(work, app) {
   let bun;
   return [

@@ -1,6 +1,7 @@
 /**
- * docs/start/quick-start.md from the packed tarball, with every Node, package manager and tool that it names
- * (test/quickstart), which are installed into build/quickstart first. Without a registry: not run.
+ * Tests docs/start/quick-start.md from the packed tarball, with every Node, package manager and tool that it
+ * names (test/quickstart). These are first installed into build/quickstart. Without a registry the test is
+ * not run.
  *
  *   node test/quickstart/main.mjs [TEST NAMES]      as vitest's -t
  */

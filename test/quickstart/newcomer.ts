@@ -1,6 +1,6 @@
 /**
- * A newcomer's folder, programs and terminals, for the tests of this folder. Everything is run by a shell, as
- * the page has it.
+ * A newcomer's folder, programs and terminals, for the tests of this folder. A shell runs all commands, as on
+ * the page.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,9 @@ import { fileURLToPath } from 'node:url';
 import { commandsOf, filesOf } from '../package/quick-start.ts';
 
 export const root: string = fileURLToPath(new URL('../..', import.meta.url));
-/** Where test/quickstart/main.mjs has installed what test/quickstart/package.json names. */
+/**
+ * The folder in which test/quickstart/main.mjs has installed the packages of test/quickstart/package.json.
+ */
 export const tools: string = join(
   process.env.RDMA_RPC_QUICKSTART ?? join(root, 'build/quickstart'),
   'node_modules',
@@ -22,14 +24,14 @@ const page = readFileSync(join(root, 'docs/start/quick-start.md'), 'utf8');
 export const files: ReadonlyMap<string, string> = filesOf(page);
 /** The page's commands, in order. */
 export const commands: readonly string[] = commandsOf(page);
-/** The one among them that `pattern` fits. */
+/** Returns the command that `pattern` matches. */
 export function commandWith(pattern: RegExp): string {
   const found = commands.filter((command) => pattern.test(command));
   if (found.length !== 1) throw new Error(`the quick start has ${found.length} commands like ${pattern}`);
   return found[0]!;
 }
 
-/** Removed at the end of the run, with all processes that are left. */
+/** A folder that is removed at the end of the run, together with all processes that are left. */
 export const work: string = mkdtempSync(join(tmpdir(), 'rdma-rpc-quickstart-'));
 const running = new Set<ChildProcess>();
 
@@ -38,16 +40,16 @@ export function leave(): void {
   rmSync(work, { recursive: true, force: true });
 }
 
-/** A shell and what it has started. */
+/** Ends a shell and the processes that it has started. */
 function end(child: ChildProcess): void {
   try {
     process.kill(-child.pid!, 'SIGKILL');
-  } catch {} // it has gone already
+  } catch {} // The process has already ended.
 }
 
 export interface Terminal {
   readonly cwd: string;
-  /** One of the tools' Nodes, such as `node-24`; this process's own without. */
+  /** One of the tools' Nodes, such as `node-24`. If it is undefined, this process's own Node is used. */
   readonly node?: string;
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -56,7 +58,8 @@ function start(command: string, { cwd, node, env }: Terminal): ChildProcess {
   const bin = node === undefined ? dirname(process.execPath) : join(tools, node, 'bin');
   const child = spawn('sh', ['-c', command], {
     cwd,
-    // A group of its own, so that nothing outlives it. Nothing of the npm or vitest around this.
+    // Run it in a process group of its own, so that no process outlives the test. Remove the settings of the
+    // npm or vitest that runs this test.
     detached: true,
     env: {
       ...outside(),
@@ -82,7 +85,7 @@ export interface Ended {
   readonly errors: string;
 }
 
-/** Runs a command to its end, whatever that is. */
+/** Runs a command to its end, whether it succeeds or fails. */
 export function attempt(command: string, terminal: Terminal): Promise<Ended> {
   const child = start(command, terminal);
   let out = '';
@@ -92,14 +95,17 @@ export function attempt(command: string, terminal: Terminal): Promise<Ended> {
   return new Promise((resolve) => child.on('close', (code) => resolve({ code, out, errors })));
 }
 
-/** Runs a command that has to succeed. Resolves to what it printed. */
+/** Runs a command that must succeed. Resolves to what the command printed. */
 export async function run(command: string, terminal: Terminal): Promise<string> {
   const { code, out, errors } = await attempt(command, terminal);
   if (code !== 0) throw new Error(`${command} ended with ${code}:\n${out}${errors}`);
   return out;
 }
 
-/** Starts a server, runs a client when it listens, ends the server. Resolves to what the client printed. */
+/**
+ * Starts a server, runs a client when the server listens, and ends the server. Resolves to what the client
+ * printed.
+ */
 export async function talk(server: string, client: string, terminal: Terminal): Promise<string> {
   const child = start(server, terminal);
   try {
@@ -131,7 +137,9 @@ export function portTaken(port: number): Promise<boolean> {
 
 let folders = 0;
 
-/** A folder with the quick start's files, package.json of `type`, and `modules` as its node_modules. */
+/**
+ * Makes a folder with the quick start's files, a package.json of `type`, and `modules` as its node_modules.
+ */
 export function folder(type: 'module' | 'commonjs', modules: string, given = files): string {
   const path = join(work, `folder-${++folders}`);
   mkdirSync(path);
@@ -141,7 +149,7 @@ export function folder(type: 'module' | 'commonjs', modules: string, given = fil
   return path;
 }
 
-/** The quick start's program for a CommonJS module, which has no await at its top. */
+/** Returns the quick start's program for a CommonJS module, which cannot use await at its top level. */
 export function inFunction(program: string): string {
   const lines = program.split('\n');
   const imports = lines.filter((line) => line.startsWith('import '));

@@ -1,7 +1,7 @@
 /**
- * docs/start/quick-start.md by a newcomer with the packed tarball and nothing else: to the letter, then with
- * each Node, package manager, kind of module and tool of the table in docs/start/install.md. What does not
- * work is seen to say so.
+ * A newcomer follows docs/start/quick-start.md with the packed tarball and nothing else: first to the letter,
+ * then with each Node, package manager, kind of module and tool of the table in docs/start/install.md. If a
+ * combination does not work, the test checks that it says so.
  */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ import {
 const PORT = 50051;
 const HELLO = 'Hello, Ada!\n';
 const NODES = ['node-20', 'node-22', 'node-24', 'node-26'];
-/** Runs TypeScript as it is, as the quick start says of 22.18 and later. */
+/** The versions that run TypeScript directly, as the quick start says of 22.18 and later. */
 const ERASING = NODES.slice(1);
 const TARBALL = 'rdma-rpc-0.1.0.tgz';
 
@@ -38,7 +38,7 @@ const generate = commandWith(/rdma-rpc gen/);
 const compile = commandWith(/^npx tsc$/);
 const tool = (path: string) => `node ${join(tools, path)}`;
 
-/** The commands with an address that is free whatever else runs on this machine. */
+/** Returns the commands with an address that is free whatever else runs on this machine. */
 function quietly(program: string, otherProgram: string, terminal: Terminal): Promise<string> {
   const address = `unix:${join(terminal.cwd, 'socket')}`;
   return talk(`${program} ${address}`, `${otherProgram} ${address}`, terminal);
@@ -49,16 +49,16 @@ const compilerOptions = () =>
 
 beforeAll(async () => {
   mkdirSync(join(work, 'rdma-rpc'));
-  // The binaries of other machines are tested elsewhere.
+  // Other tests cover the binaries of other machines.
   const env = { RDMA_RPC_PREBUILDS: 'local' };
   await run(`npm pack --pack-destination ${join(work, 'rdma-rpc')}`, { cwd: root, env });
   expect(readdirSync(join(work, 'rdma-rpc'))).toEqual([TARBALL]);
-  // All but what is said at the end.
+  // Run all commands except those at the end of the page.
   const [enter = '', ...rest] = commands.slice(0, commands.indexOf(compile));
   expect(enter).toBe('mkdir greeter && cd greeter');
   await run(enter, { cwd: work });
   for (const command of rest) {
-    // The files stand above the command that reads them.
+    // The page shows the files above the command that reads them.
     if (command === generate) for (const [name, text] of files) writeFileSync(join(greeter, name), text);
     await run(command, { cwd: greeter });
   }
@@ -104,7 +104,7 @@ describe('package managers', () => {
       YARN_ENABLE_TELEMETRY: '0',
       YARN_ENABLE_IMMUTABLE_INSTALLS: 'false',
       CI: 'true',
-      // Yarn 1 keeps a tarball by name and version, and would take that of an earlier run.
+      // Yarn 1 keeps a tarball by name and version, and would use the tarball of an earlier run.
       ...(name === 'Yarn 1' && { YARN_CACHE_FOLDER: join(work, 'yarn-cache') }),
     };
     const terminal = { cwd, node: 'node-24', env };
@@ -120,8 +120,8 @@ describe('package managers', () => {
 
 describe('modules', () => {
   /**
-   * Compiles the service in a folder of its own. `programs`: as the quick start has them, or without await at
-   * their top.
+   * Compiles the service in a folder of its own. `programs` are as the quick start has them, or without await
+   * at their top level.
    */
   async function compiled(type: 'module' | 'commonjs', module: string) {
     const cwd = folder(type, modules);

@@ -1,6 +1,6 @@
 /**
- * Tests of this folder take minutes and the registry: npm run test:quickstart, not npm test. One at a time:
- * they share an application.
+ * Tests of this folder take minutes and need the registry, so npm run test:quickstart runs them instead of
+ * npm test. They run one at a time, because they share an application.
  */
 import { defineConfig } from 'vitest/config';
 

@@ -1,6 +1,6 @@
 /**
- * Comments of a .proto from its descriptor, if it contains them, by the path of the commented element. Used
- * by `rdma-rpc describe`.
+ * Comments of a .proto from its descriptor, if the descriptor contains them, by the path of the commented
+ * element. It is used by `rdma-rpc describe`.
  */
 import type {
   DescEnum,
@@ -27,7 +27,7 @@ export type Commented =
 /** Field numbers of the lists of elements in google.protobuf's descriptors. */
 const inFile = { message: 4, enum: 5, service: 6, extension: 7 } as const;
 const inMessage = { field: 2, message: 3, enum: 4, extension: 6, oneof: 8 } as const;
-/** Values in an enum and methods in a service. */
+/** The field number of values in an enum, and of methods in a service. */
 const inList = 2;
 
 const at = <T>(list: readonly T[], each: T): number => list.indexOf(each);
@@ -44,7 +44,7 @@ function fileOf(desc: Commented): DescFile {
   }
 }
 
-/** Field numbers and indices, as in SourceCodeInfo. */
+/** Returns a path of field numbers and indices, as in SourceCodeInfo. */
 function pathOf(desc: Commented): number[] {
   switch (desc.kind) {
     case 'service':
@@ -74,7 +74,7 @@ function pathOf(desc: Commented): number[] {
 
 const known = new WeakMap<DescFile, ReadonlyMap<string, readonly string[]>>();
 
-/** The comments in front of each element, and behind it. */
+/** Returns the comments in front of each element and behind it. */
 function commentsIn(file: DescFile): ReadonlyMap<string, readonly string[]> {
   let comments = known.get(file);
   if (comments === undefined) {
@@ -98,8 +98,8 @@ function linesOf(comment: string): string[] {
 }
 
 /**
- * Returns `//` lines, each with its end; empty without comments. Comments behind an element follow those in
- * front of it.
+ * Returns `//` lines, each with its line end, or an empty text when there are no comments. Comments behind an
+ * element follow the comments in front of it.
  */
 export function commentText(desc: Commented): string {
   const [before = [], behind = []] = (commentsIn(fileOf(desc)).get(pathOf(desc).join(',')) ?? []).map(

@@ -1,11 +1,13 @@
 /**
- * The head of a .proto: syntax or edition, package, imports and features of the file. With it, printed
- * declarations can be pasted into a file. Used by `rdma-rpc describe`.
+ * The head of a .proto: syntax or edition, package, imports and features of the file. Together with it,
+ * printed declarations can be pasted into a file. It is used by `rdma-rpc describe`.
  */
 import { type DescFile, Edition, FileDescriptorProtoSchema, type FileRegistry, toJson } from '#protobuf';
 import type { Declared } from './registry.ts';
 
-/** The declaration around this one, if any; without one it is a top-level declaration of the file. */
+/**
+ * Returns the name of the declaration around this one, or undefined for a top-level declaration of the file.
+ */
 export function outerOf(declared: Declared): string | undefined {
   if (declared.kind === 'rpc') return `service ${declared.parent.typeName}`;
   if (declared.kind === 'service' || declared.parent === undefined) return undefined;
@@ -43,7 +45,10 @@ function namesOf(file: DescFile): string[] {
   return [...own, ...passedOn];
 }
 
-/** Finds `name` as a whole name, or as the beginning of the name of a nested declaration. */
+/**
+ * Returns whether `text` contains `name` as a whole name, or as the beginning of the name of a nested
+ * declaration.
+ */
 const mentions = (text: string, name: string): boolean =>
   new RegExp(`(?<![\\w.])${name.replaceAll('.', '\\.')}(?!\\w)`).test(text);
 

@@ -1,5 +1,6 @@
 /**
- * Options in .proto syntax, including custom ones whose extensions are declared. Used by `rdma-rpc describe`.
+ * Options in .proto syntax, including custom options whose extensions are declared. It is used by `rdma-rpc
+ * describe`.
  */
 import {
   type DescMessage,
@@ -31,10 +32,10 @@ interface Optioned {
   readonly proto: { readonly options?: Message | undefined };
 }
 
-/** `name = value` for each option; message values take several lines. */
+/** Returns `name = value` for each option. Message values take several lines. */
 export function optionsOf({ kind, proto }: Optioned, registry: FileRegistry): string[] {
   if (proto.options === undefined) return [];
-  // Each unindented line begins an entry; a message ends with a brace of its own.
+  // Each unindented line begins an entry, except the closing brace of a message.
   const text = toText(schemas[kind] as DescMessage, proto.options, { registry });
   const entries = text.match(/^[\w[].*(?:(?<=\{)\n(?: .*\n)*\})?$/gm) ?? [];
   return entries.map((entry) => {
@@ -43,11 +44,11 @@ export function optionsOf({ kind, proto }: Optioned, registry: FileRegistry): st
   });
 }
 
-/** As statements inside braces. */
+/** Returns the options as statements inside braces. */
 export const optionLines = (of: Optioned, registry: FileRegistry): string[] =>
   optionsOf(of, registry).map((option) => `option ${option};`);
 
-/** Behind a field or a value: ` [a = 1, b = 2]`, or an empty text. */
+/** Returns the text behind a field or a value: ` [a = 1, b = 2]`, or an empty text. */
 export function inBrackets(options: readonly string[]): string {
   return options.length === 0 ? '' : ` [${options.join(', ')}]`;
 }

@@ -1,6 +1,6 @@
 /**
- * Declarations as .proto text, made from descriptors, with their options and comments. Used by `rdma-rpc
- * describe` and `call -v`.
+ * Declarations as .proto text, made from descriptors, with their options and comments. It is used by
+ * `rdma-rpc describe` and `call -v`.
  */
 import {
   type DescEnum,
@@ -150,12 +150,12 @@ function reserved(ranges: readonly string[], names: readonly string[]): string[]
   return lists.flatMap((list) => (list.length === 0 ? [] : `reserved ${list.join(', ')};`));
 }
 
-/** The name of a scalar type, or the full name of a message or enum. */
+/** Returns the name of a scalar type, or the full name of a message or enum. */
 function typeOf({ type, typeName: name }: AnyField['proto']): string {
   return name === '' ? (typeName(type) ?? '') : plain(name);
 }
 
-/** The words in front of the type, followed by a space. */
+/** Returns the words in front of the type, followed by a space. */
 function label({ proto, parent, kind, ...field }: AnyField): string {
   const file = kind === 'extension' ? (field as DescExtension).file : (parent as DescMessage).file;
   if (proto.label === Label.REPEATED) return 'repeated ';
@@ -173,13 +173,13 @@ function defaultText({ type, defaultValue }: AnyField['proto']): string {
   return typeof bytes === 'string' ? '""' : quoteBytes(bytes);
 }
 
-/** For proto2 and editions. */
+/** Returns the explicit default, for proto2 and editions. */
 function defaultOf({ proto }: AnyField): string[] {
   if (proto.defaultValue === '' || !Object.hasOwn(proto, 'defaultValue')) return [];
   return [`default = ${defaultText(proto)}`];
 }
 
-/** If it differs from the name that follows from the field's name. */
+/** Returns the JSON name if it differs from the name that follows from the field's name. */
 function jsonNameOption({ proto, kind }: AnyField): string[] {
   return kind === 'extension' || proto.jsonName === jsonNameOf(proto.name)
     ? []

@@ -1,6 +1,6 @@
 /**
- * The declarations from `--proto` and `--protoset`: .proto files, read by the parser of `rdma-rpc gen`, and
- * descriptor sets, as written by protoc and buf.
+ * The declarations from `--proto` and `--protoset`. `--proto` names .proto files, which the parser of
+ * `rdma-rpc gen` reads. `--protoset` names descriptor sets, as protoc and buf write them.
  */
 import { resolve } from 'node:path';
 import {
@@ -18,7 +18,7 @@ import { readInput } from '../../../codegen/source/files.ts';
 import { lookUp, registryOf } from './registry.ts';
 import type { Schema, SchemaFlags } from './schema.ts';
 
-/** Includes its comments, which the parser keeps separately. */
+/** Returns the file's descriptor, including its comments, which the parser keeps separately. */
 function descriptorOf({ descriptor, locations }: SchemaFile): FileDescriptorProto {
   const location = [...locations].flatMap(([path, { leading, trailing }]) =>
     leading === undefined && trailing === undefined
@@ -31,7 +31,7 @@ function descriptorOf({ descriptor, locations }: SchemaFile): FileDescriptorProt
   );
 }
 
-/** Without its severity, since the command prints `error:` itself. */
+/** Formats a diagnostic without its severity, because the command prints `error:` itself. */
 const located = ({ file, line, column, message }: Diagnostic): string =>
   line === 0 ? `${file}: ${message}` : `${file}:${line}:${column}: ${message}`;
 
@@ -53,7 +53,8 @@ function descriptorSet(path: string): FileDescriptorProto[] {
     const { file } = fromBinary(FileDescriptorSetSchema, bytes);
     if (file.length > 0 && file.every(({ name }) => name !== '')) return file;
   } catch {
-    // The cause is omitted: details about bytes that are not a descriptor set would not help the user.
+    // The cause is omitted, because details about bytes that are not a descriptor set would not help the
+    // user.
   }
   throw new Error(
     `${path} is not a descriptor set: protoc --include_imports --descriptor_set_out=FILE makes one`,

@@ -1,12 +1,17 @@
-/** Sorts files into the order that protobuf-es needs. Used where a registry is made. */
+/**
+ * Sorts files into the order that protobuf-es needs. It is used where a registry is made.
+ */
 import type { FileDescriptorProto } from '#protobuf';
 
-/** Each file follows its imports. Throws when one is missing, or files import each other in a circle. */
+/**
+ * Each file follows its imports. Throws when an import is missing, or when files import each other in a
+ * circle.
+ */
 export function inOrder(files: readonly FileDescriptorProto[]): FileDescriptorProto[] {
   const byName = new Map(files.map((file) => [file.name, file]));
   const done = new Set<string>();
   const ordered: FileDescriptorProto[] = [];
-  // An explicit stack, since chains of imports may be long.
+  // Use an explicit stack, because chains of imports may be long.
   for (const file of byName.values()) {
     const open = [{ file, next: 0 }];
     while (open.length > 0 && !done.has(file.name)) {

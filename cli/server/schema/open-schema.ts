@@ -1,6 +1,6 @@
 /**
- * Opens the source of declarations: given files, else the server. For the commands that list, describe, call
- * and explain.
+ * Opens the source of declarations, which is the given files or, without files, the server. The commands that
+ * list, describe, call and explain use it.
  */
 import type { Channel } from '../../../runtime/client/channel-type.ts';
 import { fromFiles, type Schema, type SchemaFlags } from './schema.ts';

@@ -1,4 +1,6 @@
-/** Queries of grpc.reflection.v1. Used by the schema of a server. */
+/**
+ * Queries of grpc.reflection.v1. It is used by the schema of a server.
+ */
 import { type FileDescriptorProto, FileDescriptorProtoSchema, fromBinary } from '#protobuf';
 import { RpcError } from '../../../runtime/core/errors/rpc-error.ts';
 import { errorCode, Status } from '../../../runtime/core/errors/status.ts';
@@ -57,8 +59,8 @@ function decoded(files: readonly Uint8Array[]): FileDescriptorProto[] {
 }
 
 /**
- * Returns the file that declares `symbol`, followed by its imports; undefined when the server has no such
- * name.
+ * Returns the file that declares `symbol`, followed by its imports, or undefined when the server does not
+ * have that name.
  */
 export async function filesOf(
   reflection: Reflection,
@@ -82,7 +84,7 @@ export async function extensionNumbers(reflection: Reflection, message: string):
   try {
     return (await ask(reflection, asked, 'allExtensionNumbersResponse')).extensionNumber;
   } catch (error) {
-    // Not every server supports it, and a call without extensions is better than none.
+    // Some servers do not support the query, and a call without extensions is better than none.
     if (error instanceof RpcError && untold.has(error.code)) return [];
     throw error;
   }

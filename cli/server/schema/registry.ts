@@ -1,6 +1,6 @@
 /**
- * Descriptors of protobuf-es, and look-ups by name. Used by the schemas and by the commands that look names
- * up.
+ * Descriptors of protobuf-es, and look-ups by name. It is used by the schemas and by the commands that look
+ * names up.
  */
 import {
   create,
@@ -19,10 +19,10 @@ import { descriptorFaults } from '../../../codegen/descriptor/faults.ts';
 import { jsonNameOf } from '../../../runtime/codec/fields.ts';
 import { inOrder } from './import-order.ts';
 
-/** Everything that has a declaration of its own. */
+/** All kinds of elements that have a declaration of their own. */
 export type Declared = DescMessage | DescEnum | DescExtension | DescService | DescMethod;
 
-/** Some servers' descriptors lack the JSON names. */
+/** Fills in the JSON names, which the descriptors of some servers lack. */
 function nameForJson({ field, nestedType }: DescriptorProto): void {
   for (const each of field) if (each.jsonName === '') each.jsonName = jsonNameOf(each.name);
   nestedType.forEach(nameForJson);
@@ -43,8 +43,8 @@ export function registryOf(files: readonly FileDescriptorProto[]): FileRegistry 
 }
 
 /**
- * Returns the declaration with that full name; for a field or a value, the declaration that contains it.
- * Undefined when it does not exist.
+ * Returns the declaration with that full name. For a field or a value, returns the declaration that contains
+ * it. Returns undefined when the name does not exist.
  */
 export function lookUp(registry: FileRegistry, name: string): Declared | undefined {
   const whole = registry.get(name);
@@ -55,7 +55,7 @@ export function lookUp(registry: FileRegistry, name: string): Declared | undefin
   if (outer?.kind === 'service') return outer.methods.find((method) => method.name === last);
   if (outer?.kind === 'message' && [...outer.fields, ...outer.oneofs].some((each) => each.name === last))
     return outer;
-  // Names of enum values are siblings of the enum, not inside it.
+  // The names of enum values have the scope of their enum, and are not inside it.
   for (const each of registry) {
     if (each.kind !== 'enum' || !each.values.some((value) => value.name === last)) continue;
     const scope = each.typeName.slice(0, -each.name.length);
@@ -65,8 +65,8 @@ export function lookUp(registry: FileRegistry, name: string): Declared | undefin
 }
 
 /**
- * Full names of everything that can be described, except the messages of options, which come with every file
- * that has options and are hardly ever meant.
+ * Returns the full names of everything that can be described. The messages of options are left out, because
+ * they come with every file that has options and are hardly ever meant.
  */
 export function namesIn(registry: FileRegistry): string[] {
   const declared = [...registry].filter(({ file }) => file.proto.name !== 'google/protobuf/descriptor.proto');

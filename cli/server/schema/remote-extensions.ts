@@ -1,11 +1,11 @@
 /**
- * Finds extensions of a call's messages: the server must be asked for the files that declare them, since no
- * import leads there. Used by `rdma-rpc call`.
+ * Finds extensions of a call's messages. The server must be asked for the files that declare them, because
+ * imports do not lead to these files. It is used by `rdma-rpc call`.
  */
 import type { DescriptorProto, FileDescriptorProto } from '#protobuf';
 import { extensionNumbers, fileOfExtension, type Reflection } from './reflection-client.ts';
 
-/** Limit, because a server could declare extensions without end. */
+/** Maximum number of queries, because a server could declare extensions without end. */
 const questionsMax = 1000;
 
 /** Returns the full names of the extendable messages, and the known extension numbers of each. */
@@ -19,7 +19,7 @@ function extendable(files: Iterable<FileDescriptorProto>): ReadonlyMap<string, R
     for (const each of message.extension) known.push([each.extendee, each.number]);
   };
   for (const file of files) {
-    // Options are extended in many files, and are not part of calls.
+    // Options are extended in many files, but are not part of calls.
     if (file.package === 'google.protobuf') continue;
     const scope = file.package === '' ? '' : `${file.package}.`;
     for (const message of file.messageType) visit(scope, message);
@@ -30,8 +30,8 @@ function extendable(files: Iterable<FileDescriptorProto>): ReadonlyMap<string, R
 }
 
 /**
- * Returns `files` together with those that declare extensions of their messages, and of the messages in
- * those. Throws when the limit is exceeded.
+ * Returns `files` together with the files that declare extensions of their messages, and of the messages in
+ * those files. Throws when the limit is exceeded.
  */
 export async function withExtensions(
   reflection: Reflection,

@@ -1,4 +1,6 @@
-/** The declarations of a server, by reflection. Used by the commands that list, describe and call. */
+/**
+ * The declarations of a server, by reflection. It is used by the commands that list, describe and call.
+ */
 
 import type { Channel } from '../../../runtime/client/channel-type.ts';
 import { createClient } from '../../../runtime/client/client.ts';
@@ -8,7 +10,7 @@ import { registryOf } from './registry.ts';
 import { withExtensions } from './remote-extensions.ts';
 import type { Schema } from './schema.ts';
 
-/** Over a channel of ours. */
+/** Returns reflection over one of our channels. */
 export function channelReflection(channel: Channel): Reflection {
   const { serverReflectionInfo } = createClient(ServerReflectionDefinition, channel);
   const remedy = 'addReflection(server) of rdma-rpc/reflection adds it, or give --proto or --protoset';

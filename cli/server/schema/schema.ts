@@ -1,16 +1,18 @@
 /**
- * The declarations of a server, from reflection or from files. For the commands that list, describe and call.
+ * The declarations of a server, from reflection or from files. The commands that list, describe and call use
+ * them.
  */
 import type { FileRegistry } from '#protobuf';
 
 export interface Schema {
-  /** The subject of an error text: `the server declares no X`. */
+  /** The subject of an error text, such as `the server declares no X`. */
   readonly owner: string;
   /** Full names of the services, sorted. */
   services(): Promise<string[]>;
   /**
-   * Returns the files that declare `symbol` with everything that they need, or undefined when the name does
-   * not exist. `extensions` includes those of the files' messages, to which no import leads.
+   * Returns the files that declare `symbol` and all files that these need, or undefined when the name does
+   * not exist. With `extensions`, the files also include those that declare extensions of the files'
+   * messages, to which imports do not lead.
    */
   declaring(symbol: string, extensions?: 'extensions'): Promise<FileRegistry | undefined>;
 }

@@ -1,16 +1,18 @@
-/** Suggests what an unknown name may have meant. Used by the commands that take names. */
+/**
+ * Suggests which name an unknown name may have meant. It is used by the commands that take names.
+ */
 import type { DescMethod, FileRegistry } from '#protobuf';
 import { suggestion } from '../../../codegen/diagnostic.ts';
 import { namesIn } from './registry.ts';
 import type { Schema } from './schema.ts';
 
 const listedMax = 8;
-/** Number of services searched for names of messages. */
+/** Maximum number of services that are searched for names of messages. */
 const servicesMax = 50;
 
 const lastOf = (name: string): string => name.slice(name.lastIndexOf('.') + 1);
 
-/** Services that servers have besides their own. */
+/** Returns whether a service is one that servers have besides their own services. */
 const ofEverybody = (name: string): boolean => /^grpc\.(health|reflection)\./.test(name);
 
 /** The server's own services come first. */
@@ -18,8 +20,8 @@ const ownFirst = (names: readonly string[]): string[] =>
   [...names].sort((a, b) => Number(ofEverybody(a)) - Number(ofEverybody(b)));
 
 /**
- * Returns `; did you mean X?`, or a list of names if none is similar. A name without its package, or with
- * another one, is similar to the full name.
+ * Returns `; did you mean X?`, or a list of names if no name is similar. A name without its package, or with
+ * a different package, is similar to the full name.
  */
 export function suggestionOrList(unknown: string, candidates: readonly string[]): string {
   const meant = likely(unknown, candidates);
@@ -35,7 +37,7 @@ function likely(unknown: string, candidates: readonly string[]): string {
   const whole = suggestion(unknown, candidates);
   if (whole !== '' || sameLast.length === 0) {
     if (whole !== '' || unknown.includes('.')) return whole;
-    // The package is missing, and a letter is wrong, too.
+    // The package may be missing while a letter is also wrong.
     const short = suggestion(unknown, candidates.map(lastOf));
     const meant = candidates.find((each) => short === `; did you mean ${lastOf(each)}?`);
     return meant === undefined ? '' : `; did you mean ${meant}?`;
@@ -48,15 +50,15 @@ async function methodsOf(schema: Schema, service: string): Promise<string[] | un
   return (await schema.declaring(service))?.getService(service)?.methods.map(({ name }) => name);
 }
 
-/** A method, and its surrounding declarations. */
+/** A method, and the declarations around it. */
 export interface FoundMethod {
   readonly method: DescMethod;
   readonly registry: FileRegistry;
 }
 
 /**
- * `path` is Service/Method. Throws an Error that says which part of the name is wrong, and what was probably
- * meant.
+ * `path` has the form Service/Method. Throws an Error that says which part of the name is wrong, and what was
+ * probably meant.
  */
 export async function findMethod(schema: Schema, path: string): Promise<FoundMethod> {
   const slash = path.indexOf('/');
@@ -92,7 +94,10 @@ async function refuseWithoutSlash(schema: Schema, path: string): Promise<never> 
   throw new Error(`${path} is not a method; give Service/Method${suggestionOrList('', names)}`);
 }
 
-/** Names that can be described: services, their methods, and the other declarations in their files. */
+/**
+ * Returns the names that can be described: services, their methods, and the other declarations in their
+ * files.
+ */
 export async function declaredNames(schema: Schema): Promise<string[]> {
   const names = new Set<string>();
   for (const service of (await schema.services()).slice(0, servicesMax)) {

@@ -1,6 +1,7 @@
 /**
- * The messages and enums of the same file that declarations use. Printed together with them, the text is a
- * complete .proto. Types of other files are imported. Used by `rdma-rpc describe --with-types`.
+ * Finds the messages and enums of the same file that declarations use. When these are printed together with
+ * the declarations, the text is a complete .proto. Types of other files are imported instead. It is used by
+ * `rdma-rpc describe --with-types`.
  */
 import type { DescEnum, DescField, DescMessage } from '#protobuf';
 import { fileOf } from './declaration-file.ts';

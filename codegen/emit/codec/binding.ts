@@ -1,21 +1,21 @@
 /**
  * Fields as variables of a function: `{ id, name: v2 = '' }`. Variables have the fields' own names, which is
- * the shortest code for people and compilers, unless a name is not valid for a variable or has another
- * meaning there. Called by create.ts and encode.ts.
+ * the shortest code for people and compilers. An exception is a name that is not valid for a variable or has
+ * another meaning in the function. create.ts and encode.ts call it.
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { isVariable } from '../../model/names.ts';
 
 interface Property {
   readonly key: string;
-  /** A name that no property has. */
+  /** A name that is different from the names of all properties. */
   readonly spare: string;
   /** The field, or the first field of the oneof. */
   readonly field: Field;
   readonly oneof: Oneof | undefined;
 }
 
-/** In the order of the interface. */
+/** Returns the properties of a message, in the order of its interface. */
 export function propertiesOf(message: Message): Property[] {
   const done = new Set<Oneof>();
   return message.fields.flatMap((field): Property[] => {
@@ -35,13 +35,13 @@ export function variableOf(key: string, spare: string, others: ReadonlySet<strin
   return isVariable(key) && !others.has(key) ? key : spare;
 }
 
-/** Element of a destructuring pattern, with the value for an absent property. */
+/** Returns an element of a destructuring pattern, with the value for an absent property. */
 export function binding(key: string, variable: string, initial: string | undefined): string {
   return `${key === variable ? key : `${key}: ${variable}`}${initial === undefined ? '' : ` = ${initial}`}`;
 }
 
 /**
- * Entry of an object literal. A field may have the name of its value: `false: false`, which has no short
+ * Returns an entry of an object literal. A field may have the name of its value: `false: false` has no short
  * form.
  */
 export function entry(key: string, value: string): string {
@@ -51,8 +51,8 @@ export function entry(key: string, value: string): string {
 const columns = 120;
 
 /**
- * Returns a list in braces: on the current line, which has `before` other characters, on a line of its own,
- * or on one line for each element.
+ * Returns a list in braces. The list stands on the current line, which already has `before` characters, on a
+ * line of its own, or on one line for each element.
  */
 export function braced(parts: readonly string[], before: number, indent: string): string {
   if (parts.length === 0) return '{}';

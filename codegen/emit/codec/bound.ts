@@ -1,7 +1,7 @@
 /**
  * Emits the `bound` function, which returns an upper bound of the encoding's size. It visits values in the
- * order in which encode writes them. It does not check them, since encode always follows and does, so its
- * primitives need no field names.
+ * order in which encode writes them. It does not check them, because encode always follows and checks them;
+ * therefore its primitives need no field names.
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { formOf, quote, scalarForm } from '../scalar.ts';
@@ -9,14 +9,14 @@ import type { FileScope, Parameter } from '../scope.ts';
 import { element, fixed, listed, roomOf } from './room.ts';
 import { fieldRuns } from './runs.ts';
 
-/** A `bytes` field without a threshold of its own, or a string. */
+/** Returns whether a field is a string, or a `bytes` field without a threshold of its own. */
 function isPlain({ type, bulkThreshold }: Field): boolean {
   return type.kind !== 'message' && bulkThreshold === undefined;
 }
 
 /**
- * Expression for the room of one value, which may be absent, in addition to the fixed room of its field.
- * `value` is an expression that can be evaluated twice.
+ * Returns an expression for the room that one value, which may be absent, needs in addition to the fixed room
+ * of its field. `value` is an expression that can be evaluated twice.
  */
 function valueBound(field: Field, value: string, scope: FileScope): string {
   const { type } = field;
@@ -29,7 +29,8 @@ function valueBound(field: Field, value: string, scope: FileScope): string {
 }
 
 /**
- * The room of a field or oneof: an expression, or statements that add to `n` if it needs a loop or a choice.
+ * The room of a field or oneof: an expression, or statements that add to `n` when the field needs a loop or a
+ * choice.
  */
 type Part = { readonly sum: string } | { readonly statements: string };
 
@@ -43,7 +44,7 @@ function repeated(field: Field, scope: FileScope): Part {
   return { statements: `for (const each of ${items}) n += ${element(field)} + ${value};` };
 }
 
-/** Adds the keys and the fixed part of each entry, then the values, if their length varies. */
+/** Adds the keys and the fixed part of each entry, and then the values if their length varies. */
 function map(field: Field, scope: FileScope): Part {
   const entries = `m.${field.key}`;
   const hasText = scalarForm(field.mapKey ?? 'string').size === 0;
@@ -53,7 +54,7 @@ function map(field: Field, scope: FileScope): Part {
   return { statements: `n += ${keys};\n  ${values}` };
 }
 
-/** Adjacent fields of a oneof. */
+/** Returns the room of adjacent fields of a oneof. */
 function chosen(oneof: Oneof, fields: readonly Field[], scope: FileScope): Part {
   const value = `m.${oneof.key}`;
   const measured = oneof.fields.filter((field) => fixed(field) === 0);
@@ -68,8 +69,8 @@ function chosen(oneof: Oneof, fields: readonly Field[], scope: FileScope): Part 
 }
 
 /**
- * A single sum if possible, as for most messages: a compiler parses it faster than a statement for each
- * field.
+ * Returns a single sum where that is possible, as it is for most messages. A compiler parses a sum faster
+ * than a statement for each field.
  */
 function add(room: number, parts: readonly Part[]): string {
   const sums = parts.map((part) => ('sum' in part ? part.sum : undefined));

@@ -1,4 +1,7 @@
-/** The generated `create` function: every field at its default, overlaid with the given values. */
+/**
+ * Emits the `create` function, which returns a message of the given values and the defaults of all other
+ * fields.
+ */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { quote } from '../scalar.ts';
 import type { FileScope } from '../scope.ts';
@@ -17,7 +20,7 @@ function given(field: Field, variable: string, scope: FileScope): Given {
   const create = type.kind === 'message' ? scope.call(type, 'create') : undefined;
   switch (field.presence) {
     case 'repeated':
-      // Each type has a loop of its own: a shared one would call unknown functions.
+      // Each type has a loop of its own, because a shared loop would call unknown functions.
       if (create !== undefined)
         return { value: `${variable} === undefined ? [] : ${variable}.map((value) => ${create}(value))` };
       return { value: `${scope.local('copyList')}(${variable})` };
@@ -33,7 +36,7 @@ function given(field: Field, variable: string, scope: FileScope): Given {
   }
 }
 
-/** Scalars are taken unchanged; messages are completed. */
+/** Scalars are taken unchanged; messages are completed with defaults. */
 function givenOneof(oneof: Oneof, variable: string, scope: FileScope): Given {
   const messages = oneof.fields.flatMap((field) => {
     if (field.type.kind !== 'message') return [];
@@ -62,7 +65,7 @@ export function emitCreate(message: Message, scope: FileScope): string {
   const parameter = message.fields.some(({ presence }) => presence === 'required')
     ? `Partial<${message.init}>`
     : message.init;
-  // As for TypeScript, so that both targets have the same line breaks.
+  // Count the characters of the TypeScript form, so that both targets have the same line breaks.
   const types = 'function (:  = {}):  {'.length + parameter.length + type.length;
   const init = braced(pattern, types + scope.call(message, 'create').length, '');
   const head = scope.headOf(

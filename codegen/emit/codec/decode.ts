@@ -1,7 +1,7 @@
 /**
- * The generated `decodeFrom` function: one switch over whole tags, and the object literal that gives every
- * message of the type the same shape. Everything that reads or skips a field leaves the position behind it in
- * `source.at`.
+ * Emits the `decodeFrom` function: one switch over whole tags, and the object literal that gives every
+ * message of the type the same shape. All code that reads or skips a field leaves the position behind the
+ * field in `source.at`.
  */
 import type { Field, Message } from '../../model/model.ts';
 import { packedPrimitive, quote, tagOf, wireTypeOf } from '../scalar.ts';
@@ -10,7 +10,7 @@ import { braced, entry, propertiesOf } from './binding.ts';
 import { decodeMap } from './map.ts';
 import { read, zeroOf } from './value.ts';
 
-/** Value of a field before anything has been read. */
+/** Returns the value of a field before it has been read. */
 export function initialOf(field: Field, scope: FileScope): string {
   switch (field.presence) {
     case 'repeated':
@@ -20,7 +20,7 @@ export function initialOf(field: Field, scope: FileScope): string {
     case 'optional':
       return 'undefined';
     case 'required':
-      // Its absence is detected at the end.
+      // The generated code detects the absence of a required field at the end of the message.
       return scope.sure('undefined');
     default:
       return zeroOf(field, scope);
@@ -28,15 +28,15 @@ export function initialOf(field: Field, scope: FileScope): string {
 }
 
 /**
- * Expression that reads a message: between two tags, of which the second is skipped afterwards, or behind a
- * length. Arguments are evaluated from left to right.
+ * Returns an expression that reads a message. The message lies behind a length, or between two tags, of which
+ * the second is skipped afterwards. Arguments are evaluated from left to right.
  */
 function decodeMessage(field: Field, type: Message, into: string, scope: FileScope): string {
   const extent = field.delimited ? 'at, stop' : `${scope.local('readStart')}(source, at, end), source.stop`;
   return `${scope.call(type, 'decodeFrom')}(source, ${extent}, depth + 1${into === '' ? '' : `, ${into}`})`;
 }
 
-/** A switch case that reads a message with that statement. */
+/** Returns a switch case that reads a message with that statement. */
 function messageCase(field: Field, statement: string): string {
   if (!field.delimited) return `${statement} break;`;
   return `{ const stop = $.readGroup(source, ${field.number}, at, end, depth + 1); const behind = source.at; ${statement} source.at = behind; break; }`;
@@ -48,7 +48,7 @@ function singular(field: Field, scope: FileScope): string {
   const wrap = (value: string) =>
     oneof === undefined ? value : `${scope.local('choice')}(${quote(field.key)}, ${value})`;
   if (type.kind !== 'message') return `${target} = ${wrap(read(field, 'end', scope))}; break;`;
-  // Several occurrences of a message are merged.
+  // If a message field occurs several times, its values are merged.
   const into =
     oneof === undefined ? target : `${target}.case === ${quote(field.key)} ? ${target}.value : undefined`;
   return messageCase(field, `${target} = ${wrap(decodeMessage(field, type, into, scope))};`);
@@ -59,7 +59,7 @@ function repeated(field: Field, scope: FileScope): string {
   return messageCase(field, `m.${field.key}.push(${decodeMessage(field, field.type, '', scope)});`);
 }
 
-/** The packed form of a repeated field. */
+/** Reads the packed form of a repeated field. */
 function run(field: Field, scope: FileScope): string {
   const primitive = packedPrimitive(field);
   if (primitive !== undefined)
@@ -72,12 +72,12 @@ function run(field: Field, scope: FileScope): string {
       }`;
 }
 
-/** Each case leaves the position behind the field in `source.at`. */
+/** Returns the switch cases of a field. Each case leaves the position behind the field in `source.at`. */
 function cases(field: Field, scope: FileScope): string[] {
   const wireType = field.presence === 'map' ? 2 : field.delimited ? 3 : wireTypeOf(field.type);
   const emit = field.presence === 'map' ? decodeMap : field.presence === 'repeated' ? repeated : singular;
   const result = [`case ${tagOf(field, wireType) | 0}: ${emit(field, scope)}`];
-  // Numbers are accepted packed or one by one, whatever the .proto says.
+  // Accept numbers packed or one by one, whatever the .proto says.
   if (field.presence === 'repeated' && field.type.kind !== 'message' && wireType !== 2)
     result.push(`case ${tagOf(field, 2) | 0}: ${run(field, scope)}`);
   return result;

@@ -1,7 +1,7 @@
 /**
- * The generated `encodeTo` function: straight-line code with literal tags. It checks once whether there is
- * room for the part that does not depend on values; each value of varying length checks whether it fits in
- * front of what must follow (room.ts).
+ * Emits the `encodeTo` function, which is straight-line code with literal tags. The code checks once whether
+ * it has room for the part that does not depend on values. Each value of varying length then checks whether
+ * it fits in front of the values that must follow it (room.ts).
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { formOf, packedPrimitive, quote, tagBytes, tagOf, wireTypeOf } from '../scalar.ts';
@@ -12,7 +12,7 @@ import { fieldRoom, lengthBytes, listed, roomOf, runRoom, tagSize, widening } fr
 import { fieldRuns, type Run } from './runs.ts';
 import { limitOf, nested, writeValue } from './value.ts';
 
-/** Statements that write the tag at `at`; the following statements advance `at`. */
+/** Returns statements that write the tag at `at`; the statements behind them advance `at`. */
 function tag(
   number: number,
   wireType: number,
@@ -25,7 +25,7 @@ function tag(
 const putBytes = (bytes: readonly number[], scope: FileScope): string =>
   bytes.map((byte, i) => `${scope.bytes()}[${i === 0 ? 'at' : `at + ${i}`}] = ${byte};`).join(' ');
 
-/** A message between two tags instead of behind a length. */
+/** Writes a message between two tags instead of behind a length. */
 function group(field: Field, value: string, free: number, scope: FileScope): string[] {
   const start = tag(field.number, 3, scope);
   const end = tag(field.number, 4, scope);
@@ -33,7 +33,7 @@ function group(field: Field, value: string, free: number, scope: FileScope): str
   return [start.write, `at = ${content};`, `${end.write} at += ${end.size};`];
 }
 
-/** The primitive writes the last byte of the tag, which is nearly always its only one. */
+/** Uses a primitive that writes the last byte of the tag, which is nearly always the tag's only byte. */
 function tagged(field: Field, value: string, free: number, scope: FileScope): string[] {
   if (field.delimited) return group(field, value, free, scope);
   const bytes = tagBytes(field.number, wireTypeOf(field.type));
@@ -44,20 +44,20 @@ function tagged(field: Field, value: string, free: number, scope: FileScope): st
 }
 
 /**
- * Default of an omitted value, for fields that are not sent at their default: then a single comparison
- * decides whether the field is sent.
+ * Returns the default of an omitted value, for fields that are not sent when they have their default. A
+ * single comparison then decides whether the field is sent.
  */
 function unsent(field: Field): string | undefined {
   const form = formOf(field.type);
   if (field.presence !== 'implicit' || form === undefined || form.type === 'Uint8Array') return undefined;
-  // -0 is not the default: its bits differ. Omitted bigints are not compared, since comparing bigints is a
-  // call.
+  // -0 is not the default, because its bits differ. Omitted bigints are not compared, because comparing
+  // bigints is a call.
   if (form.primitive === 'Float' || form.primitive === 'Double') return undefined;
   if (form.type !== 'bigint' || field.type.kind !== 'scalar') return form.zero;
   return field.type.jstype === 'bigint' ? undefined : field.type.jstype === 'string' ? "'0'" : '0';
 }
 
-/** Condition under which a field is sent. */
+/** Returns the condition under which a field is sent. */
 function isSet(field: Field, value: string, scope: FileScope): string {
   const zero = unsent(field);
   if (zero !== undefined) return `${value} !== ${zero}`;
@@ -76,22 +76,22 @@ function isSet(field: Field, value: string, scope: FileScope): string {
 }
 
 /**
- * Loop for elements that check their room themselves. An element without room ends the list: the one before
- * has left room for its tag.
+ * Returns a loop for elements that check their room themselves. An element without room ends the list,
+ * because the element before it has left room for its tag.
  */
 function loop(field: Field, length: string): string {
   return `for (let i = 0; i < ${length}${listed(field) > 0 ? '' : ' && !writer.full'}; i++)`;
 }
 
 /**
- * For a list whose room is checked as a whole: its length is read once, since a getter or a Proxy of the
- * application may change it meanwhile.
+ * For a list whose room is checked as a whole. Its length is read once, because a getter or a Proxy of the
+ * application may change the length meanwhile.
  */
 const count = (value: string): string => `const count = ${value}.length;`;
 
 /**
- * Elements of a list tend to have the same size: for the length of each element, as many bytes (one or two)
- * are kept free as the previous length needed.
+ * Elements of a list tend to have the same size. Therefore the code keeps as many bytes (one or two) free for
+ * the length of each element as the previous length needed.
  */
 function messages(field: Field, value: string, free: number, scope: FileScope): string {
   const { write, size } = tag(field.number, 2, scope);
@@ -108,7 +108,7 @@ function messages(field: Field, value: string, free: number, scope: FileScope): 
     }`;
 }
 
-/** Whether one primitive writes the whole list. */
+/** Returns whether one primitive writes the whole list. */
 function hasShortStrings(field: Field): boolean {
   return formOf(field.type)?.primitive === 'String' && tagSize(field) === 1;
 }
@@ -151,8 +151,8 @@ function repeated(field: Field, value: string, free: number, scope: FileScope): 
 }
 
 /**
- * A oneof whose fields are adjacent, as they nearly always are. `undefined` is the first case, because V8
- * then compares names only with names.
+ * Handles a oneof whose fields are adjacent, as they nearly always are. `undefined` is the first case,
+ * because V8 then compares names only with names.
  */
 function wholeOneof({ fullName }: Oneof, local: string, cases: readonly string[], scope: FileScope): string {
   return `switch (${local}?.case) {
@@ -161,13 +161,13 @@ function wholeOneof({ fullName }: Oneof, local: string, cases: readonly string[]
   }`;
 }
 
-/** For a oneof that is not adjacent: checks its value where its first field is written. */
+/** Checks the value of a oneof that is not adjacent, where its first field is written. */
 function checkOneof({ fullName, fields }: Oneof, local: string, scope: FileScope): string {
   const cases = fields.map((field) => `case ${quote(field.key)}:`).join(' ');
   return `switch (${local}?.case) { case undefined: default: ${scope.local('noCase')}(${local}, ${quote(fullName)}); break; ${cases} }`;
 }
 
-/** Statements that write a field outside of oneofs. */
+/** Returns statements that write a field outside of oneofs. */
 function write(field: Field, value: string, free: number, scope: FileScope): string[] {
   if (field.presence === 'map') return [encodeMap(field, value, free, scope)];
   return field.presence === 'repeated'
@@ -182,23 +182,23 @@ function when(condition: string, statements: readonly string[]): string {
 }
 
 /**
- * Whether the code that writes the field checks its presence itself. Lists and maps are usually present, so
- * the call is rarely in vain.
+ * Returns whether the code that writes the field checks the presence of the field itself. Lists and maps are
+ * usually present, so the call is rarely superfluous.
  */
 function takesAbsent(field: Field): boolean {
   return field.presence === 'map' || (field.presence === 'repeated' && hasShortStrings(field));
 }
 
 /**
- * All values in one statement, which a compiler parses faster than one for each; V8 checks the type of `m`
- * once.
+ * Reads all values in one statement, which a compiler parses faster than one statement for each; V8 checks
+ * the type of `m` once.
  */
 function take(values: readonly string[]): string {
   if (values.length === 0) return '';
   return `  const ${braced(values, '  const  = m;'.length, '  ')} = m;\n`;
 }
 
-/** Variables of the function, and those inside its statements. */
+/** The variables of the function, and the variables inside its statements. */
 const own: ReadonlySet<string> = new Set('m writer at limit depth field bytes i count start wide'.split(' '));
 
 interface Written {
@@ -206,7 +206,7 @@ interface Written {
   readonly values: readonly string[];
 }
 
-/** Statements that write the fields, and the values that they read from the message. */
+/** Returns statements that write the fields, and the values that they read from the message. */
 function writeFields(message: Message, runs: readonly Run[], room: number, scope: FileScope): Written {
   const values: string[] = [];
   const lines: string[] = [];

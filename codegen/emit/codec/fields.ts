@@ -1,5 +1,6 @@
 /**
- * The table of a message's fields, for JSON, equality and the like: a few bytes per field, not used by calls.
+ * Emits the table of a message's fields, for JSON, equality and similar code. It takes a few bytes per field,
+ * and calls do not use it.
  */
 import { jsonNameOf, keyOf } from '../../../runtime/codec/fields.ts';
 import type { Field, Message } from '../../model/model.ts';
@@ -7,8 +8,8 @@ import { quote } from '../scalar.ts';
 import type { FileScope } from '../scope.ts';
 
 /**
- * Whether a field is a group in the sense of proto2: named like its message, which is declared beside it.
- * Text format calls it by the message's name.
+ * Returns whether a field is a group in the sense of proto2. Such a field is named like its message, which is
+ * declared beside it. Text format calls the field by the message's name.
  */
 function isGroup({ name, fullName, type, delimited }: Field): boolean {
   if (!delimited || type.kind !== 'message') return false;
@@ -38,8 +39,8 @@ function presence({ presence, type }: Field): string {
 }
 
 /**
- * Returns one word of the text that the runtime's `fieldEntries` parses. Adds to `more` what has no text
- * form, such as the codec of a message.
+ * Returns one word of the text that the runtime's `fieldEntries` parses. Adds to `more` the parts that have
+ * no text form, such as the codec of a message.
  */
 function entry(field: Field, more: string[], scope: FileScope): string {
   const { name, type, oneof, mapKey } = field;
@@ -57,7 +58,7 @@ function entry(field: Field, more: string[], scope: FileScope): string {
   return cells.join(':').replace(/:+$/, '');
 }
 
-/** The last arguments of `$.generatedType`. */
+/** Returns the last arguments of `$.generatedType`. */
 export function emitFields(message: Message, scope: FileScope): string {
   const more: string[] = [];
   const words = message.fields.map((field) => entry(field, more, scope));

@@ -1,6 +1,6 @@
 /**
- * The four functions of a message's codec. They are private to the file: used by the const that holds them
- * and by messages that contain this one.
+ * Emits the four functions of a message's codec. They are private to the file. The const that holds them and
+ * the messages that contain this message use them.
  */
 import type { Message } from '../../model/model.ts';
 import { quote } from '../scalar.ts';
@@ -16,7 +16,7 @@ export function emitFunctions(message: Message, scope: FileScope): Statement[] {
   return [emitCreate, emitBound, emitEncode, emitDecode].map((emit) => internal(emit(message, scope)));
 }
 
-/** Arguments of `$.generatedType`. */
+/** Returns the arguments of `$.generatedType`. */
 export function codecOf(message: Message, typeName: string, scope: FileScope): string {
   const functions = parts.map((part: Part) => scope.call(message, part));
   return `${quote(typeName)}, ${functions.join(', ')}, ${emitFields(message, scope)}`;

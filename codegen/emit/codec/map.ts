@@ -1,7 +1,7 @@
 /**
- * Map fields in generated encoders and decoders: a call of a function that the file contains once for each
- * pair of types. Maps need as much code as the rest of a message, and the cost of generated code is what a
- * compiler has to parse. Called by encode.ts and decode.ts.
+ * Emits map fields in generated encoders and decoders, as a call of a function that the file contains once
+ * for each pair of types. Maps need as much code as the rest of a message, and the cost of generated code is
+ * the amount of text that a compiler has to parse. encode.ts and decode.ts call it.
  */
 import type { Field } from '../../model/model.ts';
 import { formOf, quote, scalarForm, tagBytes, tagOf, wireTypeOf } from '../scalar.ts';
@@ -12,7 +12,10 @@ import { limitOf, read, writeValue, zeroOf } from './value.ts';
 
 const keyForm = (field: Field) => scalarForm(field.mapKey ?? 'string');
 
-/** Distinguishes maps that need functions of their own; the scope handles equal names of different types. */
+/**
+ * Returns a text that distinguishes maps which need functions of their own. The scope handles equal names of
+ * different types.
+ */
 function typesOf(field: Field, scope: FileScope): string {
   const { type, mapKey, utf8, array } = field;
   const value =
@@ -27,8 +30,8 @@ function typesOf(field: Field, scope: FileScope): string {
 const hasShortTag = (field: Field): boolean => tagOf(field, 2) < 128;
 
 /**
- * Writes the key of an entry, which is a string in JavaScript, in its type. Keys are converted to numbers
- * before the entry is begun.
+ * Writes the key of an entry in the type of the key. In JavaScript it is a string. Keys are converted to
+ * numbers before the entry is begun.
  */
 function writeKey(field: Field, free: number, scope: FileScope): string {
   const form = keyForm(field);
@@ -46,8 +49,8 @@ function writeKey(field: Field, free: number, scope: FileScope): string {
 }
 
 /**
- * The value of an entry with a numeric key. V8 finds it faster by the number than by its text, except for
- * negative numbers, which are keys only as text.
+ * Returns the value of an entry with a numeric key. V8 finds the value faster by the number than by its text.
+ * Negative numbers are an exception, because they are keys only as text.
  */
 function ofNumber(field: Field): string {
   const unsigned = field.mapKey === 'uint32' || field.mapKey === 'fixed32';
@@ -55,8 +58,8 @@ function ofNumber(field: Field): string {
 }
 
 /**
- * Statements that write the entry of `key`, in a function that has `bytes`. Its end of room, `limit`, already
- * excludes the bytes behind the entry and those that closing it may need.
+ * Returns statements that write the entry of `key`, in a function that has `bytes`. The end of its room,
+ * `limit`, already excludes the bytes behind the entry and the bytes that closing it may need.
  */
 function writeEntry(field: Field, value: string, scope: FileScope): string {
   const { type } = field;
@@ -95,7 +98,7 @@ function shareEntry(field: Field, name: string, common: readonly Parameter[], sc
   return scope.share(`encodeEntry_${name}`, parameters, 'number', body);
 }
 
-/** Statement that writes the map, if present. */
+/** Returns a statement that writes the map, if the map is present. */
 export function encodeMap(field: Field, value: string, free: number, scope: FileScope): string {
   const name = `${typesOf(field, scope)}${hasShortTag(field) ? '' : '_longTag'}`;
   const nests = field.type.kind === 'message';
@@ -116,7 +119,7 @@ export function encodeMap(field: Field, value: string, free: number, scope: File
     const entry = shareEntry(field, name, common, scope);
     const put = `at = ${entry}(${common.map(([each]) => each).join(', ')}, key, ${found});`;
     // In a loop of the first form, V8 knows where the value of each key is, unless it has seen a hash table
-    // there, as decoded maps are.
+    // there. Decoded maps are hash tables.
     body = `  if (${scope.local('checkMap')}(map, field)) {
     for (const key in map) { if (writer.full) break; ${put} }
   } else {
@@ -143,7 +146,7 @@ export function encodeMap(field: Field, value: string, free: number, scope: File
   return `at = ${encode}(writer, at, ${tagOf(field, 2)}, ${limitOf(behind)}, ${quote(field.fullName)}, ${depth}${value});`;
 }
 
-/** Statement that reads an entry into the map. */
+/** Returns a statement that reads an entry into the map. */
 export function decodeMap(field: Field, scope: FileScope): string {
   const form = keyForm(field);
   const { type } = field;

@@ -1,15 +1,16 @@
 /**
- * Room for the parts of a message's encoding that do not depend on its values: tags, and numbers at their
- * maximum length. `encodeTo` checks once whether all of it fits, and each value of varying length then has to
- * leave room for what follows it. `bound` counts the same, so its result suffices.
+ * Computes the room for the parts of a message's encoding that do not depend on its values: tags, and numbers
+ * at their maximum length. `encodeTo` checks once whether all these parts fit. Each value of varying length
+ * then has to leave room for the parts that follow it. `bound` counts in the same way, so its result
+ * suffices.
  */
 import type { Field } from '../../model/model.ts';
 import { formOf, packedPrimitive, scalarForm, tagBytes, wireTypeOf } from '../scalar.ts';
 import type { Run } from './runs.ts';
 
 /**
- * Maximum size of a length prefix. One byte is kept free in front of the content; the others are needed when
- * the content turns out longer.
+ * Maximum size of a length prefix. One byte is kept free in front of the content. The other bytes are needed
+ * when the content turns out longer.
  */
 export const lengthBytes = 5;
 export const widening = lengthBytes - 1;
@@ -18,27 +19,30 @@ export function tagSize(field: Field): number {
   return tagBytes(field.number, wireTypeOf(field.type)).length;
 }
 
-/** Maximum size of a value; 0 when it varies. */
+/** Returns the maximum size of a value, or 0 when the size varies. */
 export function fixed(field: Field): number {
   return formOf(field.type)?.size ?? 0;
 }
 
-/** One value with its tag, without the varying part. */
+/** Returns the size of one value with its tag, without the varying part. */
 function single(field: Field): number {
   const tag = tagSize(field);
   if (field.type.kind === 'message') return field.delimited ? 2 * tag : tag + lengthBytes;
   return tag + fixed(field);
 }
 
-/** An entry of a map: length, tags of key and value, and key and value if they are numbers. */
+/**
+ * Returns the size of an entry of a map: length, tags of key and value, and the key and the value if they are
+ * numbers.
+ */
 function entry(field: Field): number {
   const value = field.type.kind === 'message' ? lengthBytes : fixed(field);
   return tagSize(field) + lengthBytes + 2 + scalarForm(field.mapKey ?? 'string').size + value;
 }
 
 /**
- * Fixed size of an element or entry, for lists whose room is checked as a whole; 0 when each element checks
- * its own.
+ * Returns the fixed size of an element or entry, for lists whose room is checked as a whole. Returns 0 when
+ * each element checks its own room.
  */
 export function listed(field: Field): number {
   if (field.presence === 'map')
@@ -47,14 +51,14 @@ export function listed(field: Field): number {
   return field.packed ? fixed(field) : single(field);
 }
 
-/** Size of an element or entry without its varying parts. */
+/** Returns the size of an element or entry without its varying parts. */
 export function element(field: Field): number {
   return field.presence === 'map' ? entry(field) : single(field);
 }
 
 /**
- * Minimum room of the field. For a list, that of one further element: writing an element then leaves room for
- * the next tag.
+ * Returns the minimum room of the field. For a list it is the room of one further element, so that writing an
+ * element leaves room for the next tag.
  */
 export function fieldRoom(field: Field): number {
   if (field.presence !== 'map' && field.presence !== 'repeated') return single(field);

@@ -1,6 +1,6 @@
 /**
- * Fields in the order in which they are written (by number), with adjacent fields of the same oneof together:
- * one switch instead of many tests.
+ * Lists fields in the order in which they are written (by number). Adjacent fields of the same oneof stand
+ * together, so that one switch replaces many tests.
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 

@@ -1,18 +1,18 @@
 /**
- * A single value in generated encoders and decoders, without its surroundings: of a field, an element, or a
- * map entry. Called by encode.ts, decode.ts, create.ts and map.ts.
+ * Emits the code of a single value in generated encoders and decoders, without its surroundings. It may be
+ * the value of a field, an element, or a map entry. encode.ts, decode.ts, create.ts and map.ts call it.
  */
 import type { Field } from '../../model/model.ts';
 import { formOf, isPlainNumber, quote } from '../scalar.ts';
 import type { FileScope } from '../scope.ts';
 import { widening } from './room.ts';
 
-/** End of the room when `free` bytes must remain behind it. */
+/** Returns the end of the room when `free` bytes must remain behind it. */
 export const limitOf = (free: number): string => (free === 0 ? 'limit' : `limit - ${free}`);
 
 /**
- * Expression that writes a value (with `tag` in front of it if given) at `at + skip`, leaves `free` bytes
- * behind it and evaluates to the new end.
+ * Returns an expression that writes a value (with `tag` in front of it if given) at `at + skip`, leaves
+ * `free` bytes behind the value and evaluates to the new end.
  */
 export function writeValue(
   field: Field,
@@ -30,7 +30,7 @@ export function writeValue(
   if (type.kind === 'message') {
     const start = `at + ${skip + (tag === undefined ? 1 : 2)}`;
     const content = nested(field, value, start, limitOf(free + widening), scope, name);
-    // Arguments are evaluated from left to right: `writer.held` is read before the message is written.
+    // Arguments are evaluated from left to right, so `writer.held` is read before the message is written.
     return scope.mayBeOutOfLine(type)
       ? `${scope.local(`closeLength${kind}`)}(writer, ${place}, writer.held, ${content})`
       : `${scope.local(`closeSolid${kind}`)}(${scope.bytes()}, ${place}, ${content})`;
@@ -61,7 +61,7 @@ function asBigint(field: Field, value: string, name: string): string {
   return field.type.jstype === 'number' ? `$.bigintOfNumber(${value}, ${name})` : value;
 }
 
-/** Expression that writes a message's content and evaluates to its end. */
+/** Returns an expression that writes a message's content and evaluates to its end. */
 export function nested(
   { type, fullName }: Field,
   value: string,
@@ -74,7 +74,7 @@ export function nested(
   return `${scope.call(type, 'encodeTo')}(${value}, writer, ${at}, ${limit}, depth + 1, ${name})`;
 }
 
-/** Source text of the default of a value. */
+/** Returns the source text of the default of a value. */
 export function zeroOf(field: Field, scope: FileScope): string {
   const { type } = field;
   if (field.array !== undefined) return `$.noArrays.${field.array}`;
@@ -85,7 +85,7 @@ export function zeroOf(field: Field, scope: FileScope): string {
   return formOf(type)?.zero ?? '0';
 }
 
-/** Expression that reads a value at `at`; the position behind it is in `source.at`. */
+/** Returns an expression that reads a value at `at`. The position behind the value is then in `source.at`. */
 export function read(field: Field, end: string, scope: FileScope): string {
   const { type } = field;
   const from = (primitive: string, more = '') =>

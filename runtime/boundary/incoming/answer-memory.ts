@@ -1,17 +1,17 @@
 /**
  * Decides which large responses stay in the arena, as views that the caller leases, and which are copied out
- * of it on arrival. Leasing is right for a caller that drops or releases its responses: their memory comes
+ * of it on arrival. Leasing is right for a caller that drops or releases its responses. Their memory comes
  * back soon (native/binding/buffers/young_buffers.h), and a copy costs several times as much because of its
- * fresh pages. A caller that keeps them, in a cache for example, would finally hold the whole arena, and
- * every large call would wait for memory. So leased responses are limited to a share of the arena. One per
- * context, on its JS thread.
+ * fresh pages. A caller that keeps its responses, in a cache for example, would finally hold the whole arena,
+ * and every large call would wait for memory. Therefore leased responses are limited to a share of the arena.
+ * Each context has one, on its JS thread.
  */
 import { keptAnswersShare } from '../../limits.ts';
 import type { NativeContext } from '../../native/native.ts';
 
 export class AnswerMemory {
   readonly #native: Pick<NativeContext, 'arenaBytes' | 'stats'>;
-  /** Bytes that may still arrive before the arena's usage must be read again, which is slow. */
+  /** Number of bytes that may still arrive before the arena's usage must be read again, which is slow. */
   #unwatched = 0;
 
   constructor(native: Pick<NativeContext, 'arenaBytes' | 'stats'>) {
@@ -20,7 +20,7 @@ export class AnswerMemory {
 
   /** Returns whether a response of this size, which has arrived in the arena, is to be copied out. */
   copies(bytes: number): boolean {
-    // Counts twice the size, since a block may be larger than its content.
+    // Count the size twice, because a block may be larger than its content.
     this.#unwatched -= 2 * bytes;
     if (this.#unwatched >= 0) return false;
     const { arenaBytes } = this.#native;

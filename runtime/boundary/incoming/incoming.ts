@@ -1,7 +1,7 @@
 /**
- * Decodes a message from where its event says that it lies. In a receive slot, or in the memory of messages
- * that came in segments, the bytes are valid only during the callback, so everything is copied out. In an
- * arena block, large `bytes` fields become views. Owned by a session.
+ * Decodes a message from the memory that its event names. The bytes of a receive slot, and of a message that
+ * came in segments, are valid only during the callback, so everything is copied out of them. In an arena
+ * block, large `bytes` fields become views. A session owns it.
  */
 import { CodecError } from '../../codec/error.ts';
 import { AlignedMessage } from '../../codec/memory/aligned-message.ts';
@@ -37,7 +37,7 @@ export class Incoming {
   readonly #session: number;
   /**
    * Source of the receive window that was read first. It is created with the session although most sessions
-   * never need it: when a thousand sessions had none, V8 promoted a quarter of all garbage in two of five
+   * never need it. When a thousand sessions had none, V8 promoted a quarter of all garbage in two of five
    * runs, which halved the calls/s.
    */
   readonly #first: Source = copiedSource();
@@ -55,8 +55,8 @@ export class Incoming {
   }
 
   /**
-   * Returns the source of the receive slot of the event at `at`. The slot has the metadata, and the message
-   * unless the event names a region.
+   * Returns the source of the receive slot of the event at `at`. The slot contains the metadata. It also
+   * contains the message unless the event names a region.
    */
   slotOf(at: number): Source {
     const slot = this.#events[at + Ev.receiveSlot]!;
@@ -70,15 +70,16 @@ export class Incoming {
     const window = receiveWindow(slot);
     const source = this.#windows.length === 0 ? this.#first : copiedSource();
     source.reset(new Uint8Array(this.#native.receiveWindow(this.#session, slot)));
-    // Fill the array, since V8 reads arrays with holes more slowly.
+    // Fill the array, because V8 reads arrays with holes more slowly.
     while (this.#windows.length < window) this.#windows.push(undefined);
     this.#windows[window] = source;
     return source;
   }
 
   /**
-   * Decodes the message of the event at `at`. Throws CodecError. If `into` is given, the message has been
-   * written to that lease, or is copied there. With `copy`, no part of the message stays in the arena.
+   * Decodes the message of the event at `at`. Throws CodecError. If `into` is given, the peer has written the
+   * message to that lease, or the message is copied into it. With `copy`, no part of the message stays in the
+   * arena.
    */
   message<T>(at: number, type: MessageType<T, never>, into: BlockLease | undefined, copy = false): T {
     const events = this.#events;
@@ -119,8 +120,8 @@ export class Incoming {
   }
 
   /**
-   * Returns a copy of the event's metadata, undefined when it has none, or a text that says why the metadata
-   * is malformed.
+   * Returns a copy of the event's metadata, undefined when the event has none, or a text that says why the
+   * metadata is malformed.
    */
   metadataBytes(at: number, response = false): Uint8Array | string | undefined {
     const bytes = this.#events[at + Ev.metadataBytes]!;
@@ -133,7 +134,7 @@ export class Incoming {
   }
 
   /**
-   * Returns header and trailer of a response, undefined when there is no metadata or when it is malformed.
+   * Returns header and trailer of a response. Returns undefined when the metadata is missing or malformed.
    */
   responseMetadata(at: number): ResponseMetadata | undefined {
     const bytes = this.metadataBytes(at, true);

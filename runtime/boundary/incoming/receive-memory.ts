@@ -1,8 +1,8 @@
 /**
- * The sources that all sessions of a context share for reading messages: the memory of short messages, the
- * memory of messages that came in segments, and a source for arena blocks. Sharing is possible since the
- * sessions read one after the other. It matters with a thousand sessions: an object that each of them has for
- * itself is in no CPU cache when it is needed. Owned by the fabric context.
+ * The sources that all sessions of a context share for reading messages: one for the memory of short
+ * messages, one for messages that came in segments, and one for arena blocks. Sharing is possible because the
+ * sessions read one after the other. It matters with a thousand sessions, because an object that each of them
+ * has for itself is in no CPU cache when it is needed. The fabric context owns them.
  */
 import { AlignedMessage } from '../../codec/memory/aligned-message.ts';
 import { Source } from '../../codec/memory/source.ts';

@@ -1,8 +1,8 @@
 /**
  * Memory for `bytes` values that are copied out of a receive slab. Each value begins on a multiple of 64
- * bytes, so that typed arrays of any kind can be laid over it. Values of up to 32 KiB share chunks: this is
+ * bytes, so that typed arrays of any kind can be laid over it. Values of up to 32 KiB share chunks. This is
  * several times faster than separate memory at a few hundred bytes, and twice as fast at 30 KiB. A chunk
- * lives as long as any of its values, as with Node's Buffers. Used by Incoming, on the JS thread.
+ * lives as long as any value in it, as Node's Buffers do. Incoming uses it, on the JS thread.
  */
 import { markAsUntransferable } from 'node:worker_threads';
 import { alignedOffset, alignmentBytes } from '../../codec/memory/aligned-message.ts';
@@ -12,10 +12,10 @@ import { nativeIfLoads } from '../../native/native.ts';
 const sharedMin = 64;
 
 /**
- * Returns memory of `bytes` bytes that begins on a multiple of 64. V8 aligns to 16 only, and only native code
- * can see the address, so without the addon it begins where V8 places it. The memory is not filled with
- * zeros, as `new ArrayBuffer` would do, since that takes nearly as long as the copy: the values overwrite it
- * before it is handed out, except for the gaps between them.
+ * Returns memory of `bytes` bytes that begins on a multiple of 64. V8 aligns to 16 bytes only, and only
+ * native code can see the address. Without the addon the memory begins where V8 places it. The memory is not
+ * filled with zeros, which takes nearly as long as the copy (`new ArrayBuffer` would do it). The values
+ * overwrite the memory before it is handed out, except for the gaps between them.
  */
 function aligned(bytes: number): Uint8Array<ArrayBuffer> {
   const native = nativeIfLoads();
@@ -28,15 +28,15 @@ function aligned(bytes: number): Uint8Array<ArrayBuffer> {
 /** A chunk of memory in which values are placed one after the other. */
 class Chunks {
   /**
-   * A longer value gets memory of its own: relative to its size, the memory that it would keep alive or waste
-   * at the end of a chunk is no longer small.
+   * A longer value gets memory of its own, because the memory that it would keep alive, or waste at the end
+   * of a chunk, would no longer be small.
    */
   readonly valueMax: number;
   readonly #chunkBytes: number;
   #chunk: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   /**
-   * The chunk's buffer and offset, kept since reading them from a typed array is a call that costs as much as
-   * copying a small value.
+   * The chunk's buffer and offset. They are kept because reading them from a typed array is a call that costs
+   * as much as copying a small value.
    */
   #buffer: ArrayBuffer = this.#chunk.buffer;
   #from = 0;
@@ -49,12 +49,11 @@ class Chunks {
 
   take(bytes: number): Uint8Array {
     if (bytes > this.#chunk.length - this.#used) {
-      // This is called here and not earlier, so that a process with small messages does not keep more memory
-      // than it needs.
+      // Call this only here, so that a process with small messages does not keep more memory than it needs.
       if (this.#chunk.length === 0) nativeIfLoads()?.keepFreedMemory();
       this.#chunk = aligned(this.#chunkBytes);
-      // The chunk cannot be transferred: transferring one value to another thread would take the others with
-      // it.
+      // Mark the chunk as untransferable, because transferring one value to another thread would take the
+      // others with it.
       this.#buffer = this.#chunk.buffer;
       this.#from = this.#chunk.byteOffset;
       markAsUntransferable(this.#buffer);
@@ -68,13 +67,14 @@ class Chunks {
 
 const small = new Chunks(4 * 1024, 32 * 1024);
 /**
- * Separate memory would cost such a value more than the copy does, and would make garbage collection run more
- * often. Chunks of 256 KiB are no faster, and do not fit the second-level caches.
+ * Separate memory would cost more than the copy of such a value does, and would make garbage collection run
+ * more often. Chunks of 256 KiB are no faster, and they do not fit the second-level caches.
  */
 const medium = new Chunks(32 * 1024, 128 * 1024);
 
 /**
- * Returns a copy of bytes [start, end) of `from`. It begins on a multiple of 64 if it is at least that long.
+ * Returns a copy of bytes [start, end) of `from`. The copy begins on a multiple of 64 if it is at least that
+ * long.
  */
 export function copyValue(from: Uint8Array, start: number, end: number): Uint8Array {
   const bytes = end - start;

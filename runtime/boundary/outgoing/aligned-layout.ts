@@ -2,7 +2,7 @@
  * Lays out an outgoing message in the aligned layout (docs/wire/frames.md §2.4): the table of its chunks, the
  * positions of texts and copied values in the memory that the message was encoded into, and the resulting
  * gather entries. A *text* is the encoded bytes between two values. Texts and values alternate; the first and
- * the last are texts, which may be empty. Used by bulk.ts.
+ * the last are texts, which may be empty. bulk.ts uses it.
  */
 import {
   alignedBytesMax,
@@ -19,7 +19,7 @@ export interface AlignedPlan {
   readonly tableBytes: number;
   /** Size of the memory that the message is encoded into, including the table. */
   readonly roomBytes: number;
-  /** Share of these bytes for texts and copied values; the rest is for the table and the gaps. */
+  /** The part of these bytes that is for texts and copied values; the rest is for the table and the gaps. */
   readonly contentBytes: number;
 }
 
@@ -38,7 +38,7 @@ export function planAligned(
   const chunks = 2 * values + 1;
   const tableBytes = alignedTableBytes(chunks);
   const extraBytes = tableBytes + alignmentBytes * chunks;
-  // Do not judge a message that is too large by its bound: its exact length decides that later.
+  // Do not judge by its bound whether a message is too large: its exact length decides that later.
   if (extraBytes > alignedBytesMax(Math.min(messageBytes, maxBytes)) - Math.min(messageBytes, maxBytes))
     return undefined;
   const contentBytes = textBytes + copied;
@@ -47,7 +47,7 @@ export function planAligned(
 
 /**
  * Returns whether a getter has returned more than it did for `bound`, so that the values would not fit their
- * places in the layout.
+ * positions in the layout.
  */
 export function hasGrown(writer: Writer, plan: AlignedPlan, textBytes: number): boolean {
   let bytes = textBytes;
@@ -57,13 +57,14 @@ export function hasGrown(writer: Writer, plan: AlignedPlan, textBytes: number): 
 }
 
 /**
- * Ranges up to this length are written by loops, since a native call costs as much as that number of bytes.
+ * Ranges up to this length are written by loops, because a native call costs as much as writing that number
+ * of bytes.
  */
 const loopBytes = 64;
 
 /**
  * The positions of the texts and values of an aligned message. The object is reused for one message after
- * another, since new ones would be a quarter of all objects that a large message allocates.
+ * another, because new objects would be a quarter of all objects that a large message allocates.
  */
 export class AlignedLayout {
   /**
@@ -76,8 +77,8 @@ export class AlignedLayout {
   readonly value: (Uint8Array | undefined)[] = [];
 
   /**
-   * Texts and copied values to move: the target, the source, and the index of the writer's out-of-line value,
-   * -1 for a text.
+   * The texts and copied values to move. Each has its target, its source, and the index of the writer's
+   * out-of-line value, which is -1 for a text.
    */
   #moves = 0;
   readonly #moveTo: number[] = [];
@@ -85,7 +86,7 @@ export class AlignedLayout {
   readonly #moveBytes: number[] = [];
   readonly #moveOutOfLine: number[] = [];
 
-  /** Number of gather entries: the ranges that are not empty, and the values. */
+  /** Number of gather entries, which are the non-empty ranges and the values. */
   get gatherEntries(): number {
     let gatherEntries = 0;
     for (let i = 0; i < this.stretches; i++) {
@@ -104,8 +105,8 @@ export class AlignedLayout {
     this.#moves = 0;
     clear(memory, 0, tableBytes, words);
     writeWord(memory, 0, 2 * values + 1);
-    let at = tableBytes; // end of the last text or value in the memory
-    let begin = 0; // beginning of its range
+    let at = tableBytes; // the end of the last text or value in the memory
+    let begin = 0; // the beginning of its range
     let source = tableBytes; // its original position
     for (let i = 0; i <= writer.outOfLine; i++) {
       const last = i === writer.outOfLine;
@@ -125,7 +126,7 @@ export class AlignedLayout {
         this.#addMove(place, 0, value.length, i);
         at = place + value.length;
       } else {
-        // Include the gap, so that text and value form one gather entry.
+        // Include the gap, so that the text and the value form one gather entry.
         this.#addStretch(begin, place, value);
         begin = place;
         at = place;

@@ -1,7 +1,7 @@
 /**
  * Remembers which block of which arena an ArrayBuffer belongs to. The note is kept in the buffer itself,
- * since asking native code costs as much as everything else that is done for a gather entry. On its context's
- * JS thread.
+ * because asking native code costs as much as everything else that is done for a gather entry. It is used on
+ * the JS thread of its context.
  */
 
 import { Itself } from '../../codec/memory/itself.ts';

@@ -1,7 +1,7 @@
 /**
- * The identity of application buffers: a number per ArrayBuffer, by which the registration cache knows it.
- * Addresses would not do, since V8 reuses them after collection. Used by the bulk path and registerBuffer, on
- * this JS thread.
+ * The identity of application buffers: a number per ArrayBuffer, by which the registration cache knows the
+ * buffer. Addresses cannot be the identity, because V8 reuses them after garbage collection. The bulk path
+ * and registerBuffer use it, on this JS thread.
  */
 import { isSharedArrayBuffer } from 'node:util/types';
 
@@ -9,8 +9,8 @@ const keys = new WeakMap<ArrayBuffer, number>();
 let last = 0;
 
 /**
- * Returns the key of a buffer: above 0, constant for the life of the buffer, and never reused for another
- * one.
+ * Returns the key of a buffer. It is above 0, constant for the life of the buffer, and never reused for
+ * another buffer.
  */
 export function bufferKey(buffer: ArrayBuffer): number {
   const known = keys.get(buffer);

@@ -1,6 +1,6 @@
 /**
  * A message that fits no slot, ready for submission: its gather entries, and the memory that they refer to.
- * Created by BulkMessages (bulk.ts), on its JS thread.
+ * BulkMessages (bulk.ts) creates it, on its JS thread.
  */
 import { copiedMemory, GatherEntry, type NativeContext } from '../../native/native.ts';
 import type { AlignedLayout } from './aligned-layout.ts';
@@ -18,20 +18,20 @@ const wordMax = 0xffff_ffff;
 
 export class BulkMessage {
   /**
-   * The gather entries as words (`GatherEntry`), when all of them lie in the arena. The lists below are empty
-   * then.
+   * The gather entries as words (`GatherEntry`), used when all of them lie in the arena. The lists below are
+   * then empty.
    */
   words: number[] = none;
   /** The bytes of these entries, in order, are the encoded message or its aligned layout. */
   gatherEntries: Uint8Array[] = none;
   /**
-   * For each gather entry the identity of its buffer: 0 for the arena, `leasedMemory` for arena memory that
-   * the application has leased, `copiedMemory` for a buffer that is to be copied.
+   * The identity of each gather entry's buffer: 0 for the arena, `leasedMemory` for arena memory that the
+   * application has leased, `copiedMemory` for a buffer that is to be copied.
    */
   keys: number[] = none;
-  /** Arena blocks of which this message holds one reference each. */
+  /** Arena blocks. This message holds one reference to each of them. */
   blocks: number[] = none;
-  /** The gather entries make up the aligned layout (docs/wire/frames.md §2.4). */
+  /** Whether the gather entries make up the aligned layout (docs/wire/frames.md §2.4). */
   aligned = false;
   /** Length of the message. */
   bytes = 0;
@@ -45,8 +45,8 @@ export class BulkMessage {
   }
 
   /**
-   * Allocates lists for this number of gather entries, since a list that grows reserves room for 17. 0 means
-   * that the number is unknown.
+   * Allocates lists for this number of gather entries, because a list that grows reserves room for 17. 0
+   * means that the number is unknown.
    */
   makeLists(gatherEntries: number): void {
     this.gatherEntries = new Array<Uint8Array>(gatherEntries);
@@ -55,8 +55,8 @@ export class BulkMessage {
   }
 
   /**
-   * Gives each buffer that was to be copied its key, so that it is sent in place. Returns false when the
-   * message has no such buffer.
+   * Gives a key to each buffer that was to be copied, so that the buffer is sent in place. Returns false when
+   * the message has no such buffer.
    */
   leaveInPlace(): boolean {
     const first = this.keys.indexOf(copiedMemory);
@@ -66,8 +66,8 @@ export class BulkMessage {
   }
 
   /**
-   * Drops the gather entries after they have been copied, so that buffers of the application need not wait
-   * for the SENT event.
+   * Drops the gather entries after they have been copied, so that the application's buffers need not stay
+   * until the SENT event.
    */
   forgetGatherEntries(): void {
     this.gatherEntries = none;
@@ -75,8 +75,8 @@ export class BulkMessage {
   }
 
   /**
-   * Writes the gather entries as words, which is cheaper. Returns false when a value lies outside the arena,
-   * or at an offset that does not fit a word.
+   * Writes the gather entries as words, which is cheaper than lists. Returns false when a value lies outside
+   * the arena, or at an offset that does not fit a word.
    */
   placeAll(native: NativeContext, layout: AlignedLayout): boolean {
     const text = this.blocks[0] ?? scratch;

@@ -1,7 +1,7 @@
 /**
- * Encodes and submits messages that fit no slot. They are encoded into an arena block; large buffers of the
- * application are sent in place, and kept alive until native code reports that they are sent. One per
- * context, used by its Outgoing.
+ * Encodes and submits messages that fit no slot. The encoded part goes to an arena block. Large buffers of
+ * the application are sent in place, and kept alive until native code reports that they are sent. Each
+ * context has one, which its Outgoing uses.
  */
 import { CodecError } from '../../codec/error.ts';
 import { encodeMeasured } from '../../codec/measured.ts';
@@ -34,14 +34,14 @@ export class BulkMessages {
   /** Size of the message that was last submitted. */
   submittedBytes = 0;
   /**
-   * Bytes of the last arena allocation that failed. 0 when the message waits for a registration instead,
-   * which arena memory does not help.
+   * Number of bytes of the last arena allocation that failed. 0 when the message waits for a registration
+   * instead, for which free arena memory is no help.
    */
   shortBytes = 0;
 
-  /** Use of the blocks for the message that is being encoded. */
+  /** The use of arena memory for the message that is being encoded. */
   #use: number = Use.application;
-  /** Session of the message that is being encoded. */
+  /** The session of the message that is being encoded. */
   #session = 0;
   /** Size up to which that session copies messages. */
   #copiedBytes = 0;
@@ -50,22 +50,22 @@ export class BulkMessages {
   readonly #scratch: Uint8Array;
   readonly #textWords: Int32Array;
   /**
-   * The message that occupies the scratch buffer until it has been submitted: one of its getters may make a
-   * call itself.
+   * The message that occupies the scratch buffer until the message has been submitted, because one of its
+   * getters may make a call itself.
    */
   #inScratch: BulkMessage | undefined;
-  /** Null while a message is encoded with it: a getter of that message may make a call itself. */
+  /** Null while it encodes a message, because a getter of that message may make a call itself. */
   #writer: Writer | null = new Writer();
-  /** Null while a message is laid out, for the same reason. */
+  /** Null while a message is being laid out, for the same reason. */
   #layout: AlignedLayout | null = new AlignedLayout();
   /**
-   * Messages by token until their SENT event: the application's buffers must not be collected while the
+   * Messages by token until their SENT event. The application's buffers must not be collected while the
    * fabric may read them.
    */
   readonly #sending = new Sending<BulkMessage>();
   /** Buffers that are registered in the registration cache and must not be collected. */
   readonly #registered = new Map<number, ArrayBuffer>();
-  /** Messages whose buffers may have been registered: all of these buffers are kept until that is known. */
+  /** Messages whose buffers may have been registered. The buffers are kept until that is known. */
   readonly #unsettled: BulkMessage[] = [];
 
   constructor(native: NativeContext) {
@@ -94,19 +94,19 @@ export class BulkMessages {
     const alignBytes = target.aligned === true ? leaseBytes : Number.POSITIVE_INFINITY;
     const bulk = this.#encode(type, message, maxBytes, gatherBytes, alignBytes);
     if (typeof bulk === 'number' || bulk.count <= gatherEntriesMax) return bulk;
-    // The message has more large values than its gather list may hold: copy all of it into one gather entry.
+    // The message has more large values than its gather list may hold, so copy all of it into one entry.
     this.discard(bulk);
     return this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY, alignBytes);
   }
 
-  /** Does the same with one gather entry and without gaps, for a message that turns out to fit a slot. */
+  /** Encodes with one gather entry and without gaps, for a message that turns out to fit a slot. */
   encodePlain<Init>(type: MessageType<unknown, Init>, message: Init, maxBytes: number): BulkMessage | number {
     return this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY);
   }
 
   /**
-   * Called after a message has been submitted or refused. Native code may have registered its buffers, or
-   * copied them, or the call may be over; keep only the buffers that it holds registered.
+   * Keeps the buffers that native code holds registered, after a message has been submitted or refused.
+   * Native code may have registered the buffers or copied them, or the call may be over.
    */
   #keepRegistered(bulk: BulkMessage): void {
     for (let gatherEntry = 0; gatherEntry < bulk.keys.length; gatherEntry++) {
@@ -123,7 +123,7 @@ export class BulkMessages {
 
   /**
    * Returns the number of messages that are being sent, and the keys of the buffers that are kept because
-   * they are registered. For tests.
+   * they are registered. Tests use it.
    */
   get kept(): { readonly sending: number; readonly registered: readonly number[] } {
     return { sending: this.#sending.size, registered: [...this.#registered.keys()] };
@@ -156,7 +156,7 @@ export class BulkMessages {
   }
 
   /**
-   * Handles the eviction of this buffer's registration: the buffer is no longer kept, unless a call has
+   * Handles the eviction of this buffer's registration. The buffer is no longer kept, unless a call has
    * registered it again since.
    */
   evicted(key: number): void {
@@ -215,8 +215,8 @@ export class BulkMessages {
   }
 
   /**
-   * Returns memory for the encoded part of the message: the scratch buffer when that is free and long enough,
-   * otherwise a block. Undefined when the arena has none.
+   * Returns memory for the encoded part of the message: the scratch buffer when it is free and long enough,
+   * otherwise a block. Returns undefined when the arena has no memory.
    */
   #memoryFor(bulk: BulkMessage, plan: AlignedPlan | undefined, room: number): Uint8Array | undefined {
     if (plan === undefined) return this.#alloc(room, bulk);
@@ -253,8 +253,8 @@ export class BulkMessages {
   }
 
   /**
-   * Does the same for the aligned layout: copied values are placed in the memory at their offsets, and the
-   * bytes behind them are moved. Returns false when there is no memory.
+   * Does the same for the aligned layout: places copied values in the memory at their offsets, and moves the
+   * bytes behind them. Returns false when there is no memory.
    */
   #collectAligned(
     bulk: BulkMessage,
@@ -285,7 +285,7 @@ export class BulkMessages {
   }
 
   /**
-   * Submits the message; for parameters and result see submitBulk in native.ts. A submitted message is kept
+   * Submits the message. For parameters and result see submitBulk in native.ts. A submitted message is kept
    * until `sent(token)`.
    */
   submit(
@@ -306,7 +306,7 @@ export class BulkMessages {
     }
     const flags = (bulk.aligned ? submitAligned : 0) | (replyBufferOnly ? submitReplyBufferOnly : 0);
     if (this.#unsettled.length !== 0) this.#settle();
-    // Native code copies the scratch buffer now, or throws.
+    // Native code either copies the scratch buffer now or throws.
     this.#leaveScratch(bulk);
     const send = (keys: readonly number[] | number): number =>
       this.#native.submitBulk(
@@ -324,10 +324,10 @@ export class BulkMessages {
         flags,
       );
     let result = send(keys);
-    // When the arena has no room for a copy, send the values in place, which needs none.
+    // When the arena has no room for a copy, send the values in place, which needs no arena memory.
     if (result === -Reason.noMemory && bulk.leaveInPlace()) result = send(bulk.keys);
     if (result >= 0) {
-      // Must come first: the peer may read these buffers until they are sent, whatever fails from here on.
+      // This must come first: the peer may read these buffers until they are sent, even after an error.
       this.#sending.add(result, bulk);
       if (words !== none) bulk.blocks = none;
       else if (bulk.keys.includes(copiedMemory)) bulk.forgetGatherEntries();
@@ -336,13 +336,13 @@ export class BulkMessages {
     try {
       this.#keepRegistered(bulk);
     } catch (error) {
-      // The application's stack is exhausted, so that nothing can be called. The message has been submitted
-      // all the same.
+      // The application's stack is exhausted, so no function can be called. The message has been submitted
+      // nevertheless.
       if (!(error instanceof RangeError)) throw error;
       this.#unsettled[this.#unsettled.length] = bulk;
     }
     if (result === -Reason.registering) {
-      // The message waits like those that lack memory; values that are sent in place need none.
+      // The message waits like those that lack memory, although its values are sent in place.
       this.shortBytes = 0;
       return -Reason.noMemory;
     }
@@ -351,8 +351,8 @@ export class BulkMessages {
   }
 
   /**
-   * Adds a value to be sent in place, or copies it when that is not possible. Returns false when there is no
-   * memory for the copy.
+   * Adds a value to be sent in place, or copies the value when that is not possible. Returns false when there
+   * is no memory for the copy.
    */
   #addValue(bulk: BulkMessage, value: Uint8Array): boolean {
     if (staysInPlace(value.buffer)) {

@@ -1,6 +1,7 @@
 /**
- * Encodes messages that fit no slot, but are short enough to be copied rather than exposed to the peer, into
- * a long slot, which native code sends in segments. One per context, used by its Outgoing.
+ * Encodes a message that fits no slot into a long slot, which native code sends in segments. Such messages
+ * are short enough to be copied rather than exposed to the peer. Each context has one, which its Outgoing
+ * uses.
  */
 import { Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';
@@ -14,9 +15,11 @@ export class LongSlots {
   readonly #memory: Uint8Array;
   /** Number of the first long slot. */
   readonly #first: number;
-  /** Offset of its payload in the memory. */
+  /** Offset of the first long slot's payload in the memory. */
   readonly #start: number;
-  /** Null while a message is encoded with it: a getter of that message may make a call itself. */
+  /**
+   * Null while a message is being encoded with it, because a getter of that message may make a call itself.
+   */
   #writer: Writer | null = new Writer();
 
   constructor(native: NativeContext, memory: Uint8Array) {
@@ -27,7 +30,7 @@ export class LongSlots {
   }
 
   /**
-   * Encodes `metadata` and the message, together at most `maxBytes`, into a long slot, and returns its
+   * Encodes `metadata` and the message, together at most `maxBytes`, into a long slot, and returns the slot's
    * number. Returns -1 when the message is longer, has values that must be out of line, or no long slot is
    * free. Errors of the message's encoder are passed on.
    */
@@ -43,8 +46,8 @@ export class LongSlots {
     let done = false;
     try {
       writer.reset(this.#memory);
-      // Check the bound first: encoding a message that turns out too long would cost as much as one that
-      // fits.
+      // Check the bound first: encoding a message that turns out to be too long would cost as much as
+      // encoding one that fits.
       if (type.bound(message, writer) > maxBytes - metadata.byteLength || writer.planned !== 0) return -1;
       slot =
         op === SubOp.response ? this.#native.takeLongSlot(session, call) : this.#native.takeLongSlot(session);

@@ -1,6 +1,6 @@
 /**
  * The submission path: encodes a message into a free send slot and stages eight words for native code, or
- * hands it over as a bulk message (bulk.ts) when it does not fit. One per context, on its JS thread.
+ * submits it as a bulk message (bulk.ts) when it does not fit. Each context has one, on its JS thread.
  */
 import { Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';
@@ -20,13 +20,13 @@ import type { Submission } from './submission.ts';
 
 /**
  * Returned by `submit` when every send slot is in use; the caller waits for `slotsFree`. Other negative
- * results are a negated Reason.
+ * results are negated values of Reason.
  */
 export const noSlot = -100;
 
 /**
- * After this number of consecutive messages of a type that fit no slot, the next ones of the type are not
- * tried in a slot. Types with varying sizes do not reach it.
+ * After this number of consecutive messages of a type that fit no slot, the next messages of that type are
+ * not tried in a slot. Types with varying sizes do not reach this number.
  */
 const overflowsMin = 4;
 
@@ -85,12 +85,14 @@ export class Outgoing {
   }
 
   /**
-   * Sends `message` as `submission` says. Returns 0 when it is staged, the token (> 0) of its SENT event when
-   * it is a bulk message, `noSlot`, or a negated Reason; for a session that is gone this is
-   * Reason.sessionLost. Errors of the message's encoder are passed on, and nothing has been sent then.
+   * Sends `message` as `submission` says. Returns 0 when the message is staged, the token (> 0) of its SENT
+   * event when it is a bulk message, and `noSlot` or a negated Reason when it is refused. For a session that
+   * is gone the Reason is sessionLost. Errors of the message's encoder are passed on; then nothing has been
+   * sent.
    */
   submit<Init>(submission: Submission, type: MessageType<unknown, Init>, message: Init): number {
-    // Read all fields now: a getter of the message may make a call itself, which reuses this submission.
+    // Read all fields now, because a getter of the message may make a call itself, which reuses this
+    // submission.
     const { op, target, call, method, timeoutUs, metadata, replyBuffer, replyBufferOnly, use } = submission;
     if (metadata !== undefined) submission.metadata = undefined;
     if (target.gone === true) return -Reason.sessionLost;
@@ -140,8 +142,8 @@ export class Outgoing {
   }
 
   /**
-   * Sends a text (of an error) in place of a message; what does not fit `textBytesMax` is cut off at a
-   * character.
+   * Sends a text (of an error) in place of a message. The text is cut off at a character so that it has at
+   * most `textBytesMax` bytes.
    */
   submitText(submission: Submission, message: string, textBytesMax: number): number {
     const { op, target, call, method, metadata } = submission;
@@ -151,7 +153,7 @@ export class Outgoing {
     if (!this.#flushScheduled && control[Ctl.inCallback] === 0) this.#schedule();
     if (control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) return noSlot;
     const slot = this.#popSlot();
-    // When both do not fit, drop the metadata: the text matters more.
+    // When both do not fit, drop the metadata, because the text matters more.
     const fits = metadata !== undefined && metadata.byteLength + textBytesMax <= target.eagerBytes;
     const metadataBytes = this.#putMetadata(slot, fits ? metadata : nothing);
     const at = slot * this.#slotStride + this.#slotPayloadOffset + metadataBytes;
@@ -162,8 +164,8 @@ export class Outgoing {
   }
 
   /**
-   * Returns whether the session may take a slot while slots are scarce: a session whose frames cannot be sent
-   * leaves some to the others (native/session/limits.h).
+   * Returns whether the session may take a slot while slots are scarce. A session whose frames cannot be sent
+   * leaves some slots to the others (native/session/limits.h).
    */
   #mayTake(session: number): boolean {
     this.flush();
@@ -178,8 +180,8 @@ export class Outgoing {
   }
 
   /**
-   * Counts a message that fits no slot. To find that out for a message of many fields costs as much as
-   * encoding it, so after a few of them the next ones of the type are not tried in a slot.
+   * Counts a message that fits no slot. For a message of many fields this check costs as much as encoding
+   * does, so after a few such messages the next messages of the type are not tried in a slot.
    */
   #overflown(type: object): void {
     this.#overflows = type === this.#overflowType ? this.#overflows + 1 : 1;
@@ -187,9 +189,9 @@ export class Outgoing {
   }
 
   /**
-   * Schedules the flush. Must be called before anything is staged, since it throws when the application's
-   * stack is exhausted: a frame whose submission has thrown must not be sent, because its call slot is given
-   * to another call.
+   * Schedules the flush. This must be called before anything is staged, because it throws when the
+   * application's stack is exhausted. A frame whose submission has thrown must not be sent, because its call
+   * slot is given to another call.
    */
   #schedule(): void {
     queueMicrotask(this.#flushNow);
@@ -253,8 +255,8 @@ export class Outgoing {
   }
 
   /**
-   * Submits a message in segments when the peer accepts them and they cost less than bulk. Returns false when
-   * it has not been submitted.
+   * Submits a message in segments when the peer accepts segments and they cost less than bulk. Returns false
+   * when the message has not been submitted.
    */
   #submitLong<Init>(
     submission: Readonly<Submission>,
@@ -304,14 +306,14 @@ export class Outgoing {
     if (typeof bulk === 'number') return bulk;
     // Messages of this type have become small again.
     if (type === this.#overflowType && bulk.bytes <= spareBytes) this.#overflows = 0;
-    // Check again: getters of the message may have made calls that have taken slots.
+    // Check again, because getters of the message may have made calls that have taken slots.
     if (this.#control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) {
       this.bulk.discard(bulk);
       return noSlot;
     }
     const { gatherEntries, count } = bulk;
-    // Parts of a stream must be sent in the order of their submission: flush first, since the opening of the
-    // stream may still be staged.
+    // Parts of a stream must be sent in the order of their submission. Flush first, because the opening of
+    // the stream may still be staged.
     if (op === SubOp.part) this.flush();
     const only = gatherEntries.length === 1 ? gatherEntries[0]! : nothing;
     if (

@@ -1,9 +1,9 @@
 /**
- * Large messages that are being sent, by the token of their SENT event. This is a hash table of our own
- * because entries come and go fast, for which a Map is wrong: a Map replaces its internal table again and
- * again; each old table still refers to its entries and to the next table, and once one of them is in V8's
- * old space, all that follow live as long as it. Scavenges then copied a third of what a large call had
- * allocated. Owned by BulkMessages, on its JS thread.
+ * Large messages that are being sent, by the token of their SENT event. It is a hash table of our own because
+ * its entries come and go fast, for which a Map is wrong. A Map replaces its internal table again and again,
+ * and each old table still refers to its entries and to the next table. Once an old table is in V8's old
+ * space, all following tables live as long as it does. Scavenges then copied a third of the memory that a
+ * large call had allocated. BulkMessages owns it, on its JS thread.
  */
 const buckets = 256;
 

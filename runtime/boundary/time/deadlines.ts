@@ -1,7 +1,7 @@
 /**
- * The timer wheel of this JS thread, driven by one Node timer that never keeps the process alive by itself,
- * and the time from which deadlines are computed. A *turn* is the JS that runs between two entries from
- * native code, a timer or an event: one callback of an event-loop iteration.
+ * The timer wheel of this JS thread, and the time from which deadlines are computed. One Node timer drives
+ * the wheel; by itself it never keeps the process alive. A *turn* is the JS that runs between two entries
+ * from native code, a timer or an event: one callback of an event-loop iteration.
  */
 
 import { clockMs } from '../../clock.ts';
@@ -22,7 +22,8 @@ let closing = false;
 
 export const deadlines: TimerWheel = new TimerWheel(clockMs(), (delayMs) => {
   clearTimeout(timer);
-  // In the root context, since the timer serves the deadlines of all callers, not only of the current one.
+  // Create the timer in the root context, because it serves the deadlines of all callers, not only of the
+  // current one.
   timer = inRoot(() => setTimeout(onTimer, delayMs));
   timer.unref();
 });
@@ -38,7 +39,7 @@ export function newTurn(nowMs: number): void {
   deadlines.refresh(nowMs);
 }
 
-/** Ends the turn, if one is open, so that the next deadline reads the clock. */
+/** Ends the turn, if a turn is open, so that the next deadline reads the clock. */
 export function closeTurn(): void {
   closing = false;
   if (!open) return;
@@ -47,8 +48,8 @@ export function closeTurn(): void {
 }
 
 /**
- * Ends the turn, if one is open, in a microtask after the JS that is running now. For callers after which
- * nothing else would close the turn.
+ * Ends the turn, if a turn is open, in a microtask after the JS that is running now. Call it where nothing
+ * else would close the turn.
  */
 export function closeTurnSoon(): void {
   if (!open || closing) return;
@@ -57,8 +58,8 @@ export function closeTurnSoon(): void {
 }
 
 /**
- * Returns the time from which to compute a deadline. The clock is read for the first deadline of a turn; for
- * the following ones the wheel later adds the time that the turn has taken.
+ * Returns the time from which to compute a deadline. The first deadline of a turn reads the clock. For the
+ * following deadlines the wheel later adds the time that the turn has taken.
  */
 export function turnNow(): number {
   if (!open) {

@@ -1,6 +1,7 @@
 /**
- * One timer for many deadlines: it fires for the earliest one, so that a call that ends in time costs only a
- * comparison. Owned by the calls of a session, and by the calls that wait for a session, on their JS thread.
+ * One timer for many deadlines. It fires for the earliest deadline, so that a call that ends in time costs
+ * only a comparison. The calls of a session own one, and so do the calls that wait for a session, on their JS
+ * thread.
  */
 import { deadlines } from './deadlines.ts';
 import type { DeadlineOwner } from './timer-wheel.ts';
@@ -9,8 +10,9 @@ const noTimer = -1;
 
 export interface DeadlinesOwner {
   /**
-   * Ends all entries whose deadline is not after `deadlines.now`. There may be none, since the entry with the
-   * earliest deadline may have ended long ago. Returns the earliest remaining deadline, or Infinity.
+   * Ends all entries whose deadline is not after `deadlines.now`. It may find no such entry, because the
+   * entry with the earliest deadline may have ended long ago. Returns the earliest remaining deadline, or
+   * Infinity.
    */
   onDeadlines(): number;
 }
@@ -43,8 +45,8 @@ export class EarliestDeadline implements DeadlineOwner {
   }
 
   /**
-   * Called when the wheel has made a timer later that was set in this turn. If a deadline is added that is
-   * earlier than this timer, it then needs a timer of its own.
+   * Handles the move of a timer that was set in this turn to a later time by the wheel. If a deadline is then
+   * added that is earlier than this timer, it needs a timer of its own.
    */
   onLongTurn(lagMs: number): void {
     if (this.#turn === deadlines.turn) this.#timerMs += lagMs;

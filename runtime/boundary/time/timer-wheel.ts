@@ -1,23 +1,23 @@
 /**
- * All deadlines of one JS thread under one Node timer: a hashed timer wheel with O(1) add and remove and no
- * object per entry. On its JS thread.
+ * All deadlines of one JS thread under one Node timer: a hashed timer wheel with O(1) add and remove, and
+ * without an object per entry. It is used on its JS thread.
  *
  * Reading a clock costs as much as encoding a small message, so the clock is read once per turn
  * (deadlines.ts), and deadlines are computed from that time. When a turn has taken long, the deadlines that
- * were computed in it are moved by its length: an entry fires up to two ticks late, and never early.
+ * were computed in it are moved by its length. An entry fires up to two ticks late, and never early.
  */
 import { deadlinesMax, wheelSlots, wheelTickMs } from '../../limits.ts';
 
 export interface DeadlineOwner {
-  /** The deadline of an entry has passed. The entry has already been removed. Must not throw. */
+  /** The deadline of an entry has passed. The entry has already been removed. It must not throw. */
   onDeadline(token: number): void;
 }
 
 /** An object that keeps its own deadlines, which were computed from `now`. */
 export interface TurnListener {
   /**
-   * The turn has taken `lagMs` longer than was known when its deadlines were computed; the deadlines of this
-   * turn must be moved by that.
+   * The turn has taken `lagMs` longer than was known when its deadlines were computed. The listener must move
+   * the deadlines of this turn by that time.
    */
   onLongTurn(lagMs: number): void;
 }
@@ -26,7 +26,7 @@ const none = -1;
 const mask = wheelSlots - 1;
 
 export class TimerWheel {
-  /** Time of the current turn, ms. */
+  /** Time of the current turn, in ms. */
   now: number;
   count = 0;
 
@@ -45,8 +45,8 @@ export class TimerWheel {
   /** Number of the current turn, an int32. */
   turn = 0;
   /**
-   * The listeners that have computed deadlines in the current turn, so that the cost of a long turn depends
-   * on what it has done, not on the number of all entries.
+   * The listeners that have computed deadlines in the current turn. They are listed so that the cost of a
+   * long turn depends on the work of the turn and not on the number of all entries.
    */
   readonly #listeners: (TurnListener | undefined)[] = [];
   #listenerCount = 0;
@@ -64,7 +64,7 @@ export class TimerWheel {
     this.#grow(256);
   }
 
-  /** Adds an entry. Returns its number for `remove`. `token` is an int32. */
+  /** Adds an entry. Returns the entry's number, for `remove`. `token` is an int32. */
   add(deadlineMs: number, owner: DeadlineOwner, token: number): number {
     if (this.#free === none) this.#grow(this.#next.length * 2);
     const id = this.#free;
@@ -74,7 +74,7 @@ export class TimerWheel {
     this.#turnAdded[id] = this.turn;
     this.#recent[this.#recentCount++] = id;
     ++this.count;
-    // Use the tick after the deadline's own, since `now` may be up to one tick old.
+    // Use the tick after the deadline's own tick, because `now` may be up to one tick old.
     this.#link(id, Math.ceil(deadlineMs / wheelTickMs) + 1);
     return id;
   }
@@ -88,7 +88,10 @@ export class TimerWheel {
     this.#release(id);
   }
 
-  /** Called with the first deadline of a turn: notifies the listener when the turn has been long. */
+  /**
+   * Registers a listener, which is notified when the turn has been long. It is called with the first deadline
+   * of a turn.
+   */
   listen(listener: TurnListener): void {
     this.#listeners[this.#listenerCount++] = listener;
   }
@@ -101,7 +104,7 @@ export class TimerWheel {
     if (nowMs > this.now) this.now = nowMs;
   }
 
-  /** Ends a turn, and moves the deadlines that were computed in it if it has taken long. */
+  /** Ends a turn. If the turn has taken long, moves the deadlines that were computed in it. */
   endTurn(nowMs: number): void {
     const lagMs = nowMs - this.now;
     if (lagMs > wheelTickMs) {

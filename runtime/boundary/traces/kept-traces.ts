@@ -1,7 +1,7 @@
 /**
- * Decides which trace files of a thread are kept. Their number is limited, so that a peer that makes sessions
- * fail cannot fill the disk. The newest file of each reason is kept, so that such a peer cannot displace the
- * files of other reasons either. Used by session-traces.ts when a session has failed.
+ * Decides which trace files of a thread are kept. The number of files is limited, so that a peer that makes
+ * sessions fail cannot fill the disk. The newest file of each reason is kept, so that such a peer cannot
+ * displace the files of other reasons either. session-traces.ts uses it when a session has failed.
  */
 import { tracePauseMs } from '../../limits.ts';
 

@@ -1,10 +1,10 @@
 /**
  * The names of the methods that clients and servers of this thread use, by the ids that calls carry. The
- * counters page needs them, since native code knows only ids. Filled when clients are created and services
- * are added; each context gets all names.
+ * counters page needs them, because native code knows only ids. The names are added when clients are created
+ * and when services are added; each context gets all names.
  */
 
-/** A program that creates clients from reflection could add names without end. */
+/** Limits the names, because a program that creates clients from reflection could add names without end. */
 const namesMax = 8192;
 const names = new Map<number, string>();
 const listeners = new Set<(id: number, name: string) => void>();
@@ -21,8 +21,8 @@ export function methodName(id: number): string | undefined {
 }
 
 /**
- * Calls `listener` for each known name and for each name that is added later. Returns a function that ends
- * this.
+ * Calls `listener` for each known name and for each name that is added later. Returns a function that removes
+ * the listener.
  */
 export function onMethodNames(listener: (id: number, name: string) => void): () => void {
   for (const [id, name] of names) listener(id, name);

@@ -1,7 +1,7 @@
 /**
  * Writes the traces of failed sessions to the folder of the option `traceFolder`: the events of the session
- * from the flight recorder, for `rdma-rpc trace`. Used by FabricContext when a session ends. Costs the thread
- * a copy of at most 128 KiB; the file is written asynchronously.
+ * from the flight recorder, for `rdma-rpc trace`. FabricContext uses it when a session ends. It costs the
+ * thread a copy of at most 128 KiB; the file is written asynchronously.
  */
 import { mkdir, unlink, writeFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
@@ -16,8 +16,8 @@ import { methodName } from './method-names.ts';
 import { type TraceAbout, traceFile } from './trace-file.ts';
 
 /**
- * Returns the program without its arguments, which may contain secrets: trace files are sent to other people.
- * Node makes the path of a script absolute; with --eval there is no script.
+ * Returns the program without its arguments. Arguments may contain secrets, and users send trace files to
+ * other people. Node makes the path of a script absolute; with --eval there is no script.
  */
 function program(): string {
   const [runtime = '', script = ''] = process.argv;
@@ -64,7 +64,9 @@ async function write(
   }
 }
 
-/** Called with the last event of a session. Does nothing for a session that has ended normally. */
+/**
+ * Writes the trace with the last event of a session. It does nothing for a session that has ended normally.
+ */
 export function saveTrace(folder: string, native: NativeContext, fabric: string, session: number): void {
   const reason = native.sessionError(session);
   const nowMs = clockMs();
@@ -88,7 +90,7 @@ export function saveTrace(folder: string, native: NativeContext, fabric: string,
       },
     ],
   };
-  // The name contains the time, since process ids recur in containers.
+  // The name contains the time, because process ids recur in containers.
   const path = join(folder, `rdma-rpc-${process.pid}-${threadId}-${about.wallMs}-${++files}.trace`);
   const bytes = traceFile(about, [rows]);
   const replaced = kept.add(path, reason, nowMs);

@@ -1,13 +1,14 @@
 /**
- * The file format of traces: 8 bytes of magic, a version, the length of a JSON text, the JSON text, which
- * says where the events come from, and the event rows (native/telemetry/protocol_event.h), context by
- * context. Written when a session fails (session-traces.ts) and by `rdma-rpc trace`, which also reads it.
+ * The file format of traces. A file has 8 bytes of magic, a version, the length of a JSON text, the JSON
+ * text, which says where the events come from, and the event rows (native/telemetry/protocol_event.h),
+ * context by context. A file is written when a session fails (session-traces.ts) and by `rdma-rpc trace`,
+ * which also reads files.
  */
 
 export interface TraceSession {
   readonly number: number;
   readonly side: 'client' | 'server';
-  /** The peer's name, as shown to users. */
+  /** The peer's name, as users see it. */
   readonly peer: string;
 }
 
@@ -24,7 +25,7 @@ export interface TraceAbout {
   readonly pid: number;
   /** The program and its script, without arguments. */
   readonly command: string;
-  /** Time of writing, on the clock of the events and as wall time. */
+  /** Time of writing, in nanoseconds on the clock of the events and as wall time. */
   readonly atNs: number;
   readonly wallMs: number;
   /** Why the session has failed. */

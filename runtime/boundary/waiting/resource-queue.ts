@@ -1,9 +1,9 @@
 /**
  * A queue of calls, responses or streams of one owner that have found too little of a resource
  * (resource-waiters.ts). When the resource may be available again, entries are tried in order from the head
- * until one finds too little. So no entry is starved by smaller ones behind it, and however many wait, only
- * one attempt more is made than there is room for; that matters since each attempt encodes a message. Used by
- * the channels and the sessions of both sides, on their JS thread.
+ * until one finds too little. So smaller entries never starve the entries in front of them. However many
+ * entries wait, only one attempt more is made than the resource allows; that matters because each attempt
+ * encodes a message. The channels and the sessions of both sides use it, on their JS thread.
  *
  * | an entry that is tried                    | afterwards                                                     |
  * |-------------------------------------------|----------------------------------------------------------------|
@@ -32,7 +32,7 @@ class Waiting<Entry> implements DeadlineOwner {
   readonly entry: Entry;
   timer = noTimer;
   /**
-   * While the entry is being tried: the resource for which it waits again, and whether it has sent something
+   * While the entry is being tried: the resource that it waits for again, and whether it has sent something
    * before that.
    */
   again: Resource | undefined;
@@ -76,9 +76,9 @@ export class ResourceQueue<Entry extends object> implements ResourceWaiter {
 
   /**
    * Adds an entry that has found too little of `resource` in the context of `waiters`. An entry that is being
-   * tried keeps its position, unless it has sent something: then it becomes the last. `deadlineMs` is when a
-   * new entry stops waiting, 0 for never. Returns false, without adding the entry, when it would wait for
-   * ever.
+   * tried keeps its position, unless it has sent something: then it becomes the last entry. `deadlineMs` is
+   * the time at which a new entry stops waiting; 0 means never. Returns false, without adding the entry, when
+   * it would wait for ever.
    */
   add(entry: Entry, waiters: ResourceWaiters, resource: Resource, deadlineMs = 0): boolean {
     if (!waiters.wait(resource, this)) return false;
@@ -91,8 +91,8 @@ export class ResourceQueue<Entry extends object> implements ResourceWaiter {
   }
 
   /**
-   * Records that the entry, if it is being tried, has sent something; it then gives up its position to the
-   * others.
+   * Records that an entry has sent something while it was being tried. The entry then gives up its position
+   * to the others.
    */
   moved(entry: Entry): void {
     if (this.#trying?.entry === entry) this.#trying.moved = true;
@@ -108,7 +108,7 @@ export class ResourceQueue<Entry extends object> implements ResourceWaiter {
     return true;
   }
 
-  /** Takes all entries out of the queue, and returns them. */
+  /** Removes all entries from the queue and returns them. */
   clear(): Entry[] {
     const entries = [...this.#waiting.keys()];
     for (const waiting of this.#waiting.values()) this.#remove(waiting);
@@ -120,8 +120,8 @@ export class ResourceQueue<Entry extends object> implements ResourceWaiter {
   }
 
   retry(): boolean {
-    // The entry that is being tried has caused this call, by making room or by bringing another connection;
-    // the loop that tries it goes on with the next entries.
+    // The entry that is being tried has caused this call, by making room or by bringing another connection.
+    // The loop that tries it goes on with the next entries.
     if (this.#trying !== undefined) return false;
     this.#round ??= this.#waiting.values() as Iterator<Waiting<Entry>, undefined>;
     for (let waiting = this.#round.next().value; waiting !== undefined; waiting = this.#round.next().value) {
@@ -164,8 +164,8 @@ export class ResourceQueue<Entry extends object> implements ResourceWaiter {
   };
 
   /**
-   * Returns whether the entry is the first. When it leaves, the others must be tried: less memory than it
-   * needed may be enough for them.
+   * Returns whether the entry is the first. When the first entry leaves, the others must be tried, because
+   * less memory than it needed may be enough for them.
    */
   #isFirst(waiting: Waiting<Entry>): boolean {
     const [first] = this.#waiting.values();

@@ -1,10 +1,11 @@
 /**
  * The queues that wait for a scarce resource of a context. Each waiter is notified once when the resource may
- * be available, and must wait again when it finds none. Owned by a FabricContext, on its JS thread.
+ * be available, and must wait again when it finds too little of the resource. A FabricContext owns it, on its
+ * JS thread.
  *
- * Waiters take turns: each tries one entry, and goes behind the others while it has more to try. The next
- * time, waiters that found nothing come before those that found something. So no session can starve another
- * one.
+ * Waiters take turns: each tries one entry, and then goes behind the others if it has more entries to try.
+ * The next time, waiters that found nothing come before those that found something. So a session cannot
+ * starve another one.
  */
 import { warnOfFault } from '../../core/warnings.ts';
 import { Ctl, type NativeContext } from '../../native/native.ts';
@@ -29,15 +30,19 @@ export class ResourceWaiters {
   readonly #native: Pick<NativeContext, 'control' | 'flush'>;
   readonly #isSending: () => boolean;
   #slot = new Set<ResourceWaiter>();
-  /** Waiters for memory and for registrations, since native code reports both by one event. */
+  /**
+   * Waiters for memory and for registrations, which share a set because native code reports both by one
+   * event.
+   */
   #memory = new Set<ResourceWaiter>();
   /**
-   * Mostly channels for which finished calls have made room, and which then send all waiting calls together.
+   * The waiters are mostly channels for which finished calls have made room, and which then send all waiting
+   * calls together.
    */
   readonly #turn: ResourceWaiter[] = [];
   #inTurn = false;
 
-  /** `isSending` returns whether a large message is being sent, whose end will be reported by an event. */
+  /** `isSending` returns whether a large message is being sent. An event will report its end. */
   constructor(native: Pick<NativeContext, 'control' | 'flush'>, isSending: () => boolean) {
     this.#native = native;
     this.#isSending = isSending;
@@ -54,7 +59,8 @@ export class ResourceWaiters {
   }
 
   /**
-   * Calls `waiter.retry()` when the resource may be available. Returns false when that would never happen.
+   * Calls `waiter.retry()` when the resource may be available. Returns false when the resource would never be
+   * available.
    */
   wait(resource: Resource, waiter: ResourceWaiter): boolean {
     const { control } = this.#native;
@@ -99,7 +105,7 @@ export class ResourceWaiters {
     this.#inTurn = true;
   }
 
-  /** Notifies the waiters of the turn, including those that are added meanwhile. */
+  /** Notifies the waiters for the end of the batch, including those that are added meanwhile. */
   turnEnds(): void {
     const waiters = this.#turn;
     if (waiters.length !== 0) {
@@ -109,7 +115,7 @@ export class ResourceWaiters {
     this.#inTurn = false;
   }
 
-  /** Waiters that are added during the iteration are visited too, after the others. */
+  /** The iteration also visits waiters that are added during it, after the others. */
   #notifyAll(waiters: Set<ResourceWaiter>): void {
     for (const waiter of waiters) {
       waiters.delete(waiter);

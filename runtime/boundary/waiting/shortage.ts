@@ -1,6 +1,6 @@
 /**
- * Texts about a shortage of arena memory in one context: for the errors of calls that have waited in vain,
- * and for one warning. Owned by a FabricContext, on its JS thread.
+ * Texts about a shortage of arena memory in one context. They are for the errors of calls that have waited in
+ * vain, and for one warning. A FabricContext owns it, on its JS thread.
  */
 import { processWarning } from '../../core/warnings.ts';
 import type { NativeContext } from '../../native/native.ts';
@@ -14,8 +14,8 @@ export class Shortage {
   }
 
   /**
-   * Returns an error text for a call that found no room for `bytes` bytes in the arena, with the remedy. 0
-   * bytes means that the call waited for a registration.
+   * Returns an error text for a call that found no room for `bytes` bytes in the arena, with the remedy. If
+   * `bytes` is 0, the call waited for a registration.
    */
   why(bytes: number): string {
     if (bytes === 0) return 'it waited for a large buffer to be registered with the device';
@@ -28,7 +28,7 @@ export class Shortage {
     );
   }
 
-  /** Warns once, since an application that keeps messages may not know that they hold arena memory. */
+  /** Warns once, because an application that keeps messages may not know that they hold arena memory. */
   warn(): void {
     if (this.#warned) return;
     this.#warned = true;

@@ -1,14 +1,14 @@
 /**
- * The revision of `rdma-rpc/generated/v1`. The generator writes it into each file, and it is compared when
- * the file is loaded.
+ * The revision of `rdma-rpc/generated/v1`. The generator writes this number into each file, and
+ * `checkRevision` compares it when the file is loaded.
  */
 
 /** Increase it by one whenever generated code starts to call a function that it has not called before. */
 export const revision = 1;
 
 /**
- * Throws for a file that was generated for a later revision: functions that it calls may be missing, which
- * would otherwise show only at the first call.
+ * Throws for a file that was generated for a later revision. Such a file may call functions that are missing
+ * here, which would otherwise show only at the first call.
  */
 export function checkRevision(made: number, file: () => string): void {
   if (made > revision)

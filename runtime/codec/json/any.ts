@@ -1,6 +1,6 @@
 /**
- * Any in JSON: the fields of the contained message beside `@type`, or its special form as `value`. Called by
- * well-known.ts.
+ * Converts Any to JSON and back. The fields of the contained message stand beside `@type`, or its special
+ * form stands in `value`. Called by well-known.ts.
  */
 import { CodecError, mismatch } from '../error.ts';
 import type { AnyInit } from '../google/protobuf/any.rdma.ts';

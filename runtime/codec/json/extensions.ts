@@ -1,6 +1,7 @@
 /**
- * Extensions in JSON: members called `[full.name]` of the extended message, for extensions in the registry.
- * Their values come from the message's unknown fields. Called by write.ts and read.ts.
+ * Extensions in JSON are members called `[full.name]` of the extended message. Only extensions in the
+ * registry are converted. Their values come from the message's unknown fields. Called by write.ts and
+ * read.ts.
  */
 import { CodecError } from '../error.ts';
 import { type AnyExtension, codecOf, type Extendable, fieldNumbers } from '../extension.ts';
@@ -13,7 +14,7 @@ import type { JsonReadOptions, JsonWriteOptions } from './options.ts';
 import { readValue } from './read.ts';
 import { writeValue } from './write.ts';
 
-/** The extension as the only field of a message. */
+/** Returns the field that describes an extension: the only field of its codec's message. */
 const fieldOf = (extension: AnyExtension): Field => fieldsOf(codecOf(extension))[0] as Field;
 
 /**

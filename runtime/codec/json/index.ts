@@ -27,7 +27,7 @@ export function toJson<T, Init>(
   return writeMessage(type as MessageType<object>, message, options, type.typeName, 0);
 }
 
-/** Returns the message as JSON text; `indent` in spaces, default 0: all on one line. */
+/** Returns the message as JSON text. `indent` is a number of spaces; the default 0 writes all on one line. */
 export function toJsonString<T, Init>(
   type: MessageType<T, Init>,
   message: Init,
@@ -37,7 +37,8 @@ export function toJsonString<T, Init>(
 }
 
 /**
- * Returns the message for a value from JSON.parse. Throws CodecError for anything that is not of its form.
+ * Returns the message for a value from JSON.parse. Throws CodecError for a value that does not have the
+ * message's form.
  */
 export function fromJson<T, Init>(
   type: MessageType<T, Init>,
@@ -47,7 +48,7 @@ export function fromJson<T, Init>(
   return readMessage(type as MessageType<object>, json, options, type.typeName, 0) as T;
 }
 
-/** Decodes a message from JSON text. An object in it may not have two members of the same name. */
+/** Decodes a message from JSON text. An object in the text may not have two members of the same name. */
 export function fromJsonString<T, Init>(
   type: MessageType<T, Init>,
   text: string,

@@ -3,7 +3,8 @@ import type { Registry } from '../wkt/any.ts';
 
 export interface JsonWriteOptions {
   /**
-   * Also writes fields without presence that are at their default, empty lists and empty maps. Default false.
+   * Also writes fields without presence that have their default value, empty lists and empty maps. Default
+   * false.
    */
   readonly alwaysEmitImplicit?: boolean;
   /** Uses the names of the .proto instead of lowerCamelCase ones. Default false. */
@@ -11,20 +12,21 @@ export interface JsonWriteOptions {
   /** Writes enum values as numbers instead of names. Default false. */
   readonly enumAsNumber?: boolean;
   /**
-   * The types that an Any may contain, and the extensions to write. Without it, a non-empty Any is an error,
-   * and extensions are omitted.
+   * The types that an Any may contain, and the extensions to write. Without a registry, a non-empty Any is an
+   * error, and extensions are omitted.
    */
   readonly registry?: Registry;
 }
 
 export interface JsonReadOptions {
   /**
-   * Ignores fields, and names of enum values, that the message does not know. Default false: they are errors.
+   * Ignores fields and names of enum values that the message does not know. Default false, which makes them
+   * errors.
    */
   readonly ignoreUnknownFields?: boolean;
   /**
-   * The types that an Any may contain, and the extensions that may occur. Without it, a non-empty Any and any
-   * extension are errors.
+   * The types that an Any may contain, and the extensions that may occur. Without a registry, a non-empty Any
+   * and any extension are errors.
    */
   readonly registry?: Registry;
 }

@@ -1,4 +1,6 @@
-/** Reads messages from JSON. Called by applications and tools (`rdma-rpc/json`), never by calls. */
+/**
+ * Reads messages from JSON. Applications and tools call it through `rdma-rpc/json`; calls never do.
+ */
 import { CodecError, mismatch } from '../error.ts';
 import { type Field, fieldsOf } from '../fields.ts';
 import { nestingMax } from '../limits.ts';
@@ -30,7 +32,7 @@ function namesOf(type: MessageType<object>): ReadonlyMap<string, Field> {
   return byName;
 }
 
-/** Whether `null` is a value of the field rather than its absence. */
+/** Returns whether `null` is a value of the field rather than its absence. */
 function holdsNull(field: Field): boolean {
   return (
     field.message?.typeName === 'google.protobuf.Value' ||

@@ -7,11 +7,11 @@ import { checkFloat, shortFloat } from '../float.ts';
 import { whole, wide } from '../integer-range.ts';
 import type { EnumObject, Scalar } from '../types.ts';
 
-/** Base64 text, standard or URL-safe, padded or not. */
+/** Matches base64 text, standard or URL-safe, with or without padding. */
 const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
-/** Half of a surrogate pair without the other half. */
+/** Matches one half of a surrogate pair without the other half. */
 const loneSurrogate = /\p{Surrogate}/u;
-/** A JSON number. Number() is stricter than JSON in some cases and laxer in others. */
+/** Matches a JSON number. Number() is stricter than JSON in some cases and laxer in others. */
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const wholeNumber = /^-?\d{1,20}$/;
 
@@ -73,7 +73,7 @@ function floating(value: unknown, path: string, single: boolean): number {
     mismatch(path, value, 'a number, "NaN", "Infinity" or "-Infinity"');
   if (!single) return number;
   checkFloat(number, path);
-  // A decoder would also return the rounded value.
+  // Round to a float, as a decoder would.
   return Math.fround(number);
 }
 
@@ -133,7 +133,7 @@ export function enumFromJson(names: EnumObject, value: unknown, path: string): n
   return whole(value as number, 'int32', path, value);
 }
 
-/** Converts the key of a map: always a string in JSON, and a property name in our maps. */
+/** Converts the key of a map, which is always a string in JSON and a property name in our maps. */
 export function mapKeyFromJson(scalar: Scalar, key: string, path: string): string {
   if (scalar === 'bool') {
     if (key !== 'true' && key !== 'false') mismatch(path, key, '"true" or "false" as key');

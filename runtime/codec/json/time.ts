@@ -12,7 +12,7 @@ import {
 const rfc3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])(\d\d):(\d\d))$/;
 const span = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?s$/;
 
-/** A decimal point and 3, 6 or 9 digits, or nothing. */
+/** Returns a decimal point and 3, 6 or 9 digits, or an empty text when there are no nanoseconds. */
 function fraction(nanos: number): string {
   if (nanos === 0) return '';
   const digits = String(nanos).padStart(9, '0');
@@ -46,7 +46,7 @@ export function timestampFromJson(json: unknown, path: string): Timestamp {
   const [, year, month, day, hour, minute, second, digits, sign, offsetHours = '0', offsetMinutes = '0'] =
     match;
   const ms = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
-  // Date turns 30 February into 2 March, and hour 24 into the next day.
+  // Date turns 30 February into 2 March, and hour 24 into hour 0 of the next day.
   const exists = Number.isFinite(ms) && Number(hour) < 24 && new Date(ms).getUTCDate() === Number(day);
   const offset = Number(offsetHours) * 3600 + Number(offsetMinutes) * 60;
   if (!exists || Number(offsetHours) > 23 || Number(offsetMinutes) > 59)

@@ -1,4 +1,6 @@
-/** The well-known types with a special form in JSON. Called by write.ts and read.ts. */
+/**
+ * Converts the well-known types that have a special form in JSON. Called by write.ts and read.ts.
+ */
 import { mismatch } from '../error.ts';
 import type { Scalar } from '../types.ts';
 import type { JsonValue } from '../wkt/struct.ts';
@@ -22,7 +24,9 @@ export interface WellKnown {
   read(json: JsonValue, options: JsonReadOptions, path: string, depth: number): object;
 }
 
-/** A message with a single field, shown in JSON as the value of that field. */
+/**
+ * Makes the converters of a message with a single field. JSON shows such a message as the value of its field.
+ */
 function wrapper(scalar: Scalar): WellKnown {
   const zero = scalar === 'bool' ? false : scalar === 'string' ? '' : scalar.endsWith('64') ? 0n : 0;
   return {
@@ -42,7 +46,7 @@ const text = (
   read: (json, _options, path) => read(json, path),
 });
 
-/** By full name. */
+/** The well-known types by full name. */
 export const wellKnown: { readonly [typeName: string]: WellKnown | undefined } = Object.assign(
   Object.create(null) as { [typeName: string]: WellKnown },
   {

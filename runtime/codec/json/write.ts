@@ -1,4 +1,6 @@
-/** Writes messages as JSON. Called by applications and tools (`rdma-rpc/json`), never by calls. */
+/**
+ * Writes messages as JSON. Applications and tools call it through `rdma-rpc/json`; calls never do.
+ */
 import { CodecError, mismatch } from '../error.ts';
 import { type Field, fieldsOf, fieldValue, isMap, isUnset, zeroOf } from '../fields.ts';
 import { nestingMax } from '../limits.ts';
@@ -28,7 +30,7 @@ function single(
   return enumToJson(options.enumAsNumber === true ? {} : names, value, path);
 }
 
-/** Whether this is the enum NullValue, whose only value is the null of JSON. */
+/** Returns whether this is the enum NullValue, whose only value is the null of JSON. */
 export function isNullValue(names: object): boolean {
   return Object.hasOwn(names, 'NULL_VALUE') && Object.keys(names).length === 1;
 }

@@ -1,17 +1,17 @@
 /**
- * Aligned messages: received messages in the aligned layout (docs/wire/frames.md §2.4). The memory begins
- * with a table of segment lengths, and each segment begins on a multiple of 64 bytes, so that large `bytes`
- * values can be used in place. Decoders do not know of it: positions count as if the segments were
- * contiguous, and the Source changes its `bytes` when it comes to the next segment. Used by Source;
- * runtime/boundary creates aligned messages from received memory.
+ * Received messages in the aligned layout (docs/wire/frames.md §2.4), called aligned messages. The memory
+ * begins with a table of segment lengths, and each segment begins on a multiple of 64 bytes, so that large
+ * `bytes` values can be used in place. Decoders do not know of the layout. They count positions as if the
+ * segments were contiguous, and the Source changes its `bytes` when it reaches the next segment. Source uses
+ * it; runtime/boundary creates aligned messages from received memory.
  */
 
 import { readWord } from './word.ts';
 
-/** Each segment begins on a multiple of this, counted from the start of the memory. */
+/** Each segment begins on a multiple of this number of bytes, counted from the start of the memory. */
 export const alignmentBytes = 64;
 
-/** Returns where a segment behind `at` begins. */
+/** Returns the offset at which a segment behind `at` begins. */
 export function alignedOffset(at: number): number {
   return Math.ceil(at / alignmentBytes) * alignmentBytes;
 }
@@ -21,12 +21,12 @@ export function alignedTableBytes(segments: number): number {
   return alignedOffset(4 + 4 * segments);
 }
 
-/** Returns the size limit of the aligned message of a message with at most `messageBytes`. */
+/** Returns the maximum size of the aligned layout of a message of at most `messageBytes`. */
 export function alignedBytesMax(messageBytes: number): number {
   return messageBytes + Math.floor(messageBytes / 8) + 4096;
 }
 
-/** The reader of an aligned message: a Source. */
+/** The reader of an aligned message, implemented by Source. */
 export interface SegmentReader {
   readonly bytes: Uint8Array;
   /** End of the visible segment. */
@@ -37,11 +37,11 @@ export interface SegmentReader {
 
 const noBuffer = new ArrayBuffer(0);
 const nothing = new Uint8Array(noBuffer);
-/** Table size that is kept allocated for the next aligned message. */
+/** The table size that stays allocated for the next aligned message. */
 const lengthsKept = 64;
 
 export class AlignedMessage {
-  /** Length of the message without table and gaps. */
+  /** Length of the message without its table and its gaps. */
   bytes = 0;
   #memory: Uint8Array = nothing;
   /**
@@ -51,8 +51,8 @@ export class AlignedMessage {
   #buffer: ArrayBufferLike = noBuffer;
   #offset = 0;
   /**
-   * The segments' lengths and their number. A copy, since a peer with access to the memory may change the
-   * table.
+   * The lengths of the segments, and the number of segments. They are a copy, because a peer with access to
+   * the memory may change the table.
    */
   #lengths: Uint32Array = new Uint32Array(3);
   #count = 0;
@@ -62,9 +62,9 @@ export class AlignedMessage {
   #place = 0;
 
   /**
-   * Returns the aligned message in `memory`, which begins on a multiple of 64 bytes and ends where the
-   * aligned message ends, or a text that says why it is invalid. `aligned` is an unused object to be reused
-   * for it, `buffer` the ArrayBuffer of the memory.
+   * Returns the aligned message in `memory`, or a text that says why it is invalid. The memory begins on a
+   * multiple of 64 bytes and ends where the aligned message ends. `aligned` is an unused object that is
+   * reused for the message; `buffer` is the ArrayBuffer of the memory.
    */
   static of(
     memory: Uint8Array,
@@ -113,8 +113,8 @@ export class AlignedMessage {
   }
 
   /**
-   * Moves on to the segment that contains position `at`; with `at` on a boundary, to the segment that begins
-   * there.
+   * Moves on to the segment that contains position `at`. If `at` lies on a boundary, it moves to the segment
+   * that begins there.
    */
   moveTo(source: SegmentReader, at: number): void {
     const lengths = this.#lengths;
@@ -124,9 +124,9 @@ export class AlignedMessage {
   }
 
   /**
-   * Moves back to the segment that contains position `at`: the end of a group is searched before the group is
-   * read. It goes step by step rather than from the start, since a peer may send many groups behind many
-   * segments.
+   * Moves back to the segment that contains position `at`. This is needed because the end of a group is
+   * searched before the group is read. It moves step by step rather than from the start, because a peer may
+   * send many groups behind many segments.
    */
   moveBack(source: SegmentReader, at: number): void {
     if (at >= this.#first) return;
@@ -138,7 +138,7 @@ export class AlignedMessage {
     this.moveTo(source, at);
   }
 
-  /** Returns a copy of positions [start, end), in memory of its own, from whichever segments they are in. */
+  /** Returns a copy of positions [start, end) in memory of its own, whichever segments they are in. */
   copy(source: SegmentReader, start: number, end: number): Uint8Array {
     const whole = new Uint8Array(end - start);
     const here = this.#first;
@@ -160,7 +160,7 @@ export class AlignedMessage {
     this.#place = alignedOffset(this.#place + length);
   }
 
-  /** Sets the source's memory so that positions in the complete message are valid in this segment, too. */
+  /** Sets the source's memory so that positions in the complete message are also valid in this segment. */
   #show(source: SegmentReader): void {
     const last = this.#segment + 1 === this.#count;
     const { length } = this.#memory;
@@ -173,7 +173,5 @@ export class AlignedMessage {
   }
 }
 
-/**
- * Value of `Source.gapAt` when no other segment follows. Reading beyond the end is detected by other checks.
- */
+/** Value of `Source.gapAt` when no other segment follows. Other checks detect a read beyond the end. */
 export const noGap = 0x7fff_ffff;

@@ -1,8 +1,8 @@
 /**
- * Length and memory of an application's `bytes` values, as known by the engine. A subclass of Uint8Array, or
- * an own property of the array, may report other values: a `length` that is too large would send bytes that
- * were never written, left over from an earlier message in the same memory. Called wherever bytes of an
- * application are measured, on its thread.
+ * Returns the length and the memory of an application's `bytes` values as the engine knows them. A subclass
+ * of Uint8Array, or an own property of the array, may report other values. A `length` that is too large would
+ * send bytes that were never written, left over from an earlier message in the same memory. It is called
+ * wherever bytes of an application are measured, on their thread.
  */
 
 const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object;
@@ -16,15 +16,15 @@ const buffer = getterOf(typedArray, 'buffer') as (this: unknown) => ArrayBufferL
 const viewLength = getterOf(DataView.prototype, 'byteLength') as (this: unknown) => number;
 const viewOffset = getterOf(DataView.prototype, 'byteOffset') as (this: unknown) => number;
 const viewBuffer = getterOf(DataView.prototype, 'buffer') as (this: unknown) => ArrayBufferLike;
-/** Returns undefined for everything that is not a typed array. */
+/** The getter returns undefined for everything that is not a typed array. */
 const nameOf = getterOf(typedArray, Symbol.toStringTag as unknown as string) as (
   this: unknown,
 ) => string | undefined;
 
 /**
  * Returns the number of elements of a typed array, and throws a TypeError for anything else. Elements cannot
- * be overridden, so the first element that is missing shows whether `length` is true. That takes two loads,
- * where calling the getter costs as much as encoding a small value.
+ * be overridden, so `length` is true if the element at the last index exists and the next one does not. This
+ * check takes two loads; calling the getter would cost as much as encoding a small value.
  */
 export function lengthOf(bytes: Uint8Array): number {
   const said = bytes.length;
@@ -44,7 +44,7 @@ export function byteLengthOf(view: ArrayBufferView): number {
 
 const shadowed = ['length', 'byteLength', 'byteOffset', 'buffer'] as const;
 
-/** Whether no property of it is overridden. */
+/** Returns whether no property of the value is overridden. */
 function isPlain(bytes: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(bytes);
   if (prototype !== Uint8Array.prototype && prototype !== Buffer.prototype) return false;
@@ -52,7 +52,8 @@ function isPlain(bytes: object): boolean {
 }
 
 /**
- * Returns a Uint8Array over the same memory without overridden properties: the value itself when it has none.
+ * Returns a Uint8Array over the same memory without overridden properties. It is the value itself when none
+ * is overridden.
  */
 export function plainBytes(view: ArrayBufferView): Uint8Array {
   if (isPlain(view)) return view as Uint8Array;

@@ -1,7 +1,7 @@
 /**
- * Notes on the ArrayBuffer of a request, whose memory is reclaimed when its call ends, which method the
- * request belonged to. Code that finds the buffer detached later can then explain why. Written by the server,
- * read by encoders and by `keep()`, on the JS thread of the server.
+ * Notes on the ArrayBuffer of a request which method the request belonged to. The memory of such a buffer is
+ * reclaimed when its call ends. Code that later finds the buffer detached can then explain why. The server
+ * writes the note; encoders and `keep()` read it, on the JS thread of the server.
  */
 import { Itself } from './itself.ts';
 
@@ -42,10 +42,10 @@ export function lentLease(buffer: ArrayBufferLike): object | undefined {
   return Lent.lease(buffer);
 }
 
-/** Whether the memory of this view is detached. */
+/** Returns whether the memory of this view is detached. */
 export function isDetached(view: ArrayBufferView): boolean {
   try {
-    // Throws for a detached buffer; its property `detached` does not exist on all Node versions.
+    // Throws for a detached buffer. The property `detached` does not exist on all Node versions.
     new Uint8Array(view.buffer as ArrayBuffer);
     return false;
   } catch {

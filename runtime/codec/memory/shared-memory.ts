@@ -1,7 +1,7 @@
 /**
- * Marks memory that another process may change at any time, even while a message in it is being read: large
- * messages on shared-memory fabrics. Decoders read each byte of such memory only once, or copy it first. Set
- * by runtime/boundary when a buffer is first handed out, checked by Source.
+ * Marks memory that another process may change at any time, even while a message in it is being read. Large
+ * messages on shared-memory fabrics lie in such memory. Decoders read each byte of such memory only once, or
+ * copy it first. runtime/boundary sets the mark when it first hands out a buffer, and Source checks it.
  */
 import { Itself } from './itself.ts';
 

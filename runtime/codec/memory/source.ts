@@ -1,6 +1,7 @@
 /**
- * The reader of decoders: memory with one or more encoded messages, and the rule for `bytes` fields (copy or
- * view). runtime/boundary reuses it for one message after another; generated decoders read from it.
+ * The reader of decoders: memory with one or more encoded messages, and the rule by which a `bytes` field
+ * becomes a copy or a view. runtime/boundary reuses it for one message after another; generated decoders read
+ * from it.
  */
 import { CodecError } from '../error.ts';
 import { type AlignedMessage, noGap } from './aligned-message.ts';
@@ -16,7 +17,7 @@ export class Source {
   bytes: Uint8Array = nothing;
   private fixed: DataView | undefined;
   /**
-   * `bytes` values of at least this length are views of the memory, shorter ones copies. Infinity (the
+   * `bytes` values of at least this length become views of the memory; shorter ones are copied. Infinity (the
    * default) always copies.
    */
   leaseBytes = Number.POSITIVE_INFINITY;
@@ -25,22 +26,28 @@ export class Source {
    * first.
    */
   shared = false;
-  /** Number of views of the memory given out since `reset`. When 0, no decoded message refers to it. */
+  /**
+   * Number of views of the memory that have been given out since `reset`. When it is 0, no decoded message
+   * refers to the memory.
+   */
   leases = 0;
-  /** End of the current segment when another one follows: behind it, `bytes` begins elsewhere. */
+  /**
+   * End of the current segment when another segment follows. The bytes behind it come from a different place
+   * in the memory.
+   */
   gapAt = noGap;
-  /** Allocates copies of `bytes` values; undefined gives each a memory of its own. */
+  /** Allocates copies of `bytes` values. Undefined gives each copy a memory of its own. */
   copyOut: CopyOut | undefined;
   private aligned: AlignedMessage | undefined;
-  /** Position behind the last value that a primitive has read: its second result. */
+  /** Position behind the last value that a primitive has read. It is the primitive's second result. */
   at = 0;
-  /** Number and wire type of the field being read, as an int32. Set by `nextTag`. */
+  /** Number and wire type of the field that is being read, as an int32. `nextTag` sets it. */
   tag = 0;
   /** Second result of `readStart`: the end of the content whose length it has read. */
   stop = 0;
   /** The last map with number keys that was found to have gaps. */
   sparse: object | undefined;
-  /** Start and name of the outermost message, for errors. */
+  /** Start and name of the outermost message, for error texts. */
   origin = 0;
   typeName = '';
 
@@ -51,8 +58,8 @@ export class Source {
   }
 
   /**
-   * Points at `memory`. `leaseBytes` stays unchanged. A caller that knows whether the memory is `shared`
-   * saves looking at the buffer, which a typed array returns only by a call into V8.
+   * Points the source at `memory`. `leaseBytes` stays unchanged. A caller that knows whether the memory is
+   * `shared` passes it, so that `reset` need not ask the array for its buffer, which takes a call into V8.
    */
   reset(memory: Uint8Array, shared?: boolean): void {
     if (this.bytes !== memory) {
@@ -74,7 +81,7 @@ export class Source {
     aligned.enter(this);
   }
 
-  /** For AlignedMessage: sets the memory of the current segment, as if it contained all of them. */
+  /** Sets the memory of the current segment, as if it contained all segments. AlignedMessage calls it. */
   show(bytes: Uint8Array, gapAt: number): void {
     this.bytes = bytes;
     this.fixed = undefined;
@@ -82,8 +89,8 @@ export class Source {
   }
 
   /**
-   * Call after skipping a value in [start, end) that begins behind, or contains, `gapAt`: moves on to the
-   * next segments.
+   * Moves on to the next segments. Call it after skipping a value in [start, end) that contains `gapAt` or
+   * begins behind it.
    */
   cross(start: number, end: number): void {
     if (this.aligned === undefined) return;
@@ -91,7 +98,7 @@ export class Source {
     this.aligned.moveTo(this, end);
   }
 
-  /** Whether a segment has ended before `at` unnoticed. */
+  /** Returns whether a segment has ended before `at` without being noticed. */
   private missed(at: number): boolean {
     return this.gapAt < at && this.gapAt !== noGap;
   }
@@ -117,7 +124,10 @@ export class Source {
     return this.aligned === undefined ? this.bytes.subarray(start, end) : this.aligned.copy(this, start, end);
   }
 
-  /** Returns the `bytes` value in [start, end): a copy, or from `leaseBytes` on a view of the memory. */
+  /**
+   * Returns the `bytes` value in [start, end). A value of at least `leaseBytes` is a view of the memory, a
+   * shorter one a copy.
+   */
   value(start: number, end: number): Uint8Array {
     if (this.aligned === undefined || end < this.gapAt) return this.valueHere(start, end);
     return this.valueAcross(start, end);
@@ -134,7 +144,7 @@ export class Source {
 
   private valueAcross(start: number, end: number): Uint8Array {
     if (start >= this.gapAt) this.cross(start, start);
-    // Values contain a boundary only when a peer has cut them into segments.
+    // A value contains a boundary only when a peer has cut it into segments.
     const value = this.missed(end) ? this.slice(start, end) : this.valueHere(start, end);
     if (end >= this.gapAt) this.cross(start, end);
     return value;

@@ -1,6 +1,6 @@
 /**
- * Little-endian 32-bit words at any position: fixed-width fields, aligned message tables and headers of
- * parts. For a few words a DataView costs more than they do.
+ * Reads and writes little-endian 32-bit words at any position: fixed-width fields, aligned message tables and
+ * headers of parts. For a few words, creating a DataView costs more than these functions do.
  */
 
 /** Reads an unsigned word. Reads each byte once. */

@@ -6,11 +6,11 @@
  */
 
 /**
- * Limit of the out-of-line `bytes` values of one message; further ones are copied. In the aligned layout each
- * needs two segments and their lengths.
+ * Maximum number of out-of-line `bytes` values in one message; further values are copied. In the aligned
+ * layout each out-of-line value needs two segments and their lengths.
  */
 export const outOfLineMax = 32_767;
-/** Number of out-of-line values that have memory from the start. */
+/** Number of out-of-line values for which the writer has memory from the start. */
 const outOfLineUsual = 30;
 
 const nothing = new Uint8Array(0);
@@ -30,34 +30,35 @@ export class Writer {
    */
   alignBytes = Number.POSITIVE_INFINITY;
   /**
-   * Out-of-line values below this length are out of line only for their alignment, and will be copied there.
+   * Out-of-line values below this length are out of line only for their alignment, and are copied to their
+   * aligned position.
    */
   apartBytes = 0;
-  /** Total length of those values planned by `bound`. */
+  /** Total length of the values planned by `bound` that are copied in this way. */
   copied = 0;
   /** Total length of all out-of-line values planned by `bound`. */
   gathered = 0;
   /**
-   * Number of out-of-line values planned by `bound`; in a writer without out-of-line values, the number of
-   * values whose field asks for one.
+   * Number of out-of-line values planned by `bound`. In a writer without out-of-line values, it is the number
+   * of values whose field asks to be out of line.
    */
   planned = 0;
-  /** `bound` has found messages nested too deeply; its result is meaningless then. */
+  /** `bound` has found messages nested too deeply, which makes its result meaningless. */
   tooDeep = false;
   /**
-   * Number of out-of-line values recorded by `encodeTo`: `outOfLineAt[0 .. outOfLine)` is ascending, each
-   * with its value in `outOfLineValue`.
+   * Number of out-of-line values recorded by `encodeTo`. `outOfLineAt[0 .. outOfLine)` is ascending, and
+   * `outOfLineValue` has the value of each.
    */
   outOfLine = 0;
   /** Total length of the recorded out-of-line values. */
   held = 0;
-  /** Position of each out-of-line value: it belongs in front of the byte at that position. */
+  /** Position of each out-of-line value. The value belongs in front of the byte at that position. */
   readonly outOfLineAt: number[] = new Array<number>(outOfLineUsual).fill(0);
-  /** Whether the value is out of line only for its alignment. */
+  /** Whether each value is out of line only for its alignment. */
   readonly outOfLineCopied: boolean[] = new Array<boolean>(outOfLineUsual).fill(false);
   readonly outOfLineValue: Uint8Array[] = new Array<Uint8Array>(outOfLineUsual).fill(nothing);
 
-  /** `encodeTo` had no room for something. Everything it has written is meaningless then. */
+  /** `encodeTo` did not have enough room. Everything that it has written is then meaningless. */
   full = false;
 
   /** The same memory, for floats; created when the first float is written. */
@@ -67,8 +68,8 @@ export class Writer {
   }
 
   /**
-   * Sets the thresholds: values of `gatherBytes` or more are sent from where they are, values of `alignBytes`
-   * or more begin on a multiple of 64 bytes.
+   * Sets the thresholds. Values of at least `gatherBytes` are sent in place; values of at least `alignBytes`
+   * begin on a multiple of 64 bytes.
    */
   plan(gatherBytes: number, alignBytes: number): void {
     this.gatherBytes = Math.min(gatherBytes, alignBytes);
@@ -76,7 +77,7 @@ export class Writer {
     this.apartBytes = gatherBytes;
   }
 
-  /** Points at `memory` and forgets the last message. `gatherBytes` stays unchanged. */
+  /** Points the writer at `memory` and forgets the last message. `gatherBytes` stays unchanged. */
   reset(memory: Uint8Array): void {
     if (this.bytes !== memory) {
       this.bytes = memory;
@@ -87,7 +88,7 @@ export class Writer {
     this.planned = 0;
     this.tooDeep = false;
     this.held = 0;
-    // Drops the references, since a writer lives as long as its channel and the values should not.
+    // Drop the references: a writer lives as long as its channel, and the values should not.
     for (let i = 0; i < this.outOfLine; i++) this.outOfLineValue[i] = nothing;
     this.outOfLine = 0;
     this.full = false;
@@ -103,7 +104,10 @@ export class Writer {
   }
 }
 
-/** Records that the memory behind `at` is too small. Returns `at`, for the writer that has noticed it. */
+/**
+ * Records that the memory behind `at` is too small. Returns `at`, for the function that has noticed the lack
+ * of room.
+ */
 export function noRoom(writer: Writer, at: number): number {
   writer.full = true;
   return at;

@@ -1,7 +1,7 @@
 /**
- * `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold) instead of the writer's. A writer
- * without out-of-line values notes that this message has a candidate; runtime/boundary then encodes it with a
- * writer that supports them. Called by generated code.
+ * Handles `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold), which replaces the
+ * writer's. A writer without out-of-line values notes that this message has a candidate; runtime/boundary
+ * then encodes it with a writer that supports them. Generated code calls it.
  */
 import { byteLengthOf } from '../memory/intrinsic.ts';
 import type { Writer } from '../memory/writer.ts';
@@ -13,7 +13,7 @@ export function enter(writer: Writer, threshold: number): number {
   if (usual !== Number.POSITIVE_INFINITY) {
     usualApart = writer.apartBytes;
     writer.gatherBytes = Math.min(threshold, writer.alignBytes);
-    // A writer that copies everything continues to do so, since it has no room for the list of out-of-line
+    // A writer that copies everything continues to do so, because it has no room for the list of out-of-line
     // values.
     if (usualApart !== Number.POSITIVE_INFINITY) writer.apartBytes = threshold;
   }

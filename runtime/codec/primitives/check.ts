@@ -12,7 +12,7 @@ import type { Writer } from '../memory/writer.ts';
 /** A constant of this module, because V8 checks on each access whether an import is initialised. */
 const depthMax = nestingMax;
 
-/** Called on entry to a message; `name` is its type, or the field that contains it. */
+/** Checks a message on entry to it; `name` is its type, or the field that contains it. */
 export function checkMessage(message: object, depth: number, name: string): void {
   if (typeof message !== 'object' || message === null || Array.isArray(message))
     mismatch(name, message, 'an object');
@@ -22,8 +22,8 @@ export function checkMessage(message: object, depth: number, name: string): void
 }
 
 /**
- * The same for an encoder. Returns whether the room is too small even for the smallest message of the type,
- * which ends at `least`.
+ * Does the same for an encoder. Returns whether the room is too small even for the smallest message of the
+ * type, which ends at `least`.
  */
 export function noEntry(
   message: object,
@@ -57,23 +57,23 @@ function refuseBytes(value: unknown, field: string): never {
   mismatch(field, value, wanted);
 }
 
-/** Whether a `bytes` field without presence must be sent. */
+/** Returns whether a `bytes` field without presence must be sent. */
 export function hasBytes(value: Uint8Array, field: string): boolean {
   checkBytes(value, field);
-  // A value that claims a length but has none is written as empty.
+  // A value that claims a length but has none is written as an empty value.
   if (value.length !== 0 || lengthOf(value) !== 0) return true;
   checkAttached(value, field);
   return false;
 }
 
 /**
- * Throws if an empty value is detached: a call may have waited since it was given, and its bytes would be
- * missing silently.
+ * Throws if an empty value is detached. A call may have waited since the value was given, and the value's
+ * bytes would be missing silently.
  */
 export function checkAttached(value: Uint8Array, field: string): void {
   try {
-    // Throws for a detached array, as every method of typed arrays does; `buffer.detached` does not exist on
-    // all Node versions.
+    // This throws for a detached array, as every method of typed arrays does; `buffer.detached` does not
+    // exist on all Node versions.
     Uint8Array.prototype.at.call(value, 0);
   } catch {
     throw new CodecError(field, whyDetached(value.buffer));
@@ -89,7 +89,9 @@ export function checkOneof(value: object, field: string): void {
     mismatch(field, value, 'an object with `case` and `value`');
 }
 
-/** Accepts a oneof without a set field: absent, or with `case: undefined`. Throws for anything else. */
+/**
+ * Accepts a oneof without a set field, which is absent or has `case: undefined`. Throws for anything else.
+ */
 export function noCase(value: { readonly case?: unknown } | undefined, field: string): void {
   if (value === undefined) return;
   checkOneof(value, field);

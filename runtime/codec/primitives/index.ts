@@ -1,6 +1,6 @@
 /**
- * The functions that generated code calls: the `$` of every generated file that has messages. Not for
- * applications; it changes with the generator.
+ * The functions that generated code calls: the `$` of every generated file that has messages. Applications
+ * must not use them, because they change with the generator.
  */
 
 export { type Extendable, type Extension, extension } from '../extension.ts';

@@ -1,7 +1,7 @@
 /**
  * Converts 64-bit integers to two 32-bit halves and back. A shared scratch array is several times faster than
- * shifts and masks on bigints, and allocates nothing when encoding. Called by the readers and writers of
- * varints and fixed64 fields.
+ * shifts and masks on bigints, and it allocates nothing when encoding. The readers and writers of varints and
+ * fixed64 fields call these functions.
  */
 import { endianness } from 'node:os';
 import { mismatch } from '../error.ts';
@@ -15,8 +15,8 @@ const low = lowIndex;
 const high = 1 - low;
 
 /**
- * The same for many values. Halves written here should be read as bigints in a second pass, since a read of
- * eight bytes has to wait for writes of four.
+ * The scratch arrays for many values. Read halves that were written here as bigints in a second pass, because
+ * a read of eight bytes has to wait for writes of four.
  */
 export const manyValues = 128;
 export const manySigned = new BigInt64Array(manyValues);
@@ -28,7 +28,7 @@ export function lowHalf(): number {
   return halves[low] as number;
 }
 
-/** Returns its high half, as int32. */
+/** Returns the high half of the value last given to a split function, as int32. */
 export function highHalf(): number {
   return halves[high] as number;
 }

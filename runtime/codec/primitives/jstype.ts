@@ -1,11 +1,12 @@
 /**
- * Converts 64-bit fields declared as strings or numbers, by the .proto (`jstype`) or the generator's option
- * `int64`, to and from bigint. Called by generated code around the bigint readers and writers.
+ * Converts 64-bit fields that are declared as strings or numbers to and from bigint. The declaration comes
+ * from the .proto (`jstype`) or from the generator's option `int64`. Generated code calls it around the
+ * bigint readers and writers.
  */
 import { CodecError, mismatch } from '../error.ts';
 import type { Source } from '../memory/source.ts';
 
-/** Decimal digits with an optional sign. BigInt() would accept other texts, too. */
+/** Matches decimal digits with an optional sign. BigInt() would also accept other texts. */
 const decimal = /^-?\d{1,20}$/;
 
 export function bigintOfString(value: string, field: string): bigint {

@@ -1,4 +1,6 @@
-/** Primitives for map fields. Called by generated code only. */
+/**
+ * Primitives for map fields. Only generated code calls them.
+ */
 import { mismatch } from '../error.ts';
 import type { Source } from '../memory/source.ts';
 
@@ -6,9 +8,9 @@ import type { Source } from '../memory/source.ts';
 type KeyOf<M> = string extends keyof M ? string : number;
 
 /**
- * Throws unless it is a map. Returns whether it may be written with a `for (const key in map)` loop. Such a
- * loop also finds inherited keys, which are not entries, and a single map without a prototype (a hash table,
- * as our decoders create) makes it slow for all other maps.
+ * Throws unless the value is a map. Returns whether the map may be written with a `for (const key in map)`
+ * loop. Such a loop also finds inherited keys, which are not entries. And a single map without a prototype (a
+ * hash table, as our decoders create) makes the loop slow for all other maps.
  */
 export function checkMap(map: object, field: string): boolean {
   if (typeof map !== 'object' || map === null || Array.isArray(map) || map instanceof Map) {
@@ -27,13 +29,13 @@ export function mapKeys<M extends object>(map: M, field: string): readonly KeyOf
 
 /** Keys up to this one never count as a gap: V8 keeps an array for them in any case. */
 const denseMax = 31;
-/** A key so large that V8 keeps the object's number keys in a hash table permanently. */
+/** A key of this size makes V8 keep the object's number keys in a hash table permanently. */
 const hashed = 2 ** 30;
 
 /**
- * Sets `map[key]` for a numeric key. V8 keeps such keys in an array while the gaps are below 1,024, copies it
- * whenever one does not fit, and changes to a hash table in the end: 0, 1000, 2000 … cost 700 ns each.
- * Therefore a map whose keys have gaps is made to use the hash table from the start.
+ * Sets `map[key]` for a numeric key. V8 keeps such keys in an array while the gaps are below 1,024, copies
+ * the array whenever a key does not fit, and changes to a hash table in the end. The keys 0, 1000, 2000 …
+ * would cost 700 ns each. Therefore a map whose keys have gaps is made to use the hash table from the start.
  */
 export function putNumber<V>(source: Source, map: { [key: number]: V }, key: number, value: V): void {
   if (key > denseMax && source.sparse !== map && map[key - 1] === undefined) {
@@ -53,7 +55,7 @@ export function putNumber<V>(source: Source, map: { [key: number]: V }, key: num
 export function numberKey(key: number | string, field: string): number {
   const text = key as string;
   const { length } = text;
-  // The NaN of an empty key is neither a sign nor a digit.
+  // An empty key gives NaN, which is neither a sign nor a digit.
   const sign = text.charCodeAt(0);
   let number = sign - 48;
   let i = 1;

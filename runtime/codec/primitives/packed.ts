@@ -1,7 +1,7 @@
 /**
- * Writers of packed fields: a length and the values, without tags. Each type has a loop of its own in which
- * V8 keeps everything in registers; a generated function with a dozen loops would not allow that. Called by
- * generated code only, on the thread of the call, with non-empty lists.
+ * Writers of packed fields: a length and the values, without tags. Each type has a loop of its own, in which
+ * V8 keeps everything in registers. A generated function with a dozen loops would not allow that. Only
+ * generated code calls them, on the thread of the call, with lists that are not empty.
  */
 
 import { mismatch } from '../error.ts';
@@ -25,8 +25,8 @@ import {
 const floatLimit = floatRoundsAway;
 
 /**
- * Constants of this module, because V8 checks on each access whether an import is initialised, and whether it
- * still is the same function.
+ * These are constants of this module, because V8 checks on each access whether an import is initialised and
+ * whether it still is the same function.
  */
 const prefixMax = lengthBytes;
 const low = lowIndex;
@@ -43,13 +43,13 @@ const putSfixed32 = writeSfixed32;
 const putFixed64 = writeFixed64;
 const putSfixed64 = writeSfixed64;
 
-// The length of a list is read once: a getter or a Proxy of the application may change it meanwhile, and the
-// memory beyond `limit` belongs to other messages.
+// Each writer reads the length of its list once, because a getter or a Proxy of the application may change
+// the length meanwhile, and the memory beyond `limit` belongs to other messages.
 
-// Values in a list tend to have the same size, so the room for the length is computed as if all were like the
-// last one. If that turns out wrong, the values are moved.
+// Values in a list tend to have the same size, so the writer computes the room for the length as if all
+// values were like the last one. It moves the values if that turns out wrong.
 
-/** Returns the encoded size of the last value. Whether it is a number is checked later. */
+/** Returns the encoded size of the last value. A later check finds a value that is not a number. */
 function lastSize(list: readonly number[], zigzag: boolean): number {
   const last = list[list.length - 1];
   if (typeof last !== 'number') return 1;
@@ -57,7 +57,7 @@ function lastSize(list: readonly number[], zigzag: boolean): number {
   return last < 0 ? 10 : sizeOf(last);
 }
 
-/** The same for 64 bits, accurate to a byte or two. */
+/** Does the same for 64 bits, accurate to a byte or two. */
 function lastSize64(list: readonly bigint[], zigzag: boolean): number {
   const last = list[list.length - 1];
   if (typeof last !== 'bigint') return 1;

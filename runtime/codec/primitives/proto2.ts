@@ -1,24 +1,24 @@
 /**
  * Primitives for features of proto2 and editions: groups, required fields, strings that need not be UTF-8.
- * Called by generated code for such fields only.
+ * Only generated code for such fields calls them.
  */
 import { CodecError } from '../error.ts';
 import type { Source } from '../memory/source.ts';
 import { readLength, readTag, skipField } from './read.ts';
 
-/** Encoding: throws because a required field is absent. */
+/** When encoding: throws because a required field is absent. */
 export function missing(field: string): never {
   throw new CodecError(field, 'is required and was not given');
 }
 
-/** Decoding: throws because the message has ended without it. */
+/** When decoding: throws because the message has ended without a required field. */
 export function missingField(source: Source, end: number, field: string): never {
   return source.fail(end, `the required field ${field} is missing`);
 }
 
 /**
- * Returns the end of a group's content, after its start tag has been read. `source.at` is left behind its end
- * tag.
+ * Returns the end of a group's content, after its start tag has been read. Leaves `source.at` behind the
+ * group's end tag.
  */
 export function readGroup(source: Source, number: number, at: number, end: number, depth: number): number {
   const content = at;

@@ -1,8 +1,8 @@
 /**
- * Primitives of generated decoders. Each reads at `at`, returns the value and leaves the position behind it
- * in `source.at`. A read past `end` never goes unnoticed: either it fails here, or it leaves a position
- * behind `end`, which the decoder's loop refuses (`readEnd`). Called by generated code only, on the thread of
- * the call.
+ * Primitives of generated decoders. Each primitive reads at `at`, returns the value and leaves the position
+ * behind the value in `source.at`. A read past `end` is always noticed: either the primitive fails, or it
+ * leaves a position behind `end`, which the decoder's loop refuses (`readEnd`). Only generated code calls
+ * them, on the thread of the call.
  */
 
 import { nestingMax, varintBytesMax } from '../limits.ts';
@@ -11,12 +11,12 @@ import { joinSigned, joinUnsigned, joinZigzag } from './int64.ts';
 import { numberOfBigint } from './jstype.ts';
 import { readUtf8 } from './text.ts';
 
-/** High half of the varint last read by `wide`. */
+/** High half of the varint that `wide` has last read. */
 let high = 0;
 
 /**
- * Reads a varint of any length: returns the low half as int32 and leaves the high half in `high`. Also called
- * by the readers of packed fields; not for applications.
+ * Reads a varint of any length: returns the low half as int32 and leaves the high half in `high`. The readers
+ * of packed fields also call it; applications do not.
  */
 export function wide(source: Source, at: number, end: number): number {
   if (end - at < varintBytesMax) return wideAtEnd(source, at, end);
@@ -46,7 +46,7 @@ export function wideHigh(): number {
   return high;
 }
 
-/** Reads on from the fifth byte, which belongs to both halves. */
+/** Reads on from the fifth byte, whose bits belong to both halves. */
 function wider(source: Source, at: number, lo: number): number {
   const bytes = source.bytes;
   let byte = bytes[at++] as number;
@@ -66,7 +66,7 @@ function tooWide(source: Source, at: number): never {
   return source.fail(at, `a varint has more than ${varintBytesMax} bytes`);
 }
 
-/** Reads where the varint may extend past the end of the message. */
+/** Reads a varint that may extend past the end of the message. */
 function wideAtEnd(source: Source, at: number, end: number): number {
   const bytes = source.bytes;
   let lo = 0;
@@ -83,7 +83,7 @@ function wideAtEnd(source: Source, at: number, end: number): number {
   return source.fail(end, 'truncated: the message ends inside a varint');
 }
 
-/** Called on entry to a message. */
+/** Checks the nesting depth on entry to a message. */
 export function readMessage(source: Source, at: number, depth: number, typeName: string): void {
   if (depth === 0) {
     source.origin = at;
@@ -91,7 +91,7 @@ export function readMessage(source: Source, at: number, depth: number, typeName:
   } else if (depth > nestingMax) source.fail(at, `messages are nested more than ${nestingMax} deep`);
 }
 
-/** Called at the end of a message: the last value must end where the message does. */
+/** Checks at the end of a message that the last value ends where the message does. */
 export function readEnd(source: Source, at: number, end: number): void {
   if (at !== end) source.fail(end, 'truncated: a field runs past the end of its message');
 }
@@ -176,7 +176,7 @@ export function readUint64(source: Source, at: number, end: number): bigint {
 }
 
 /**
- * Reads an int64 as a number; no bigint is created for values of 32 bits. `field` is for the error when a
+ * Reads an int64 as a number, and creates no bigint for values of 32 bits. The error names `field` when a
  * number cannot hold the value.
  */
 export function readInt64Number(source: Source, at: number, end: number, field: string): number {
@@ -203,7 +203,10 @@ export function readSint64(source: Source, at: number, end: number): bigint {
   return joinZigzag(wide(source, at, end), high);
 }
 
-/** Throws for a fixed-width value that is cut off; leaves the position behind it. */
+/**
+ * Throws for a fixed-width value that is cut off. Otherwise it leaves the position behind the value in
+ * `source.at`.
+ */
 export function need(source: Source, at: number, end: number, bytes: number): void {
   if (end - at < bytes) source.fail(at, 'truncated: the message ends inside a fixed-width field');
   source.at = at + bytes;
@@ -246,7 +249,9 @@ export function readString(source: Source, at: number, end: number): string {
   return text;
 }
 
-/** Returns a copy, or a view of the memory for `source.leaseBytes` bytes or more. */
+/**
+ * Returns a copy of the value, or a view of the memory when the value has `source.leaseBytes` bytes or more.
+ */
 export function readBytes(source: Source, at: number, end: number): Uint8Array {
   const stop = readLength(source, at, end);
   const start = source.at;
@@ -255,8 +260,8 @@ export function readBytes(source: Source, at: number, end: number): Uint8Array {
 }
 
 /**
- * Skips a field that is unknown, or known with another wire type. Returns the position behind it, which is
- * also in `source.at`.
+ * Skips a field that is unknown, or that is known with another wire type. Returns the position behind the
+ * field, which is also in `source.at`.
  */
 export function skipField(source: Source, tag: number, at: number, end: number, depth: number): number {
   const number = tag >>> 3;
@@ -287,7 +292,9 @@ export function skipField(source: Source, tag: number, at: number, end: number, 
   return source.at;
 }
 
-/** Current encoders write no groups, but a decoder has to find their end. They nest like messages. */
+/**
+ * Current encoders write no groups, but a decoder has to find the end of a group. Groups nest like messages.
+ */
 function skipGroup(source: Source, group: number, at: number, end: number, depth: number): void {
   if (depth > nestingMax) source.fail(at, `groups are nested more than ${nestingMax} deep`);
   while (at < end) {

@@ -1,14 +1,14 @@
 /**
- * Room for strings and lengths, as both measuring and writing compute it. Used by the primitives of generated
- * code.
+ * Computes the room for strings and lengths, for both measuring and writing. The primitives of generated code
+ * use it.
  */
 
-/** Size of the largest length below 2^32 as a varint. */
+/** Size of the largest length below 2^32, as a varint. */
 export const lengthBytes = 5;
 
 /**
- * From this length on, measuring a string costs less than the memory that three bytes per character would
- * waste.
+ * From this number of characters on, measuring a string costs less than the memory that three bytes per
+ * character would waste.
  */
 const measuredChars = 1024;
 

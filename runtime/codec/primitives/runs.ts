@@ -1,8 +1,8 @@
 /**
- * Readers of packed fields: a length and the values, without tags. Each takes the existing list and returns
- * the list that also holds the new values, so that a new list can be created at its final length instead of
- * growing. Like all readers they leave the position behind the field in `source.at`. Called by generated code
- * only, on the thread of the call.
+ * Readers of packed fields: a length and the values, without tags. Each reader takes the existing list and
+ * returns a list that also holds the new values, so that a new list can be created at its final length
+ * instead of growing. Like all readers they leave the position behind the field in `source.at`. Only
+ * generated code calls them, on the thread of the call.
  */
 
 import type { Source } from '../memory/source.ts';
@@ -27,8 +27,8 @@ const chunk = manyValues;
 const copiedMin = 8;
 
 /**
- * The collected values: signed 32-bit integers, or doubles. They have separate arrays because V8 stores them
- * in different forms, in copies too.
+ * The collected values, as signed 32-bit integers or as doubles. They have separate arrays because V8 stores
+ * them in different forms, also in copies.
  */
 const ints: number[] = [0];
 const reals: number[] = [0.5];
@@ -40,7 +40,7 @@ function joined(into: number[], from: readonly number[], count: number): number[
   return into;
 }
 
-/** The same for unsigned values. Few of them need the 32nd bit. */
+/** Does the same for unsigned values. Few of the values need the 32nd bit. */
 function joinedUnsigned(into: number[], count: number): number[] {
   let all = 0;
   for (let i = 0; i < count; i++) all |= ints[i] as number;
@@ -55,8 +55,8 @@ function collectInts(source: Source, at: number, stop: number, zigzag: boolean):
   const near = stop - 2;
   let count = 0;
   while (at < stop && count < chunk) {
-    // Fast path for values of up to three bytes, nearly all of them. The reader of longer values is kept out
-    // of this loop, so that V8 has registers for it.
+    // This is a fast path for values of up to three bytes, which nearly all values are. The reader of longer
+    // values is kept out of this loop, so that V8 has registers for it.
     while (at < near && count < chunk) {
       let value = bytes[at] as number;
       if (value < 128) at++;
@@ -141,7 +141,9 @@ function collectHalves(source: Source, at: number, stop: number): number {
   return count;
 }
 
-/** Returns how many values of `size` bytes to collect next. Throws when only a part of one is left. */
+/**
+ * Returns the number of values of `size` bytes to collect next. Throws when only a part of a value is left.
+ */
 function sized(source: Source, at: number, stop: number, size: number): number {
   if (stop - at >= chunk * size) return chunk;
   const count = Math.floor((stop - at) / size);

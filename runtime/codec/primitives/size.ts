@@ -1,7 +1,7 @@
 /**
- * Primitives of the generated `bound` functions: how much room each value may need. They know no names and
- * refuse nothing: a value of the wrong kind counts as 0, and the encoder, which runs next, reports it. Called
- * by generated code only, for messages that are too large for the available memory.
+ * Primitives of the generated `bound` functions, which compute how much room each value may need. They know
+ * no field names and refuse nothing. A value of the wrong kind counts as 0, and the encoder, which runs next,
+ * reports it. Only generated code calls them, for messages that are too large for the available memory.
  */
 
 import { nestingMax } from '../limits.ts';
@@ -13,8 +13,9 @@ import { lengthBytes, stringRoom } from './room.ts';
 const none: readonly never[] = [];
 
 /**
- * Whether a message needs no measuring: it is absent, or not an object. Messages nested too deeply are not
- * measured either: the encoder will not get that far, and a message that contains itself would have no end.
+ * Returns whether a message needs no measuring, because it is absent or not an object. Messages nested too
+ * deeply are not measured either: the encoder will not reach them, and a message that contains itself would
+ * have no end.
  */
 export function sizeless(message: unknown, writer: Writer, depth: number): boolean {
   if (typeof message !== 'object' || message === null) return true;
@@ -39,7 +40,7 @@ export function sizeBytes(value: unknown, writer: Writer): number {
   return lengthBytes + length;
 }
 
-/** `bytes` with a threshold of their own. */
+/** Measures a `bytes` value with a threshold of its own. */
 export function sizeBulk(value: unknown, writer: Writer, threshold: number): number {
   const usual = enter(writer, threshold);
   const size = sizeBytes(value, writer);
@@ -48,7 +49,7 @@ export function sizeBulk(value: unknown, writer: Writer, threshold: number): num
   return size;
 }
 
-/** A oneof in which only strings and `bytes` have a variable length. */
+/** Measures a oneof in which only strings and `bytes` have a variable length. */
 export function sizeChoice(choice: { readonly value?: unknown } | undefined, writer: Writer): number {
   const value = choice?.value;
   return typeof value === 'string' ? stringRoom(value) : sizeBytes(value, writer);
@@ -59,12 +60,12 @@ export function itemsOf<V>(list: readonly V[] | undefined): readonly V[] {
   return Array.isArray(list) ? list : none;
 }
 
-/** A list of at most `size` bytes for each element. */
+/** Measures a list, at most `size` bytes for each element. */
 export function sizeList(list: readonly unknown[] | undefined, size: number): number {
   return Array.isArray(list) ? lengthBytes + list.length * size : 0;
 }
 
-/** `size` bytes for each element in addition to the string. */
+/** Measures a list of strings, with `size` bytes for each element in addition to the string. */
 export function sizeStrings(list: readonly string[] | undefined, size: number): number {
   if (!Array.isArray(list)) return 0;
   let n = lengthBytes + list.length * size;
@@ -79,12 +80,12 @@ export function valuesOf<V>(map: { readonly [key: string]: V } | undefined): rea
   return isMap(map) ? Object.values(map) : none;
 }
 
-/** A map with numeric keys, `size` bytes for each entry. */
+/** Measures a map with numeric keys, `size` bytes for each entry. */
 export function sizeMap(map: object | undefined, size: number): number {
   return isMap(map) ? Object.keys(map).length * size : 0;
 }
 
-/** A map with string keys, `size` bytes for the rest of each entry. */
+/** Measures a map with string keys, `size` bytes for the rest of each entry. */
 export function sizeKeys(map: object | undefined, size: number): number {
   let n = 0;
   if (isMap(map)) for (const key of Object.keys(map)) n += size + stringRoom(key);

@@ -1,11 +1,12 @@
 /**
  * Converts strings to UTF-8 and back. Short ASCII strings are copied in JavaScript, where a native call would
- * cost more than the bytes; all others use Node's own transcoder. Called by the string reader and writer.
+ * cost more than copying the bytes. Node's own transcoder handles all other strings. The string reader and
+ * writer call it.
  */
 import { isUtf8 } from 'node:buffer';
 import type { Source } from '../memory/source.ts';
 
-/** Methods of Buffer that work on any Uint8Array; Node has them, but @types/node does not declare them. */
+/** Methods of Buffer that work on any Uint8Array. Node has them, but @types/node does not declare them. */
 interface Transcoder {
   utf8Slice(this: Uint8Array, start: number, end: number): string;
   utf8Write(this: Uint8Array, text: string, at: number, bytesMax: number): number;
@@ -13,8 +14,8 @@ interface Transcoder {
 const { utf8Slice, utf8Write } = Buffer.prototype as unknown as Transcoder;
 
 /**
- * Up to this length a loop is faster than one native call, which costs as much as 30 to 40 characters (Node
- * 20). With three bytes per character, the length still fits one byte.
+ * Up to this number of characters a loop is faster than one native call, which costs as much as 30 to 40
+ * characters (Node 20). At three bytes per character, the length of such a text still fits one byte.
  */
 export const loopCharsMax = 36;
 const loopBytesMax = 16;
@@ -28,8 +29,8 @@ const char = String.fromCharCode;
 export function writeShort(bytes: Uint8Array, at: number, text: string): number {
   const length = text.length;
   let i = 0;
-  // Two characters per iteration: with one, the loop overhead dominates; with four, the code that V8 inlines
-  // into all callers is too large.
+  // The loop handles two characters per iteration. With one, the loop overhead dominates; with four, the code
+  // that V8 inlines into all callers is too large.
   for (; i + 2 <= length; i += 2) {
     const a = text.charCodeAt(i);
     const b = text.charCodeAt(i + 1);
@@ -52,7 +53,7 @@ function writeShortUtf8(bytes: Uint8Array, at: number, text: string, i: number):
     let code = text.charCodeAt(i);
     if (code < 0x80) {
       bytes[at++] = code;
-      // In most languages, more ASCII characters follow.
+      // In most languages, more ASCII characters follow a character that is not ASCII.
       for (; i + 3 <= length; i += 2) {
         const a = text.charCodeAt(i + 1);
         const b = text.charCodeAt(i + 2);
@@ -69,8 +70,8 @@ function writeShortUtf8(bytes: Uint8Array, at: number, text: string, i: number):
       continue;
     }
     if ((code & 0xf800) === 0xd800) {
-      // Half of a surrogate pair: normally a high one, followed by the low one. The NaN behind the end of the
-      // text is not a low one.
+      // This is half of a surrogate pair, normally the high half, which the low half follows. Behind the end
+      // of the text the code is NaN, which is not a low half.
       const low = text.charCodeAt(i + 1);
       if (code < 0xdc00 && (low & 0xfc00) === 0xdc00) {
         i++;
@@ -92,8 +93,9 @@ function writeShortUtf8(bytes: Uint8Array, at: number, text: string, i: number):
 
 /**
  * Writes any string, with lone surrogates as U+FFFD, and returns the end. The caller has made sure that the
- * text fits (`stringRoom`). The length passed to Node is the available room: since Node 24 a larger length
- * throws (Node 22 and before cut it), and a measured text may have less room than three bytes per character.
+ * text fits (`stringRoom`). The length passed to Node is the available room (`bytes.length - at`). Since Node
+ * 24 a larger length throws (Node 22 and before cut it), and a measured text may have less room than three
+ * bytes per character.
  */
 export function writeUtf8(bytes: Uint8Array, at: number, text: string): number {
   return at + utf8Write.call(bytes, text, at, bytes.length - at);
@@ -128,8 +130,8 @@ const copyBytesMax = 4096;
 let copyRoom: Uint8Array | undefined;
 
 /**
- * V8 measures a text before it creates the string. A peer that changes the text in between would make V8
- * write beyond the string, so shared memory is copied first.
+ * V8 measures a text before it creates the string. If a peer changed the text in between, V8 would write
+ * beyond the string, so shared memory is copied first.
  */
 function readCopied(source: Source, at: number, end: number): string {
   const length = end - at;
@@ -149,7 +151,7 @@ function readCopied(source: Source, at: number, end: number): string {
 
 /**
  * Returns the text of at most `loopBytesMax` bytes, or undefined when one of them is not ASCII. Each call of
- * `char` creates a string, and joining two creates a third, so at most two calls are made.
+ * `char` creates a string, and joining two strings creates a third, so this function makes at most two calls.
  */
 function readShortAscii(bytes: Uint8Array, at: number, end: number): string | undefined {
   const length = end - at;

@@ -1,15 +1,15 @@
 /**
- * How generated decoders move through a message: into it, from tag to tag, and out of it. The position is
- * `source.at`, where each field's reader leaves it. (readMessage, readTag, skipField and readEnd do the same
- * with arguments, for map entries.) Called by generated code only, on the thread of the call.
+ * Moves generated decoders through a message: into it, from tag to tag, and out of it. The position is
+ * `source.at`, where the reader of each field leaves it. (For map entries, readMessage, readTag, skipField
+ * and readEnd do the same with arguments.) Only generated code calls it, on the thread of the call.
  */
 
 import type { Source } from '../memory/source.ts';
 import { readEnd, readMessage, readTag, skipField } from './read.ts';
 
 /**
- * Constants of this module, because V8 checks on each access whether an import is initialised, and whether it
- * still is the same function.
+ * These are constants of this module, because V8 checks on each access whether an import is initialised and
+ * whether it still is the same function.
  */
 const enter = readMessage;
 const wideTag = readTag;
@@ -28,17 +28,17 @@ export function nextTag(source: Source, end: number): number {
     source.tag = byte;
     return at + 1;
   }
-  // Signed, because V8 stores no other 32-bit numbers in a property without allocating.
+  // The tag is signed, because V8 cannot store other 32-bit numbers in a property without allocating.
   source.tag = wideTag(source, at, end) | 0;
   return source.at;
 }
 
-/** Skips the unknown field of `source.tag`. */
+/** Skips the unknown field whose tag is in `source.tag`. */
 export function skipUnknown(source: Source, at: number, end: number, depth: number): void {
   skipField(source, source.tag >>> 0, at, end, depth);
 }
 
-/** Called at the end of a message: the last value must end where the message does. */
+/** Checks at the end of a message that the last value ends where the message does. */
 export function leaveMessage(source: Source, end: number): void {
   leave(source, source.at, end);
 }

@@ -1,9 +1,9 @@
 /**
- * Primitives of generated encoders for whole fields. They are like those of write.ts, but also write the last
- * byte of the tag (nearly always its only one) in front of the value; generated code has kept room for it.
- * That saves one store per field in generated code, which makes it faster to compile. The primitives of the
- * most frequent types repeat the code of write.ts, so that V8 inlines one function into its callers and not
- * two. Called by generated code only, on the thread of the call.
+ * Primitives of generated encoders for whole fields. They are like those of write.ts, but they also write the
+ * last byte of the tag (nearly always its only byte) in front of the value. Generated code has kept room for
+ * that byte. This saves one store per field in generated code, so generated code compiles faster. The
+ * primitives of the most frequent types repeat the code of write.ts, so that V8 inlines only one function
+ * into their callers instead of two. Only generated code calls them, on the thread of the call.
  */
 
 import { mismatch } from '../error.ts';
@@ -33,8 +33,8 @@ import {
 const floatLimit = floatRoundsAway;
 
 /**
- * Constants of this module, because V8 checks on each access whether an import is initialised, and whether it
- * still is the same function.
+ * These are constants of this module, because V8 checks on each access whether an import is initialised and
+ * whether it still is the same function.
  */
 const putVarint = writeVarint;
 const putVarint64 = writeVarint64;
@@ -261,7 +261,7 @@ export function writeStringField(
   bytes[at++] = tag;
   if (typeof text !== 'string' || text.length > textMax || at + prefixMax + 3 * text.length > limit)
     return writeLongString(writer, at, text, limit, field);
-  // With at most three bytes per character the text has fewer than 128 bytes, so its length is one byte.
+  // At three bytes per character at most, the text has fewer than 128 bytes, so its length takes one byte.
   const end = putText(bytes, at + 1, text);
   bytes[at] = end - at - 1;
   return end;
@@ -301,7 +301,7 @@ export function closeLengthField(writer: Writer, at: number, tag: number, held: 
   return end;
 }
 
-/** The same for a message type that has no out-of-line values. */
+/** Does the same for a message type that has no out-of-line values. */
 export function closeSolidField(bytes: Uint8Array, at: number, tag: number, end: number): number {
   bytes[at++] = tag;
   if (end - at > 128) return putLength(bytes, at, at + 1, end);

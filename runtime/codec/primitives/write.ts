@@ -1,9 +1,9 @@
 /**
- * Primitives of generated encoders. Each writes at `at` and returns the end. Those with a `limit` check the
- * room first; the others need a few bytes at most, which generated code has kept free. Those with a `field`
- * (its full name) refuse values of the wrong kind. They check first whether a value is a number at all,
- * because an operator applied to a bigint, a symbol or an object with `valueOf` throws an error that is not a
- * CodecError. Called by generated code only, on the thread of the call.
+ * Primitives of generated encoders. Each primitive writes at `at` and returns the end. The primitives with a
+ * `limit` check the room first. The others need a few bytes at most, which generated code has kept free. The
+ * primitives with a `field` (its full name) refuse values of the wrong kind. They check first whether a value
+ * is a number at all, because an operator applied to a bigint, a symbol or an object with `valueOf` throws an
+ * error that is not a CodecError. Only generated code calls them, on the thread of the call.
  */
 
 import { mismatch } from '../error.ts';
@@ -26,8 +26,8 @@ export function varintSize(value: number): number {
 }
 
 /**
- * Writes any unsigned 32-bit value (or the int32 with the same bits). A store into bytes keeps the low eight
- * bits: seven of the value and the continuation bit.
+ * Writes any unsigned 32-bit value, or the int32 with the same bits. A store into bytes keeps the low eight
+ * bits, which are seven bits of the value and the continuation bit.
  */
 export function writeVarint(bytes: Uint8Array, at: number, value: number): number {
   const rest = value >>> 0;
@@ -66,7 +66,7 @@ export function writeVarint64(bytes: Uint8Array, at: number, lo: number, hi: num
   bytes[at + 1] = (lo >>> 7) | 128;
   bytes[at + 2] = (lo >>> 14) | 128;
   bytes[at + 3] = (lo >>> 21) | 128;
-  // Bits 28 to 59.
+  // `middle` has bits 28 to 59.
   const middle = (hi << 4) | (lo >>> 28);
   if (hi >>> 28 === 0) return writeVarint(bytes, at + 4, middle);
   bytes[at + 4] = middle | 128;
@@ -125,7 +125,10 @@ export function writeUint64(bytes: Uint8Array, at: number, value: bigint, field:
   return writeVarint64(bytes, at, lowHalf(), highHalf());
 }
 
-/** Writes an int64 given as a number (`jstype = JS_NUMBER`); no bigint is created for values of 32 bits. */
+/**
+ * Writes an int64 that is given as a number (`jstype = JS_NUMBER`), and creates no bigint for values of 32
+ * bits.
+ */
 export function writeInt64Number(bytes: Uint8Array, at: number, value: number, field: string): number {
   if (typeof value === 'number' && value === value >>> 0) return writeVarint(bytes, at, value);
   return writeInt64(bytes, at, bigintOfNumber(value, field), field);
@@ -178,28 +181,28 @@ export function writeDouble(writer: Writer, at: number, value: number, field: st
 }
 
 /**
- * Constants of this module, because V8 checks on each access whether an import is initialised, and whether it
- * still is the same function.
+ * These are constants of this module, because V8 checks on each access whether an import is initialised and
+ * whether it still is the same function.
  */
 const shortMax = loopCharsMax;
 const prefixMax = lengthBytes;
 const loopText = writeShort;
 
 /**
- * Writes length and text. It is small because V8 inlines it into its callers together with the loop;
- * everything except a short string that fits is handled by another function.
+ * Writes the length and the text. The function is small because V8 inlines it into its callers together with
+ * the loop. Another function handles everything except a short string that fits.
  */
 export function writeString(writer: Writer, at: number, text: string, limit: number, field: string): number {
   if (typeof text !== 'string' || text.length > shortMax || at + prefixMax + 3 * text.length > limit)
     return writeLongString(writer, at, text, limit, field);
   const { bytes } = writer;
-  // With at most three bytes per character the text has fewer than 128 bytes, so its length is one byte.
+  // At three bytes per character at most, the text has fewer than 128 bytes, so its length takes one byte.
   const end = loopText(bytes, at + 1, text);
   bytes[at] = end - at - 1;
   return end;
 }
 
-/** V8 treats a const as constant; a function's own name might be reassigned. */
+/** V8 treats a const as constant, whereas a function's own name might be reassigned. */
 const putString = writeString;
 
 /**
@@ -223,7 +226,7 @@ export function writeStrings(
   return at;
 }
 
-/** The same for a list that may be absent. */
+/** Does the same for a list that may be absent. */
 export function writeStringsField(
   writer: Writer,
   at: number,
@@ -246,14 +249,14 @@ export function writeLongString(
   checkString(text, field);
   if (at + stringRoom(text) > limit) return noRoom(writer, at);
   const { bytes } = writer;
-  // The room for the prefix is computed as for ASCII.
+  // Compute the room for the prefix as if the text were ASCII.
   const start = at + varintSize(text.length);
   return putLength(bytes, at, start, writeUtf8(bytes, start, text));
 }
 
 /**
- * Writes the length of [start, end) at `at`; moves the content if the length needs another number of bytes
- * than was kept free.
+ * Writes the length of [start, end) at `at`. Moves the content if the length needs a different number of
+ * bytes than was kept free.
  */
 export function putLength(bytes: Uint8Array, at: number, start: number, end: number): number {
   const length = end - start;
@@ -267,7 +270,9 @@ export function putLength(bytes: Uint8Array, at: number, start: number, end: num
 const loopBytesMax = 12;
 const ownLength = lengthOf;
 
-/** Writes length and value; a value that is long enough is recorded as an out-of-line value instead. */
+/**
+ * Writes the length and the value. A value that is long enough is recorded as an out-of-line value instead.
+ */
 export function writeBytes(
   writer: Writer,
   at: number,
@@ -292,9 +297,9 @@ export function writeBytes(
 }
 
 /**
- * Writes the length of a message at `at`: of [at + 1 + wide, end) and of the out-of-line values recorded
- * since `held` was read. If it needs another number of bytes than `1 + wide`, the content is moved with its
- * out-of-line values.
+ * Writes the length of a message at `at`. The message consists of [at + 1 + wide, end) and of the out-of-line
+ * values recorded since `held` was read. If the length needs a different number of bytes than `1 + wide`, the
+ * content is moved together with its out-of-line values.
  */
 export function closeLength(writer: Writer, at: number, held: number, end: number, wide = 0): number {
   if (wide !== 0 || end - at > 128 || writer.held !== held) return closeWide(writer, at, held, end, wide);
@@ -302,7 +307,7 @@ export function closeLength(writer: Writer, at: number, held: number, end: numbe
   return end;
 }
 
-/** The same for a message type that has no out-of-line values, because it contains no `bytes`. */
+/** Does the same for a message type that has no out-of-line values, because it contains no `bytes`. */
 export function closeSolid(bytes: Uint8Array, at: number, end: number, wide = 0): number {
   if (wide !== 0 || end - at > 128) return putLength(bytes, at, at + 1 + wide, end);
   bytes[at] = end - at - 1;

@@ -1,7 +1,7 @@
 /**
- * Messages that are encoded before a gRPC server asks for them, so that encoding errors appear where they can
- * be handled. Written by the adapters for gRPC servers; read by the serializers of the same definition, which
- * servers call with the same object soon afterwards.
+ * Encodes messages before a gRPC server asks for them, so that encoding errors appear where they can be
+ * handled. The adapters for gRPC servers store the encodings. The serializers of the same definition read
+ * them, which servers call with the same object soon afterwards.
  */
 import type { MessageType } from '../types.ts';
 
@@ -12,7 +12,7 @@ interface Encoded {
 
 const ahead = new WeakMap<object, Encoded>();
 
-/** Encodes the message in advance. Throws what its encoder throws. */
+/** Encodes the message in advance. Throws the errors of the message's encoder. */
 export function encodeAhead<Init extends object>(type: MessageType<unknown, Init>, message: Init): void {
   ahead.set(message, { type, bytes: type.encode(message) });
 }
@@ -22,7 +22,7 @@ export function encoded<Init>(type: MessageType<unknown, Init>, message: Init): 
   if (typeof message === 'object' && message !== null) {
     const known = ahead.get(message);
     if (known?.type === type) {
-      // Used only once, since the message may be changed and sent again.
+      // Use an encoding only once, because the message may be changed and sent again.
       ahead.delete(message);
       return known.bytes;
     }

@@ -1,11 +1,11 @@
 /**
- * Method ids: the 32 bits that identify a method on the wire. Computed by the generator and `defineService`;
- * a server checks them for collisions when a service is added.
+ * Method ids are the 32 bits that identify a method on the wire. The generator and `defineService` compute
+ * them. A server checks them for collisions when a service is added.
  */
 
 /**
- * Ids below this are reserved for the protocol (docs/wire/frames.md): 0 is no method, 2 marks the messages
- * that a client sends on a stream.
+ * Ids below this are reserved for the protocol (docs/wire/frames.md): 0 means no method, and 2 marks the
+ * messages that a client sends on a stream.
  */
 const reservedMethodIds = 256;
 
@@ -19,8 +19,8 @@ const suffixes = { PROTOBUF: '', MSGPACK: '+msgpack' } as const;
 export type WireCodec = keyof typeof suffixes;
 
 /**
- * Returns the 32-bit FNV-1a hash of the path's UTF-8 bytes (followed by `+msgpack` for MessagePack),
- * unsigned; 256 is added to a reserved id.
+ * Returns the unsigned 32-bit FNV-1a hash of the path's UTF-8 bytes, followed by `+msgpack` for MessagePack.
+ * It adds 256 to a reserved id.
  */
 export function methodId(path: string, codec: WireCodec = 'PROTOBUF'): number {
   let hash = 0x811c9dc5;

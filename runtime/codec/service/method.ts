@@ -1,7 +1,8 @@
 /**
- * A method of a generated service: what this package needs, and the forms that grpc-js and nice-grpc expect,
- * so that the definitions work with them, too. Created when a generated module is loaded; each foreign form
- * is created when it is first read. Nothing of either library is imported.
+ * A method of a generated service. It has the properties that this package needs and the forms that grpc-js
+ * and nice-grpc expect, so that the definitions also work with those libraries. The method is created when a
+ * generated module is loaded; each foreign form is created when it is first read. It imports nothing from
+ * either library.
  */
 
 import type { MessageType, MethodDefinition, MethodForm, MethodOptions } from '../types.ts';
@@ -62,7 +63,9 @@ interface Declared<
   readonly preferred?: MethodForm<Req, ReqInit, Res, ResInit>;
 }
 
-/** A service with such methods is a definition for nice-grpc, and its `methods` are one for grpc-js. */
+/**
+ * A service with such methods is a service definition for nice-grpc, and its `methods` are one for grpc-js.
+ */
 export class Method<
   Req,
   ReqInit,
@@ -80,8 +83,8 @@ export class Method<
   readonly output: MessageType<Res, ResInit>;
   readonly responseStream: ResponseStream;
   /**
-   * An intersection of the declared options and all possible ones; without the second, TypeScript would not
-   * accept it as the options of gRPC.
+   * The type is the intersection of the declared options and of all possible options. Without the second
+   * part, TypeScript would not accept it as the options of gRPC.
    */
   readonly options: Options & MethodOptions;
   readonly preferred: MethodForm<Req, ReqInit, Res, ResInit> | undefined;
@@ -98,14 +101,14 @@ export class Method<
   }
 
   /**
-   * `GetUser`. A getter rather than an own property: grpc-js copies own properties to functions, whose `name`
-   * cannot be assigned.
+   * The method's name, such as `GetUser`. It is a getter rather than an own property, because grpc-js copies
+   * own properties to functions, whose `name` cannot be assigned.
    */
   get name(): string {
     return this.fullName.slice(this.fullName.indexOf('/') + 1);
   }
 
-  /** `/pkg.Service/GetUser`: the path in HTTP/2. */
+  /** The path in HTTP/2, such as `/pkg.Service/GetUser`. */
   get path(): string {
     return `/${this.fullName}`;
   }

@@ -1,6 +1,6 @@
 /**
- * Escapes in quoted text and bytes. Called by print.ts and parse.ts, and by the generator for the literals of
- * .proto files, which have the same escapes.
+ * Reads and writes escapes in quoted text and bytes. print.ts and parse.ts call it. The generator also calls
+ * it for the literals of .proto files, which have the same escapes.
  */
 
 const named: Readonly<Record<number, string>> = {
@@ -14,7 +14,7 @@ const named: Readonly<Record<number, string>> = {
 
 const octal = (byte: number): string => `\\${byte.toString(8).padStart(3, '0')}`;
 
-/** Also the form in which protoc writes `bytes` in a descriptor's `default_value`. */
+/** Escapes bytes. protoc writes `bytes` in a descriptor's `default_value` in the same form. */
 export function escapeBytes(bytes: Uint8Array): string {
   let result = '';
   for (const byte of bytes)
@@ -49,12 +49,12 @@ const simple: Readonly<Record<string, number>> = {
 
 /**
  * Returns the bytes between the quotes, or a text that says what is wrong. `halves` says how to treat halves
- * of surrogate pairs: text format refuses them, even when the other half follows, as it has \\U for such
- * characters; in a .proto they become U+FFFD.
+ * of surrogate pairs. Text format refuses them, even when the other half follows, because it has \\U for such
+ * characters. In a .proto they become U+FFFD.
  */
 export function bytesOfQuoted(text: string, halves: 'refused' | 'replaced'): Uint8Array | string {
   if (!text.includes('\\')) return new TextEncoder().encode(text);
-  // No escape stands for more bytes than it has characters.
+  // An escape never stands for more bytes than it has characters.
   const result = Buffer.allocUnsafe(Buffer.byteLength(text));
   const escapes = /\\(?:([0-7]{1,3})|[xX]([\da-fA-F]{1,2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|(.))/gsu;
   let from = 0;

@@ -1,6 +1,6 @@
 /**
  * `rdma-rpc/text`: protobuf's text format, for logs, configuration and tests. It is bundled only into
- * applications that import it. Errors are CodecErrors; they name the field when printing, line and column
+ * applications that import it. Errors are CodecErrors. They name the field when printing, and line and column
  * when parsing.
  */
 import type { MessageType } from '../types.ts';
@@ -11,7 +11,7 @@ import { Printer } from './print.ts';
 export type { TextReadOptions, TextWriteOptions } from './options.ts';
 
 /**
- * Returns the message in text format, fields ordered by number, each followed by a line end. Throws
+ * Returns the message in text format. Fields are ordered by number, and a line end follows each. Throws
  * CodecError for a value that does not fit its field, and for nesting over 100.
  */
 export function toText<T, Init>(

@@ -1,4 +1,6 @@
-/** Tokens of text format with their positions. Called by parse.ts, one token at a time. */
+/**
+ * Splits text format into tokens with their positions. Called by parse.ts, one token at a time.
+ */
 import { CodecError } from '../error.ts';
 
 export interface Token {
@@ -9,7 +11,7 @@ export interface Token {
 
 const blank = /(?:[ \t\r\n\v\f]+|#[^\n]*)/y;
 const name = /[A-Za-z_]\w*/y;
-/** Hexadecimal and octal first, since their texts are not valid decimals. */
+/** Hexadecimal and octal come first, because their texts are not valid decimals. */
 const int = /0[xX][\da-fA-F]+|0[0-7]*|[1-9]\d*/y;
 const float = /(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?|\d+[eE][+-]?\d+[fF]?|(?:0|[1-9]\d*)[fF]/y;
 
@@ -96,10 +98,7 @@ export class TextLexer {
     return { kind, text, at };
   }
 
-  /**
-   * Reads a string including its quotes, without a regular expression, which would run out of stack on
-   * megabytes.
-   */
+  /** Reads a string including its quotes. A regular expression would run out of stack on megabytes. */
   #quoted(quote: string): string {
     const start = this.#at;
     for (let at = start + 1; at < this.#text.length; at++) {

@@ -1,5 +1,5 @@
 /**
- * Names of fields in text format: a group is called by the name of its message. Used by print.ts and
+ * Names of fields in text format. A group is called by the name of its message. Used by print.ts and
  * parse.ts.
  */
 import { type Field, fieldsOf } from '../fields.ts';

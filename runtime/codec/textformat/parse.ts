@@ -66,7 +66,7 @@ class Parser {
     }
   }
 
-  /** Skips the value of a reserved field: anything that has the form of a value. */
+  /** Skips the value of a reserved field, which may be anything that has the form of a value. */
   #passOver(depth: number): void {
     const lexer: TextLexer = this.#lexer;
     if (depth > nestingMax) lexer.fail(`messages are nested more than ${nestingMax} deep`);
@@ -103,7 +103,7 @@ class Parser {
     this.#lexer.next();
   }
 
-  /** `[shop.v1.discount]: 5`, or `[type.googleapis.com/shop.v1.Order] { … }` inside an Any. */
+  /** Reads `[shop.v1.discount]: 5`, or `[type.googleapis.com/shop.v1.Order] { … }` inside an Any. */
   #bracketed(
     type: MessageType<object>,
     message: Message,
@@ -151,8 +151,8 @@ class Parser {
   }
 
   /**
-   * Reads the next value and returns the new value of the field. `before` is the old one, to which lists and
-   * maps are added.
+   * Reads the next value and returns the new value of the field. `before` is the old value, to which lists
+   * and maps are added.
    */
   #value(field: Field, depth: number, before: unknown): unknown {
     const lexer: TextLexer = this.#lexer;

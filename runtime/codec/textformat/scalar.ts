@@ -83,7 +83,7 @@ function readText(lexer: TextLexer): string {
   }
 }
 
-/** Numbers outside the enum are accepted, unless it is closed. */
+/** Numbers outside the enum are accepted unless the enum is closed. */
 function readEnum(lexer: TextLexer, names: { readonly [name: string]: number }, closed: boolean): number {
   const { kind, text } = lexer.token;
   if (kind !== 'name') {

@@ -1,5 +1,5 @@
 /**
- * Unknown fields in text format: numbers, and nested fields where bytes look like a message. Called by
+ * Reads unknown fields for text format: numbers, and nested fields where bytes look like a message. Called by
  * print.ts.
  */
 
@@ -13,7 +13,7 @@ export interface UnknownField {
   readonly value: string | readonly UnknownField[];
 }
 
-/** Depth limit for bytes that only look like a message: deeper ones are shown as bytes. */
+/** Depth limit for bytes that only look like a message. Deeper ones are shown as bytes. */
 const guessDepth = 10;
 
 /** Throws CodecError for malformed bytes. */

@@ -1,6 +1,6 @@
 /**
- * Packs messages into an Any and unpacks them. For applications and the JSON mapping; the codec itself never
- * looks inside.
+ * Packs messages into an Any and unpacks them. Applications and the JSON mapping use it; the codec itself
+ * never looks inside an Any.
  */
 import { CodecError } from '../error.ts';
 import { type AnyExtension, isExtension } from '../extension.ts';
@@ -19,7 +19,7 @@ export function packAny<T, Init>(type: MessageType<T, Init>, message: Init): Any
   return { typeUrl: typeUrlPrefix + type.typeName, value: type.encode(message) };
 }
 
-/** Whether the Any contains a message of that type. */
+/** Returns whether the Any contains a message of that type. */
 export function isAny<T, Init>(type: MessageType<T, Init>, any: Any): boolean {
   return anyTypeName(any) === type.typeName;
 }
@@ -38,7 +38,7 @@ export interface Unpacked {
   readonly message: object;
 }
 
-/** Message types by name, for the content of an Any, and extensions, for the JSON mapping. */
+/** Finds message types by name, for the content of an Any, and extensions, for the JSON mapping. */
 export interface Registry {
   /** Returns the type with that full name (`kv.v1.Entry`), or undefined when it is not in the registry. */
   find(typeName: string): MessageType<object> | undefined;
@@ -56,7 +56,7 @@ export interface Registry {
 // biome-ignore lint/suspicious/noExplicitAny: messages of any types, whole modules of them
 type Registered = MessageType<any, any> | AnyExtension | { readonly [name: string]: unknown };
 
-/** Adds an entry. A different one under the same key is a mistake. */
+/** Adds an entry. Throws for a different entry under the same key. */
 function addOnce<T>(map: Map<string, T>, key: string, value: T, what: string): void {
   const before = map.get(key);
   if (before !== undefined && before !== value)
@@ -65,8 +65,9 @@ function addOnce<T>(map: Map<string, T>, key: string, value: T, what: string): v
 }
 
 /**
- * Makes a registry of message types, extensions, and whole generated modules (`import * as shop from
- * './shop.rdma.ts'`), of which it takes both. Throws RangeError for two entries of the same name.
+ * Makes a registry of message types, extensions and whole generated modules (`import * as shop from
+ * './shop.rdma.ts'`). It takes the message types and extensions of a module. Throws RangeError for two
+ * entries of the same name.
  */
 export function createRegistry(...entries: readonly Registered[]): Registry {
   const types = new Map<string, MessageType<object>>();

@@ -1,4 +1,6 @@
-/** Field masks whose paths are checked against a message type. For applications. */
+/**
+ * Makes field masks whose paths are checked against a message type. Applications use it.
+ */
 import { CodecError } from '../error.ts';
 import { type Field, fieldsOf } from '../fields.ts';
 import type { FieldMask } from '../google/protobuf/field_mask.rdma.ts';
@@ -6,8 +8,8 @@ import type { MessageType } from '../types.ts';
 
 /**
  * Returns a mask for messages of that type. Paths are names of the .proto, joined with dots:
- * `customer.first_name`. Throws CodecError for a path that the message does not have; only the last part may
- * be repeated or a map.
+ * `customer.first_name`. Throws CodecError for a path that the message does not have. Only the last part of a
+ * path may be repeated or a map.
  */
 export function fieldMaskFor<T, Init>(type: MessageType<T, Init>, ...paths: readonly string[]): FieldMask {
   for (const path of paths) {

@@ -1,4 +1,6 @@
-/** Functions for the well-known types. Part of `rdma-rpc/codec`. */
+/**
+ * Functions for the well-known types. They are part of `rdma-rpc/codec`.
+ */
 export { createRegistry, isAny, packAny, type Registry, type Unpacked, unpackAny } from './any.ts';
 export { durationFromMs, durationFromNanos, durationToMs, durationToNanos } from './duration.ts';
 export { fieldMaskFor } from './field-mask.ts';

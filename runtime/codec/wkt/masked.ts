@@ -1,6 +1,6 @@
 /**
- * Applies field masks: copies the fields of a message that a mask names, and updates only those; by the rules
- * of field_mask.proto and of protobuf's FieldMaskUtil. For applications.
+ * Applies field masks, by the rules of field_mask.proto and of protobuf's FieldMaskUtil: copies the fields of
+ * a message that a mask names, or updates only those. Applications use it.
  */
 import { CodecError } from '../error.ts';
 import { type Field, fieldsOf, fieldValue, zeroOf } from '../fields.ts';
@@ -21,11 +21,11 @@ export interface MaskMergeOptions {
    * false.
    */
   readonly replaceMessages?: boolean | undefined;
-  /** Lists and maps replace the old ones, instead of being appended and merged. Default false. */
+  /** Lists and maps replace the old ones. Otherwise lists are appended and maps merged. Default false. */
   readonly replaceLists?: boolean | undefined;
 }
 
-/** A field of the mask: all of it, or some of its fields. */
+/** A field of the mask: the whole field, or some of the fields inside it. */
 interface Node {
   readonly field: Field;
   inside: Map<string, Node> | undefined;
@@ -35,7 +35,7 @@ function refuse(type: AnyType, path: string, why: string): never {
   throw new CodecError(type.typeName, `the field mask has ${JSON.stringify(path.slice(0, 200))}, but ${why}`);
 }
 
-/** Adds a path to the tree, one part after the other. A shorter path includes the longer ones. */
+/** Adds a path to the tree, one part after the other. A shorter path includes the longer paths below it. */
 function addPath(type: AnyType, path: string, root: Map<string, Node>): void {
   const parts = path.split('.');
   if (parts.length > nestingMax) refuse(type, path, `messages are nested at most ${nestingMax} deep`);
@@ -59,7 +59,7 @@ function addPath(type: AnyType, path: string, root: Map<string, Node>): void {
       refuse(type, path, `${message.typeName}.${name} is ${what}, which only the last part of a path may be`);
     }
     message = field.message;
-    // The field is completely in the mask already; the rest of the path is still checked.
+    // The whole field is in the mask already; the rest of the path is still checked.
     nodes = node.inside ?? new Map();
   }
 }
@@ -71,9 +71,9 @@ function treeOf(type: AnyType, { paths = [] }: MaskLike): Map<string, Node> {
 }
 
 /**
- * Throws CodecError for a mask with a path that messages of the type do not have; the error contains the path
+ * Throws CodecError for a mask with a path that messages of the type do not have. The error contains the path
  * and the wrong part. Paths are names of the .proto, joined with dots; only the last part may be repeated or
- * a map. For masks that come from a peer; the functions below call it themselves.
+ * a map. Call it for masks that come from a peer. The functions below call it themselves.
  */
 export function checkFieldMask<T, Init>(type: MessageType<T, Init>, mask: MaskLike): void {
   treeOf(type as AnyType, mask);
@@ -96,8 +96,9 @@ function put(field: Field, message: Mutable, value: unknown): void {
 }
 
 /**
- * Returns a copy of `message` with only the fields in the mask, without unknown fields. No mask copies
- * everything, an empty mask nothing. Throws CodecError for a path that the message does not have.
+ * Returns a copy of `message` that has only the fields in the mask, without unknown fields. Without a mask
+ * everything is copied; an empty mask copies nothing. Throws CodecError for a path that the message does not
+ * have.
  */
 export function pruneByMask<T, Init>(
   type: MessageType<T, Init>,
@@ -118,7 +119,7 @@ function clear(field: Field, target: Mutable): void {
       target[field.key] = newMap();
       return;
     case 'oneof':
-      // Another set field of the oneof stays.
+      // If another field of the oneof is set, it stays.
       if (fieldValue(target, field) !== undefined) target[field.oneof as string] = { case: undefined };
       return;
     case 'optional':
@@ -153,10 +154,10 @@ function mergeNode(
 }
 
 /**
- * Changes the masked fields of `target` to those of `source`, and returns it. A scalar that `source` lacks is
- * cleared; a message is merged, a list appended, a map merged, unless the options say to replace. Without a
- * mask, all fields of `source` count. Nothing of `source` is shared afterwards. Throws CodecError for a path
- * that the message does not have; `target` is unchanged then.
+ * Sets the masked fields of `target` to those of `source`, and returns `target`. A scalar that `source` lacks
+ * is cleared. Messages and maps are merged and lists appended, unless the options say to replace them.
+ * Without a mask, all fields of `source` count. The result shares nothing with `source`. If the message does
+ * not have a path, it throws CodecError and leaves `target` unchanged.
  */
 export function mergeByMask<T, Init>(
   type: MessageType<T, Init>,

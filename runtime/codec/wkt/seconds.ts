@@ -1,6 +1,6 @@
 /**
- * Seconds and nanoseconds, the parts of Timestamp and Duration: their ranges, and conversions to JavaScript's
- * types. Called by timestamp.ts and duration.ts.
+ * Seconds and nanoseconds, the parts of Timestamp and Duration: their ranges, and their conversions to
+ * JavaScript's types. Called by timestamp.ts and duration.ts.
  */
 
 /** Nanoseconds per second. */
@@ -26,11 +26,11 @@ export function splitMs(ms: number): Parts {
   if (!Number.isFinite(ms)) throw new RangeError(`rdma-rpc: ${ms} is not a time in milliseconds`);
   const seconds = Math.floor(ms / 1000);
   const nanos = Math.round((ms - seconds * 1000) * 1e6);
-  // Rounding may complete the second.
+  // Rounding may yield a whole second.
   return nanos === 1e9 ? { seconds: BigInt(seconds + 1), nanos: 0 } : { seconds: BigInt(seconds), nanos };
 }
 
-/** Exact. */
+/** Returns nanoseconds, exactly. */
 export function joinNanos({ seconds, nanos }: Parts): bigint {
   return seconds * second + BigInt(nanos);
 }

@@ -1,4 +1,6 @@
-/** Converts plain JSON to Struct, Value and ListValue, and back. For applications and the JSON mapping. */
+/**
+ * Converts plain JSON to Struct, Value and ListValue, and back. Applications and the JSON mapping use it.
+ */
 import { CodecError, mismatch } from '../error.ts';
 import type {
   ListValue,
@@ -69,7 +71,7 @@ export function listToJson(list: ListValueInit, depth = 0): JsonValue[] {
   return (list.values ?? []).map((value) => valueToJson(value, deeper(depth)));
 }
 
-/** Throws CodecError for a Value that is empty, NaN or an infinity, which JSON cannot express. */
+/** Throws CodecError for a Value that is empty, NaN or an infinity, because JSON cannot express it. */
 export function valueToJson({ kind }: ValueInit, depth = 0): JsonValue {
   switch (kind?.case) {
     case 'nullValue':

@@ -1,8 +1,8 @@
 /**
- * Converts Timestamps and Durations to and from `Temporal.Instant` and `Temporal.Duration`, exactly: both
- * count nanoseconds. For applications. Temporal is that of the runtime (Node has it from version 26 on) or a
- * polyfill passed as an argument; applications that do not call these functions need neither. The types need
- * no `lib` of the compiler.
+ * Converts Timestamps and Durations to and from `Temporal.Instant` and `Temporal.Duration`. The conversion is
+ * exact, because all of them count nanoseconds. Applications use it. Temporal is that of the runtime (Node
+ * has it from version 26 on) or a polyfill passed as an argument. Applications that do not call these
+ * functions need neither. The types need no `lib` setting of the compiler.
  */
 import type { Duration } from '../google/protobuf/duration.rdma.ts';
 import type { Timestamp } from '../google/protobuf/timestamp.rdma.ts';
@@ -10,12 +10,12 @@ import { durationFromNanos } from './duration.ts';
 import { checkedDuration } from './seconds.ts';
 import { timestampFromNanos, timestampToNanos } from './timestamp.ts';
 
-/** The used part of a `Temporal.Instant`. */
+/** The part of a `Temporal.Instant` that is used here. */
 export interface InstantLike {
   readonly epochNanoseconds: bigint;
 }
 
-/** The used part of a `Temporal.Duration`. */
+/** The part of a `Temporal.Duration` that is used here. */
 export interface DurationLike {
   readonly years: number;
   readonly months: number;
@@ -29,7 +29,7 @@ export interface DurationLike {
   readonly nanoseconds: number;
 }
 
-/** The used part of `Temporal`. */
+/** The part of `Temporal` that is used here. */
 export interface TemporalLike<I = InstantLike, D = DurationLike> {
   readonly Instant: { fromEpochNanoseconds(nanoseconds: bigint): I };
   readonly Duration: {
@@ -38,7 +38,7 @@ export interface TemporalLike<I = InstantLike, D = DurationLike> {
 }
 
 type Global = typeof globalThis;
-/** `Temporal.Instant` if the compiler knows it, else the part above. */
+/** `Temporal.Instant` if the compiler knows it; otherwise InstantLike. */
 type GlobalInstant = Global extends {
   Temporal: { Instant: { fromEpochNanoseconds(nanoseconds: bigint): infer I } };
 }
@@ -61,7 +61,7 @@ export function timestampFromTemporal(instant: InstantLike): Timestamp {
 
 /**
  * Uses the runtime's Temporal, or the given one. Throws RangeError for values outside a Timestamp's range,
- * TypeError when Temporal is missing.
+ * and TypeError when Temporal is missing.
  */
 export function timestampToTemporal(timestamp: Timestamp): GlobalInstant;
 export function timestampToTemporal<I>(timestamp: Timestamp, temporal: Pick<TemporalLike<I>, 'Instant'>): I;
@@ -91,8 +91,8 @@ export function durationFromTemporal(duration: DurationLike): Duration {
 }
 
 /**
- * The result has seconds and fractions of them; `round({ largestUnit: 'hours' })` converts them to hours.
- * Throws RangeError for values outside a Duration's range, TypeError when Temporal is missing.
+ * The result has seconds and fractions of seconds; `round({ largestUnit: 'hours' })` converts them to hours.
+ * Throws RangeError for values outside a Duration's range, and TypeError when Temporal is missing.
  */
 export function durationToTemporal(duration: Duration): GlobalDuration;
 export function durationToTemporal<D>(

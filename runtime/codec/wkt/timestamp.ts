@@ -1,6 +1,6 @@
 /**
- * Converts timestamps to and from dates and nanoseconds. For applications; the codec itself never converts.
- * All functions throw RangeError for values outside a Timestamp's range.
+ * Converts timestamps to and from dates and nanoseconds. Applications use it; the codec itself never
+ * converts. All functions throw RangeError for values outside a Timestamp's range.
  */
 import type { Timestamp } from '../google/protobuf/timestamp.rdma.ts';
 import { checkedTimestamp, joinNanos, second, splitMs } from './seconds.ts';
@@ -34,13 +34,13 @@ export function timestampToMs(timestamp: Timestamp): number {
   return Number(seconds) * 1000 + Math.floor(nanos / 1e6);
 }
 
-/** Takes nanoseconds since 1970. Exact. */
+/** Takes nanoseconds since 1970. The conversion is exact. */
 export function timestampFromNanos(nanos: bigint): Timestamp {
   const rest = ((nanos % second) + second) % second;
   return checkedTimestamp({ seconds: (nanos - rest) / second, nanos: Number(rest) });
 }
 
-/** Returns nanoseconds since 1970. Exact. */
+/** Returns nanoseconds since 1970. The conversion is exact. */
 export function timestampToNanos(timestamp: Timestamp): bigint {
   return joinNanos(checkedTimestamp(timestamp));
 }

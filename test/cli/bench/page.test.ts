@@ -20,7 +20,7 @@ needs('browser');
 
 const evil = '</script><script>document.title = "taken"</script><img src=x onerror="document.title=1">';
 
-/** Every n-th call fails; 0 means that none does. */
+/** Every `failing`-th call fails; 0 means that none does. */
 async function result(rps: number | undefined, total: number, failing = 0): Promise<Result> {
   const clock = new VirtualClock();
   const answered = oneByOne(clock, 0.25, 400, 200);
@@ -97,7 +97,7 @@ async function opened(report: Result, trouble: string[], width = 1280): Promise<
   return page;
 }
 
-/** The number of pixels of each plot that have been drawn on. */
+/** Returns the number of pixels of each plot that have been drawn on. */
 const inked = (page: Page): Promise<Record<string, number>> =>
   page.evaluate(`Object.fromEntries([...document.querySelectorAll('.plot')].map((plot) => {
     const canvas = plot.querySelector('canvas');
@@ -152,7 +152,7 @@ test('shows a closed loop on a narrow screen in one column, with nothing beyond 
   expect(trouble).toEqual([]);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(420);
   for (const pixels of Object.values(await inked(page))) expect(pixels).toBeGreaterThan(1000);
-  // A wider window: the plots grow with it.
+  // The plots grow with a wider window.
   await page.setViewportSize({ width: 800, height: 900 });
   const width = await page
     .locator('#latency canvas')

@@ -1,6 +1,6 @@
 /**
  * Simulated time that stands still until everything waits, and a server in it that serves one call after
- * another. For the tests of `rdma-rpc bench`.
+ * another. The tests of `rdma-rpc bench` use it.
  */
 import type { Clock } from '../../../cli/bench/clock.ts';
 import type { End, MakeCall } from '../../../cli/bench/load.ts';
@@ -20,7 +20,7 @@ export class VirtualClock implements Clock {
 
   wakeAt(at: number, wake: () => void): () => void {
     const waiting = { at, wake };
-    // Sorted, after those of the same time.
+    // The waiters are sorted, and a new one goes behind those of the same time.
     let i = this.#waiting.length;
     while (i > 0 && this.#waiting[i - 1]!.at > at) --i;
     this.#waiting.splice(i, 0, waiting);
@@ -48,8 +48,8 @@ export class VirtualClock implements Clock {
 }
 
 /**
- * Answers each call `serviceMs` after it has accepted it, one at a time, and accepts none from `stopMs` on
- * for `stoppedMs`.
+ * Answers each call `serviceMs` after accepting it, one at a time. From `stopMs` on it accepts no call for
+ * `stoppedMs`.
  */
 export function oneByOne(
   clock: Clock,

@@ -7,12 +7,12 @@ import { generate } from '../../../codegen/index.ts';
 import { root } from '../../house/tree.ts';
 
 export interface Case {
-  /** The code that is converted; also the name of the test. */
+  /** The code to convert, which is also the name of the test. */
   readonly what: string;
   readonly before: string;
-  /** Omitted where nothing may change. */
+  /** Omitted where the code must stay unchanged. */
   readonly after?: string;
-  /** What is left for a person: the line number, and the text of the note. */
+  /** The findings that are left for a person: the line number, and the text of the note. */
   readonly left?: readonly (readonly [line: number, says: RegExp])[];
 }
 

@@ -1,4 +1,6 @@
-/** Code for connect-es and what becomes of it. */
+/**
+ * Code for connect-es and the converted code.
+ */
 import type { Case } from './bed.ts';
 
 export const connectCases: readonly Case[] = [

@@ -1,4 +1,6 @@
-/** Code for grpc-js and what becomes of it. */
+/**
+ * Code for grpc-js and the converted code.
+ */
 import type { Case } from './bed.ts';
 
 export const grpcCases: readonly Case[] = [

@@ -1,4 +1,6 @@
-/** Code for nice-grpc and what becomes of it. */
+/**
+ * Code for nice-grpc and the converted code.
+ */
 import type { Case } from './bed.ts';
 
 export const niceCases: readonly Case[] = [

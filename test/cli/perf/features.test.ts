@@ -1,4 +1,6 @@
-/** What not every fabric has: `rdma-rpc perf` measures it, or both sides say why not. */
+/**
+ * Features that only some fabrics have: `rdma-rpc perf` measures them, or both sides say why they cannot.
+ */
 import { afterEach, expect, test } from 'vitest';
 import type { Tested } from '../../../cli/perf/tested.ts';
 import { type Outcome, run } from '../command.ts';

@@ -5,7 +5,7 @@ import { main, type Outcome } from '../command.ts';
 export interface Listener {
   readonly port: number;
   readonly pid: number;
-  /** Its output on stderr so far. */
+  /** Returns its output on stderr so far. */
   said(): string;
   readonly ended: Promise<Outcome>;
   kill(): void;

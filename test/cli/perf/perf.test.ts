@@ -25,7 +25,7 @@ async function listening(...args: string[]): Promise<Listener> {
 const dial = (name: string, port: number, ...args: string[]): Promise<Outcome> =>
   run('perf', name, `127.0.0.1:${port}`, ...args);
 
-/** Sleeping sides share a busy machine; write_lat cannot sleep. */
+/** Sleeping sides share a busy machine, but write_lat cannot sleep. */
 const wait = (name: string): string[] => (name === 'write_lat' ? [] : ['--events']);
 
 function tested({ code, out, errors }: Outcome): Tested {
@@ -103,7 +103,7 @@ test('latency for a time has a mean and no percentiles', async () => {
   const args = ['--fabric', 'shm', '-D', '1', '-e', '--json'];
   const [row] = tested(await dial('send_lat', server.port, ...args)).peers[0]!.rows;
   expect(row!.latencyUs).toBeNull();
-  // Half of a round trip.
+  // The mean is half of a round trip.
   expect(row!.meanUs! * 2 * row!.messages).toBeCloseTo(row!.elapsedUs, -1);
 });
 
@@ -150,7 +150,7 @@ async function connection(port: number, options: { allowHalfOpen?: boolean } = {
   return socket;
 }
 
-/** A proxy between the two sides that changes their messages. */
+/** Starts a proxy between the two sides that changes their messages, and returns its port. */
 async function between(port: number, change: (text: string) => string): Promise<number> {
   const sockets = new Set<Socket>();
   const proxy: Server = createServer((client) => {
@@ -174,7 +174,7 @@ async function between(port: number, change: (text: string) => string): Promise<
 describe.each(['send_bw', 'send_lat', 'write_bw', 'write_lat', 'read_bw', 'read_lat'])('%s', (name) => {
   test('finds data that differs from what was sent, at both sides', async () => {
     const server = await listening();
-    // Each side generates its data from the seed: with a different one, every byte counts as damaged.
+    // Each side generates its data from the seed. With a different seed, every byte counts as damaged.
     const port = await between(server.port, (text) => text.replace(/"seed":\d+/, '"seed":1'));
     const client = await dial(
       name,
@@ -284,7 +284,7 @@ describe('an error is one clear sentence without a stack', () => {
     const server = await listening('send_bw');
     const stay = await connection(server.port, { allowHalfOpen: true });
     stay.write('{"kind":"bye"}\n');
-    // It notices that the other side has ended, and does not answer; later messages are refused.
+    // It notices that the other side has ended, and does not answer. Later messages are refused.
     await new Promise<void>((resolve) => stay.resume().once('end', resolve));
     let closed = false;
     stay.once('close', () => {

@@ -51,7 +51,7 @@ const step: PerfStep = {
   postList: 1,
 };
 
-/** The program that a process has started. */
+/** Returns the pid of the program that a process has started. */
 function programOf(pid: number): number {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? [];
   const found = children.find(
@@ -64,8 +64,8 @@ const lives = (pid: number): boolean =>
   existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
 /**
- * Whether the program is measuring: one of its threads sleeps for each message, so that its number of
- * voluntary context switches shows it.
+ * Returns whether the program is measuring. One of its threads sleeps for each message, which its number of
+ * voluntary context switches shows.
  */
 const measures = (pid: number): boolean =>
   readdirSync(`/proc/${pid}/task`).some((thread) => {
@@ -73,7 +73,7 @@ const measures = (pid: number): boolean =>
       const status = readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8');
       return Number(/^voluntary_ctxt_switches:\t(\d+)/m.exec(status)?.[1]) > 2000;
     } catch {
-      return false; // the thread that connected has ended during this check
+      return false; // The thread that connected has ended during this check.
     }
   });
 

@@ -1,4 +1,6 @@
-/** The output of `rdma-rpc perf`: perftest's columns, for the reports of the two sides. */
+/**
+ * The output of `rdma-rpc perf`, which has perftest's columns, for the reports of the two sides.
+ */
 import { describe, expect, test } from 'vitest';
 import { isLatency, type Plan, type TestName } from '../../../cli/perf/plan.ts';
 import type { Report } from '../../../cli/perf/report.ts';

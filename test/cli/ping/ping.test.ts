@@ -38,7 +38,7 @@ async function serve(options: ServerOptions = {}, address = '127.0.0.1:0'): Prom
   return made.listen(address);
 }
 
-/** A listener that accepts connections and says nothing. */
+/** Starts a listener that accepts connections and stays silent, and returns its address. */
 async function silent(): Promise<string> {
   const made = createNetServer();
   listeners.push(made);

@@ -1,4 +1,6 @@
-/** Reaching a server from within the tests' process: names with several addresses, fabrics that fail. */
+/**
+ * Reaching a server from within the tests' process: names with several addresses, and fabrics that fail.
+ */
 import { createServer as createNetServer } from 'node:net';
 import { createServer, type Server, type ServerOptions } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';

@@ -26,7 +26,7 @@ export async function serverProcess(): Promise<ServerProcess> {
 }
 
 export interface Running {
-  /** Resolves when its output or its errors have this text. */
+  /** Resolves when its output on stdout or stderr has this text. */
   hasPrinted(text: string): Promise<void>;
   signal(name: NodeJS.Signals): void;
   readonly ended: Promise<Outcome>;

@@ -1,6 +1,6 @@
 /**
- * Untrusted trace files: truncated, forged, or of another version. Each is reported in a sentence, and none
- * crashes or blocks the reader. Also rings that are written while they are read.
+ * Untrusted trace files: truncated, forged, or of another version. Each causes an error of one sentence, and
+ * none crashes or blocks the reader. The tests also read rings while they are written.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -28,7 +28,7 @@ function row(
   return new Uint8Array(bytes.buffer);
 }
 
-/** A file as native code writes it. */
+/** Returns a file as native code writes it. */
 const text = (words: string): Uint8Array => {
   const bytes = row({ kind: 11 });
   bytes.set(new TextEncoder().encode(words), 16);
@@ -192,7 +192,7 @@ describe('invalid files', () => {
 
 describe('a ring that is read while it is written', () => {
   const rows = 8;
-  /** The state of the ring after `count` rows have been written. */
+  /** Returns the state of the ring after `count` rows have been written. */
   const ring = (count: number): Uint8Array => {
     const bytes = new Uint8Array(rows * eventRowBytes);
     for (let at = 0; at < count; ++at) bytes.set(row({ kind: 4, detail: at }), (at % rows) * eventRowBytes);
@@ -208,14 +208,14 @@ describe('a ring that is read while it is written', () => {
     [0, 0, []],
     [3, 3, [0, 1, 2]],
     [7, 7, [0, 1, 2, 3, 4, 5, 6]],
-    // The ring is full: the next row may be half written over the oldest one.
+    // The ring is full, so the next row may be half written over the oldest one.
     [8, 8, [1, 2, 3, 4, 5, 6, 7]],
     [21, 21, [14, 15, 16, 17, 18, 19, 20]],
     [8, 10, [3, 4, 5, 6, 7]],
     [8, 15, []],
     [8, 1000, []],
     [3, 5, [0, 1, 2]],
-    // Rows that the ring never contains.
+    // Such rows never occur in the ring.
     [9, 3, []],
     [2 ** 60, 2 ** 60, []],
   ])(

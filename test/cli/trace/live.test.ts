@@ -43,7 +43,10 @@ afterEach(async () => {
 
 const pid = (): string => String(server.child.pid);
 
-/** Requests that have arrived at a process: rows of kind frame-in whose type is that of a request. */
+/**
+ * Returns the number of requests that have arrived at a process, which are rows of kind frame-in whose type
+ * is that of a request.
+ */
 function requestsOf(pid: number): number {
   const rows = readEvents(pid).contexts[0]?.rows ?? new Uint8Array();
   return rows.filter((byte, at) => at % eventRowBytes === 12 && byte === 1 && rows[at + 1] === 1).length;
@@ -148,7 +151,7 @@ describe('the trace of a session that fails', () => {
     await channel.close();
     await held;
     await until(() => files().length === 1);
-    // The name contains the time, since process ids are reused.
+    // The name contains the time, because process ids are reused.
     expect(files()[0]).toMatch(/rdma-rpc-\d+-0-\d{13}-1\.trace$/);
     const { events, reason } = await json(files()[0]!);
     expect(reason).toBe('the channel was closed');

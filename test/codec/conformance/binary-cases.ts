@@ -44,7 +44,7 @@ interface Kind {
   readonly json: string;
   readonly repeated: number;
   readonly repeatedJson: string;
-  /** Value and JSON form; the first is the default, which JSON omits. */
+  /** Each value with its JSON form. The first is the default, which JSON omits. */
   readonly values: readonly (readonly [bytes: Bytes, json: JsonValue])[];
   readonly packable: boolean;
 }

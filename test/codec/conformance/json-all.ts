@@ -1,4 +1,6 @@
-/** All JSON cases of the conformance tests. */
+/**
+ * All JSON cases of the conformance tests.
+ */
 import type { JsonCase } from './json-case.ts';
 import { mapsAndOneofs, wrappersAndStructs } from './json-composites.ts';
 import { enumsAndBooleans, floats, integers, textAndBytes } from './json-scalars.ts';

@@ -1,6 +1,6 @@
 /**
- * Messages that are written as JSON, or must not be. They are named as in protobuf's conformance suite where
- * it has the case. Used by conformance.test.ts.
+ * Messages that are written as JSON, or that must not be written. They are named as in protobuf's conformance
+ * suite where it has the case. Used by conformance.test.ts.
  */
 import { packAny } from 'rdma-rpc/codec';
 import { AllTypes, type AllTypesInit } from '../gen/conformance.rdma.ts';
@@ -9,7 +9,7 @@ export interface OutputCase {
   readonly name: string;
   readonly level: 'required' | 'recommended';
   readonly message: AllTypesInit;
-  /** The text, or refused: writing it must fail. */
+  /** The text, or `refused` when writing must fail. */
   readonly output: string;
 }
 

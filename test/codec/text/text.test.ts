@@ -1,5 +1,5 @@
 /**
- * The text format: what is printed, that it is parsed back to the same message, and that errors give their
+ * The text format: the printed form, that it is parsed back to the same message, and that errors give their
  * position. Google's own suite is test/conformance.
  */
 
