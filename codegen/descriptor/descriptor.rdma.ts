@@ -26,11 +26,11 @@ export interface FileDescriptorProto {
   /** Empty for proto2. */
   syntax?: string | undefined;
   edition?: number | undefined;
-  /** Imported for options only (edition 2024). */
+  /** Files that are imported only for their options (edition 2024). */
   optionDependency: string[];
 }
 
-/** What FileDescriptorProto.encode and create take: every field may be left out. */
+/** The argument of FileDescriptorProto.encode and create, in which every field is optional. */
 export interface FileDescriptorProtoInit {
   name?: string | undefined;
   package?: string | undefined;
@@ -46,7 +46,7 @@ export interface FileDescriptorProtoInit {
   /** Empty for proto2. */
   syntax?: string | undefined;
   edition?: number | undefined;
-  /** Imported for options only (edition 2024). */
+  /** Files that are imported only for their options (edition 2024). */
   optionDependency?: readonly string[] | undefined;
 }
 
@@ -236,7 +236,7 @@ export interface DescriptorProto {
   visibility?: number | undefined;
 }
 
-/** What DescriptorProto.encode and create take: every field may be left out. */
+/** The argument of DescriptorProto.encode and create, in which every field is optional. */
 export interface DescriptorProtoInit {
   name?: string | undefined;
   field?: readonly FieldDescriptorProtoInit[] | undefined;
@@ -413,15 +413,15 @@ export const DescriptorProto: $MessageType<DescriptorProto, DescriptorProtoInit>
 
 export interface DescriptorProto_ExtensionRange {
   start?: number | undefined;
-  /** The first number that is not in it. */
+  /** The first number behind the range. */
   end?: number | undefined;
   options?: Uint8Array | undefined;
 }
 
-/** What DescriptorProto_ExtensionRange.encode and create take: every field may be left out. */
+/** The argument of DescriptorProto_ExtensionRange.encode and create, in which every field is optional. */
 export interface DescriptorProto_ExtensionRangeInit {
   start?: number | undefined;
-  /** The first number that is not in it. */
+  /** The first number behind the range. */
   end?: number | undefined;
   options?: Uint8Array | undefined;
 }
@@ -469,14 +469,14 @@ export const DescriptorProto_ExtensionRange: $MessageType<DescriptorProto_Extens
 
 export interface DescriptorProto_ReservedRange {
   start?: number | undefined;
-  /** The first number that is not in it. */
+  /** The first number behind the range. */
   end?: number | undefined;
 }
 
-/** What DescriptorProto_ReservedRange.encode and create take: every field may be left out. */
+/** The argument of DescriptorProto_ReservedRange.encode and create, in which every field is optional. */
 export interface DescriptorProto_ReservedRangeInit {
   start?: number | undefined;
-  /** The first number that is not in it. */
+  /** The first number behind the range. */
   end?: number | undefined;
 }
 
@@ -522,7 +522,7 @@ export interface FieldDescriptorProto {
   name?: string | undefined;
   extendee?: string | undefined;
   number?: number | undefined;
-  /** 1 optional, 2 required, 3 repeated. */
+  /** 1: optional; 2: required; 3: repeated. */
   label?: number | undefined;
   /** The numbers are those of codegen/descriptor/types.ts. */
   type?: number | undefined;
@@ -534,12 +534,12 @@ export interface FieldDescriptorProto {
   proto3Optional?: boolean | undefined;
 }
 
-/** What FieldDescriptorProto.encode and create take: every field may be left out. */
+/** The argument of FieldDescriptorProto.encode and create, in which every field is optional. */
 export interface FieldDescriptorProtoInit {
   name?: string | undefined;
   extendee?: string | undefined;
   number?: number | undefined;
-  /** 1 optional, 2 required, 3 repeated. */
+  /** 1: optional; 2: required; 3: repeated. */
   label?: number | undefined;
   /** The numbers are those of codegen/descriptor/types.ts. */
   type?: number | undefined;
@@ -655,7 +655,7 @@ export interface OneofDescriptorProto {
   options?: Uint8Array | undefined;
 }
 
-/** What OneofDescriptorProto.encode and create take: every field may be left out. */
+/** The argument of OneofDescriptorProto.encode and create, in which every field is optional. */
 export interface OneofDescriptorProtoInit {
   name?: string | undefined;
   options?: Uint8Array | undefined;
@@ -707,7 +707,7 @@ export interface EnumDescriptorProto {
   visibility?: number | undefined;
 }
 
-/** What EnumDescriptorProto.encode and create take: every field may be left out. */
+/** The argument of EnumDescriptorProto.encode and create, in which every field is optional. */
 export interface EnumDescriptorProtoInit {
   name?: string | undefined;
   value?: readonly EnumValueDescriptorProtoInit[] | undefined;
@@ -792,14 +792,14 @@ export const EnumDescriptorProto: $MessageType<EnumDescriptorProto, EnumDescript
 
 export interface EnumDescriptorProto_EnumReservedRange {
   start?: number | undefined;
-  /** The last number that is in it. */
+  /** The last number of the range. */
   end?: number | undefined;
 }
 
-/** What EnumDescriptorProto_EnumReservedRange.encode and create take: every field may be left out. */
+/** The argument of EnumDescriptorProto_EnumReservedRange.encode and create, in which every field is optional. */
 export interface EnumDescriptorProto_EnumReservedRangeInit {
   start?: number | undefined;
-  /** The last number that is in it. */
+  /** The last number of the range. */
   end?: number | undefined;
 }
 
@@ -847,7 +847,7 @@ export interface EnumValueDescriptorProto {
   options?: Uint8Array | undefined;
 }
 
-/** What EnumValueDescriptorProto.encode and create take: every field may be left out. */
+/** The argument of EnumValueDescriptorProto.encode and create, in which every field is optional. */
 export interface EnumValueDescriptorProtoInit {
   name?: string | undefined;
   number?: number | undefined;
@@ -902,7 +902,7 @@ export interface ServiceDescriptorProto {
   options?: Uint8Array | undefined;
 }
 
-/** What ServiceDescriptorProto.encode and create take: every field may be left out. */
+/** The argument of ServiceDescriptorProto.encode and create, in which every field is optional. */
 export interface ServiceDescriptorProtoInit {
   name?: string | undefined;
   method?: readonly MethodDescriptorProtoInit[] | undefined;
@@ -971,7 +971,7 @@ export interface MethodDescriptorProto {
   serverStreaming?: boolean | undefined;
 }
 
-/** What MethodDescriptorProto.encode and create take: every field may be left out. */
+/** The argument of MethodDescriptorProto.encode and create, in which every field is optional. */
 export interface MethodDescriptorProtoInit {
   name?: string | undefined;
   inputType?: string | undefined;
@@ -1040,7 +1040,7 @@ export interface SourceCodeInfo {
   location: SourceCodeInfo_Location[];
 }
 
-/** What SourceCodeInfo.encode and create take: every field may be left out. */
+/** The argument of SourceCodeInfo.encode and create, in which every field is optional. */
 export interface SourceCodeInfoInit {
   location?: readonly SourceCodeInfo_LocationInit[] | undefined;
 }
@@ -1090,16 +1090,16 @@ export const SourceCodeInfo: $MessageType<SourceCodeInfo, SourceCodeInfoInit> = 
 
 export interface SourceCodeInfo_Location {
   path: number[];
-  /** Line, column, and end, from 0. */
+  /** Start line, start column and end, counted from 0. */
   span: number[];
   leadingComments?: string | undefined;
   trailingComments?: string | undefined;
 }
 
-/** What SourceCodeInfo_Location.encode and create take: every field may be left out. */
+/** The argument of SourceCodeInfo_Location.encode and create, in which every field is optional. */
 export interface SourceCodeInfo_LocationInit {
   path?: readonly number[] | undefined;
-  /** Line, column, and end, from 0. */
+  /** Start line, start column and end, counted from 0. */
   span?: readonly number[] | undefined;
   leadingComments?: string | undefined;
   trailingComments?: string | undefined;
@@ -1169,7 +1169,7 @@ export interface CodeGeneratorRequest {
   protoFile: FileDescriptorProto[];
 }
 
-/** What CodeGeneratorRequest.encode and create take: every field may be left out. */
+/** The argument of CodeGeneratorRequest.encode and create, in which every field is optional. */
 export interface CodeGeneratorRequestInit {
   fileToGenerate?: readonly string[] | undefined;
   parameter?: string | undefined;
@@ -1239,7 +1239,7 @@ export interface CodeGeneratorResponse {
   file: CodeGeneratorResponse_File[];
 }
 
-/** What CodeGeneratorResponse.encode and create take: every field may be left out. */
+/** The argument of CodeGeneratorResponse.encode and create, in which every field is optional. */
 export interface CodeGeneratorResponseInit {
   error?: string | undefined;
   supportedFeatures?: bigint | undefined;
@@ -1313,7 +1313,7 @@ export interface CodeGeneratorResponse_File {
   content?: string | undefined;
 }
 
-/** What CodeGeneratorResponse_File.encode and create take: every field may be left out. */
+/** The argument of CodeGeneratorResponse_File.encode and create, in which every field is optional. */
 export interface CodeGeneratorResponse_FileInit {
   name?: string | undefined;
   content?: string | undefined;

@@ -1,6 +1,4 @@
-/**
- * The client of the quick start: `node dist/examples/hello/client.js [address]`. The server must be running.
- */
+/** The client of the quick start: `node dist/examples/hello/client.js [address]`. Start the server first. */
 import { createChannel, createClient } from 'rdma-rpc';
 import { GreeterDefinition } from './gen/greeter.rdma.ts';
 

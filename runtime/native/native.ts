@@ -165,12 +165,12 @@ export interface NativeContext {
    * `gatherEntries` are the segments (gather entries) that make up the message, in order. Each lies in the
    * encode scratch buffer, in an arena block or in an ArrayBuffer. `keys[i]` is the identity of that
    * ArrayBuffer: 0 for the arena, `leasedMemory` for arena memory that the application has leased, and
-   * `copiedMemory` when the whole message is to be copied to the arena now. When `gatherEntries` is a number,
-   * the context's `gatherEntries` hold this number of segments. `keys` is then 0, or a block whose reference
-   * JS gives up with the submission. `slot` holds the metadata, at most slotBytes - 512 bytes, and is -1
-   * without metadata. `replyBuffer` is the arena block that the response is to be received in, or 0; the
-   * caller keeps its reference. `use` is the use of the arena block (Use) when the segments have to be copied
-   * into one. `flags` are submitAligned and submitReplyBufferOnly.
+   * `copiedMemory` when the entire message is to be copied to the arena now. When `gatherEntries` is a
+   * number, the context's `gatherEntries` hold this number of segments. `keys` is then 0, or a block whose
+   * reference JS gives up with the submission. `slot` holds the metadata, at most slotBytes - 512 bytes, and
+   * is -1 without metadata. `replyBuffer` is the arena block that the response is to be received in, or 0;
+   * the caller keeps its reference. `use` is the use of the arena block (Use) when the segments have to be
+   * copied into one. `flags` are submitAligned and submitReplyBufferOnly.
    *
    * Returns a token > 0. A SENT event carries the token when the gather entries are no longer in use, which
    * is before or at the end of the call. For a call that is pending release, the SENT event comes with the

@@ -21,7 +21,10 @@ const NATIVE = ['rdma_rpc.node', 'rdma_rpc_verbs.so'];
 const PERF = 'rdma_rpc_perf';
 /** The file that generated code imports as `rdma-rpc/generated/v1`. */
 const OWN_CODEC = 'generated-v1.js';
-/** The content of `rdma-rpc/codegen` in `rdma-rpc`. The generator itself is in the other package. */
+/**
+ * The text of the module `rdma-rpc/codegen` in the package `rdma-rpc`, which re-exports the generator. The
+ * generator itself is in the other package.
+ */
 const CODEGEN = "export * from 'rdma-rpc-cli/codegen';\n";
 
 const source = () => JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));

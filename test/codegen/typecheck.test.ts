@@ -60,7 +60,7 @@ function checkable(text: string): string {
   return text.replace('// @ts-nocheck\n', '');
 }
 
-/** Folders with .proto files, and whether they are those of the well-known types. */
+/** Folders with .proto files, and whether these are the files of the well-known types. */
 const folders = [
   ['test/codec/protos', false],
   ['test/codegen/protos', false],

@@ -7,12 +7,13 @@
 #     --share DIR          what the guest writes in DIR is on the host too (repeatable); everywhere else the guest
 #                          sees the host's files, and its writes go to a tmpfs that is thrown away
 #     --mem MIB (2048)   --smp CPUS (2)   --timeout SECONDS (600)   --kernel PACKAGE[/SUITE] (linux-image-amd64)   --verbose
-# The command runs as root, in the same directory, with the same environment plus RDMA_VM=<link>, without stdin and
-# with unlimited locked memory; its stdout and stderr come back apart. Exit status: the command's; 77 what the guest is made of
-# cannot be had here; 124 the command ran out of time; 125 the guest could not run it.
-# When it fails, the end of the guest's kernel log follows on stderr.
-# Cache: RDMA_RPC_VM_CACHE. More arguments: RDMA_RPC_VM_QEMU for QEMU, RDMA_RPC_VM_APPEND for the kernel. RDMA_RPC_VM_ACCEL=tcg: no KVM.
-# Without it a /dev/kvm is taken for one only where the processor can do it: what a virtual host without has is software that knows few instructions.
+# The command runs as root, in the same directory, with the same environment plus RDMA_VM=<link>, without
+# stdin and with unlimited locked memory; its stdout and stderr come back apart. Exit status: the command's;
+# 77 what the guest is made of cannot be had here; 124 the command ran out of time; 125 the guest could not
+# run it. When the command fails, the end of the guest's kernel log follows on stderr. Cache:
+# RDMA_RPC_VM_CACHE. More arguments: RDMA_RPC_VM_QEMU for QEMU, RDMA_RPC_VM_APPEND for the kernel.
+# RDMA_RPC_VM_ACCEL=tcg: no KVM. Without that setting, a /dev/kvm is used only where the processor supports
+# it. A virtual host without such support emulates KVM in software that knows few instructions.
 set -euo pipefail
 usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 125; }
 die() { echo "rdma-vm: $*" >&2; exit 125; }
@@ -50,8 +51,9 @@ cp "$here/guest.sh" "$ctl/init"
 install -D -m 755 "$here/initramfs.sh" "$ctl/ir/init"
 { cat "$top/initramfs"; (cd "$ctl/ir" && echo init | busybox cpio -o -H newc 2>"$ctl/qemu"); } >"$ctl/initramfs"
 # --- run it --------------------------------------------------------------------------------------------------------
-# An oops ends the guest at once: a broken kernel shows as a failure with its log, not as a command that hangs.
-# no_timer_check: on a busy host an emulated timer is late, and the kernel would take it for broken.
+# An oops ends the guest at once, so that a broken kernel shows as a failure with its log instead of a command
+# that hangs. no_timer_check: on a busy host an emulated timer is late, and the kernel would take it for
+# broken.
 qemu=(qemu-system-x86_64 -M pc -smp "$smp" -m "$mem" -nodefaults -display none -no-reboot
   -kernel "$top/vmlinux" -initrd "$ctl/initramfs" -serial "file:$ctl/console" -device virtio-serial-pci)
 kernel="console=ttyS0 quiet panic=-1 oops=panic mitigations=off tsc=reliable no_timer_check"
@@ -70,17 +72,19 @@ ulimit -c 0; vm='' watcher='' status=0
 trap 'kill $vm $watcher || true; wait $vm; exit 143' TERM INT HUP
 accels=${RDMA_RPC_VM_ACCEL:-tcg}
 [ -n "${RDMA_RPC_VM_ACCEL:-}" ] || [ ! -w /dev/kvm ] || ! grep -qwE 'vmx|svm' /proc/cpuinfo || accels='kvm tcg'
-# QEMU keeps a guest that KVM could not go on with, for somebody to look at it.
+# QEMU keeps a guest that KVM could not continue, so that somebody can examine it.
 watch() { while sleep 1; do ! grep -q '^KVM internal error' "$ctl/qemu" || kill "$1" || true; done; }
-# Many a virtual host has a /dev/kvm that opens and then fails, so the guest itself is the trial of it. And emulated processors now and then
-# meet each other's half-changed code while Linux 6.12 boots ("Oops: int3"): nothing has been run by then, and the next guest starts.
+# Many virtual hosts have a /dev/kvm that opens and then fails, so the guest itself tests it. Emulated
+# processors now and then execute code that another processor has half changed, while Linux 6.12 boots ("Oops:
+# int3"). Nothing has run by then, and the next guest starts.
 case $accels in *tcg) accels+=' tcg' ;; esac
 before=''
 for accel in $accels; do
   [ "$before" != tcg ] || echo "rdma-vm: the guest was started again: $(grep -m 1 -oE '(Oops|BUG|Kernel panic).*' "$ctl/console" || echo 'it stopped without a word')" >&2
   before=$accel status=0; : >"$ctl/console"
-  # The kernel computes soft-RoCE's checksum of 79 bytes and more with PCLMULQDQ where there is one. QEMU emulates it so slowly that a
-  # packet of 80 bytes takes 2 us more than one of 78. Without, it uses tables for all.
+  # The kernel computes soft-RoCE's checksum of 79 bytes and more with PCLMULQDQ where the processor has it.
+  # QEMU emulates this instruction so slowly that a packet of 80 bytes takes 2 us more than a packet of 78.
+  # Without the instruction, the kernel uses tables for all sizes.
   cpu=max count=''
   [ "$accel" != tcg ] || { cpu=max,-pclmulqdq; count=${khz:+tsc_early_khz=$khz}; }
   timeout -k 5 "$limit" "${qemu[@]}" -append "$kernel $count ${RDMA_RPC_VM_APPEND:-}" -cpu "$cpu" -accel "${accel/tcg/tcg,thread=multi}" "${more[@]}" </dev/null >"$ctl/qemu" 2>&1 & vm=$!
@@ -96,7 +100,7 @@ case $verbose$rc in
   *) { cat "$ctl/qemu"; sed -i '/sysrq: Resetting/d' "$ctl/console"
     [ ! -s "$ctl/console" ] || { echo "rdma-vm: the end of the guest's kernel log:"; tail -n 60 "$ctl/console"; }; } >&2 ;;
 esac
-# Two measurements: while it booted, and from then on.
+# The two measurements cover the boot, and the time from then on.
 boot='' run=''
 [ ! -s "$ctl/clock" ] || { read -r boot; read -r run || true; } <"$ctl/clock"
 off() { [ -n "$1" ] && { [ "$1" -lt "$2" ] || [ "$1" -gt "$3" ]; }; }

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Second program of the guest: makes the wire and the RDMA devices, runs the command, hands back its exit status.
+# Second program of the guest. It makes the wire and the RDMA devices, runs the command, and returns the
+# command's exit status.
 # shellcheck disable=SC1091,SC2154 # conf and env are written by boot.sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; cd /run/rdma-vm || exit; . ./conf; : >started
 clocks() { : >now; local host; host=$(stat -c %.6Y now); echo "${EPOCHREALTIME/./} ${host/./}"; } # the guest's and its host's, which dates files; us
@@ -7,12 +8,13 @@ mkdir -p "/lib/modules/${lib##*/}"; mount --bind "$lib" "/lib/modules/${lib##*/}
 opt=trans=virtio,version=9p2000.L,msize=512000,cache=mmap
 read -r began_here began_there < <(clocks)
 for n in "${!shares[@]}"; do mount -t 9p -o "$opt" "share$n" "${shares[n]}"; done
-# Addresses are good at once: none is tried out first, so no GID comes while a command is running.
+# Addresses are valid at once, because none is tried out first, so no GID appears while a command is running.
 echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad; modprobe veth; ip -batch wire; ip -6 -batch wire6
 for c in all v0 v1; do echo 1 >/proc/sys/net/ipv4/conf/$c/accept_local; echo 0 >/proc/sys/net/ipv4/conf/$c/rp_filter; done
 [ "$link" = none ] || modprobe -a ib_uverbs rdma_ucm
 [ "$link" = none ] || for n in 0 1; do rdma link add "$link$n" type "$link" netdev "v$n"; done
-# The kernel tells how fast its processor counts from a timer that a busy host emulates late, and may be wrong by any factor. ACPI's timer is not measured.
+# The kernel measures how fast its processor counts with a timer that a busy host emulates late, so the result
+# may be wrong by any factor. ACPI's timer is not measured.
 skew() { # SINCE_HERE SINCE_THERE: how fast the guest's clock has run since then, in thousandths of its host's
   read -r here there < <(clocks); echo "$(((here - $1) * 1000 / (there - $2 + 1)))"
 }
@@ -22,7 +24,8 @@ read -r began_here began_there < <(clocks)
 ulimit -l unlimited; ulimit -n 65536; mkfifo /run/out /run/err
 cat </run/out >/dev/vport0p1 & cat </run/err >/dev/vport0p2 &
 dmesg -n 8 # to the console, which the host keeps: all that the kernel says from now on
-# A thread that the kernel has not let go for two minutes ends the guest, with where it waits: it would take the whole limit otherwise.
+# A thread that has hung in the kernel for two minutes ends the guest, and the log shows where it waits.
+# Otherwise it would take the whole limit.
 for k in timeout_secs=120 check_interval_secs=10 panic=1; do echo "${k#*=}" >"/proc/sys/kernel/hung_task_${k%=*}"; done
 if [ "$limit" -gt 30 ]; then { sleep "$((limit - 20))"; echo w >/proc/sysrq-trigger; } & disown; fi # who hangs, and where
 ( . ./env; export RDMA_VM=$link; . ./cmd ) </dev/null >/run/out 2>/run/err; echo $? >rc

@@ -4,11 +4,12 @@
 #
 #   test/rdma-vm/kernel.sh CACHE PACKAGE LINK     PACKAGE: such as linux-image-amd64; LINK: siw needs a module more
 #
-# PACKAGE/SUITE is one of another suite of the same archive, such as linux-image-amd64/bookworm-backports: its lists are kept in the cache, and
-# apt's own are not touched.
-# CACHE/PACKAGE holds the name of the package that a meta package stood for when it was first asked, so that the kernel stays the same
-# until the cache is removed. A folder is moved into its place when it is complete, and `contents` lists its files with
-# their sizes: one that lacks something is made again. Exit status: 77 a package cannot be had, 125 anything else.
+# PACKAGE/SUITE is a package of another suite of the same archive, such as
+# linux-image-amd64/bookworm-backports. The lists of that suite are kept in the cache, and apt's own lists are
+# not changed. CACHE/PACKAGE contains the name of the package that a meta package meant when it was first
+# requested, so that the kernel stays the same until the cache is removed. A folder is moved into its place
+# when it is complete, and `contents` lists its files with their sizes. A folder that lacks a file is made
+# again. Exit status: 77 when a package is not available, 125 for any other error.
 set -euo pipefail
 cache=$1 package=${2/\//-from-} name=${2%/*} link=$3 suite='' apt=()
 [ "$name" = "$2" ] || suite=${2#*/}
@@ -22,7 +23,8 @@ rm -rf "$cache"/tmp.* # of one that was killed: nobody else is here
 tmp=$(mktemp -d "$cache/tmp.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 
-other_suite() { # apt's options for it. The archive is the one that the lists of this machine come from.
+# Prints apt's options for another suite. The archive is the one from which the lists of this machine come.
+other_suite() {
   local lists=$cache/apt-$suite key=/usr/share/keyrings/debian-archive-keyring.gpg archive
   mkdir -p "$lists"/{lists,archives}/partial
   # shellcheck disable=SC2016 # apt fills in the names
@@ -43,7 +45,7 @@ update() { # the lists of packages: only root can renew those of the machine
 download() { # PACKAGE[=VERSION]... into the current folder
   say "fetching $*"
   apt-get -qq download "$@" 2>"$tmp/apt.log" && return
-  # Lists that are old name packages which the archive no longer has.
+  # Old lists name packages that the archive no longer has.
   update && apt-get -qq download "$@" 2>"$tmp/apt.log"
 }
 named() { # the kernel package that PACKAGE is or depends on: its name has the version
@@ -73,13 +75,15 @@ unpack_kernel() (
     './boot/vmlinuz*' './lib/modules/*/modules*' './lib/modules/*/kernel/'{arch,crypto,fs,lib,net} \
     './lib/modules/*/kernel/drivers/'{virtio,'char/*.ko*','net/*.ko*',infiniband/{core,sw}}
   depmod -b "$new" "$version"
-  # Decompressing itself takes an emulated kernel 3 s: take the payload out of the bzImage (boot protocol 2.08) now.
+  # An emulated kernel takes 3 s to decompress itself, so take the payload out of the bzImage (boot protocol
+  # 2.08) now.
   field() { od -An -v -t "u$2" -j "$1" -N "$2" "$vmlinuz" | tr -d ' '; } # a number in its header
   dd if="$vmlinuz" of="$tmp/payload" bs=1M status=none iflag=skip_bytes,count_bytes \
     skip=$(((1 + $(field 497 1)) * 512 + $(field 584 4))) count=$(($(field 588 4) - 4))
   { xz -dcq "$tmp/payload" || zstd -dcq "$tmp/payload" || cat "$vmlinuz"; } >"$new/vmlinux" 2>"$tmp/log"
   rm -r "$tmp/new/boot"
-  # The initramfs holds no more than it takes to reach the host's files: busybox, 9p over virtio, overlay. boot.sh adds /init.
+  # The initramfs contains only what is needed to reach the host's files: busybox, 9p over virtio, and
+  # overlay. boot.sh adds /init.
   cp "$(command -v busybox)" "$tmp/ir/bin"
   number=100
   for module in virtio_pci virtio_console 9pnet_virtio 9p overlay; do
@@ -94,14 +98,15 @@ unpack_kernel() (
   mv "$new" "$top"
 )
 build_siw() ( # Debian's kernel leaves siw out (# CONFIG_RDMA_SIW is not set): the module is built from Debian's source, same version
-  # Without BTF, which would need pahole and which nobody reads here.
+  # Build without BTF, which would need pahole and which is not used here.
   mkdir "$tmp/siw"
   cd "$tmp/siw"
   at="=$(<"$top/version")" dir=$source/drivers/infiniband/sw/siw
   download "$headers$at" "$source$at" || lacking "cannot download the Debian packages $headers and $source"
   more=$(dpkg-deb -f "$headers"_*.deb Depends | grep -oE 'linux-(headers-[^ ,]+-common|kbuild-[^ ,]+)')
   mapfile -t more <<<"$more"
-  # A rebuild of the kernel may have replaced one of them, and not yet the others: the newest revision of each builds the module as well.
+  # A rebuild of the kernel may have replaced one of these packages but not yet the others. The newest
+  # revision of each also builds the module.
   for deb in "${more[@]}"; do
     download "$deb$at" || download "$deb" || lacking "cannot download the Debian package $deb"
   done
@@ -124,7 +129,8 @@ build_siw() ( # Debian's kernel leaves siw out (# CONFIG_RDMA_SIW is not set): t
 choose
 complete || unpack_kernel
 if [ "$link" = siw ] && [ ! -s "$top/$siw" ]; then
-  # The archive keeps the source of its newest kernels only: a cache that is older starts again with one of today.
+  # The archive keeps the source only of its newest kernels, so an older cache starts again with one of
+  # today's kernels.
   at="=$(<"$top/version")"
   apt-get -qq --print-uris download "$headers$at" "$source$at" >"$tmp/apt.log" 2>&1 || {
     rm "$cache/$package"

@@ -75,7 +75,7 @@ async function watched(level: SecurityLevel, from: keyof typeof addresses) {
   expect(tap.packets.filter(({ sound }) => !sound)).toEqual([]);
   // The last packets belong to this session.
   const { queuePair } = tap.packets.findLast(isOwn)!;
-  /** The packets that side `from` has sent to this queue pair. */
+  /** Returns the packets that side `from` has sent to this queue pair. */
   const sent = (): Packet[] =>
     tap.packets.filter((packet) => isOwn(packet) && packet.queuePair === queuePair);
   expect([pair.accepted, pair.server.sessionCount]).toEqual([2, 2]);
@@ -90,8 +90,8 @@ async function watched(level: SecurityLevel, from: keyof typeof addresses) {
       return last.sequence + places;
     },
     /**
-     * Resolves when all earlier packets have been seen: it sends one on the other session and waits until
-     * that is seen.
+     * Resolves when all earlier packets have been seen: it sends a packet on the other session and waits
+     * until that packet is seen.
      */
     async allSeen(): Promise<void> {
       const before = tap.packets.length;

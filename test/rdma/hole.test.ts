@@ -67,7 +67,7 @@ async function echoes(client: Client<typeof EchoDefinition>, bytes: number): Pro
   return right;
 }
 
-/** Local port of this process's data connection to the server. */
+/** Returns the local port of this process's data connection to the server. */
 function dataPort(): number {
   const established = '01';
   const [port, ...others] = readFileSync('/proc/self/net/tcp', 'latin1')

@@ -1,10 +1,10 @@
 /**
  * Runs a program that may lock only 64 KiB of memory, which is the limit of ordinary users on many machines.
- * For tests that start programs.
+ * It is for tests that start programs.
  */
 
 /**
- * The prefix of the program's command. It also drops a capability, since root could otherwise exceed the
+ * The prefix of the program's command. It also drops a capability, because root could otherwise exceed the
  * limit.
  */
 export const littleLockedMemory: readonly string[] = [
@@ -12,6 +12,6 @@ export const littleLockedMemory: readonly string[] = [
   ...['setpriv', '--bounding-set', '-ipc_lock', '--inh-caps', '-ipc_lock'],
 ];
 
-/** Why such a program cannot be started here; "" when it can. */
+/** Why such a program cannot be started here, or "" when it can. */
 export const whyNotLittle: string =
   process.getuid?.() === 0 ? '' : 'not run: only root can drop a capability';

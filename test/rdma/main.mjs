@@ -1,6 +1,6 @@
 /**
- * The suites that need RDMA devices: in a guest with soft-RoCE and one with soft-iWARP (test/rdma-vm), or on
- * devices of this machine. Builds the native ones first; setup has built the rest.
+ * Runs the suites that need RDMA devices: in a guest with soft-RoCE and in one with soft-iWARP
+ * (test/rdma-vm), or on devices of this machine. It builds the native suites first; setup has built the rest.
  *
  *   node test/rdma/main.mjs [--link rxe|siw] [--kernel 6.1|6.12] [--only SUITE] [--filter TESTS]
  *                               [--sanitize address,undefined]
@@ -8,12 +8,11 @@
  *   node test/rdma/main.mjs --build                           only what makes sooner what the others do: packages, kernels, programs
  *
  * --kernel: Linux in the guest, that of this machine's Debian unless given; "not run" where Debian's archive
- * does not give it.
- * --only: suites whose name has it, such as "session" or "node". --filter: tests of them by their names, not
- * by their files: of the suite "node" as of vitest's -t, a regular expression; of all others as of
- * --gtest_filter, with * and ?. One that no test of any suite matches fails.
- * Each suite has a guest of its own, so that one that breaks the kernel leaves the others alone. A few failed
- * tests get a second guest and a line in the results (repeat.mjs).
+ * does not give it. --only: suites whose name has it, such as "session" or "node". --filter: tests of them by
+ * their names, not by their files: of the suite "node" as of vitest's -t, a regular expression; of all others
+ * as of --gtest_filter, with * and ?. If no test of any suite matches, the command fails. Each suite has a
+ * guest of its own, so that a suite that breaks the kernel does not affect the others. A few failed tests get
+ * a second guest and a line in the results (repeat.mjs).
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,7 +33,7 @@ const TRIAL_LIMIT_S = 120;
 const GUEST_MIB = 3072;
 const results = join('build', 'rdma-results');
 
-/** Ends the script: nothing has been run. */
+/** Ends the script because it cannot run anything. */
 function refuse(why) {
   console.error(`rdma-tests: ${why}`);
   process.exit(2);
@@ -70,7 +69,10 @@ const given = (options) =>
     value === undefined ? [] : [`--${name}`, String(value)],
   );
 
-/** Where the suites run: its name in the results, its two devices, and how a command gets there. */
+/**
+ * Returns the places where the suites run. Each has its name in the results, its two devices, and the way in
+ * which a command gets there.
+ */
 function places() {
   if (options.device !== undefined) {
     return [{ name: options.device, devices: options.device, command: (suite) => suite }];

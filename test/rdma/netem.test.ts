@@ -1,7 +1,7 @@
 /**
  * The tcp fabric over a bad network: a server in a network namespace of its own, behind a cable (veth) that
- * loses, delays, reorders and duplicates packets, or is cut. Needs root, `ip`, `tc` and a kernel with veth
- * and netem, as the guest of npm run test:rdma has them; no RDMA device.
+ * loses, delays, reorders and duplicates packets, or is cut. It needs root, `ip`, `tc` and a kernel with veth
+ * and netem, as the guest of npm run test:rdma has them, but no RDMA device.
  */
 import { type Channel, type Client, leaseOf, RpcError } from 'rdma-rpc';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';

@@ -25,7 +25,10 @@ if (names[0] === '') throw new Error('RDMA_RPC_TEST_DEVICES is not set: npm run 
 export const clientDevice: string = names[0]!;
 export const serverDevice: string = names[1] ?? clientDevice;
 
-/** Options of one side, for verbs alone unless `more` says otherwise. A dead connection is detected soon. */
+/**
+ * Returns options of one side, for verbs alone unless `more` says otherwise. With them a dead connection is
+ * detected soon.
+ */
 export function over(device: string, more: FabricOptions = {}): FabricOptions {
   return { fabric: 'verbs', ...more, verbs: { device, retryCount: 4, ...more.verbs } };
 }
@@ -41,8 +44,8 @@ const open: { end(): Promise<unknown> }[] = [];
 const servers = new Set<ServerProcess>();
 
 /**
- * For `afterEach`: ends everything that the test has begun. After a failed test it prints the counters of
- * both sides.
+ * Use it for `afterEach`: it ends everything that the test has begun. After a failed test it prints the
+ * counters of both sides.
  */
 export async function endAll({ task }: TestContext): Promise<void> {
   if (task.result?.state === 'fail') await tellCounts();
@@ -85,7 +88,7 @@ export function begun<T extends { end(): Promise<unknown> }>(it: T): T {
   return it;
 }
 
-/** A server for one test. */
+/** Starts a server for one test. */
 export async function startServer(address?: string, how: ForkOptions = {}): Promise<ServerProcess> {
   const server = await launch(address, how);
   open.push({ end: () => end(server) });
@@ -93,8 +96,8 @@ export async function startServer(address?: string, how: ForkOptions = {}): Prom
 }
 
 /**
- * A server for all tests of a file or a `describe`, none of which may change it. Starting one takes seconds
- * in a guest.
+ * Starts a server for all tests of a file or a `describe`, none of which may change it. Starting one takes
+ * seconds in a guest.
  */
 export function sharedServer(): () => ServerProcess {
   let server: ServerProcess | undefined;

@@ -8,8 +8,8 @@ import type { Row } from '../../cli/perf/row.ts';
 import { run } from '../cli/command.ts';
 import { clientDevice, serverDevice } from './pair.ts';
 
-// The compiled program runs in this process on two native threads, since starting a command takes seconds in
-// a guest.
+// The compiled program runs in this process on two native threads, because starting a command takes seconds
+// in a guest.
 const compiled = (file: string): string => new URL(`../../dist/cli/perf/${file}.js`, import.meta.url).href;
 const { listen } = (await import(compiled('listen'))) as typeof import('../../cli/perf/listen.ts');
 const { dial } = (await import(compiled('dial'))) as typeof import('../../cli/perf/dial.ts');

@@ -1,5 +1,6 @@
 /**
- * Who may have remote memory, and what is said to those who may not: servers without it, older peers, quotas.
+ * Which clients may have remote memory, and what the others are told: servers without it, older peers, and
+ * quotas.
  */
 import { createChannel, createClient, createServer, type ServerOptions, Status } from 'rdma-rpc';
 import { connectMemory, type ExposeOptions, memoryOf } from 'rdma-rpc/memory';
@@ -23,7 +24,7 @@ function later<T extends { close(): unknown }>(made: T): T {
   closing.push(() => made.close());
   return made;
 }
-/** The frames of all sideband connections as they are sent; `change` may put another in place of one. */
+/** Returns the frames of all sideband connections as they are sent; `change` may replace a frame. */
 function overhear(change: (frame: Frame) => Frame = (frame) => frame): Frame[] {
   const frames: Frame[] = [];
   const { send } = Link.prototype;
@@ -53,7 +54,7 @@ test.each(['welcome', 'hello'] as const)(
     const frames = overhear(without(type));
     const market = later(await openMarket('shm'));
     await market.channel.ready();
-    // An older client has no code that asks.
+    // An older client has no code that asks for it.
     const error = type === 'welcome' ? await caught(connectMemory(market.channel)) : undefined;
     if (type === 'welcome') {
       expect(error).toMatchObject({ code: Status.UNIMPLEMENTED });
@@ -135,9 +136,9 @@ describe('limits', () => {
     const first = bed.server.expose(new ArrayBuffer(60), { read: true });
     const second = (): unknown => bed.server.expose(new ArrayBuffer(41), { read: true });
     expect(second).toThrow(/41 more bytes .* 60 of 100 .*exposedBytesMax/);
-    // What the client exposes costs the server nothing.
+    // Memory that the client exposes does not count against the server's quota for it.
     bed.client.expose(new ArrayBuffer(4096), { read: true });
-    // What is refused is not counted.
+    // Memory that is refused is not counted.
     expect(() => bed.server.expose(new ArrayBuffer(0), { read: true })).toThrow(RangeError);
     await first.close();
     second();

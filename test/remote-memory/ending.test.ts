@@ -1,4 +1,6 @@
-/** How rights end: by close(), by the time limit, by a peer that does not answer, and with the session. */
+/**
+ * How rights end: by close(), by the time limit, by a peer that does not answer, and with the session.
+ */
 import { Status } from 'rdma-rpc';
 import { connectMemory } from 'rdma-rpc/memory';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -25,12 +27,12 @@ async function opened(way: (typeof memoryWays)[number], options: BedOptions = {}
   closing.push(() => bed.close());
   return bed;
 }
-/** Time stands still for timers; sockets and queue pairs go on. */
+/** Stops time for timers, while sockets and queue pairs continue. */
 function ownTime(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
 }
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-/** expect.poll has timers of its own. */
+/** expect.poll would use timers, which stand still. */
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await turn();
 }

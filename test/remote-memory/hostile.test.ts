@@ -1,6 +1,6 @@
 /**
- * Clients that keep no rule: what they post with a key that has ended, that was given to another client or
- * that does not allow it moves no byte, ends their own queue pair for memory, and nothing else.
+ * Clients that violate the rules. A request that they post with a key that has ended, that belongs to another
+ * client or that does not permit it moves no byte. It ends only their own queue pair for memory.
  */
 import { createChannel, createClient, createServer, type Server } from 'rdma-rpc';
 import { type Exposure, type Memories, memoryOf, type PeerMemory } from 'rdma-rpc/memory';
@@ -11,7 +11,7 @@ import { TraderDefinition } from './gen/trade.rdma.ts';
 import { Hostile } from './hostile.ts';
 import { openMarket } from './memory-bed.ts';
 
-/** How many WRITEs come late in each of the tests: a million of them were run once. */
+/** Number of WRITEs that come late in each of the tests. A million of them were run once. */
 const lateWrites = Number(process.env.RDMA_RPC_LATE_WRITES ?? 2000);
 const ways = ['sim', 'shm', 'tcp'] as const;
 const memoryBytes = 4096;
@@ -22,7 +22,7 @@ afterEach(async () => {
   closing = [];
 });
 
-/** A hostile client, and the server's memory for it. */
+/** Connects a hostile client, and returns the server's memory for it. */
 async function attacked(way: (typeof ways)[number]) {
   const market = await openMarket(way, { memory: { revokeMs: 1 } });
   closing.push(() => market.close());
@@ -78,7 +78,7 @@ describe.each(ways)('%s', (way) => {
     expect(await thief.hostile.ended).toMatch(/queue pair has failed/);
     expect(thief.hostile.local.bytes.every((byte) => byte === 0)).toBe(true);
     expect(isIntact(exposure)).toBe(true);
-    // The rights of its owner go on.
+    // The rights of the memory's owner are unaffected.
     victim.hostile.post(victim.hostile.read(key, position));
     await expect.poll(() => victim.hostile.completed).toBe(1);
   });
@@ -90,7 +90,7 @@ describe.each(ways)('%s', (way) => {
     for (;;) {
       const exposure = server.expose(new ArrayBuffer(memoryBytes), { write: true });
       const { value: key, position } = await hostile.open(exposure);
-      // Some are on their way while the memory is taken back from a client that does not answer.
+      // Some requests are on their way while the memory is revoked from a client that does not answer.
       const write = hostile.write(key, position, 64);
       hostile.local.bytes.fill(0xa5);
       hostile.post(...Array<typeof write>(16).fill(write));

@@ -1,6 +1,6 @@
 /**
- * A client that keeps no rule of remote memory: it answers nothing, and posts what it likes with keys that it
- * has learned, checked by nobody on its own side.
+ * A client that violates the rules of remote memory. It answers no message, and posts any request with keys
+ * that it has learned, without checks on its own side.
  */
 import type { Channel } from 'rdma-rpc';
 import type { Exposure } from 'rdma-rpc/memory';
@@ -21,10 +21,10 @@ import type { MemoryRegion } from '../../runtime/verbs/memory-region.ts';
 type Add = (batch: SendBatch, wrId: number, flags: number) => void;
 
 export class Hostile {
-  /** Messages that have arrived. */
+  /** The messages that have arrived. */
   readonly messages: Required<Message>[] = [];
   readonly ended: Promise<string>;
-  /** Requests that have completed with success. */
+  /** Number of requests that have completed with success. */
   completed = 0;
   readonly local: MemoryRegion;
   readonly queue: MemoryQueue;
@@ -40,13 +40,16 @@ export class Hostile {
     this.local = pd.regMr(pd.allocBuffer(65_536), Access.localWrite);
   }
 
-  /** Takes the place of connectMemory() on a channel that is connected. `number` counts its queue pairs. */
+  /**
+   * Connects instead of connectMemory(), on a channel that is connected. `number` counts the channel's queue
+   * pairs.
+   */
   static async connect(channel: Channel, number = 0): Promise<Hostile> {
     const link = clientChannel('test', channel).link!;
     const terms = link.connection.memory!;
     const hostile = new Hostile((self, end) => {
       const onMessage = (message: Required<Message>): void => self.#onMessage(message);
-      // On shm a queue pair that is destroyed at once takes its fault along; the frame tells of it
+      // On shm a queue pair that is destroyed at once takes its error along, but the frame reports it
       // everywhere.
       const onEnd = (reason: string): void => {
         if (link.ended === undefined) link.send({ type: 'memoryEnd', number, reason: controlText(reason) });
@@ -83,7 +86,7 @@ export class Hostile {
       await new Promise<void>((resolve) => this.#heard.push(resolve));
     }
   }
-  /** Learns address and key of memory that is exposed to this client. */
+  /** Learns the address and the key of memory that is exposed to this client. */
   async open({ handle }: Exposure): Promise<Required<Message>> {
     if (!this.messages.some(({ kind }) => kind === Kind.hello)) await this.hello();
     return this.ask({ kind: Kind.open, id: handle.id }, Kind.opened);
@@ -92,7 +95,7 @@ export class Hostile {
     await this.ask({ kind: Kind.hello, id: 0 }, Kind.hello);
   }
 
-  /** Posts requests as they are, all at once. */
+  /** Posts requests unchanged, all at once. */
   post(...adds: Add[]): void {
     for (const add of adds) this.queue.begin(this.#operation(add));
   }

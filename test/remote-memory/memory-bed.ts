@@ -1,4 +1,6 @@
-/** A server and a client with remote memory between them, over each way that one process has. */
+/**
+ * A server and a client with remote memory between them, over each way that works within one process.
+ */
 import {
   type Channel,
   type ChannelOptions,
@@ -27,7 +29,7 @@ export type OnTrade = (goods: Goods, memory: PeerMemory | undefined) => GoodsIni
 export interface MemoryBed {
   readonly channel: Channel;
   readonly memories: Memories;
-  /** The memory of the client, and that of the server for this client. */
+  /** The memory of the client, and the server's memory for this client. */
   readonly client: PeerMemory;
   readonly server: PeerMemory;
   /** Calls the server, whose handler is `onTrade`. */
@@ -48,7 +50,7 @@ export interface Market {
   close(): Promise<void>;
 }
 
-/** Both sides, without remote memory yet. */
+/** Opens both sides, without remote memory yet. */
 export async function openMarket(way: PairWay, options: BedOptions = {}): Promise<Market> {
   let onTrade: OnTrade = () => ({});
   let memories!: Memories;
@@ -85,7 +87,7 @@ export async function openMemory(way: PairWay, options: BedOptions = {}): Promis
 export type Direction = 'from server' | 'from client';
 export const directions: readonly Direction[] = ['from server', 'from client'];
 
-/** Memory that one side exposes and the other has opened, by a handle in a message. */
+/** Exposes memory of one side and opens it on the other, by a handle in a message. */
 export async function lend(
   bed: MemoryBed,
   direction: Direction,
@@ -109,7 +111,7 @@ export async function lend(
   return { exposure: exposure!, remote: await bed.client.open(memory!) };
 }
 
-/** The error of a promise that must reject. */
+/** Resolves to the error of a promise that must reject. */
 export async function caught(promise: Promise<unknown>): Promise<RpcError> {
   try {
     await promise;

@@ -1,4 +1,7 @@
-/** What operations do, on each fabric and in both directions: bytes, rights, bounds, order, notifications. */
+/**
+ * The effects of operations, on each fabric and in both directions: bytes, rights, bounds, order and
+ * notifications.
+ */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { RpcError, Status } from 'rdma-rpc';
 import type { ExposeOptions, Remote, Written } from 'rdma-rpc/memory';
@@ -31,7 +34,7 @@ const operations: Record<
   compareAndSwap: { right: 'atomic', run: (remote, at = 0) => remote.compareAndSwap(at, 0n, 0n) },
 };
 
-/** Numbers that are the same in each run (mulberry32). */
+/** Returns numbers that are the same in each run (mulberry32). */
 function numbers(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -152,7 +155,7 @@ describe.each(cells)('%s, %s', (way, direction) => {
       write: true,
       onWritten: (written) => seen.push({ ...written, found: exposure.bytes[written.offset]! }),
     });
-    // More than there are credits.
+    // The count exceeds the number of credits.
     const count = 300;
     await Promise.all(
       Array.from({ length: count }, (_, i) =>

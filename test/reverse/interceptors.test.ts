@@ -1,6 +1,6 @@
 /**
- * Interceptors, deadlines, cancellation and metadata around calls from a server to its client: as around all
- * others.
+ * Interceptors, deadlines, cancellation and metadata of calls from a server to its client, which work as for
+ * all other calls.
  */
 import {
   type Channel,
@@ -22,8 +22,8 @@ let reverse: ReverseServer;
 let log: EchoLog;
 
 /**
- * A client of the client's echo service; `inner` are around its handlers, `outer` around the calls of the
- * server.
+ * Opens a client of the client's echo service. `inner` are interceptors of its handlers, and `outer` of the
+ * server's calls.
  */
 async function open(inner: readonly Interceptor[], outer: readonly Interceptor[], handlers: object = {}) {
   log = { started: 0, aborted: [] };
@@ -43,7 +43,7 @@ afterEach(async () => {
   await channel.close();
 });
 
-/** Notes who sees what. */
+/** Returns an interceptor that records what it sees. */
 function witness(name: string, lines: string[]): Interceptor {
   return (next) => async (request) => {
     lines.push(`${name} ${request.side} ${request.method.name}`);

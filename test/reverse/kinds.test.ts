@@ -1,4 +1,6 @@
-/** Calls from a server to its client are calls like any others: of every kind and size, over every way. */
+/**
+ * Calls from a server to its client are calls like any others, of every kind and size, over every way.
+ */
 import { allocBuffer, leaseOf, type Metadata, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { type PairWay, pairWays } from '../runtime/pair.ts';
@@ -105,7 +107,7 @@ test('large messages are not copied, and their memory is freed', async () => {
   const before = stats('shm');
   const answer = await bed.echo.fetch({ number: 3 * MiB });
   expect(answer.payload.length).toBe(3 * MiB);
-  // Received where it stays: in memory that the server has granted for it.
+  // The response is received in place, in memory that the server has granted for it.
   expect(leaseOf(answer)).toBeDefined();
   expect(stats('shm').bulkResponses).toBe(before.bulkResponses + 1);
   await bed.echo.behave({ text: 'release', payload: new Uint8Array(3 * MiB) });

@@ -1,4 +1,6 @@
-/** What one call to a client, one listener or one client may cost the others: nothing. */
+/**
+ * One call to a client, one listener or one client must cost the others nothing.
+ */
 
 import {
   type Channel,
@@ -165,7 +167,7 @@ test('calls back and forth that need more calls than there may be end with their
   });
   closing.push(() => reverse.close());
   await reverse.ready;
-  // Each needs three calls of the channel at once.
+  // Each test needs three calls of the channel at once.
   const calls = await Promise.allSettled(
     Array.from({ length: 12 }, () => client.echo({ number: 5 }, { timeoutMs: 1000 })),
   );

@@ -1,7 +1,7 @@
 /**
  * The other end of calls from a server to its client, as a separate process for processes.test.ts. `server
- * ADDRESS` calls the first client that serves, and prints the result. `client ADDRESS` serves. Runs until it
- * is killed.
+ * ADDRESS` calls the first client that serves, and prints the result. `client ADDRESS` serves. It runs until
+ * it is killed.
  */
 import { createChannel, createServer } from 'rdma-rpc';
 import { peersOf, serveReverse } from 'rdma-rpc/reverse';
@@ -25,5 +25,5 @@ if (what === 'server') {
   await reverse.ready;
   process.send?.('serves');
 }
-// Its parent is gone.
+// The parent process has ended.
 process.on('disconnect', () => process.exit());

@@ -38,7 +38,7 @@ beforeEach(async () => {
   errors.length = 0;
   server = createServer();
   peers = peersOf(server);
-  // Asks the caller to echo what it has sent.
+  // The server asks the caller to echo what the caller has sent.
   server.add(StreamsDefinition, {
     unary: async ({ text, count }, context: HandlerContext) => {
       const answer = await peers.client(EchoDefinition, context).echo({ text, number: count }, { context });
@@ -92,7 +92,7 @@ test.each([0, 1000, 8192, 100_000, 3_000_000])('%d bytes there and back', async 
   expect(Buffer.compare(answer.payload, payload)).toBe(0);
   leaseOf(answer)?.release();
   await reverse.close();
-  // The memory of the request, which the handler had, is free again without a collection.
+  // The memory of the request, which the handler held, is free again without a garbage collection.
   await vi.waitFor(() => expect(stats('shm').arenaLeasedBlocks).toBe(0), { timeout: 30_000 });
 });
 

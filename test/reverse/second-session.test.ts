@@ -64,7 +64,7 @@ async function clientOf({ peers }: Pick<World, 'peers'>) {
   return peers.client(EchoDefinition, peers.all[0]!);
 }
 
-/** The frames of all sideband connections as they are sent; `change` may put another in place of one. */
+/** Returns the frames of all sideband connections as they are sent; `change` may replace a frame. */
 function overhear(change: (frame: Frame) => Frame = (frame) => frame): Frame[] {
   const frames: Frame[] = [];
   const { send } = Link.prototype;
@@ -81,7 +81,7 @@ const without = (type: Frame['type']) => (frame: Frame) =>
     ? { ...frame, features: frame.features & ~feature.reverse }
     : frame;
 
-/** One byte of the proof is another. */
+/** Changes one byte of the proof. */
 function tampered(frame: Frame): Frame {
   const { proof } = frame as { proof: Uint8Array };
   return { ...frame, proof: proof.map((byte, at) => (at === 0 ? byte ^ 1 : byte)) } as Frame;
@@ -119,7 +119,7 @@ describe('a peer of a release without it', () => {
     const error = await caught(() => world.reverse.ready);
     expect(error).toMatchObject({ code: Status.UNIMPLEMENTED, processed: 'no' });
     expect(error.message).toContain('is of a release that makes no calls to clients in this way');
-    // Other calls go on.
+    // Other calls continue.
     expect(await createClient(EchoDefinition, world.channel).echo({ number: 2 })).toMatchObject({
       number: 2,
     });
@@ -242,7 +242,7 @@ describe('the end', () => {
     });
     const next = world.peers.all.find((each) => each !== first)!;
     expect(await world.peers.client(EchoDefinition, next).echo({ number: 6 })).toMatchObject({ number: 6 });
-    // The call that was under way ends by itself, not with its connection.
+    // The call in progress ends by itself, not with its connection.
     expect(await hang).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
     await vi.waitFor(() => expect(world.peers.all).not.toContain(first));
   });

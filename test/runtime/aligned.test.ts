@@ -42,7 +42,10 @@ interface Blobs {
   blobs: Uint8Array[];
 }
 
-/** Sizes of all `bytes` in a message that are long enough to be aligned, and their addresses modulo 64. */
+/**
+ * Returns the sizes of all `bytes` in a message that are long enough to be aligned, and their addresses
+ * modulo 64.
+ */
 function places(value: unknown, minBytes = 64): [number, number][] {
   if (value instanceof Uint8Array)
     return value.length >= minBytes ? [[value.length, pointer(value) % 64]] : [];

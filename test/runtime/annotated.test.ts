@@ -21,13 +21,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AnnotatedDefinition, type BlobsInit, Blobs as BlobsType } from './gen/annotated.rdma.ts';
 
 const filled = (bytes: number): Uint8Array => new Uint8Array(bytes).map((_, i) => i * 7 + bytes);
-/** toEqual takes seconds for large values. */
+/** Compare in this way, because toEqual takes seconds for large values. */
 const same = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
 const valueBytes = (blobs: unknown): number => Math.max(...[...valuesIn(blobs)].map((value) => value.length));
 /**
- * The bytes that are written for a message with one large value: 64 bytes for the table, 64 for the rest, and
- * the value. As many bytes of a request are read where the client copies it, as over shared memory. Elsewhere
- * only the value is read, since the frame carries the rest.
+ * Returns the number of bytes that are written for a message with one large value: 64 bytes for the table, 64
+ * for the rest, and the value. Where the client copies the request, as over shared memory, the server reads
+ * this number of bytes of it. Elsewhere only the value is read, because the frame carries the rest.
  */
 const alignedBytes = (blobs: unknown): number => 128 + valueBytes(blobs);
 function* valuesIn(value: unknown): Generator<Uint8Array> {
@@ -88,7 +88,8 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
   });
 
   /**
-   * What `run` adds to the counters of the native layer. Both ends are in this thread, so both are counted.
+   * Returns what `run` adds to the counters of the native layer. Both ends are in this thread, so both are
+   * counted.
    */
   async function counted<T>(run: () => Promise<T>) {
     const fabric = way === 'in process' ? 'sim' : 'shm';

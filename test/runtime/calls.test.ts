@@ -188,7 +188,7 @@ describe.each(ways)('%s', (way) => {
       code: Status.DEADLINE_EXCEEDED,
       processed: 'maybe',
     });
-    // One more round trip, so that the cancel has arrived.
+    // Make one more round trip, so that the cancel has arrived.
     await client.echo({});
     expect(world!.log.aborted).toEqual([Status.DEADLINE_EXCEEDED]);
   });
@@ -331,7 +331,7 @@ describe.each(ways)('%s', (way) => {
     );
     expect((await first).payload.every((byte) => byte === (200_000 & 0xff))).toBe(true);
     expect((await client.fetch({ number: 200_001 }, { into: lease })).payload).toHaveLength(200_001);
-    // A failed call returns the lease, too.
+    // A failed call also returns the lease.
     await expect(client.fetch({ number: 1 }, { into: lease, signal: AbortSignal.abort() })).rejects.toThrow();
     await expect(client.missing({}, { into: lease })).rejects.toThrow(/not implemented/);
     expect((await client.fetch({ number: 200_002 }, { into: lease })).payload).toHaveLength(200_002);

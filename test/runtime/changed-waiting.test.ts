@@ -127,7 +127,7 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
         try {
           for (;;) leases.push(allocBuffer(bytes - 4 * KiB, pair.channel));
         } catch {
-          // The arena is full now.
+          // The arena is now full.
         }
       }
       // The bytes are copied into the arena, since a device must not access such memory.

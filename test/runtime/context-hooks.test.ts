@@ -1,6 +1,6 @@
 /**
  * Every function that an application can pass to the public interface has a test of the AsyncLocalStorage
- * store that it sees. A new function needs a site there, or a reason here why it needs none.
+ * store that it sees. A new function needs such a test, or a reason here why it needs none.
  */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';

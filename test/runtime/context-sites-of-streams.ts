@@ -31,7 +31,7 @@ const never = {
   sum: () => new Promise<never>(() => undefined),
 };
 
-/** A tracer without effects. */
+/** Returns a tracer without effects. */
 const telemetry = (look: Look): Interceptor => {
   const span = {
     setStatus: () => look(span),

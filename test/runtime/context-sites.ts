@@ -1,6 +1,6 @@
 /**
  * Each function that an application can pass, as a site that reads the current AsyncLocalStorage store when
- * the function runs. For test/runtime/async-context.test.ts.
+ * the function runs. test/runtime/async-context.test.ts uses them.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {

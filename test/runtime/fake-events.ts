@@ -1,6 +1,6 @@
 /**
- * The values that tests exchange with a scripted native side (fake-native.ts): its submissions and its
- * events.
+ * The values that tests exchange with a scripted native side (fake-native.ts), which are its submissions and
+ * its events.
  */
 
 export interface Submitted {

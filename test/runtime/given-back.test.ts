@@ -90,7 +90,7 @@ const givingBack: Readonly<Record<string, (way: PairWay) => Promise<[Uint8Array,
   },
 };
 
-/** Everything that may be done with a view. */
+/** All operations that are possible on a view. */
 const using: Readonly<Record<string, (view: Uint8Array) => unknown>> = {
   'its length': (view) => view.length,
   'its bytes': (view) => view[0],

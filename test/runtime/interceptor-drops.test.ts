@@ -28,7 +28,7 @@ afterEach(() => {
   process.off('unhandledRejection', hear);
 });
 
-/** An answer of the interceptor, equal to that of `next`. */
+/** Returns an answer of the interceptor that equals that of `next`. */
 function answer(request: RpcRequest): RpcResponse {
   const { service, method, metadata: header } = request;
   const trailer = header;

@@ -9,7 +9,7 @@ import { Ctl, type NativeOptions } from '../../runtime/native/native.ts';
 
 export type Kept = Readonly<Record<string, number>>;
 
-/** Counts of one context. */
+/** Returns the counts of one context. */
 export function keptBy(context: FabricContext): Kept {
   const { native } = context;
   const { arenaLeasedBlocks, arenaLeasedBytes, callsPendingRelease } = native.stats();
@@ -23,7 +23,7 @@ export function keptBy(context: FabricContext): Kept {
   };
 }
 
-/** Sums of all contexts of this thread. */
+/** Returns the sums of all contexts of this thread. */
 export function keptByAll(): Kept {
   const sum: Record<string, number> = { ...nothingKept };
   for (const context of openContexts())
@@ -31,7 +31,7 @@ export function keptByAll(): Kept {
   return sum;
 }
 
-/** Counts of this thread's context of a fabric, which must be open. */
+/** Returns the counts of this thread's context of a fabric, which must be open. */
 export function keptOn(fabric: NativeOptions['fabric']): Kept {
   return keptBy(peekContext({ fabric }));
 }
@@ -49,7 +49,7 @@ export const nothingKept: Kept = {
   callsPendingRelease: 0,
 };
 
-/** Registrations of application buffers, in bytes. */
+/** Returns the size of the registrations of application buffers, in bytes. */
 export function registeredBytes(fabric: NativeOptions['fabric']): number {
   return contextStats(fabric).mrBytes;
 }

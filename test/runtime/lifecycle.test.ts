@@ -1,5 +1,5 @@
 /**
- * Connections that open and close while calls are under way: drain, loss, reconnect and close, after which
+ * Connections that open and close while calls are in progress: drain, loss, reconnect and close, after which
  * nothing is left.
  */
 import { rmSync } from 'node:fs';

@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const work = mkdtempSync(join(tmpdir(), 'rdma-rpc-no-addon-'));
 
 beforeAll(() => {
-  // The package without its binaries: dist, and the entries of package.json that it uses.
+  // The package without its binaries consists of dist and the entries of package.json that it uses.
   for (const name of ['dist', 'package.json', 'node_modules', 'proto'])
     symlinkSync(join(root, name), join(work, name));
 });

@@ -17,7 +17,7 @@ describe.each(pairWays)('%s', (way) => {
   async function open() {
     pair = await openPair(way, (server) => server.add(EchoDefinition, { echo: ({ text }) => ({ text }) }));
     const { echo } = createClient(EchoDefinition, pair.channel);
-    /** How often the text of the request was read. */
+    /** Returns how often the text of the request was read. */
     return async (length: number): Promise<number> => {
       let reads = 0;
       const text = String.fromCharCode(97 + (length % 26)).repeat(length);

@@ -1,6 +1,6 @@
 /**
- * A server with the additions of a test, and a channel to it, over each way that works within one process.
- * For tests of features above the session.
+ * A server with the additions of a test, and a channel to it, over each way that works within one process. It
+ * is for tests of features above the session.
  */
 import {
   type Channel,

@@ -1,9 +1,9 @@
 /**
- * Calls over shared memory while another process rewrites all that a peer can write to: with `shm` the
- * receives, and the arena in which large messages are decoded; with `shm-fd` receives, rings and the staging
- * memory, and what is decoded is a copy. Calls may fail and connections end; this process goes on, and so do
- * calls once the other has stopped. Also run with sanitizers (scripts/addon-tests.mjs); RDMA_RPC_REWRITTEN
- * says how many messages are decoded meanwhile.
+ * Calls over shared memory while another process rewrites all that a peer can write to. With `shm` these are
+ * the receives, and the arena in which large messages are decoded. With `shm-fd` they are receives, rings and
+ * the staging memory, and messages are decoded from a copy. Calls may fail and connections may end. This
+ * process continues, and calls work again once the other process has stopped. The test also runs with
+ * sanitizers (scripts/addon-tests.mjs). RDMA_RPC_REWRITTEN says how many messages are decoded meanwhile.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -1,14 +1,14 @@
 /**
- * An application made one file by rollup and by webpack, as ESM and as CommonJS, as
- * docs/guides/bundlers-and-runtimes.md has it. Called by main.mjs.
+ * Bundles an application into one file by rollup and by webpack, as ESM and as CommonJS, as
+ * docs/guides/bundlers-and-runtimes.md describes. main.mjs calls it.
  */
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
- * The bundlers that are in `cache`. Each takes the folder, the format and whether the package stays out, and
- * resolves when the bundle of `files` is there.
+ * Returns the bundlers that are installed in `cache`. Each takes the folder, the format and whether the
+ * package is left out of the bundle, and resolves when the bundle of `files` has been written.
  */
 export async function bundlers(cache, [main, worker]) {
   const entries = { main, worker };

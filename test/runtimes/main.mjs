@@ -1,7 +1,8 @@
 /**
- * Other JS runtimes and other bundlers than those of `npm test`: Bun and Deno run the examples and the hard
- * endings of the addon's tests, rollup and webpack bundle an application. `npm run test:runtimes`; installs
- * what it needs into build/runtimes, and says "not run" about what cannot be had.
+ * Tests other JS runtimes and other bundlers than those of `npm test`. Bun and Deno run the examples and the
+ * hard endings of the addon's tests, and rollup and webpack bundle an application. Run it by `npm run
+ * test:runtimes`. It installs what it needs into build/runtimes, and prints "not run" for parts that are not
+ * available.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -21,7 +22,7 @@ const dist = (path) => join(root, 'dist', path);
 const work = mkdtempSync(join(tmpdir(), 'rdma-rpc-runtimes-'));
 const result = { passed: 0, failed: 0, whyNot: [], failures: [] };
 
-/** Empty, or why the packages are not there. */
+/** Returns '' on success, or why the packages are not available. */
 function install() {
   mkdirSync(cache, { recursive: true });
   copyFileSync(join(root, 'test/runtimes/package.json'), join(cache, 'package.json'));
@@ -32,7 +33,7 @@ function install() {
   return `npm could not install its packages: ${stderr.split('\n').find((line) => /error/.test(line)) ?? 'no reason given'}`;
 }
 
-/** The JS runtimes of the cache that start here; the others are noted as not run. */
+/** Returns the JS runtimes of the cache that start here. The others are recorded as not run. */
 function runtimes() {
   const found = { node: [process.execPath, '--expose-gc'] };
   const places = { bun: '@oven/bun-linux-*/bin/bun', deno: '@deno/linux-*/deno' };
@@ -62,7 +63,10 @@ function expect(output, text) {
     throw new Error(`expected ${JSON.stringify(text)}, not ${JSON.stringify(output)}`);
 }
 
-/** hello: the server under one runtime, the client under another. `fabric`: that one and no other. */
+/**
+ * Runs hello, with the server under one runtime and the client under another. `fabric` is the only fabric
+ * that they use.
+ */
 async function hello(server, client, address, fabric) {
   const env = fabric === undefined ? {} : { RDMA_RPC_FABRIC: fabric };
   const [program, ...args] = [...server, dist('examples/hello/server.js'), address];
@@ -90,7 +94,7 @@ async function hello(server, client, address, fabric) {
   }
 }
 
-/** What the addon's tests run as a process of Node, by the text that it ends with. */
+/** Programs that the addon's tests run as a process of Node, by the text with which they end. */
 const programs = {
   'callback-throws': 'caught: thrown in the events callback',
   'exit-with-calls-in-flight': '',
@@ -103,7 +107,7 @@ const programs = {
 };
 /** Cells of the table of ends (test/ends) that need no server outside of their process. */
 const openThings = ['a server with a session', 'an in-process channel'];
-/** By the end: the exit code, and what a worker's thread has been seen to end with. */
+/** The exit code by the way to end, and what the main thread sees of a worker's end. */
 const ends = {
   'by itself': [0, ''],
   'process.exit': [7, ''],

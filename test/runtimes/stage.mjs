@@ -1,12 +1,14 @@
 /**
- * Makes a folder of the application in app/, as a user has it: with its generated code, and with the package
+ * Makes a folder of the application in app/ as a user has it, with its generated code and with the package
  * installed.
  */
 import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../scripts/command.mjs';
 
-/** Installs this checkout in `folder`. Deno looks into node_modules only for what a package.json names. */
+/**
+ * Installs this checkout in `folder`. Deno searches node_modules only for packages that a package.json names.
+ */
 export function installIn(folder) {
   mkdirSync(join(folder, 'node_modules'), { recursive: true });
   const manifest = { name: 'app', private: true, dependencies: { 'rdma-rpc': '*' } };
@@ -14,7 +16,7 @@ export function installIn(folder) {
   symlinkSync(root, join(folder, 'node_modules/rdma-rpc'));
 }
 
-/** The paths of main and worker. */
+/** Returns the paths of main and worker. */
 export function stage(folder) {
   installIn(folder);
   copyFileSync(join(root, 'dist/examples/hello/gen/greeter.rdma.js'), join(folder, 'greeter.rdma.js'));

@@ -1,4 +1,7 @@
-/** Who may have a session by what it shows, and who may call what: `authenticate` and `authorize`. */
+/**
+ * Which clients may have a session, by their credentials, and which methods they may call: `authenticate` and
+ * `authorize`.
+ */
 import { join } from 'node:path';
 import {
   type CallOptions,
@@ -216,8 +219,8 @@ describe('authorize', () => {
     await until(() => answers.length === 1);
     end(call);
     expect((await late).code).toBe(code);
-    // A call that comes behind it on the same connection: by then the server has heard that the first one has
-    // ended.
+    // This call comes behind it on the same connection, so the server has noticed by then that the first call
+    // has ended.
     const next = client.echo({ text: 'next' });
     await until(() => answers.length === 2);
     for (const answer of answers) answer(true);
@@ -256,7 +259,7 @@ describe('authorize', () => {
     expect(() => createServer({ authorize: { '*': ['*', 'spiffe://example.org/*'] } })).toThrow(
       /^createServer: authorize: \*: 'spiffe:.+\*': identities are compared as a whole, \* is not a pattern$/,
     );
-    // They have no names of their own, and would let nobody in without a word.
+    // These values have no names of their own, and would silently admit no client.
     for (const given of [new Map([['*', own]]), new Set(['*']), [own]])
       expect(() => createServer({ authorize: given as never })).toThrow(
         /authorize: takes an object with names, such as { name: … }, or a function, and this is (Map|Set|Array)/,

@@ -1,20 +1,20 @@
 /**
- * The keys and proofs of a binding, by values that were made elsewhere: those of RFC 5869, and those of
- * docs/wire/connections.md by another program.
+ * The keys and proofs of a binding, checked by values that other programs have made: those of RFC 5869, and
+ * those of docs/wire/connections.md by another program.
  */
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { Binding, hkdf } from '../../runtime/control/handshake/binding.ts';
 
 describe('keys', () => {
-  // Made from docs/wire/connections.md by another program (Python's hmac): two sides that are built from one
-  // source agree on anything.
+  // Another program (Python's hmac) made these values from docs/wire/connections.md, because two sides that
+  // are built from one source would always agree.
   const secret = Uint8Array.from({ length: 32 }, (_, i) => i);
   const [hello, welcome] = [Buffer.from('hello'), Buffer.from('welcome')];
   const [client, server] = [Buffer.from('client'), Buffer.from('server')];
   const binding = new Binding(secret, [hello, welcome]);
   const bound = binding.attempt(3, 'tcp');
-  // The same number and fabric, of a session in which the server makes the calls.
+  // It has the same number and fabric, for a session in which the server makes the calls.
   const reverse = binding.reverse(3, 'tcp');
   const [first, second] = ['83b39f794639e1f8e727dd20c825f0cf', 'fca68e07f1b3b0df3c5bf1384643fe1c'];
   const frames = {
@@ -72,7 +72,7 @@ describe('keys', () => {
 
   test('are those of HKDF, RFC 5869', () => {
     const hex = (text: string): Buffer => Buffer.from(text, 'hex');
-    // Its test cases 1 and 3, as far as one block goes.
+    // These are its test cases 1 and 3, as far as one block goes.
     expect(
       hkdf(hex('0b'.repeat(22)), hex('000102030405060708090a0b0c'), hex('f0f1f2f3f4f5f6f7f8f9')).toString(
         'hex',
@@ -81,7 +81,7 @@ describe('keys', () => {
     expect(hkdf(hex('0b'.repeat(22)), '', Buffer.alloc(0)).toString('hex')).toBe(
       '8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d',
     );
-    // Salts longer than a block of the hash, too.
+    // Salts longer than a block of the hash are also tested.
     for (const saltBytes of [1, 32, 64, 65, 200]) {
       const [secret, salt, info] = [randomBytes(32), randomBytes(saltBytes), randomBytes(saltBytes)];
       expect(hkdf(secret, salt, info)).toEqual(Buffer.from(hkdfSync('sha256', secret, salt, info, 32)));

@@ -1,6 +1,6 @@
 /**
- * `bound`: queue pairs belong to the peer of their handshake. Attackers who have stolen, changed or replayed
- * a part of one; and what a side may require.
+ * `bound`: queue pairs belong to the peer of their handshake. The tests have attackers who have stolen,
+ * changed or replayed a part of a handshake, and what a side may require.
  */
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
@@ -40,7 +40,7 @@ const secureServer = (options: ServerOptions = {}) =>
   serve({ tls: { ...serverCert, ca }, fabric, ...options }, '127.0.0.1:0');
 const portOf = (address: string): number => Number(address.split(':')[1]);
 
-/** A client of which a test says each frame, within TLS. */
+/** A client within TLS whose frames a test sends one by one. */
 async function script(address: string): Promise<Link> {
   const socket = secureConnect({ host: '127.0.0.1', port: portOf(address), ca, ...clientCert });
   closers.push(() => socket.destroy());
@@ -53,7 +53,7 @@ const bindingOf = (link: Link, opening = link.takeOpening()): Binding =>
 
 const helloWith = (changes: object = {}): Frame => hello({ features: feature.bound, fabrics, ...changes });
 
-/** Up to the welcome. */
+/** Connects up to the welcome. */
 async function begun(address: string, first: Frame = helloWith()): Promise<{ link: Link; binding: Binding }> {
   const link = await script(address);
   link.send(first);
@@ -199,7 +199,7 @@ test('a trusted party in the middle cannot relay a handshake', async () => {
 });
 
 describe('a client refuses a server that', () => {
-  /** A server that says its part by hand. */
+  /** Starts a server whose answers a test makes by hand. */
   async function lying(answer: (attach: Attach, binding: Binding) => Attached, features: number) {
     const sockets: TLSSocket[] = [];
     const listener = listenSecure(serverCert, async (socket) => {
@@ -277,14 +277,14 @@ test('a thief of both tokens of a tcp connection is rejected, and the client sti
   expect((await comes(tokenOf(own))).said).toBe(4);
   expect((await comes(words.subarray(16))).said).toBe(4);
   expect(server.sessionCount).toBe(1);
-  // The answer is proved, too.
+  // The answer also contains a proof.
   expect(await comes(words.subarray(0, 16))).toEqual({ said: 2, from: words.subarray(16) });
 });
 
 describe('a key that is missing is never made up:', () => {
   const opening = [randomBytes(8), randomBytes(8)];
   const bound = { features: feature.bound };
-  /** A connection as far as a binding looks at it. */
+  /** A connection with the properties that a binding uses. */
   const duplexOf = (transport: string, tlsSecret?: Uint8Array) =>
     ({ verified: { transport }, tlsSecret }) as unknown as Link['duplex'];
 

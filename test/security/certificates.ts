@@ -1,6 +1,6 @@
 /**
- * Certificates for tests, made when they are needed: Node can read X.509 and not write it. As little of DER
- * as they take. P-256 and SHA-256 throughout.
+ * Certificates for tests, made when they are needed, because Node can read X.509 but not write it. It
+ * implements only the part of DER that they need. It always uses P-256 and SHA-256.
  */
 import {
   createPublicKey,
@@ -22,7 +22,7 @@ function der(kind: number, ...parts: readonly Uint8Array[]): Buffer {
   return Buffer.concat([Buffer.of(kind), length, body]);
 }
 
-/** Of numbers below 2^21 behind the first two. */
+/** Encodes numbers below 2^21 behind the first two. */
 function oid(text: string): Buffer {
   const [first = 0, second = 0, ...rest] = text.split('.').map(Number);
   const bytes = rest.flatMap((part) => {
@@ -51,24 +51,24 @@ export interface Wanted {
   readonly names?: readonly string[];
   /** IP addresses. */
   readonly addresses?: readonly string[];
-  /** From now, negative for the past. Default: one. */
+  /** Days from now, negative for the past. The default is one day. */
   readonly days?: number;
   readonly authority?: boolean;
 }
 
 export interface Issued {
-  /** PEM */
+  /** The certificate as PEM. */
   readonly cert: string;
   readonly key: string;
   readonly certificate: X509Certificate;
 }
 
-/** As options of TLS have it. */
+/** Returns the certificate and key as options of TLS. */
 export const pems = ({ cert, key }: Issued): { cert: string; key: string } => ({ cert, key });
 
 const day = 86_400_000;
 
-/** IPv4, or IPv6 with `::` in it. */
+/** Accepts IPv4, or IPv6 with `::` in it. */
 function addressBytes(address: string): Buffer {
   if (!address.includes(':')) return Buffer.from(address.split('.').map(Number));
   const [before, after] = address.split('::').map((part) =>
@@ -114,7 +114,8 @@ function certificate(wanted: Wanted, subjectKey: KeyObject, issuer: string, issu
 }
 
 /**
- * `serials`: of certificates that do not hold any more, in hex. `days`: until there has to be a newer list.
+ * `serials` are the serial numbers, in hex, of certificates that have been revoked. `days` is the time until
+ * a newer list is due.
  */
 function revocations(serials: readonly string[], issuer: string, issuerKey: KeyObject, days: number): Buffer {
   const [begin, end] = [new Date(Date.now() - 2 * day), new Date(Date.now() + days * day)];
@@ -141,13 +142,13 @@ const pem = (bytes: Buffer, what = 'CERTIFICATE'): string =>
     '',
   ].join('\n');
 
-/** An authority of its own, which nobody knows yet. */
+/** An authority of its own, which no side trusts yet. */
 export class Authority {
   readonly ca: string;
   readonly #name: string;
   readonly #key: KeyObject;
 
-  /** `parent`: who has signed it; else itself. */
+  /** `parent` is the authority that has signed it; without a parent it is self-signed. */
   constructor(common = 'test authority', parent?: Authority) {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     this.#name = common;
@@ -155,19 +156,19 @@ export class Authority {
     this.ca = (parent ?? this).certify(this);
   }
 
-  /** The certificate of another authority, by this one. */
+  /** Returns the certificate of another authority, signed by this one. */
   certify(other: Authority): string {
     const wanted = { subject: other.#name, authority: true, days: 10 };
     return pem(certificate(wanted, createPublicKey(other.#key), this.#name, this.#key));
   }
 
-  /** A list of those of its certificates that it has revoked. */
+  /** Returns a list of its certificates that it has revoked. */
   revoke(...issued: readonly Issued[]): string {
     const serials = issued.map(({ certificate }) => certificate.serialNumber);
     return pem(revocations(serials, this.#name, this.#key, 1), 'X509 CRL');
   }
 
-  /** An empty list that should have been replaced by a newer one. */
+  /** Returns an empty list that should already have been replaced by a newer one. */
   oldList(): string {
     return pem(revocations([], this.#name, this.#key, -1), 'X509 CRL');
   }

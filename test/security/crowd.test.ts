@@ -22,7 +22,7 @@ test('10,000 unauthenticated connections: known clients are served, and can reco
   const known = reach(address, { tls: channelTls() });
   await known.client.echo({});
   const { queuePairs } = stats();
-  // Some say nothing, some begin TLS and stop, some speak HTTP, some are garbage.
+  // Some peers send nothing, some begin TLS and stop, some send HTTP, and some send garbage.
   const words = [
     Buffer.alloc(0),
     Buffer.from('16030100f0', 'hex'),
@@ -42,7 +42,7 @@ test('10,000 unauthenticated connections: known clients are served, and can reco
     const word = words[i % words.length]!;
     if (word.byteLength > 0) socket.write(word);
     if (i % 100 === 99) await known.client.echo({ number: i });
-    // The system has a limit of descriptors: the server sends the oldest away.
+    // The system limits descriptors, so the server closes the oldest connection.
     await until(() => open.size < 400);
     if (i % 2500 === 1250) await reach(address, { tls: channelTls() }).client.echo({ number: i });
   }
@@ -69,7 +69,7 @@ test('20 rotations of all certificates under load, with a new client after each:
   const loads: Promise<void>[] = [];
   const add = async (): Promise<void> => {
     const { channel, client } = reach(address, { tls: clientTls() });
-    // One that has not arrived yet would know the authority of before alone.
+    // A channel that has not connected yet would know only the earlier authority.
     await channel.ready();
     loads.push(load(client));
   };

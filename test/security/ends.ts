@@ -1,6 +1,6 @@
 /**
- * Servers and channels of one test each, ended after it, and a folder for its sockets. For the tests of this
- * folder.
+ * Servers and channels of one test, which end after it, and a folder for its sockets. The tests of this
+ * folder use it.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ import {
 import { afterEach, beforeEach } from 'vitest';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 
-/** Of this test: whatever is in there is closed, shut down or removed after it. */
+/** The objects of this test. They are closed, shut down or removed after it. */
 export const ends: { folder: string; readonly servers: Server[]; readonly channels: Channel[] } = {
   folder: '',
   servers: [],
@@ -35,10 +35,10 @@ afterEach(async () => {
   rmSync(ends.folder, { recursive: true });
 });
 
-/** An address of its own for each test. */
+/** Returns a separate address for each test. */
 export const unixAddress = (): string => `unix:${join(ends.folder, 's')}`;
 
-/** A server that sends back what comes, its log, and whom calls of it came from. */
+/** Starts a server that echoes its requests, and returns its log and the callers of its calls. */
 export async function serve(options: ServerOptions, address: string) {
   const seen: PeerInfo[] = [];
   const lines: string[] = [];
@@ -53,7 +53,7 @@ export async function serve(options: ServerOptions, address: string) {
   return { server, seen, lines, address: await server.listen(address) };
 }
 
-/** A server whose echo says who calls, and whose `behave` says with which tokens. */
+/** Starts a server whose `echo` returns the caller, and whose `behave` returns the caller's tokens. */
 export async function serveWho(options: ServerOptions, address = unixAddress()) {
   const lines: string[] = [];
   const server = createServer({ log: (line) => lines.push(line), ...options });

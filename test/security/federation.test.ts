@@ -1,6 +1,6 @@
 /**
- * Trust domains that an agent says are federated with the own one: who signs in one of them names nobody of
- * another.
+ * Trust domains that an agent reports as federated with its own. An authority of one domain cannot issue
+ * identities of another.
  */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -23,7 +23,7 @@ const bundlesOf = (bundles: Record<string, string>) =>
   Object.fromEntries(Object.entries(bundles).map(([domain, ca]) => [`spiffe://${domain}`, der(ca)]));
 const withOther = { svids: [apiSvid], federatedBundles: bundlesOf({ 'b.example': other.ca }) };
 
-/** A server of a.example, which knows b.example, too. */
+/** Starts a server of a.example that also trusts b.example. */
 async function federated() {
   const { agent, endpoint } = await agentWith(apiSvid);
   agent.tell(withOther);
@@ -52,7 +52,7 @@ test('both sides know each other, each by the authorities of its own domain', as
   expect(seen[1]?.identity).toBe(api);
 });
 
-/** Whether a server of this Node is shown what a client sends behind its own certificate. */
+/** Returns whether a server of this Node sees the certificates that a client sends behind its own. */
 async function showsPaths(): Promise<boolean> {
   const between = new Authority('between', other);
   const leaf = between.issue({ uris: [web] });
@@ -86,7 +86,7 @@ describe('a client is refused whose certificate', () => {
   const name = 'spiffe://a.example/admin';
   const notOf =
     /the certificate of spiffe:\/\/a\.example\/admin is not signed by an authority of its trust domain/;
-  // An authority of the own domain whose key the other one has made an authority of its own.
+  // An authority of the server's own domain that the other domain has also certified.
   const crossed = new Authority('crossed', own);
   const leaf = own.issue({ uris: [api] });
   test.each<[string, ReturnType<typeof certOf>, RegExp]>([
@@ -142,7 +142,7 @@ test('an authority between, whose key another domain has as its own, decides not
 
 describe('a server of another domain', () => {
   test('is known by the authorities of the domain that is expected, and by no others', async () => {
-    // It names the domain of the client, which its own authority may not.
+    // It names the client's domain, which its own authority must not certify.
     const liar = svidOf(api, other.issue({ uris: [api] }), other.ca);
     const { workload } = await clientOf(liar);
     const { address } = await serve({ tls: workload.server() }, '127.0.0.1:0');

@@ -13,7 +13,7 @@ import { Authority, pems } from './certificates.ts';
 import { ends, reach, serve, unixAddress } from './ends.ts';
 
 const forged = 'gone\r\n\u2028\u001b[2Jhandshake with 10.0.0.1 (root) failed';
-/** Of any of the characters that begin a line, turn it around or are taken by a terminal for a command. */
+/** Matches characters that begin a line, reverse the text direction, or are commands to a terminal. */
 const odd = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_C}]/u;
 const once = { backoffMs: 600_000, backoffMaxMs: 600_000 };
 
@@ -88,7 +88,7 @@ test('a name in a certificate that has several lines is none', async () => {
     const error = await caught(reach(served.address, { tls }).client.echo({}));
     expect(error.code).toBe(Status.PERMISSION_DENIED);
     expect(served.lines.at(-1)).toMatch(/to 127\.0\.0\.1:\d+, without an identity$/);
-    // A session counts from when it is ready, and the answer may come first.
+    // A session counts once it is ready, and the answer may come first.
     await until(() => ends.servers.at(-1)!.sessions.length > 0);
     expect(ends.servers.at(-1)!.sessions).toMatchObject([{ identity: undefined }]);
   }

@@ -1,4 +1,6 @@
-/** `onSession`: what became of each connection is told once, whatever it was. */
+/**
+ * `onSession`: the result of each connection is reported once, whatever it was.
+ */
 import { connect } from 'node:net';
 import { connect as secureConnect } from 'node:tls';
 import {

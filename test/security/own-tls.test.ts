@@ -21,7 +21,7 @@ const write = (texts: Record<string, string>): void => {
 };
 const filesOf = () => tlsFiles({ cert: path('cert'), key: path('key'), ca: path('ca') });
 
-/** A channel to a server that asks for certificates, and its log. */
+/** Opens a channel to a server that asks for certificates, and returns the server's log. */
 async function withTls(tls: ChannelOptions['tls']) {
   const { address } = await serve({ tls: { ...pems(own), ca } }, '127.0.0.1:0');
   const lines: string[] = [];

@@ -1,5 +1,5 @@
 /**
- * A secret that both sides share, in place of certificates: who gets a session by it, and those who guess.
+ * A secret that both sides share, in place of certificates: who gets a session by it, and peers that guess.
  */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -58,7 +58,7 @@ describe('with the secret', () => {
       credentials: { session: () => ({ metadata: { token: 'abc' } }) },
     });
     await client.echo({});
-    // A session counts from when it is ready, and the answer may come first.
+    // A session counts once it is ready, and the answer may come first.
     await until(() => ends.servers[0]!.sessions.length > 0);
     expect(ends.servers[0]!.sessions[0]!.identity).toBe('abc');
   });

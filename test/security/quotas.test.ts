@@ -1,6 +1,6 @@
 /**
- * What one identity may use of a server, and that others have theirs: sessions, calls and bytes a second,
- * memory of large requests.
+ * How much one identity may use of a server without affecting other identities: sessions, calls and bytes per
+ * second, and memory of large requests.
  */
 import { duplexPair } from 'node:stream';
 import {
@@ -24,7 +24,7 @@ import { ends, reach, unixAddress } from './ends.ts';
 
 const KiB = 1024;
 
-/** Clients say who they are, and are believed. */
+/** Starts a server that believes the identity that a client states. */
 async function serve(options: ServerOptions) {
   const server = createServer({
     authenticate: (_, metadata) => String(metadata.get('name')),
@@ -82,7 +82,7 @@ describe('an identity that has used up its quota is refused, and another is not:
   test('calls a second', async () => {
     const { address } = await serve({ quotas: { callsPerSecondMax: 3 } });
     const [ann, again, bob] = [as('ann', address), as('ann', address), as('bob', address)];
-    // Up before the second begins.
+    // The first session is ready before the second begins.
     for (const { channel } of [ann, again, bob]) await channel.ready();
     const calls = Array.from({ length: 5 }, (_, i) => (i % 2 ? again : ann).client.echo({}));
     const ended = await Promise.allSettled(calls);
@@ -95,11 +95,11 @@ describe('an identity that has used up its quota is refused, and another is not:
   test('bytes a second, of requests', async () => {
     const { address } = await serve({ quotas: { bytesPerSecondMax: 64 * KiB } });
     const { client } = as('ann', address);
-    // One that is larger passes, and is paid off for a long time.
+    // One larger request passes, and then uses up the quota for a long time.
     await client.echo({ payload: new Uint8Array(4096 * KiB) });
     expect(await caught(client.echo({}))).toMatchObject(exhausted('bytesPerSecondMax'));
     await as('bob', address).client.echo({ payload: new Uint8Array(1) });
-    // To come anew does not help.
+    // A new connection does not help.
     expect(await caught(as('ann', address).client.echo({}))).toMatchObject(exhausted('bytesPerSecondMax'));
   });
 
@@ -128,7 +128,7 @@ describe('an identity that has used up its quota is refused, and another is not:
     aside.abort();
     await Promise.all(kept);
     let error = await caught(client.echo({}));
-    // Its handler hears a little later that the call was given up.
+    // The handler learns slightly later that the call was cancelled.
     while (/handlersMax/.test(error.message)) error = await caught(client.echo({}));
     expect(error).toMatchObject(exhausted('bytesPerSecondMax'));
   });
@@ -146,7 +146,7 @@ describe('an identity that has used up its quota is refused, and another is not:
     const payload = new Uint8Array(100 * KiB);
     const large = caught(ann.client.echo({ payload: new Uint8Array(300 * KiB) }));
     expect(await large).toMatchObject(exhausted('arenaBytesMax'));
-    // Handlers that keep what they have got.
+    // These handlers keep the memory that they have got.
     const [first, second] = [
       caught(ann.client.behave({ payload }, { timeoutMs: 1000 })),
       caught(ann.client.behave({ payload }, { timeoutMs: 1000 })),
@@ -301,7 +301,7 @@ describe('accounts', () => {
     await turn();
     nowMs = laterMs;
     const [two, three] = [duplexPair()[0], duplexPair()[0]];
-    // The bytes take nine seconds; another identity owes nothing.
+    // The bytes take nine seconds, and another identity owes nothing.
     expect(accounts.enter(peer('ann'), two).refusal('a/B', nowMs)?.text).toMatch(/bytesPerSecondMax/);
     expect(accounts.enter(peer('bob'), three).refusal('a/B', nowMs)).toBeUndefined();
   });
@@ -318,7 +318,7 @@ describe('accounts', () => {
     quotas.callsPerSecondMax = 5;
     expect(accounts.enter(peer('ann'), duplexPair()[0])).toBe(account);
     expect(account.exceeded(0)).toEqual(expect.stringContaining('its 2000 bytes a second'));
-    // 9,000 bytes more than it had, at the new rate; and then a call of those five.
+    // This is 9,000 bytes more than it had, at the new rate, followed by a call of those five.
     expect([4400, 4600].map((nowMs) => account.refusal('a/B', nowMs) === undefined)).toEqual([false, true]);
   });
 

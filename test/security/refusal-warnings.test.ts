@@ -1,5 +1,6 @@
 /**
- * A server without `log` and `onSession` warns of the clients that it refuses, seldom enough for any number.
+ * A server without `log` and `onSession` warns of the clients that it refuses, but only rarely, however many
+ * there are.
  */
 import { connect } from 'node:net';
 import { createServer, type ServerOptions } from 'rdma-rpc';

@@ -1,6 +1,6 @@
 /**
- * `sealed`: what passes between the queue pairs nobody else can read or change, on any fabric; and a side
- * that requires it gets that or nothing.
+ * `sealed`: other parties can neither read nor change what passes between the queue pairs, on any fabric. A
+ * side that requires it gets it, or no session.
  */
 import { connect, createServer as listen, type Socket } from 'node:net';
 import {
@@ -26,7 +26,10 @@ const serverCert = pems(authority.issue({ names: ['localhost'], addresses: ['127
 const security = { require: 'sealed' } as const;
 const tcp = '127.0.0.1:0';
 
-/** All tiers: in the frame inline, in a slot, by READ and WRITE, one chunk of a seal and several. */
+/**
+ * These sizes cover all tiers: inline in the frame, in a slot, and by READ and WRITE, with one chunk of a
+ * seal and with several.
+ */
 const sizes = [0, 1, 40, 5_000, 8_192, 9_000, 65_536, 65_537, 1 << 20, (8 << 20) + 13];
 
 describe.each<[string, ServerOptions, () => string]>([
@@ -77,8 +80,8 @@ describe('an attacker on the path, where calls use tcp', () => {
 
   type From = 'client' | 'server';
   /**
-   * Sees all that passes, and may change what passes between queue pairs. `at`: how much of that side has
-   * passed before.
+   * Sees all bytes that pass, and may change bytes between queue pairs. `at` is the number of bytes of that
+   * side that have passed before.
    */
   async function onTheWay(
     to: string,
@@ -133,8 +136,8 @@ describe('an attacker on the path, where calls use tcp', () => {
     'changes one bit of %s: that session ends, and the bytes are not delivered',
     async (_, side, bytes, handled) => {
       const { server, seen, address } = await serve({ tls: serverCert, fabric: 'tcp', security }, tcp);
-      // The connect message is followed by a header of 32 bytes. The first long chunk is the data of READs
-      // and WRITEs.
+      // The connect message is followed by a header of 32 bytes. The first long chunk contains the data of
+      // READs and WRITEs.
       const wanted = bytes > 65_536 ? 60_000 : connectMessageBytes + 32 + 20;
       let flipped = 0;
       const between = await onTheWay(address, (from, chunk, at) => {
@@ -144,14 +147,14 @@ describe('an attacker on the path, where calls use tcp', () => {
         ++flipped;
       });
       const { channel, client } = reach(between.address, { tls: { ca }, fabric: 'tcp' });
-      // Until its handshake is over the server would say that it has run nothing, and the call would be made
-      // once more.
+      // Before the end of its handshake the server would report that it has run nothing, and the call would
+      // be repeated.
       await channel.ready();
       await until(() => server.sessions.length === 1);
       const error = await caught(client.echo({ payload: Buffer.alloc(bytes, marker) }));
       expect(error.code).toBe(Status.UNAVAILABLE);
       expect([flipped, seen.length]).toEqual([1, handled]);
-      // The next session is another one.
+      // The next session is a new one.
       await client.echo({ payload: Buffer.alloc(bytes, marker) });
       expect(seen.length).toBe(handled + 1);
     },

@@ -1,6 +1,6 @@
 /**
- * An agent of SPIFFE that says what a test wants, asked by gRPC over a unix socket as a real one is, and
- * workloads that ask it. Ended after each test.
+ * An agent of SPIFFE whose answers a test sets, queried by gRPC over a unix socket like a real one, and
+ * workloads that query it. All of them end after each test.
  */
 import { join } from 'node:path';
 import { Server as Agent, type Metadata, ServerCredentials } from '@grpc/grpc-js';
@@ -17,7 +17,8 @@ import { ends } from './ends.ts';
 export const der = (pem: string): Buffer => Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ''), 'base64');
 
 /**
- * `bundle`: PEM of the authorities of its trust domain; `chain`: of those between them and the certificate.
+ * `bundle` is the PEM of the authorities of its trust domain, and `chain` of the authorities between them and
+ * the certificate.
  */
 export function svidOf(
   spiffeId: string,
@@ -38,7 +39,7 @@ interface Told {
   end(): void;
 }
 
-/** Says the same to everybody who asks, and whatever comes later. */
+/** Sends the same answer to every workload, followed by later answers. */
 class Scripted {
   now: X509SVIDResponseInit | undefined;
   readonly asked: Metadata[] = [];
@@ -67,7 +68,7 @@ class Scripted {
     for (const call of this.#calls) call.write(response);
   }
 
-  /** Ends the streams of all who have asked, as one does that is about to go. */
+  /** Ends the streams of all workloads, like an agent that is about to shut down. */
   end(): void {
     for (const call of this.#calls) call.end();
     this.#calls.clear();

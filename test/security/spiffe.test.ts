@@ -1,4 +1,6 @@
-/** Identities of a SPIFFE agent: one that is scripted, asked by gRPC over a unix socket, as a real one is. */
+/**
+ * Identities of a scripted SPIFFE agent, queried by gRPC over a unix socket like a real one.
+ */
 import { join } from 'node:path';
 import { Status } from 'rdma-rpc';
 import { createWorkload, type WorkloadOptions } from 'rdma-rpc/spiffe';
@@ -54,7 +56,7 @@ describe('with an agent on each side', () => {
     const dial = () => reach(address, { tls: workload.channel({ identity: [id('web'), id('web2')] }) });
     const first = dial();
     await first.client.echo({});
-    // Authority and name are others now.
+    // The authority and the name have changed.
     const next = new Authority('spire 2');
     agent.tell({ svids: [svid('web2', next.issue({ uris: [id('web2')] }), next.ca)] });
     await until(() => workload.identity === id('web2'));
@@ -63,7 +65,7 @@ describe('with an agent on each side', () => {
     await first.client.echo({});
     expect(seen.map(({ identity }) => identity)).toEqual([id('web'), id('web2'), id('web')]);
     expect(server.sessionCount).toBe(2);
-    // The authority of before is no more.
+    // The earlier authority is no longer trusted.
     const { cert, key } = authority.issue({ uris: [id('web')] });
     const revoked = reach(address, { tls: { ca: next.ca, cert, key, identity: id('web2') } });
     expect((await caught(revoked.client.echo({}))).code).toBe(Status.UNAUTHENTICATED);

@@ -1,4 +1,6 @@
-/** An authority, certificates of it, and a server at a port, for the tests of TLS in this folder. */
+/**
+ * An authority, certificates that it has signed, and a server at a port, for the tests of TLS in this folder.
+ */
 import type { ServerOptions, ServerTls } from 'rdma-rpc';
 import { Authority, pems } from './certificates.ts';
 import { serve as served } from './ends.ts';

@@ -1,6 +1,6 @@
 /**
- * A client that is gone before it is accepted: its address is not known any more, and what it has left is not
- * read without TLS.
+ * A client that disconnects before it is accepted. Its address is then unknown, and the bytes that it has
+ * sent are not read without TLS.
  */
 import { execFileSync } from 'node:child_process';
 import { connect } from 'node:net';
@@ -35,9 +35,9 @@ test('with TLS its plain hello is not heard', async () => {
     log: (line) => lines.push(line),
   });
   const port = (await server.listen('127.0.0.1:0')).split(':')[1]!;
-  // Nothing is accepted before that process has ended.
+  // No connection is accepted before that process has ended.
   execFileSync(process.execPath, ['-e', script, port, encodeFrame(hello()).toString('base64')]);
-  // One that comes later is accepted later.
+  // A later connection is accepted later.
   await new Promise((resolve) => {
     const next = connect(Number(port), '127.0.0.1', () => next.end(Buffer.alloc(4, 0xff)));
     next.once('close', resolve).resume();

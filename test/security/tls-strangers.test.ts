@@ -40,7 +40,10 @@ function dial(port: number, localAddress = '127.0.0.1'): Socket {
   return socket;
 }
 
-/** A client that has sent its ClientHello, has been answered, and reads that when it is told to. */
+/**
+ * A client that has sent its ClientHello and has been answered, and that reads the answer when the test tells
+ * it to.
+ */
 async function halfway(port: number): Promise<{ goOn(): TLSSocket }> {
   const [near, far] = duplexPair();
   const socket = dial(port).pause();
@@ -73,7 +76,7 @@ test('of a server', async () => {
   const client = await halfway(port);
   await silent(port, 100, 84);
   const secured = client.goOn();
-  // Too long for a frame: it is told so.
+  // The frame is too long, and the peer is told so.
   secured.write(Buffer.alloc(4, 0xff));
   const answer = new Promise<string>((resolve, reject) => {
     secured.once('data', (bytes: Buffer) => resolve(bytes.toString('latin1')));
@@ -168,7 +171,7 @@ test.each<[string, (failed: () => void) => Promise<number>]>([
     const port = await serve(() => void ++failed);
     const hello = await clientHello();
     const answered: Socket[] = [];
-    /** Sends one ClientHello. The answer begins with the server's signature, and nothing follows it. */
+    /** Sends one ClientHello. The answer begins with the server's signature, and no further bytes follow. */
     const failing = (): Socket => {
       const socket = dial(port, '127.1.0.1');
       socket.write(hello);

@@ -1,4 +1,6 @@
-/** TLS on `host:port` addresses: who gets a session, who does not and what both sides say then. */
+/**
+ * TLS on `host:port` addresses: which clients get a session, which do not, and what both sides report.
+ */
 import { connect, createServer as listen } from 'node:net';
 import { connect as secureConnect, TLSSocket } from 'node:tls';
 import { type ChannelTls, type ServerTls, Status, stats } from 'rdma-rpc';

@@ -1,6 +1,6 @@
 /**
- * What an operator is told: of certificates that change and cannot be used, of clients that are refused, of
- * calls that are denied, of servers that nobody can reach.
+ * What an operator is told: about certificates that change and cannot be used, clients that are refused,
+ * calls that are denied, and servers that no client can reach.
  */
 import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -146,7 +146,7 @@ describe('the log names the refused client:', () => {
 });
 
 describe('the log says why a client refuses the server:', () => {
-  /** What a client begins with. */
+  /** The first bytes of a client. */
   const setupWords = (): Promise<Buffer> =>
     new Promise((resolve) => {
       const wire = new Duplex({ read: () => undefined, write: (bytes: Buffer) => resolve(bytes) });
@@ -162,7 +162,7 @@ describe('the log says why a client refuses the server:', () => {
     const { lines, address } = await serve({ tls: pems(own) }, tcp);
     const socket = connect(Number(address.split(':')[1]), '127.0.0.1');
     socket.on('error', () => undefined).write(await setupWords());
-    // Alerts need not be encrypted before anything else is.
+    // Alerts are not encrypted before the first encrypted message.
     socket.once('data', () => socket.write(Buffer.from([21, 3, 3, 0, 2, fatal, alert])));
     await until(() => lines.length > 0);
     socket.destroy();
@@ -218,7 +218,7 @@ describe('a call that `authorize` denies', () => {
     const { client } = reach(address);
     await Promise.all(Array.from({ length: 200 }, () => caught(client.echo({}))));
     expect(denied).toBe(200);
-    // The calls may have met two or three seconds.
+    // The calls may have fallen into two or three different seconds.
     expect(lines.length).toBeLessThan(60);
   });
 
@@ -231,7 +231,7 @@ describe('a call that `authorize` denies', () => {
     const { client } = reach(address);
     const errors = await Promise.all(Array.from({ length: 200 }, () => caught(client.echo({}))));
     expect(new Set(errors.map(({ code }) => code))).toEqual(new Set([Status.PERMISSION_DENIED]));
-    // The calls may have met two or three seconds.
+    // The calls may have fallen into two or three different seconds.
     expect(warned.mock.calls.length).toBeLessThan(60);
     warned.mockRestore();
   });

@@ -1,6 +1,6 @@
 /**
- * Who is at the other end of a unix socket: what the kernel says, whom `allow` lets in, and who may open the
- * socket's file.
+ * The process at the other end of a unix socket: what the kernel reports, whom `allow` admits, and who may
+ * open the socket's file.
  */
 import { execFile } from 'node:child_process';
 import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs';
@@ -89,7 +89,7 @@ describe('a client on a unix socket', () => {
   });
 });
 
-/** What a server says to the hello of a process of that user. */
+/** Returns the server's answer to the hello of a process of that user. */
 async function helloAs(user: number, address: string): Promise<Frame | string> {
   const hello = encodeFrame({
     type: 'hello',
@@ -180,7 +180,7 @@ describe('the file of a socket', () => {
   });
 
   test('is made whatever the umask takes away', async () => {
-    // Root may enter any ends.folder, so its rights are looked at.
+    // Root may enter any ends.folder, so check its permissions.
     let rights = -1;
     const before = process.umask(0o777);
     try {

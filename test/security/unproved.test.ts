@@ -19,11 +19,11 @@ afterEach(() => {
 
 interface UnprovedPeer {
   readonly socket: Socket;
-  /** What the server has said to it. */
+  /** What the server has sent to the peer. */
   said: string;
 }
 
-/** Connects and says this, if anything; `from`: of which address. */
+/** Connects and sends these bytes, if any; `from` is the address of the peer. */
 function unprovedPeer(address: string, words?: Uint8Array, from = '127.0.0.1'): UnprovedPeer {
   const socket = connect({ port: Number(address.split(':')[1]), host: '127.0.0.1', localAddress: from });
   const one: UnprovedPeer = { socket, said: '' };
@@ -41,7 +41,7 @@ const helloFrame = encodeFrame(hello());
 const good = { session: () => ({ metadata: { token: 'good' } }), unsealed: true } as const;
 const reach = (address: string) => reached(address, { credentials: good }).client;
 
-/** A server whose `authenticate` never answers for unauthenticated peers. */
+/** Starts a server whose `authenticate` never resolves for unauthenticated peers. */
 async function hanging(options: ServerOptions) {
   const counts = { asked: 0 };
   const served = await serveWho(
@@ -127,7 +127,7 @@ test('a peer that was evicted while `authenticate` ran occupies no slot when the
     await until(() => answers.length === i + 1);
     gone.socket.destroy();
   }
-  // The server reads that they have gone before it reads the next hello.
+  // The server reads that they have disconnected before it reads the next hello.
   unprovedPeer(address, helloFrame);
   await until(() => answers.length === 4);
   for (const answer of answers.slice(0, 3)) answer();
@@ -145,7 +145,7 @@ test('each address counts separately, and nothing is kept of closed connections'
   const why =
     '10.0.0.1 has more than 1 connections that are not admitted yet (option sessionsPerPeerMax of the server)';
   expect(gone).toEqual([[0, why]]);
-  // It is counted among others while it is asked about.
+  // The peer counts among the others while it is being authenticated.
   unproved.ask('10.0.0.1', 50);
   unproved.begin('10.0.0.1', 51);
   expect(gone).toHaveLength(1);

@@ -1,4 +1,6 @@
-/** Servers that go away under load: nothing that a client has called fails, and nothing is run twice. */
+/**
+ * Servers that shut down under load. No call that a client has made fails, and no call is run twice.
+ */
 import {
   type Channel,
   createChannel,
@@ -19,7 +21,7 @@ afterEach(async () => {
 interface Served {
   readonly server: Server;
   readonly address: string;
-  /** Numbers of the requests that ran here. */
+  /** Numbers of the requests that this server has run. */
   readonly ran: number[];
 }
 
@@ -30,7 +32,7 @@ async function serve(options: ServerOptions = {}): Promise<Served> {
       ran.push(request.number);
       return request;
     },
-    // Takes a few turns, and its payload goes by READ and WRITE.
+    // It takes a few event-loop iterations, and its payload travels by READ and WRITE.
     behave: async (request) => {
       ran.push(request.number);
       for (let i = 0; i < 5; ++i) await new Promise((resolve) => setImmediate(resolve));
@@ -42,7 +44,7 @@ async function serve(options: ServerOptions = {}): Promise<Served> {
   return { server, address, ran };
 }
 
-/** Eight callers that go on until they are told to stop; `settled` counts their calls. */
+/** Eight callers that continue until they are told to stop; `settled` counts their calls. */
 function load(channel: Channel) {
   const client = createClient(EchoDefinition, channel, { '*': { timeoutMs: 60_000 } });
   const errors: unknown[] = [];
@@ -59,7 +61,7 @@ function load(channel: Channel) {
         expect(answer.number).toBe(number);
       } catch (error) {
         errors.push(error);
-        // A call that fails at once leaves the event loop no turn.
+        // A call that fails at once would leave the event loop no iteration.
         await new Promise((resolve) => setImmediate(resolve));
       }
       ++state.settled;

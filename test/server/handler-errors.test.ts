@@ -1,6 +1,6 @@
 /**
- * What an application hears of its handlers' errors without asking: each kind once, with its stack, the rest
- * counted; and nothing of what is no error.
+ * What an application is told by default about its handlers' errors: each kind once, with its stack, and the
+ * number of the others. Results that are not errors cause no warning.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -90,7 +90,7 @@ describe('without onHandlerError', () => {
     });
     expect(warned[0]?.text).toContain('test.echo.Echo/Echo: the handler failed');
     for (const pattern of patterns) expect(warned[0]?.detail).toMatch(pattern);
-    // What was only counted is said at the end.
+    // Errors that were only counted are reported at the end.
     expect(warned.slice(1).map(({ text }) => text)).toEqual([
       expect.stringMatching(/the handler has failed 1 more time with /),
     ]);
@@ -295,7 +295,7 @@ function circular(): Error {
 }
 
 describe('when the call is over already', () => {
-  /** What a handler throws after its signal has fired. */
+  /** The error that a handler throws after its signal has fired. */
   const cases: [string, (context: HandlerContext) => Promise<never>, string[]][] = [
     [
       'the AbortError of a function of Node',

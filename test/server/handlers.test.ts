@@ -1,4 +1,6 @@
-/** What server.add refuses. */
+/**
+ * The handlers that server.add refuses.
+ */
 import { describe, expect, test } from 'vitest';
 import { HandlerTable } from '../../runtime/server/handlers.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';

@@ -1,4 +1,6 @@
-/** What a server believes of a client that says how many calls it will have made before it goes. */
+/**
+ * How far a server believes a client that states how many calls it will have made before it closes.
+ */
 import { expect, test, vi } from 'vitest';
 import { ServerConnection } from '../../runtime/server/server-connection.ts';
 

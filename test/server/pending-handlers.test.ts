@@ -1,5 +1,5 @@
 /**
- * What becomes of a handler's promise: exactly one of two functions hears of it, with the call that it is of.
+ * The result of a handler's promise: exactly one of two functions is called, with the handler's call.
  */
 import { describe, expect, test } from 'vitest';
 import { PendingHandlers } from '../../runtime/server/pending-handlers.ts';

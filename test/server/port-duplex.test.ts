@@ -1,6 +1,6 @@
 /**
- * The byte stream between threads: all bytes in order, no more than one chunk on its way, and one end for
- * both.
+ * The byte stream between threads: all bytes arrive in order, at most one chunk is on its way, and both sides
+ * have one end.
  */
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import fc from 'fast-check';
@@ -14,7 +14,7 @@ function pair(): [PortDuplex, PortDuplex] {
   const { port1, port2 } = new MessageChannel();
   return [new PortDuplex(port1), new PortDuplex(port2)];
 }
-/** Not by iterating, which would destroy the other direction too. */
+/** Do not iterate, because that would also destroy the other direction. */
 function all(duplex: PortDuplex): Promise<Buffer> {
   const chunks: Buffer[] = [];
   duplex.on('data', (chunk: Buffer) => chunks.push(chunk));

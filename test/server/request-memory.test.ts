@@ -1,5 +1,5 @@
 /**
- * Option `requestMemory: 'call'` of a server: when the memory of a large request is given back, and what must
+ * Option `requestMemory: 'call'` of a server: when the memory of a large request is released, and what must
  * not have been read before.
  */
 import { setFlagsFromString } from 'node:v8';
@@ -17,7 +17,10 @@ import { type EchoHandlers, request, ServerBed } from './server-bed.ts';
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-/** A server of these handlers that has been sent a request with a large value; `held`: its memory is. */
+/**
+ * Starts a server with these handlers that has got a request with a large value. `held` says whether the
+ * request's memory is held.
+ */
 function asked(
   echo: NonNullable<EchoHandlers['echo']>,
   {
@@ -39,7 +42,7 @@ function asked(
   return { bed, native, held: () => native.blocks.has(block) };
 }
 
-/** A handler that is done when the test says so. */
+/** Returns a handler that finishes when the test says so. */
 function slow() {
   const ends = { resolve: (_: EchoMessage) => {}, reject: (_: Error) => {} };
   const echo = () => new Promise<EchoMessage>((resolve, reject) => Object.assign(ends, { resolve, reject }));
@@ -173,7 +176,7 @@ describe('the memory of a request', () => {
   });
 
   describe('whose answer has no send slot yet', () => {
-    /** The only slot is taken by the answer of another call. */
+    /** The answer of another call takes the only slot. */
     const waiting = () =>
       asked((r) => ({ payload: r.payload.subarray(0, 100) }), {
         slots: 1,
@@ -235,7 +238,7 @@ describe('the memory of a request', () => {
     });
   });
 
-  // Else it would wait for itself, where both do not fit.
+  // Otherwise the answer would wait for itself, where both do not fit.
   test('may be collected while the answer waits for memory and is not made of it', async () => {
     let received: WeakRef<object> | undefined;
     const { native } = asked(

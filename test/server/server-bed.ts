@@ -1,4 +1,6 @@
-/** A server session on a scripted native side, for the tests of what it does with requests. */
+/**
+ * A server session on a scripted native side, for the tests of how it handles requests.
+ */
 
 import { FabricContext } from '../../runtime/boundary/fabric-context.ts';
 import { KnownPeer } from '../../runtime/core/peer.ts';
@@ -52,7 +54,7 @@ export class ServerBed {
     );
   }
 
-  /** What was answered, oldest first. */
+  /** Returns the answers, oldest first. */
   answers() {
     return this.native.submitted.map((sent) => ({
       call: sent.call,

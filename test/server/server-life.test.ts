@@ -1,4 +1,6 @@
-/** How a server ends single connections and itself: age, idleness, drain, and limits of connections. */
+/**
+ * How a server ends single connections and itself: by age, idleness, drain, and limits of connections.
+ */
 
 import { duplexPair } from 'node:stream';
 import {
@@ -48,7 +50,7 @@ describe('a connection', () => {
     open.push(() => channel.close());
     client = createClient(EchoDefinition, channel);
     await client.echo({});
-    // `ready` may be on its way still.
+    // `ready` may still be on its way.
     await turn();
     await turn();
   }
@@ -69,14 +71,14 @@ describe('a connection', () => {
   });
 
   test('of its age lets calls finish within the grace; the others end with it', async () => {
-    // Its age is 1100 ms then, and the grace ends 5000 ms later to the millisecond.
+    // Its age is then 1100 ms, and the grace period ends exactly 5000 ms later.
     vi.spyOn(Math, 'random').mockReturnValue(1);
     await connected({ connectionAgeMaxMs: 1000, connectionAgeGraceMs: 5000 });
     const hanging = caught(client.behave({ text: 'hang' }));
     await until(() => log.started === 2);
     vi.advanceTimersByTime(1100);
     await until(() => channel.state === 'idle');
-    // On a new connection, beside the one that is leaving.
+    // The call uses a new connection, beside the one that is closing.
     expect((await client.echo({ number: 4 })).number).toBe(4);
     vi.advanceTimersByTime(4999);
     await turn();
@@ -165,7 +167,7 @@ describe('a client that has got `drain`', () => {
     expect(await link.receive()).toEqual({ type: 'goaway', reason: 'the server is shutting down' });
     link.send({ type: 'leaving', calls: 2 });
     expect(await link.receive()).toEqual({ type: 'goaway', reason: 'the server is shutting down', last: 2 });
-    // It is on its way for longer than the notice.
+    // The call is on its way for longer than the notice.
     vi.advanceTimersByTime(10 * limits.goawayNoticeMs);
     expect(await call('echo', 'second')).toMatchObject({ text: 'second' });
     expect(await caught(call('echo', 'third'))).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
@@ -206,7 +208,7 @@ describe('a client that has got `drain`', () => {
 
     const ended = server.shutdown({ graceMs: 60_000 });
     expect(await link.receive()).toMatchObject({ type: 'goaway' });
-    // Crossed the news: served.
+    // The call has crossed the notice, and is served.
     expect(await call('echo', 'crossed')).toMatchObject({ text: 'crossed' });
     vi.advanceTimersByTime(limits.goawayNoticeMs);
     expect(await caught(call('echo', 'late'))).toMatchObject({
@@ -226,7 +228,7 @@ describe('shutdown always ends', () => {
   test('a socket whose peer reads nothing is closed', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const [near, far] = duplexPair();
-    // Never says that it has taken anything.
+    // The stream never reports that it has accepted data.
     near._write = () => undefined;
     const link = new Link(near);
     link.close('enough', { type: 'bye', reason: 'enough' });

@@ -23,7 +23,7 @@ describe('load', () => {
   test('a request beyond handlersMax is refused unread; those running do not mind, and one that ends makes room', async () => {
     const finish: (() => void)[] = [];
     open({ echo: (r) => new Promise((resolve) => finish.push(() => resolve(r))) }, { handlersMax: 2 });
-    // Would be INTERNAL if it were decoded.
+    // The error would be INTERNAL if the message were decoded.
     const unreadable = request({ call: 3, message: Uint8Array.of(0xff) });
     native.deliver(request({ call: 1 }), request({ call: 2 }), unreadable);
     expect(answers()).toMatchObject([

@@ -1,6 +1,6 @@
 /**
- * The server's half against a scripted native side: what reaches a handler, what does not, and what goes
- * back.
+ * The server's half against a scripted native side: which requests reach a handler, which do not, and which
+ * answers are sent.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';

@@ -1,6 +1,6 @@
 /**
- * `shutdown({ graceMs })` ends, whatever handlers and clients do, and leaves nothing behind; so does a
- * connection's age. Over the simulated fabric and shared memory.
+ * `shutdown({ graceMs })` ends, whatever handlers and clients do, and leaves nothing behind. The same holds
+ * when a connection's age ends it. The tests run over the simulated fabric and shared memory.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import {
@@ -33,9 +33,9 @@ interface World {
   readonly server: Server;
   readonly channel: Channel;
   readonly client: TestClient;
-  /** The client's ends of its connections; only where there is no socket. */
+  /** The client's ends of its connections, where they have no socket. */
   readonly ends: Duplex[];
-  /** Handlers that have begun, and that were told by their signal. */
+  /** Number of handlers that have begun, and number of handlers that their signal has notified. */
   readonly seen: { begun: number; told: number };
 }
 
@@ -52,7 +52,7 @@ async function openWorld(fabric: Fabric, options: object = {}): Promise<World> {
     signal.addEventListener('abort', () => ++seen.told);
   };
   const handlers: Partial<Handlers<typeof StreamsDefinition>> = {
-    // Neither the end of its call nor of the server matters to it.
+    // The handler ignores both the end of its call and the end of the server.
     unary: (_, { signal }) => {
       begin(signal);
       return never;
@@ -112,13 +112,17 @@ async function* endless(item: ItemInit): AsyncGenerator<ItemInit> {
 async function* silent(): AsyncGenerator<ItemInit> {
   yield await never;
 }
-/** Reads one message, and waits for the end of the stream without reading another until `more` says so. */
+/**
+ * Reads one message, and waits for the end of the stream without reading another message until `more`
+ * resolves.
+ */
 async function readSlowly(stream: AsyncIterable<unknown>, more: Promise<void>): Promise<void> {
   for await (const _ of stream) await more;
 }
 
 /**
- * What is under way when the server is to go: each gives promises of calls that can end with an error only.
+ * The calls in progress when the server is to shut down. Each entry returns promises of calls that can end
+ * only with an error.
  */
 const troubles: readonly [string, (client: TestClient, over: Promise<void>) => Promise<unknown>[]][] = [
   ['nothing', () => []],
@@ -153,7 +157,7 @@ describe.each<Fabric>(['sim', 'shm', 'tcp'])('shutdown ends, over %s', (fabric) 
     await until(() => seen.told === seen.begun);
     await channel.close();
     await until(() => stats(fabric).queuePairs === 0);
-    // What the server was doing is over as well: it takes no more of anything.
+    // The server's own work has also ended, so it accepts no further call.
     expect((await RpcError.from(await client.unary({}).catch((error: unknown) => error))).processed).toBe(
       'no',
     );

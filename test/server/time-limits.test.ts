@@ -1,4 +1,6 @@
-/** Limits that a server has for the time of calls: which one holds, and who answers when it has passed. */
+/**
+ * Limits of a server for the time of calls: which limit applies, and which side answers when it has passed.
+ */
 import { createClient, createServer, type HandlerContext, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { TimeLimits } from '../../runtime/server/time-limits.ts';
@@ -8,7 +10,7 @@ import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { collect } from '../stream/stream-world.ts';
 
 test.each<[number | undefined, number | undefined, number, number]>([
-  // default, longest, what the client gave, what holds
+  // The columns are the default, the maximum, the client's limit, and the limit that applies.
   [undefined, undefined, 0, 0],
   [undefined, undefined, 7000, 7000],
   [5, undefined, 0, 5000],
@@ -38,7 +40,7 @@ describe.each(pairWays)('%s', (way) => {
     pair = undefined;
   });
 
-  /** `behave` answers when its signal fires; `fetch` never does; `echo` says how much time it has. */
+  /** `behave` answers when its signal fires; `fetch` never answers; `echo` returns its remaining time. */
   async function open(options: { defaultTimeoutMs?: number; timeoutMaxMs?: number }) {
     reasons = [];
     faults = [];

@@ -13,7 +13,7 @@ afterEach(() => void vi.useRealTimers());
 class Worker implements Place {
   up = true;
   connections = 0;
-  /** Questions that it has not answered. */
+  /** Number of questions that it has not answered. */
   asked = 0;
   busy = false;
   readonly name: string;
@@ -82,7 +82,7 @@ test('a worker that does not answer is skipped, and gets connections again when 
   vi.advanceTimersByTime(workerAnswerMs);
   await settled();
   expect(took).toEqual(['1b']);
-  // The worker is known to be busy by now, so no connection waits for it.
+  // The worker is now known to be busy, so no connection waits for it.
   connect();
   await settled();
   expect(took).toEqual(['1b', '2b']);
@@ -117,7 +117,8 @@ test('no connection waits for ever, and their number is limited', async () => {
   connect();
   await settled();
   expect(refused.join()).toMatch(/1024 connections wait/);
-  // A few will do for the rest: a thousand timers that a test moves take it half a minute on a busy machine.
+  // A few suffice for the rest, because a thousand timers that a test moves take half a minute on a busy
+  // machine.
   for (const socket of waiting.slice(3)) socket.destroy();
   await settled();
   expect(unplaced.size).toBe(3);
@@ -125,7 +126,7 @@ test('no connection waits for ever, and their number is limited', async () => {
   expect(unplaced.size).toBe(0);
   await settled();
   expect(refused.join()).toMatch(/no worker of this server has answered within 4000 ms/);
-  // Its late answer belongs to no connection.
+  // The late answer belongs to no connection.
   workers[0]!.answer();
   expect(workers[0]!.connections).toBe(0);
 });
@@ -181,7 +182,7 @@ test('a worker that ends and is started again gets the connections offered to it
   b.busy = true;
   connect();
   connect();
-  // Both have been asked for both.
+  // Both workers have been asked about both connections.
   vi.advanceTimersByTime(workerAnswerMs);
   expect([a.asked, b.asked]).toEqual([1, 1]);
   a.up = false;
@@ -192,7 +193,7 @@ test('a worker that ends and is started again gets the connections offered to it
   unplaced.changed(a);
   await settled();
   expect(took.sort()).toEqual(['1a', '2a']);
-  // The other one answers too late, and is not given anything twice.
+  // The other worker answers too late, and gets nothing twice.
   b.answer();
   expect([took.length, unplaced.size]).toEqual([2, 0]);
 });

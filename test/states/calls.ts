@@ -1,6 +1,6 @@
 /**
- * The client of the tests of states: calls of every kind, with random messages, at a random pace, which look
- * at what comes back.
+ * The client of the tests of states. It makes calls of every kind, with random messages, at a random pace,
+ * and checks the answers.
  */
 import { type CallOptions, type Client, leaseOf, RpcError, Status, type StreamOptions } from 'rdma-rpc';
 import type { Peers } from 'rdma-rpc/reverse';
@@ -11,13 +11,13 @@ import type { Pauses } from './pauses.ts';
 import type { Random } from './random.ts';
 
 export type TestClient = Client<typeof InteropDefinition>;
-/** Makes one call and resolves when it has ended; rejects with what it failed with. */
+/** Makes one call and resolves when it has ended. Rejects with the call's error. */
 export type Kind = (client: TestClient, entry: Entry, options: CallOptions) => Promise<void>;
 
 const messagesMax = 14;
 const pauseMax = 30;
 
-/** `peers`: of the server, if the client serves calls of it. */
+/** `peers` are the peers of the server, if the client serves calls of the server. */
 export function kindsOf(
   ledger: Ledger,
   pauses: Pauses,
@@ -28,13 +28,13 @@ export function kindsOf(
   const maybeWait = async (): Promise<void> => {
     if (random.chance(4)) await pauses.wait(random.below(pauseMax));
   };
-  /** With the call's number for handlers that get it in no message. */
+  /** Passes the call's number in metadata, for handlers whose messages do not contain it. */
   const named = ({ id }: Entry, options: CallOptions): StreamOptions => ({
     ...options,
     metadata: { id: String(id) },
   });
 
-  /** The requests of a stream: their reader must read all of them, or leave them. */
+  /** Yields the requests of a stream, whose reader must read all of them, or leave them. */
   async function* requests<T>(messages: readonly T[]): AsyncGenerator<T> {
     ++ledger.inside;
     try {
@@ -47,7 +47,7 @@ export function kindsOf(
     }
   }
 
-  /** Reads all responses of a stream, or leaves it somewhere. */
+  /** Reads all responses of a stream, or leaves the stream at some point. */
   async function read(entry: Entry, stream: AsyncIterable<OutputResponse>, wanted: readonly number[]) {
     const leaveAt = random.chance(5) ? random.below(wanted.length + 1) : -1;
     let index = 0;
@@ -84,7 +84,7 @@ export function kindsOf(
     const told: unknown = await client.noteCall({ payload: payload(id, random.pick(sizes)) }, options);
     if (told !== undefined) ledger.fault(`call ${id} got an answer`);
   };
-  /** The client as its server calls it. */
+  /** Returns the client as its server calls it. */
   const back = () => {
     const peer = peers?.all[0];
     if (peer !== undefined) return peers!.client(InteropDefinition, peer);

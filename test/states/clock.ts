@@ -1,7 +1,7 @@
 /**
- * A clock that a test of this folder moves on at once by as much as a call's time limit, so that a deadline
- * passes at the step where the test wants it, however slow the machine is, and nowhere else. Every part of
- * the runtime is told the same time: JS code and what native code hands to it.
+ * A clock that a test of this folder can advance at once by a call's time limit. A deadline then passes
+ * exactly at the step where the test wants it, however slow the machine is. Every part of the runtime sees
+ * the same time: JS code, and what native code passes to it.
  */
 
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
@@ -19,7 +19,10 @@ export function passTime(ms: number): void {
   deadlines.run(clockMs());
 }
 
-/** `clock` of a context that was just made, on this clock: native code was told the time once, then. */
+/**
+ * Makes the `clock` of a context that was just created follow this clock. Native code was told the time once,
+ * at its creation.
+ */
 export function follow(clock: NativeContext['clock']): NativeContext['clock'] {
   const knownMs = aheadMs;
   const nowMs = (): number => clock[0]! + aheadMs - knownMs;

@@ -1,7 +1,7 @@
 /**
- * A server that shuts down while another replaces it, at each step of each kind of call: every call succeeds,
- * and has run once. First with a client that is notified, then with one that is not, so that it goes on
- * calling and is rejected. RDMA_RPC_SEEDS=5000 for more seeds.
+ * A server that shuts down while another replaces it, at each step of each kind of call. Every call succeeds,
+ * and has run once. The tests run first with a client that is notified, then with a client that is not, which
+ * continues to call and is rejected. RDMA_RPC_SEEDS=5000 runs more seeds.
  */
 import { expect, test, vi } from 'vitest';
 import { runs } from '../extent.ts';
@@ -17,7 +17,7 @@ vi.mock(import('../../runtime/limits.ts'), async (original) => {
 const seeds = Number(process.env.RDMA_RPC_SEEDS ?? runs(100));
 const kinds = ['unary', 'one-way', 'server stream', 'client stream', 'bidirectional'];
 const drains: readonly Misfortune[] = ['drain', 'deaf drain'];
-/** Each of the steps, in a run that may take long. */
+/** A run that may take long tries each of the steps. */
 const stride = seeds >= 1000 ? 1 : 5;
 const courses = Array.from({ length: Math.max(2, Math.floor(seeds / 100)) }, (_, i) => i + 1);
 
@@ -38,7 +38,7 @@ test.each(kinds.flatMap((kind) => drains.map((drain) => [kind, drain] as const))
   },
 );
 
-/** The last step of a misfortune: in the middle of one call, and mostly beyond the end of another. */
+/** The last step of a misfortune lies in the middle of one call, and mostly beyond the end of another. */
 const lastSteps = [20, 60, 300];
 
 test(`${seeds} runs with servers that shut down, and calls that are cancelled`, {
@@ -47,7 +47,7 @@ test(`${seeds} runs with servers that shut down, and calls that are cancelled`, 
   for (let seed = 1; seed <= seeds; ++seed) {
     const life = await Life.open(seed);
     const { random } = life;
-    // A call is made once more, not for ever: only one server at a time goes unheard.
+    // A call is repeated once, not for ever, so the notices of only one server at a time are lost.
     let rare: Misfortune = 'deaf drain';
     for (let i = 1 + random.below(8); i > 0; --i) {
       const misfortune: Misfortune = random.pick(['none', 'none', 'drain', rare, 'cancel']);

@@ -1,5 +1,5 @@
 /**
- * The server of the tests of states: handlers of every kind of call that wait now and then, and tell the
+ * The server of the tests of states. Its handlers of every kind of call wait now and then, and report to the
  * ledger what they saw.
  */
 import { type Handlers, leaseOf } from 'rdma-rpc';
@@ -11,7 +11,7 @@ import type { Random } from './random.ts';
 
 export type TestHandlers = Partial<Handlers<typeof InteropDefinition>>;
 
-/** Longer than most calls take. */
+/** The pause is longer than most calls take. */
 const pauseMax = 20;
 
 export function handlersOf(ledger: Ledger, pauses: Pauses, random: Random): TestHandlers {
@@ -24,8 +24,8 @@ export function handlersOf(ledger: Ledger, pauses: Pauses, random: Random): Test
     if (random.chance(3)) await pauses.wait(random.below(pauseMax), signal);
   };
   /**
-   * What a request of a bidirectional stream asks for; the first message of the call's answers is number
-   * `from`.
+   * Yields what a request of a bidirectional stream asks for. The first message of the call's answers is
+   * number `from`.
    */
   async function* answers(request: OutputRequest, id: number, from: number, signal: AbortSignal) {
     let index = from;

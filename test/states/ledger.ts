@@ -1,17 +1,18 @@
 /**
- * The oracle: what became of every call, on both sides, and the rules that must hold whatever was done to it.
+ * The oracle. It records what happened to every call, on both sides, and the rules that must hold whatever
+ * was done to it.
  */
 import { RpcError, Status } from 'rdma-rpc';
 
 /**
- * What the test did to a call while it was under way. `busy loss`: more calls begin around each event of the
- * batch that ends the session.
+ * What the test did to a call while it was in progress. `busy loss`: further calls begin around each event of
+ * the batch that ends the session.
  */
 export type Misfortune = 'none' | 'cancel' | 'deadline' | 'loss' | 'busy loss' | 'drain' | 'deaf drain';
 
 /**
- * Kinds with one request: what no handler has seen is made again without a word. Of a stream of requests the
- * first have been used up.
+ * Kinds with one request. They are repeated automatically when no handler has seen them. For a stream of
+ * requests the first requests have been used up.
  */
 export const singles: readonly string[] = ['unary', 'one-way', 'server stream'];
 
@@ -19,11 +20,11 @@ export interface Entry {
   readonly id: number;
   readonly what: string;
   misfortune: Misfortune;
-  /** How often its handler began. */
+  /** How often the call's handler began. */
   began: number;
-  /** The reader of its stream left before the end. */
+  /** Whether the reader of its stream left before the end. */
   left: boolean;
-  /** How often the caller was told an end. */
+  /** How often the caller was notified of an end. */
   ends: number;
   error: RpcError | undefined;
 }
@@ -41,7 +42,7 @@ const allowed: Readonly<Record<Misfortune, readonly number[]>> = {
 export class Ledger {
   readonly entries: Entry[] = [];
   readonly faults: string[] = [];
-  /** Generators and handlers of streams that have begun and not come to their end. */
+  /** Number of generators and handlers of streams that have begun and have not ended. */
   inside = 0;
 
   add(what: string): Entry {
@@ -58,7 +59,10 @@ export class Ledger {
     return entry;
   }
 
-  /** Of a message that arrived; undefined, and a fault, when nobody sent it. */
+  /**
+   * Returns the entry of a message that arrived. Returns undefined, and records a fault, when no side sent
+   * it.
+   */
   find(id: number): Entry | undefined {
     const entry = this.entries[id - 1];
     if (entry === undefined) this.fault(`a message of call ${id}, which nobody made`);
@@ -80,7 +84,7 @@ export class Ledger {
     return this.entries.filter(({ ends }) => ends === 0).length;
   }
 
-  /** Every rule that was broken. */
+  /** Returns every rule that was broken. */
   verdict(): string[] {
     const deaf = this.entries.some(({ misfortune }) => misfortune === 'deaf drain');
     const lost = this.entries.some(({ misfortune }) => misfortune.endsWith('loss'));
@@ -93,7 +97,7 @@ export class Ledger {
       if (error?.processed === 'no' && began !== 0)
         this.fault(`${call} says processed: no, but ran (${error?.message})`);
       const codes = lost ? [...allowed[misfortune], Status.UNAVAILABLE] : allowed[misfortune];
-      // One that is given up need not be made again elsewhere.
+      // A call that is cancelled need not be repeated on another connection.
       const once = misfortune === 'cancel' || !singles.includes(what);
       if (deaf && once && error?.code === Status.UNAVAILABLE && error.processed === 'no') continue;
       if (error !== undefined && !codes.includes(error.code)) this.fault(`${call} failed: ${error.message}`);

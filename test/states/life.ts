@@ -1,6 +1,6 @@
 /**
- * A world with a client and a server, calls under way in it, and what is done to them at which of their
- * steps. Used by the tests of this folder.
+ * A world with a client and a server, calls in progress in it, and what is done to them at which of their
+ * steps. The tests of this folder use it.
  */
 import { createClient } from 'rdma-rpc';
 import { type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/reverse';
@@ -16,24 +16,24 @@ import { Random } from './random.ts';
 import { type Fabric, SteppedWorld } from './stepped.ts';
 
 export const limits = { inflightMax: 4, streamsMax: 3 };
-/** A call's time limit where it is to pass: longer than the test is ever held up. */
+/** A call's time limit where it is to pass. It is longer than any delay of the test. */
 const timeoutMs = 60_000;
-/** More than a deadline may fire late. */
+/** More than the time by which a deadline may fire late. */
 const lateMs = 10;
 
-/** More than fit a connection at once, together with those under way. */
+/** Together with the calls in progress, more calls than fit a connection at once. */
 const unheardCalls = 4;
 
-/** Most calls that begin in the last events of a session. */
+/** Maximum number of calls that begin in the last events of a session. */
 const lateCalls = 8;
 
-/** A call under way. */
+/** A call in progress. */
 export interface Plan {
   readonly entry: Entry;
-  /** Events of the fabric after the call's start at which its misfortune comes. */
+  /** Number of events of the fabric after the call's start at which its misfortune comes. */
   readonly step: number;
   readonly giveUp: AbortController;
-  /** Events since the start. */
+  /** Number of events since the start. */
   events: number;
 }
 
@@ -66,7 +66,7 @@ export class Life {
     }
   }
 
-  /** `reverse`: the client serves calls of its server, too. */
+  /** With `reverse` the client also serves calls of its server. */
   static async open(seed: number, reverse = false, fabric: Fabric = 'sim'): Promise<Life> {
     const random = new Random(seed);
     const ledger = new Ledger();
@@ -105,7 +105,7 @@ export class Life {
     if (entry.misfortune === 'deaf drain') this.#replaceUnheard();
   }
 
-  /** Connections end while code of the application runs around each of the events that say so. */
+  /** Ends connections while code of the application runs around each of the events of the end. */
   #loseAmongCalls(): void {
     const kinds = Object.keys(this.kinds).filter((name) => !name.startsWith('reverse'));
     let left = lateCalls;
@@ -115,7 +115,7 @@ export class Life {
   }
 
   /**
-   * The client learns only from responses that its server shuts down: calls that it makes before are
+   * The client learns only from responses that its server is shutting down, so calls that it makes before are
    * rejected.
    */
   #replaceUnheard(): void {
@@ -123,13 +123,13 @@ export class Life {
     patience.ms = 0;
     this.world.replace(true);
     patience.ms = ms;
-    // Its timer is due with the next turn of the event loop.
+    // Its timer is due with the next iteration of the event loop.
     const end = Date.now() + 3;
     while (Date.now() < end);
     for (let i = 0; i < unheardCalls; ++i) this.start(this.random.pick(singles), 'none', 0);
   }
 
-  /** Until every call has ended, and everything that it has set off. */
+  /** Runs until every call has ended, and everything that it has caused. */
   async goOn(): Promise<void> {
     await this.world.run(
       () => this.ledger.open === 0,
@@ -145,7 +145,7 @@ export class Life {
     );
     await this.world.rest();
     this.#plans = [];
-    // Calls have begun in the last events of a session that came to its end behind them.
+    // Calls have begun in the last events of a session, whose end came after them.
     if (this.ledger.open > 0) await this.goOn();
   }
 
@@ -159,11 +159,11 @@ export class Life {
     await this.world.rest();
   }
 
-  /** What broke a rule, in all of it. The life is over afterwards. */
+  /** Returns everything that broke a rule. The life is over afterwards. */
   async end(): Promise<string[]> {
     await this.#stopServing();
     const before = this.world.books().map((fault) => `after the calls: ${fault}`);
-    // Every call slot and credit is back: more calls than fit at once go through.
+    // Every call slot and credit is free again, because more calls than fit at once go through.
     const names = Object.keys(this.kinds).filter((name) => !name.startsWith('reverse'));
     for (let i = 0; i < 2 * limits.inflightMax; ++i) this.start(this.random.pick(names), 'none', 0);
     await this.goOn();

@@ -1,25 +1,25 @@
 /**
- * The messages of the tests of states: each says whose it is and which, and has a body that shows when it was
+ * The messages of the tests of states. Each has its call and its index, and a body that shows when it was
  * changed on its way.
  */
 import type { Payload, PayloadInit } from '../interop/gen/interop.rdma.ts';
 import { isPattern, pattern } from '../interop/sizes.ts';
 import type { Ledger } from './ledger.ts';
 
-/** Of bodies. Slots hold 1 KiB here: from inline to several READs. */
+/** The sizes of bodies. Slots have 1 KiB here, so the sizes range from inline to several READs. */
 export const sizes: readonly number[] = [0, 10, 250, 900, 1100, 5000, 40_000];
 
 const idsMax = 1 << 12;
 
-/** Message `index` of a call. */
+/** Returns message `index` of a call. */
 export function payload(id: number, bytes: number, index = 0): PayloadInit {
   const seed = id + index * idsMax;
   return { body: pattern(bytes, seed), seed };
 }
 
 /**
- * The call that a payload belongs to. Wrong bytes, another place in its stream than `index`, or another size
- * than `bytes` are faults.
+ * Returns the call that a payload belongs to. Wrong bytes, a position in its stream other than `index`, and a
+ * size other than `bytes` are faults.
  */
 export function looked(ledger: Ledger, given: Payload | undefined, index = 0, bytes?: number): number {
   const seed = given?.seed ?? 0;

@@ -32,7 +32,7 @@ export class Pauses {
     });
   }
 
-  /** One event has happened. */
+  /** Records that one event has happened. */
   tick(): void {
     for (const waiting of this.#waiting) {
       if (--waiting.events > 0) continue;

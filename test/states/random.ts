@@ -1,4 +1,6 @@
-/** Numbers from a seed (mulberry32): the same seed is the same run. */
+/**
+ * Random numbers from a seed (mulberry32). The same seed gives the same run.
+ */
 export class Random {
   #state = 0;
 
@@ -10,7 +12,7 @@ export class Random {
     this.#state = Math.imul(seed, 0x9e3779b9) >>> 0;
   }
 
-  /** 0 to n - 1. */
+  /** Returns a number from 0 to n - 1. */
   below(n: number): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let t = this.#state;

@@ -1,9 +1,9 @@
 /**
  * Cancels, deadlines and lost connections, alone and with calls that begin in their last events, at each step
- * of each kind of call, on a simulated fabric whose every event is a step: first one call after the other,
- * each struck one step later than the last, then many at once, where a seed decides what is called, what
- * happens to it, when, and in which order things arrive. RDMA_RPC_SEEDS=5000 for more of those. Then the same
- * over TCP, where a turn of the event loop is a step.
+ * of each kind of call. The simulated fabric makes every event a step. First the calls run one after the
+ * other, each affected one step later than the last. Then many run at once, and a seed decides which calls
+ * are made, what happens to them, when, and in which order events arrive. RDMA_RPC_SEEDS=5000 runs more of
+ * those. The same tests then run over TCP, where an event-loop iteration is a step.
  */
 import { expect, test } from 'vitest';
 import { everything, runs } from '../extent.ts';
@@ -16,10 +16,10 @@ const seeds = given || runs(2000);
 const kinds = ['unary', 'one-way', 'server stream', 'client stream', 'bidirectional'];
 const reverseKinds = kinds.map((kind) => `reverse ${kind}`);
 const misfortunes: readonly Misfortune[] = ['cancel', 'deadline', 'loss', 'busy loss'];
-/** Messages, sizes and pauses of the calls that are struck one after the other. */
+/** Messages, sizes and pauses of the calls that are affected one after the other. */
 const courses = Array.from({ length: Math.max(2, Math.floor(given / 100)) }, (_, i) => i + 1);
 
-/** One call after the other, each struck one step later than the last. */
+/** Makes one call after the other, each affected one step later than the last. */
 async function atEachStep(
   kind: string,
   misfortune: Misfortune,
@@ -28,8 +28,8 @@ async function atEachStep(
 ): Promise<Set<string>> {
   const seen = new Set<string>();
   const reverse = reverseKinds.includes(kind);
-  // A client serves again only after a pause, so each loss needs a life of its own, which is slow: a brief
-  // run takes every third step, and another course takes other steps.
+  // A client serves again only after a pause, so each loss needs a separate life, which is slow. A brief run
+  // takes every third step, and another course takes other steps.
   const lives = reverse && misfortune.endsWith('loss');
   const stride = lives && !everything ? 3 : 1;
   const first = course % stride;
@@ -43,7 +43,7 @@ async function atEachStep(
     const plan = life.start(kind, misfortune, step);
     await life.goOn();
     seen.add(plan.entry.error?.processed ?? 'OK');
-    // It had ended before the misfortune came.
+    // The call had ended before the misfortune came.
     over = plan.events <= step && plan.entry.error === undefined;
   }
   expect(await life.end(), `course ${course}`).toEqual([]);
@@ -66,24 +66,24 @@ test.each(interferences([...kinds, ...reverseKinds]))(
   },
 );
 
-// What is wrong after a step fails in there. A client that serves keeps something all the time, and when it
-// has come to rest only the simulated fabric can tell.
+// Anything that is wrong after a step fails in that function. A client that serves always holds some memory,
+// and only the simulated fabric can show when it is at rest.
 test.each(interferences(kinds))(
   'tcp: %s: %s at each of its turns',
   { timeout: 1_000_000 },
   async (kind, misfortune) => {
     const seen = await atEachStep(kind, misfortune, 1, 'tcp');
-    // A one-way call is over once it has left, which may be before its connection is lost.
+    // A one-way call ends once it has been sent, which may be before its connection is lost.
     if (kind !== 'one-way') expect([...seen].filter((outcome) => outcome !== 'OK')).not.toEqual([]);
-    // The kernel decides what has come by then, but a cancel at the first turn is ahead of it.
+    // The kernel decides what has arrived by then, but a cancel in the first iteration precedes it.
     if (misfortune === 'cancel') expect(seen).toContain('no');
   },
 );
 
-/** The last step of a misfortune: in the middle of one call, and mostly beyond the end of another. */
+/** The last step of a misfortune lies in the middle of one call, and mostly beyond the end of another. */
 const lastSteps = [20, 60, 300];
 
-/** Over TCP the kernel decides what comes when. */
+/** Over TCP the kernel decides what arrives when. */
 const tcpSeeds = Math.ceil(seeds / 20);
 
 test.each<[number, Fabric]>([

@@ -1,8 +1,8 @@
 /**
- * A server and a client in this process, on a simulated fabric that does nothing by itself: each event of it
- * (a message that arrives, a READ, a completion) is carried out when the test says so, in an order that a
- * seed decides. One at a time. Or over TCP, where a turn of the event loop is a step, and what has happened
- * in it is the kernel's to say.
+ * A server and a client in this process, on a simulated fabric that does nothing by itself. Each of its
+ * events (a message that arrives, a READ, a completion) is carried out when the test says so, in an order
+ * that a seed decides. Only one can exist at a time. It can also run over TCP, where an event-loop iteration
+ * is a step, and the kernel decides what happens in it.
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -21,7 +21,8 @@ import { keptBy } from '../runtime/kept.ts';
 import { follow } from './clock.ts';
 
 /**
- * So small that messages of streams wait for their readers, and parts for memory; unary calls never fill it.
+ * These limits are so small that messages of streams wait for their readers, and parts wait for memory. Unary
+ * calls never fill them.
  */
 const small = {
   slotBytes: 1024,
@@ -30,11 +31,11 @@ const small = {
   mrCacheEntriesMax: 8,
   mrCacheBytes: 128 * 1024,
 };
-/** What has not ended by then never will. */
+/** A call that has not ended after this number of iterations will never end. */
 const turnsMax = 20_000;
-/** Over TCP turns are short, and some of what is waited for takes time. */
+/** Over TCP iterations are short, and some events take time. */
 const realMsMax = 30_000;
-/** Twice the patience with a cancelled call, 5 ms for each step in which nothing happens. */
+/** This is twice the time for which a cancelled call waits, at 5 ms for each step without an event. */
 const restSteps = 20;
 
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -52,17 +53,17 @@ export class SteppedWorld {
   readonly #limits: Limits;
   readonly #register: (server: RpcServer) => void;
   #server: RpcServer;
-  /** tcp: where it listens. */
+  /** For tcp: the address at which the server listens. */
   #address: Promise<string> | undefined;
   /** The client's ends of all connections. */
   readonly #ends: Duplex[] = [];
-  /** Servers that are about to go. */
+  /** Servers that are shutting down. */
   readonly #going: Promise<void>[] = [];
   readonly #context: FabricContext;
-  /** Sessions that the test has ended, and what is run around the events that say so. */
+  /** Sessions that the test has ended, and functions that run around the events of their end. */
   #losing = new Set<number>();
   #around: () => void = () => undefined;
-  /** Numbers of the sessions made. */
+  /** Numbers of the sessions that were made. */
   readonly #sessions: number[] = [];
 
   private constructor(fabric: Fabric, limits: Limits, register: (server: RpcServer) => void) {
@@ -73,12 +74,12 @@ export class SteppedWorld {
     const dial = (): Promise<Duplex> =>
       this.#address === undefined ? this.#pair() : this.#dial(this.#address);
     this.channel = new ClientChannel({ address: 'stepped', dial, fabrics: [fabric] }, limits);
-    // Held, or each lost connection would end in a world of its own.
+    // The context is held, because otherwise each lost connection would end in a world of its own.
     const context = acquireContext({ fabric });
     this.#context = context;
     const { clock } = context.native;
     Object.defineProperty(context.native, 'clock', { value: follow(clock) });
-    // The last thing that is asked before a session is told of its end.
+    // This is the last function that is called before a session is notified of its end.
     const sessionError = context.native.sessionError.bind(context.native);
     const asked = (session: number): string => {
       if (this.#losing.has(session)) this.#around();
@@ -140,14 +141,14 @@ export class SteppedWorld {
     return socket;
   }
 
-  /** Returns whether there was an event. This is unknown on TCP. */
+  /** Returns whether an event was carried out. On TCP this is unknown. */
   #step(): boolean {
     return this.#fabric === 'sim' && this.#context.native.stepSim();
   }
 
   /**
-   * Carries events out until `done`. `each` is told before every one of them, and every time that there was
-   * none.
+   * Carries out events until `done`. `each` is called before every event, and every time when no event is
+   * left.
    */
   async run(done: () => boolean, each: () => void = () => undefined): Promise<void> {
     const endMs = Date.now() + (this.#fabric === 'tcp' ? realMsMax : 0);
@@ -159,9 +160,9 @@ export class SteppedWorld {
     }
   }
 
-  /** Until nothing is left to happen. */
+  /** Runs until no event is left. */
   async rest(): Promise<void> {
-    // What a cancelled call may still use is given back when its server says so.
+    // Memory that a cancelled call may still use is released when its server reports the end.
     if (this.#fabric === 'tcp') {
       for (const endMs = Date.now() + realMsMax; this.books().length > 0 && Date.now() < endMs; )
         await turn();
@@ -174,8 +175,8 @@ export class SteppedWorld {
   }
 
   /**
-   * Ends every connection, from below. `around`: run before and behind each event that says so, as code of
-   * the application may be.
+   * Ends every connection on the native side. `around` runs before and after each event of an end, as code of
+   * the application may.
    */
   lose(around: () => void = () => undefined): void {
     this.#around = around;
@@ -184,8 +185,8 @@ export class SteppedWorld {
   }
 
   /**
-   * Another server takes the place of the one there is, which lets its calls finish. `deaf`: what it says of
-   * that is not heard before the ears are opened, so that calls go on coming to it.
+   * Replaces the server by another one, and lets the calls of the first finish. With `deaf` its notice is not
+   * delivered before `hear()`, so that calls continue to come to it.
    */
   replace(deaf = false): void {
     if (deaf) for (const end of this.#ends) end.pause();
@@ -194,7 +195,7 @@ export class SteppedWorld {
     this.#going.push(old.shutdown({ graceMs: 86_400_000 }));
   }
 
-  /** From now on what servers say is heard. */
+  /** From now on the notices of servers are delivered. */
   hear(): void {
     for (const end of this.#ends) end.resume();
   }
@@ -206,7 +207,7 @@ export class SteppedWorld {
     return server;
   }
 
-  /** What is not back where it belongs; the caller has released its leases. */
+  /** Returns what has not been released. The caller has released its leases. */
   books(): string[] {
     const wrong: string[] = [];
     const { protocolErrors } = this.stats;
@@ -240,7 +241,7 @@ export class SteppedWorld {
   }
 }
 
-/** Its context has gone, so that the next world can have another. */
+/** Resolves when the world's context has closed, so that the next world can have a new one. */
 async function closed(): Promise<void> {
   for (let turns = 0; ; ++turns) {
     try {

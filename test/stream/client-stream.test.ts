@@ -1,5 +1,5 @@
 /**
- * A client's stream against a scripted native side: what it sends, how it ends, and servers that break the
+ * A client's stream against a scripted native side: what it sends, how it ends, and servers that violate the
  * rules.
  */
 import { type CallOptions, type RpcError, Status } from 'rdma-rpc';
@@ -36,7 +36,7 @@ interface SentPart {
 let native: FakeNative;
 let streams: ClientStreams;
 let done: number;
-/** Streams that have been opened, as the session counts them. */
+/** Number of streams that have been opened, as the session counts them. */
 let opened: number;
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -95,7 +95,7 @@ function start(name: MethodName, request: unknown, options?: CallOptions): Async
   return responses[Symbol.asyncIterator]();
 }
 
-/** What was sent since the last look. */
+/** Returns the parts that were sent since the last call. */
 async function sent(): Promise<SentPart[]> {
   await turn();
   native.flush();
@@ -168,7 +168,7 @@ test.each([
     await expect(start('count', request).next()).rejects.toThrow(overflow.message);
     expect([await sent(), opened, streams.size, streams.full]).toEqual([[], 0, 0, false]);
     spy.mockImplementation(function (this: typeof outgoing, ...given) {
-      // The last thing that is done with an OPEN before it is native code's.
+      // This is the last thing that is done with an OPEN before native code gets it.
       expect(streams.size).toBe(1);
       return submit.apply(this, given);
     });
@@ -261,7 +261,7 @@ describe('a server that breaks the rules', () => {
     native.deliver({ kind: EvKind.failed, call: open!.slot, reason: Reason.cancelled, processed: 1 });
     expect(await first).toMatchObject({ code: Status.INTERNAL, processed: 'yes' });
     expect((await first).rawMessage).toContain('the response cannot be used');
-    // Its other part is still on its way: the place is not free before it has come.
+    // Its other part is still on its way, so the slot is not free before that part has come.
     expect(done).toBe(0);
     native.deliver(answer(b!.slot, 1, [], PartFlag.last));
     expect(done).toBe(1);

@@ -1,6 +1,6 @@
 /**
- * The table of runtime/client/stream/ending.ts, row by row: a stream that is brought into each state, with
- * each kind of thing still on its way, does what the table says and nothing else.
+ * The table of runtime/client/stream/ending.ts, row by row. A stream that is brought into each state, with
+ * each kind of frame still on its way, does exactly what the table says.
  */
 import { describe, expect, test, vi } from 'vitest';
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
@@ -20,7 +20,7 @@ import { StreamsDefinition } from './gen/stream.rdma.ts';
 
 const outstandings: readonly Outstanding[] = ['its OPEN', 'memory', 'parts', 'nothing'];
 
-/** What follows, in the order of `outstandings`; undefined for what does not occur. */
+/** The next step, in the order of `outstandings`; undefined for combinations that do not occur. */
 const table: Readonly<Record<string, readonly (NextStep | undefined)[]>> = {
   open: ['wait', 'wait', 'wait', 'wait'],
   settled: [undefined, 'wait', 'wait', 'end'],
@@ -64,7 +64,7 @@ class Bed {
     this.stream.reader.next().catch(() => undefined);
   }
 
-  /** What of it is on its way besides its OPEN. */
+  /** Sets which of its parts are on their way besides its OPEN. */
   set parts(outstanding: Outstanding) {
     this.stream.pushes = outstanding === 'memory' ? 1 : 0;
     this.stream.pushedBytes = outstanding === 'memory' ? 100 : 0;
@@ -76,7 +76,7 @@ class Bed {
     this.events[Ev.processed] = processed;
     this.stream.onOpenSettled(0);
   }
-  /** A part comes back that says nothing. */
+  /** A part returns that has no content. */
   poke(): void {
     this.events[Ev.status] = Status.OK;
     this.stream.onPushSettled(0);
@@ -92,7 +92,7 @@ class Bed {
   }
 }
 
-/** Brings it there, with the parts of whatever is on its way. */
+/** Brings a stream into that state, with the given parts on their way. */
 function into(state: string, outstanding: Outstanding): Bed {
   const bed = new Bed();
   bed.parts = 'memory';
@@ -113,7 +113,7 @@ describe.each(Object.entries(table))('a stream that is %s', (state, steps) => {
   const rows = steps.flatMap((step, i) => (step === undefined ? [] : [[outstandings[i]!, step] as const]));
   test.each(rows)('with %s on its way: %s', (outstanding, step) => {
     expect(nextStep(state as StreamState, outstanding)).toBe(step);
-    // Being over, it goes on by that row at once.
+    // The stream has ended, so it continues by that row at once.
     const then = step === 'end' ? (outstanding === 'nothing' ? 'end, and leave' : 'linger') : step;
     expect(into(state, outstanding).did).toBe(then === 'leave' ? 'end, and leave' : then);
   });

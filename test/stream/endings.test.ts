@@ -1,4 +1,6 @@
-/** How streams end when they do not end by themselves: left, cancelled, timed out, failed, drained, lost. */
+/**
+ * How streams end other than by themselves: left, cancelled, timed out, failed, drained, or lost.
+ */
 import { type Client, createChannel, createClient, leaseOf, RpcError, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { isInProcess, socketPath, type Way } from '../runtime/world.ts';
@@ -7,7 +9,7 @@ import { caught, collect, openStreams, type StreamWorld } from './stream-world.t
 
 type TestClient = Client<typeof StreamsDefinition>;
 
-/** Requests without end, and how many were taken. */
+/** Returns endless requests, and the number of requests that were taken. */
 function endless(item: ItemInit): {
   requests: AsyncIterable<ItemInit>;
   taken: () => number;

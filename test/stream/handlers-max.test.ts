@@ -1,6 +1,6 @@
 /**
- * Handlers of streams that go on when their stream is over still count as running: what they hold is still
- * held.
+ * Handlers of streams that continue when their stream has ended still count as running, because they still
+ * hold their resources.
  */
 import { createClient, createInProcessChannel, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -15,8 +15,8 @@ afterEach(async () => {
 });
 
 /**
- * A server for one handler at a time. They begin with a number, and end when `go` is called, however their
- * streams have ended.
+ * Starts a server for one handler at a time. The handlers begin with a number, and end when `go` is called,
+ * however their streams have ended.
  */
 function open() {
   let begun = 0;

@@ -1,7 +1,7 @@
 /**
  * Handlers and loops that hold their last message while they wait for the next, as most of them do, for
- * example an echo that yields each received message. All streams together would hold more than the arena has.
- * No stream stalls, and none waits for a collection.
+ * example an echo that yields each received message. All streams together would hold more memory than the
+ * arena has. No stream stalls, and none waits for a garbage collection.
  */
 import { fork } from 'node:child_process';
 import { setFlagsFromString } from 'node:v8';
@@ -28,7 +28,7 @@ afterEach(async () => {
   world = undefined;
 });
 
-/** Each message with bytes of its own. */
+/** Yields messages, each with different bytes. */
 async function* messages(stream: number, sizes: readonly number[]) {
   for (const [number, bytes] of sizes.entries())
     yield { number, payload: new Uint8Array(bytes).fill(stream * 16 + number) };
@@ -41,7 +41,7 @@ async function echoed(client: EchoClient, stream: number, sizes: readonly number
     const content = (stream * 16 + next) & 255;
     expect([item.number, item.payload.byteLength]).toEqual([next, sizes[next]]);
     expect([item.payload[0], item.payload.at(-1)]).toEqual([content, content]);
-    // The previous message is unchanged, too: its memory has not been reused.
+    // The previous message is also unchanged, because its memory has not been reused.
     if (!releases && last !== undefined) expect(last.payload.at(-1)).toBe((content - 1) & 255);
     if (releases) leaseOf(item)?.release();
     last = item;
@@ -51,7 +51,7 @@ async function echoed(client: EchoClient, stream: number, sizes: readonly number
 }
 type EchoClient = ReturnType<typeof createClient<typeof StreamsDefinition>>;
 
-/** mulberry32 */
+/** Returns random numbers by mulberry32. */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -100,7 +100,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix'])(
     });
 
     test('while there is room, messages stay in the arena', async () => {
-      // What tests before this one have not released is no room.
+      // Memory that earlier tests have not released is not available.
       await until(() => {
         collect();
         return stats().arenaLeasedBytes === 0;
@@ -131,7 +131,7 @@ test('memory that streams hold besides the arena is limited, and is freed', () =
   for (const each of copied) each?.forget();
   for (const each of copied) each?.forget();
   expect(memory.copiedBytes).toBe(0);
-  // Almost half of the arena may be kept, less where the next one would not fit.
+  // Almost half of the arena may be kept, and less where the next message would not fit.
   for (const [leased, stays] of [
     [(arenaBytes * 31) / 64, true],
     [(arenaBytes * 31) / 64 + 1, false],

@@ -1,6 +1,6 @@
 /**
- * A server against clients that break the rules of streams: the stream ends with INTERNAL, everything that
- * was asked is answered, and the session goes on.
+ * A server against clients that violate the rules of streams. The stream ends with INTERNAL, every request is
+ * answered, and the session continues.
  */
 import { Status } from 'rdma-rpc';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ beforeEach(() => {
 const item = Uint8Array.of(8, 1);
 const packed = { count: 2, flags: PartFlag.packed };
 
-/** What ends the stream whose OPEN has handle 10, and a word of the error. */
+/** Events that end the stream whose OPEN has handle 10, and a word of the error. */
 const mistakes: [string, FakeEvent[], string][] = [
   ['a push with a sequence that came before', [open(10, 'hold'), push(11, 0), push(12, 0)], 'came twice'],
   ['a push from too far ahead', [open(10, 'hold'), push(11, 8)], 'too early'],
@@ -67,7 +67,7 @@ describe('the stream ends, the session does not', () => {
     expect(bed.streams.size).toBe(0);
     expect(bed.load.running).toBe(0);
     expect(bed.native.closes).toEqual([]);
-    // And another stream with this very number works.
+    // Another stream with the same number works.
     bed.native.deliver(open(20, 'sum'), pull(21, 0), push(22, 0, last));
     expect((await bed.answers()).map(({ handle, status }) => [handle, status])).toEqual([
       [22, 0],

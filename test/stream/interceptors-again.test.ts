@@ -1,6 +1,6 @@
 /**
- * Interceptors that call `next` more than once for a call with streams: what can be sent again is, what
- * cannot is refused with a sentence.
+ * Interceptors that call `next` more than once for a call with streams. What can be sent again is sent again;
+ * the rest is refused with a sentence.
  */
 import { createClient, type Interceptor, RpcError, type RpcResponse, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -52,7 +52,7 @@ function* generatedNow(): Iterable<ItemInit> {
 }
 
 describe.each(pairWays)('%s', (way) => {
-  /** The first two calls of each handler fail, when they have read their requests. */
+  /** The first two calls of each handler fail when they have read their requests. */
   async function open(side: Side) {
     const runs: number[][] = [];
     const fail = (numbers: number[]) => {
@@ -115,7 +115,7 @@ describe.each(pairWays)('%s', (way) => {
     const once = /called next\(\) again, but the requests of this call can be read only once: give it others/;
     await expect(client.sum(requests())).rejects.toThrow(once);
     await expect(collect(client.echo(requests()))).rejects.toThrow(once);
-    // No handler has run with requests that were missing.
+    // No handler has run with missing requests.
     expect(runs).toEqual([
       [1, 2, 4],
       [1, 2, 4],

@@ -1,6 +1,6 @@
 /**
- * Interceptors around streams: all kinds of methods look alike to them, and what streams promise holds with
- * them too.
+ * Interceptors around streams. All kinds of methods look alike to them, and the guarantees of streams hold
+ * with them, too.
  */
 import { createClient, type Interceptor, Metadata, RpcError, type RpcRequest, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -19,7 +19,7 @@ async function* each<T>(messages: AsyncIterable<T>, see: (message: T) => T): Asy
   for await (const message of messages) yield see(message);
 }
 
-/** Notes every message in both directions. */
+/** Records every message in both directions. */
 const watch =
   (notes: string[]): Interceptor =>
   (next) =>

@@ -1,4 +1,6 @@
-/** The four kinds of calls as users make them, over the addon, by every way that needs one process only. */
+/**
+ * The four kinds of calls as users make them, over the addon, by every way that works within one process.
+ */
 import { type Client, createChannel, createClient, leaseOf, type Metadata, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ways } from '../runtime/world.ts';
@@ -250,7 +252,7 @@ describe.each(ways)('%s', (way) => {
       }
     }
     expect(await client.unary({ count: 1 })).toMatchObject({ number: 1 });
-    // What the server was about to write when the loop was left is given back a moment later.
+    // The message that the server was about to write when the loop was left is released a moment later.
     await vi.waitFor(() => expect(stats().arenaLeasedBlocks).toBeLessThanOrEqual(before.arenaLeasedBlocks));
     expect(world.channel.session?.callsInFlight ?? 0).toBe(0);
   });
@@ -266,7 +268,7 @@ test('over several addresses streams take turns, and use the available room', as
   const streams = [1, 2, 3, 4].map(() => client.behave({ count: 1, text: 'hang' })[Symbol.asyncIterator]());
   for (const stream of streams) await stream.next();
   expect(worlds.map(({ log }) => log.produced)).toEqual([2, 2]);
-  // All are open: the next one gets the place of the one that ends, wherever that was.
+  // All slots are in use, so the next call gets the slot of the one that ends, wherever that was.
   const waiting = collect(client.count({ count: 5 }));
   await streams[2]!.return?.();
   expect(await waiting).toHaveLength(5);

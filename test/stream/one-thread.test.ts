@@ -1,6 +1,6 @@
 /**
  * A client and a server on one thread share one arena. Echoes of messages of a quarter of it do not wait for
- * each other, though both ends hold their last one.
+ * each other, although both ends hold their last message.
  */
 import { configure, createClient, leaseOf } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -44,7 +44,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
         }
         return next;
       });
-      // Who waited for the arena would be refused after 10 s.
+      // A call that waited for the arena would be refused after 10 s.
       expect(await Promise.all(all)).toEqual(all.map(() => 6));
     });
   },

@@ -1,6 +1,6 @@
 /**
- * Many streams of large messages that are not read, beside others, in an arena that could hold only a few of
- * their messages.
+ * Many streams of large messages that are not read, beside other calls, in an arena that could hold only a
+ * few of their messages.
  */
 import {
   allocBuffer,
@@ -25,16 +25,16 @@ const arenaBytes = 64 * MiB;
 const largeBytes = 8 * MiB;
 const stalledMax = 64;
 
-// Client and server share the arena, so whatever one of them holds the other cannot have.
+// Client and server share the arena, so memory that one of them holds is not available to the other.
 configure({ arenaBytes, mrCacheBytes: 64 * MiB });
 
 async function* large(count: number, bytes = largeBytes): AsyncGenerator<ItemInit> {
-  // Encoded in the arena where the fabric cannot show the peer any other memory.
+  // The message is encoded in the arena where the fabric cannot expose other memory to the peer.
   const payload = new Uint8Array(bytes);
   for (let number = 0; number < count; ++number) yield { number, payload, text: 'hold' };
 }
 
-/** Resolves when nothing of the arena has changed for many round trips. */
+/** Resolves when nothing in the arena has changed for many round trips. */
 async function atRest(client: TestClient): Promise<void> {
   let still = 0;
   for (let before = -1; still < 5; ) {
@@ -46,7 +46,10 @@ async function atRest(client: TestClient): Promise<void> {
   }
 }
 
-/** What must go on beside them: unary calls, large answers, streams of large messages both ways. */
+/**
+ * Checks what must continue beside them: unary calls, large answers, and streams of large messages in both
+ * directions.
+ */
 async function goOn(client: TestClient): Promise<void> {
   for (let i = 0; i < 100; ++i) expect(await client.unary({ count: i })).toMatchObject({ number: i });
   let next = 0;
@@ -59,7 +62,7 @@ async function goOn(client: TestClient): Promise<void> {
   expect(await client.sum(large(5))).toMatchObject({ number: 10, text: '5' });
 }
 
-// First: what earlier tests have left for the collector would come back in the middle of it.
+// This test comes first, because garbage of earlier tests would otherwise be released in the middle of it.
 test('an arena that the application has filled refuses with the option to raise', async () => {
   const world = await openStreams('shm over unix');
   const client = createClient(StreamsDefinition, world.channel);
@@ -78,7 +81,7 @@ test('an arena that the application has filled refuses with the option to raise'
   await world.close();
 });
 
-// Gigabytes in all: the limit is for what hangs, not for what is slow.
+// The test moves gigabytes in all. The limit is for calls that hang, not for slow calls.
 describe.each<Way>(['in process', 'shm over unix', 'tcp'])('%s', { timeout: 240_000 }, (way) => {
   let world: StreamWorld;
   afterEach(async () => {

@@ -1,6 +1,6 @@
 /**
- * Writer and reader of a stream without a session between them: parts are handed over by hand, in any order,
- * with credits as they come. Each run has a seed; what comes out must be what went in.
+ * Writer and reader of a stream without a session between them. Parts are handed over by hand, in any order,
+ * with credits as they come. Each run has a seed. The messages that come out must be those that went in.
  */
 import { CodecError, type MessageType } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
@@ -16,7 +16,7 @@ import { type PartPort, StreamWriter } from '../../runtime/stream/stream-writer.
 import { FakeNative } from '../runtime/fake-native.ts';
 import { Item, type ItemInit } from './gen/stream.rdma.ts';
 
-/** Numbers that repeat with their seed: xorshift, 32 bits. */
+/** Returns numbers that repeat with their seed (xorshift with 32 bits). */
 function dice(seed: number): (below: number) => number {
   let state = seed * 2654435761 + 1;
   return (below) => {
@@ -124,7 +124,7 @@ describe('from writer to reader', () => {
       }
     })();
     producer.start(roll(2) === 0 ? source() : items, 'items');
-    // The network: at most `streamParts` outstanding, delivered in any order.
+    // The network has at most `streamParts` outstanding, and delivers them in any order.
     const way: Sent[] = [];
     let given = 0;
     for (let idle = 0; port.lastSent === 0 || way.length > 0 || port.sent.length > 0; ++idle) {

@@ -1,4 +1,6 @@
-/** Parts of streams that go in segments: they arrive whole and in order, among small and large ones. */
+/**
+ * Parts of streams that are sent in segments. They arrive whole and in order, among small and large parts.
+ */
 import { createClient, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Way } from '../runtime/world.ts';
@@ -18,7 +20,10 @@ async function* messages() {
     yield { number, payload: new Uint8Array(bytes).fill(number + 1) };
 }
 
-/** How many of them fill more than a slot, of 17 KiB and of 8, and less than 32 KiB; two are larger. */
+/**
+ * Number of messages that fill more than a slot, of 17 KiB and of 8 KiB, and less than 32 KiB. Two messages
+ * are larger.
+ */
 describe.each<[Way, number]>([
   ['shm over unix', 5],
   ['tcp', 6],
@@ -36,7 +41,7 @@ describe.each<[Way, number]>([
       }
       expect(next).toBe(sizes.length);
     }
-    // What the server sends may find a place that the client has given for a large one.
+    // The server's messages may find a buffer that the client has provided for a large message.
     const { segmentedMessages, bulkRequests, bulkResponses } = stats();
     const segmented = segmentedMessages - before.segmentedMessages;
     expect(segmented).toBeGreaterThan(medium * 10);

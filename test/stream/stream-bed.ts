@@ -1,6 +1,6 @@
 /**
- * A server session with streams on a scripted native side: tests send it parts as a client would, or as none
- * should, and read what it answers.
+ * A server session with streams on a scripted native side. Tests send it parts as a client would, or as none
+ * should, and read its answers.
  */
 
 import { FabricContext } from '../../runtime/boundary/fabric-context.ts';
@@ -22,12 +22,12 @@ export interface PartAnswer {
   handle: number;
   status: number;
   notRun: boolean;
-  /** Of a PULL. */
+  /** The header of a PULL. */
   part: { sequence: number; count: number; last: boolean } | undefined;
   text: string;
 }
 
-/** A part as an event. `handle`: what it is answered to. */
+/** Returns a part as an event. `handle` is the handle to which the server answers. */
 export function part(
   handle: number,
   kind: number,
@@ -46,7 +46,7 @@ export const push = (handle: number, sequence: number, flags = 0): FakeEvent =>
   part(handle, PartKind.push, { sequence, flags });
 export const pull = (handle: number, sequence: number, stream = 1): FakeEvent =>
   part(handle, PartKind.pull, { sequence, stream });
-/** One message, not packed. */
+/** Returns a part with one message, which is not packed. */
 export const pushOf = (handle: number, sequence: number, item: ItemInit): FakeEvent =>
   part(handle, PartKind.push, { sequence, count: 1 }, Item.encode(item));
 
@@ -77,7 +77,7 @@ export class StreamBed {
     session.makeParts = () => this.streams;
   }
 
-  /** What was answered since the last look, oldest first. */
+  /** Returns the answers since the last call, oldest first. */
   async answers(): Promise<PartAnswer[]> {
     await new Promise((resolve) => setImmediate(resolve));
     this.native.flush();

@@ -1,4 +1,7 @@
-/** A channel to the service of streams, by any way that needs one process only, and what its tests share. */
+/**
+ * A channel to the service of streams, by any way that works within one process, and the common parts of its
+ * tests.
+ */
 import { rmSync } from 'node:fs';
 import {
   type Channel,

@@ -1,17 +1,19 @@
-/** The service that the tests of streams call, and what its handlers saw. */
+/**
+ * The service that the tests of streams call, and what its handlers saw.
+ */
 import { type HandlerContext, type Handlers, RpcError, Status } from 'rdma-rpc';
 import type { ItemInit, Order, StreamsDefinition } from './gen/stream.rdma.ts';
 
 export interface StreamLog {
-  /** Messages that `behave` has been asked for. */
+  /** Number of messages that `behave` has been asked for. */
   produced: number;
-  /** Handlers that have left their `finally`. */
+  /** Handlers that have left their `finally` block. */
   finished: string[];
   /** Codes of the reasons of signals that fired. */
   aborted: number[];
-  /** What handlers caught from their requests. */
+  /** Errors that handlers caught from their requests. */
   caught: unknown[];
-  /** Texts that came one way. */
+  /** Texts that arrived by one-way calls. */
   notes: string[];
 }
 
@@ -117,7 +119,7 @@ export function streamHandlers(log: StreamLog): Partial<Handlers<typeof StreamsD
         yield item;
         break;
       }
-      // Long enough for the client to send all it has.
+      // The wait is long enough for the client to send all its messages.
       for (let i = 0; i < 200; ++i) await new Promise((resolve) => setImmediate(resolve));
       yield { number: 30_000 };
     },

@@ -1,4 +1,6 @@
-/** Streams before there is a server: they fail at once, or wait for one if they are told to. */
+/**
+ * Streams before a server exists. They fail at once, or wait for a server if they are told to.
+ */
 import { createChannel, createClient, createServer, Status } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { socketPath } from '../runtime/world.ts';

@@ -1,6 +1,6 @@
 /**
- * The window of a reader: which parts it takes that come before their turn, at its very edge and after it has
- * moved.
+ * The window of a reader: which parts it accepts before their turn, at the edge of the window and after it
+ * has moved.
  */
 import { expect, test } from 'vitest';
 import { streamParts } from '../../runtime/limits.ts';
@@ -21,7 +21,7 @@ const readerOf = (): StreamReader =>
     true,
   );
 
-// A part beyond the window would lie where the next one belongs, which has not come: only the window refuses
+// A part beyond the window would lie where the next part belongs, which has not come. Only the window refuses
 // it.
 test.each([0, 1, streamParts, 3 * streamParts + 5])(
   'a part from too far ahead, with %d read',
@@ -37,7 +37,7 @@ test.each([0, 1, streamParts, 3 * streamParts + 5])(
     expect(reader.arrive(beyond - 1, part(beyond - 1))).toBe(true);
     expect(reader.arrive(read, part(read))).toBe(true);
     expect(await reader.next()).toEqual({ value: read * 10, done: false });
-    // One step on.
+    // The window has moved by one step.
     expect(reader.arrive(beyond, part(beyond))).toBe(true);
   },
 );

@@ -1,6 +1,6 @@
 /**
- * How sessions of the tcp fabric connect: at the address that the user has given and no other, through
- * devices in between, beside unauthenticated peers, and within limits.
+ * How sessions of the tcp fabric connect: only at the address that the user has given, through devices in
+ * between, beside unauthenticated peers, and within limits.
  */
 import { connect, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -41,7 +41,7 @@ async function serve(
   return { server, address: await server.listen(at) };
 }
 
-/** A server in another process. */
+/** Starts a server in another process. */
 async function elsewhere(): Promise<string> {
   const { child, address } = await ServerProcess.start();
   closing.push(() => child.kill('SIGKILL'));
@@ -237,7 +237,7 @@ describe('unauthenticated peers', () => {
     const { address } = await serve({ handshakesMax: 4, handshakeTimeoutMs: 300 });
     const half = Array.from({ length: 40 }, () => unknownPeer(address, connectMessage().subarray(0, 20)));
     expect(await echoes(open(address))).toBe(true);
-    // (What they are told is a refusal.)
+    // (They are told of a refusal.)
     for (const { told } of half) expect((await told).includes('handshake')).toBe(true);
   });
 });

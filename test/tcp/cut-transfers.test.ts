@@ -1,6 +1,6 @@
 /**
- * A session's connection that is reset at any byte of what it carries: every call settles once, its
- * `processed` is true, and the next connection works.
+ * A session's connection that is reset at any byte that it carries. Every call settles once, its `processed`
+ * is true, and the next connection works.
  */
 import {
   type CallOptions,
@@ -17,11 +17,11 @@ import { EchoDefinition, type EchoMessage } from '../runtime/gen/echo.rdma.ts';
 import { type Passage, portOf, Relay } from './proxy.ts';
 
 const cuts = 200;
-/** More than a round of all calls carries each way, so that some cuts come behind everything. */
+/** A round of all calls carries fewer bytes in each direction, so some cuts come after all of them. */
 const bytesMax = 1_600_000;
 const timeoutMs = 60_000;
 
-/** Numbers from 0 to 1, the same in each run. */
+/** Returns numbers from 0 to 1, the same in each run. */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -74,7 +74,7 @@ test('at 200 bytes of a transfer in either direction', { timeout: 600_000 }, asy
   const relay = new Relay(
     () => port,
     ({ index, client, server: behind }: Passage) => {
-      // Sidebands and sessions take turns; only the first session of a round is cut.
+      // Sidebands and sessions alternate, and only the first session of a round is cut.
       if (index !== 1) return;
       let bytes = 0;
       const from = cut.side === 'client' ? client : behind;
@@ -131,7 +131,7 @@ test('at 200 bytes of a transfer in either direction', { timeout: 600_000 }, asy
     }
     await channel.close();
   }
-  // Each way to end was seen, or the cuts are in the wrong places.
+  // Each way to end was seen; otherwise the cuts would be in the wrong places.
   expect(outcomes.answered).toBeGreaterThan(cuts);
   expect(outcomes.maybe).toBeGreaterThan(cuts);
   expect(torn).toBe(0);

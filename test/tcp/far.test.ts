@@ -14,8 +14,8 @@ import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { portOf, Relay } from './proxy.ts';
 
 /**
- * Three of them are more than a stalled handshake is given (handshakeStallMs), and one is less, on a busy
- * machine too.
+ * Three round trips are longer than the time that a stalled handshake gets (handshakeStallMs), and one is
+ * shorter, also on a busy machine.
  */
 const roundTripMs = 200;
 const peersMax = 200;
@@ -109,13 +109,13 @@ test('nor do unauthenticated peers that attach and never make their data connect
 });
 
 test('unauthenticated peers that retry from many addresses, up to an attach, keep out no new client', async () => {
-  // More than have places, go on without one and wait.
+  // The number exceeds those that have slots, continue without a slot, and wait.
   const { address } = await serve({ handshakesMax: 4, sessionsMax: 32 });
   await surround(address, attaching(), (number) => `127.0.1.${1 + number}`);
   for (let number = 0; number < 3; ++number) {
     const channel = createChannel(address, { fabric: 'tcp' });
     closing.push(() => channel.close());
-    // It does not wait for a server: a refusal would be its end.
+    // The call does not wait for a server, so a refusal would end it.
     expect(await createClient(EchoDefinition, channel).echo({ number })).toMatchObject({ number });
   }
 });

@@ -1,13 +1,13 @@
 /**
- * Something between a client and its servers that passes bytes on, as a proxy, a tunnel or a balancer does:
- * for the tests of this folder.
+ * A relay between a client and its servers that passes bytes on, as a proxy, a tunnel or a balancer does. The
+ * tests of this folder use it.
  */
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { setTimeout } from 'node:timers/promises';
 
 export interface Passage {
-  /** 0 for the sideband, 1 for what comes after it. */
+  /** 0 for the sideband, and 1 for the connection after it. */
   readonly index: number;
   readonly client: Socket;
   readonly server: Socket;
@@ -36,14 +36,14 @@ class Delay extends Duplex {
 }
 
 export class Relay {
-  /** Connections that have come. */
+  /** Number of connections so far. */
   count = 0;
   readonly #server: Server;
   readonly #open = new Set<Socket>();
 
   /**
-   * `lead`: the port to which the next connection goes. `onPassage`: may cut it. `roundTripMs`: how far away
-   * the servers are.
+   * `lead` returns the port to which the next connection goes. `onPassage` may cut the connection.
+   * `roundTripMs` is the round-trip time to the servers.
    */
   constructor(
     lead: (index: number) => number,

@@ -17,5 +17,6 @@ for (let i = 0; i < Number(count); ++i) {
     kind === 'request' ? client.echo({ payload }, options) : client.fetch({ number: Number(bytes) }, options);
   call.catch(() => undefined);
 }
-// The requests go at the end of this turn, and what asks for their bytes comes later than the next one.
+// The requests leave at the end of this event-loop iteration, and the server asks for their bytes later than
+// the next iteration.
 if (kind === 'request') setImmediate(() => process.kill(process.pid, 'SIGSTOP'));

@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 
 interface Held {
-  /** Requests that handlers have got; with `pause` they wait for it. */
+  /** Number of requests that handlers have got. With `pause` they wait for it. */
   fetches: number;
   go: () => void;
 }
@@ -46,9 +46,7 @@ async function serve(options: ServerOptions = {}) {
   const channel = createChannel(address, { fabric: 'tcp' });
   closing.push(() => channel.close());
   const client = createClient(EchoDefinition, channel);
-  /**
-   * Released at once: a lease that is left to the collector would go in the middle of what is counted here.
-   */
+  /** Release the lease at once, because the garbage collector would release it in the middle of the count. */
   const fetched = async (number: number): Promise<number> => {
     const reply = await client.fetch({ number });
     const { byteLength } = reply.payload;
@@ -66,7 +64,7 @@ function start(address: string, kind: Kind, count: number, bytes: number, timeou
   return child;
 }
 
-/** Third word behind the name, which stands in parentheses. */
+/** The state is the third word, behind the name in parentheses. */
 const isStopped = ({ pid }: ChildProcess): boolean =>
   readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.startsWith('T') === true;
 
@@ -76,7 +74,7 @@ test('six clients that are stopped in the middle of their requests do not keep o
   for (let i = 0; i < 6; ++i) {
     const child = start(address, 'request', 1, 12 * MiB, 0);
     await until(() => isStopped(child));
-    // None of the others comes to an end before 30 s.
+    // None of the others ends before 30 s.
     const payload = new Uint8Array(4 * MiB);
     expect(await client.echo({ payload }, { timeoutMs: 20_000 })).toMatchObject({ number: 4 * MiB });
   }
@@ -115,7 +113,7 @@ test('responses for which the client grants no memory release theirs at their de
 
 test('answers of a session hold no more than its quota, and other sessions go on', async () => {
   const { address, held, fetched } = await serve({ quotas: { arenaBytesMax: 2 * MiB } });
-  // Of which two fit, in blocks of 1 MiB each.
+  // Two of these fit, in blocks of 1 MiB each.
   const child = start(address, 'answer', 8, 900 << 10, 3000);
   await until(() => held.fetches === 8);
   child.kill('SIGSTOP');

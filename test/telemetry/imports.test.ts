@@ -1,12 +1,12 @@
 /**
- * Telemetry costs nothing unless it is imported: the modules that the main entry point loads, followed import
- * by import.
+ * Telemetry costs nothing unless it is imported. The test follows the modules that the main entry point
+ * loads, import by import.
  */
 import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
 import { read } from '../house/tree.ts';
 
-/** Files and packages that a module loads, including itself; type-only imports do not count. */
+/** Returns files and packages that a module loads, including itself; type-only imports do not count. */
 function loads(file: string, seen = new Set<string>()): Set<string> {
   if (seen.has(file)) return seen;
   seen.add(file);

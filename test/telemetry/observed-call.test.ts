@@ -1,12 +1,12 @@
 /**
- * A call as telemetry sees it: it ends once, however often its reader ends it, and with the status of the
+ * A call as telemetry sees it. It ends once, however often its reader ends it, and with the status of the
  * first end.
  */
 import { RpcError, type RpcRequest, Status } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { observedCall } from '../../runtime/adapters/telemetry/observed-call.ts';
 
-/** A stream of two messages, or of one and an error. */
+/** Yields a stream of two messages, or of one message and an error. */
 async function* messages(fails: boolean): AsyncGenerator<number> {
   yield 1;
   if (fails) throw new RpcError(Status.ABORTED, 'on purpose');

@@ -44,7 +44,7 @@ const setUp = () => {
   });
 };
 
-/** A server whose `echo` answers as the text says, and a client, both observed. */
+/** Opens a server whose `echo` answers as the text says, and a client, both observed. */
 async function open(register?: Parameters<typeof openPair>[1]) {
   const observe = setUp();
   const pair = await openPair('shm', (server) => {

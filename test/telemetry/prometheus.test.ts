@@ -15,7 +15,7 @@ vi.mock('../../runtime/counters/device-counters.ts', () => ({ readDeviceCounters
 let pair: Pair | undefined;
 afterEach(() => pair?.close());
 
-/** The lines of a metric, without the rest of the text. */
+/** Returns the lines of a metric, without the rest of the text. */
 async function lines(registry: Registry, name: string): Promise<string[]> {
   const text = await registry.metrics();
   return text.split('\n').filter((line) => line.startsWith(name));
@@ -99,13 +99,13 @@ test('native counters of a process by its number are current, however often they
   };
   const sessions: number[] = [];
   try {
-    // A thread writes its page ten times a second at most, perhaps just before this session was there.
+    // A thread writes its page at most ten times a second, perhaps just before this session existed.
     await vi.waitFor(async () => expect(await read()).toBeGreaterThan(0), { timeout: 10_000 });
     for (let round = 0; round < 3; ++round) sessions.push(await read());
   } finally {
     replaceClock(undefined);
   }
-  // None is opened meanwhile; those of the test before may end.
+  // No session is opened meanwhile, but those of the test before may end.
   const [first] = sessions;
   expect(first).toBeGreaterThan(0);
   for (const each of sessions) expect(each).toBeLessThanOrEqual(first!);

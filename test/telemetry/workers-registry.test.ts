@@ -3,7 +3,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { type ThreadMetrics, workersRegistry } from 'rdma-rpc/prometheus';
 import { expect, test } from 'vitest';
 
-/** A thread that counts: `calls`, a histogram `seconds` and a gauge `open`. */
+/** Returns a thread that counts `calls`, a histogram `seconds` and a gauge `open`. */
 function thread(threadId: number) {
   const registry = new Registry();
   const registers = [registry];
@@ -31,7 +31,7 @@ function groupOf(...threads: Thread[]) {
           .filter((each) => !silent.has(each))
           .map(
             async ({ threadId, registry }): Promise<ThreadMetrics> =>
-              // As it crosses from one thread to another.
+              // Copy the metrics as they cross from one thread to another.
               structuredClone({ threadId, metrics: await registry.getMetricsAsJSON() }),
           ),
       ),

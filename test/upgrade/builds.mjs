@@ -1,11 +1,11 @@
 /**
- * The two builds that the tests of upgrades run against each other: today's, and the baseline. The baseline
- * is the newest release (the last tag `v…` before this commit); as long as there is none, the commit in
- * baseline.json.
+ * The two builds that the tests of upgrades run against each other: today's build, and the baseline. The
+ * baseline is the newest release (the last tag `v…` before this commit). Before the first release, it is the
+ * commit in baseline.json.
  *
- * To move the baseline on, write the hash of a newer commit of main into baseline.json. Do so when the suite
- * is to cover what main has learnt since (a feature bit, a new layout version); with a release nothing has
- * to be done.
+ * To move the baseline, write the hash of a newer commit of main into baseline.json. Do so when the suite
+ * should cover later features of main (a feature bit, a new layout version). With a release nothing needs to
+ * be done.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { buildOf, commitOf } from '../../scripts/other-build.mjs';
 const here = join(root, 'test/upgrade');
 const tags = ['git', 'tag', '--list', 'v[0-9]*', '--merged', 'HEAD', '--sort=-version:refname'];
 
-/** The ref of the baseline. */
+/** Returns the ref of the baseline. */
 async function baseline() {
   const today = await commitOf('HEAD');
   for (const tag of (await run(tags)).split('\n').filter((line) => line !== ''))
@@ -24,8 +24,8 @@ async function baseline() {
 }
 
 /**
- * Puts the programs of this folder into a build, with code that its own generator makes. A build whose commit
- * has programs runs those: they know the names that its API had.
+ * Puts the programs of this folder into a build, with code that the build's own generator makes. A build
+ * whose commit contains the programs runs its own, because they use the names of its API.
  */
 async function prepare(name, tree) {
   const programs = join(tree, 'build/upgrade');
@@ -40,7 +40,7 @@ async function prepare(name, tree) {
   return { name, program: (file) => join(programs, file), tree };
 }
 
-/** Resolves to both builds, or to why the baseline cannot be had. */
+/** Resolves to both builds, or to the reason why the baseline is not available. */
 export async function builds() {
   let ref;
   try {

@@ -1,15 +1,18 @@
 /**
  * A client of one build, as a process: `client.mjs ADDRESS OPTIONS`, with the options of createChannel as
- * JSON. Makes every kind of call with messages of all sizes and compares every byte. Copied into each build
- * by builds.mjs. Prints as JSON which fabric it has used, how private it is, and for each check null or the
- * error.
+ * JSON. It makes every kind of call with messages of all sizes and compares every byte. builds.mjs copies it
+ * into each build. It prints as JSON which fabric it has used, the security of the session, and for each
+ * check null or the error.
  */
 import { createChannel, createClient, Status } from 'rdma-rpc';
 import { serveReverse } from 'rdma-rpc/reverse';
 import { UpgradeDefinition } from './gen/upgrade.rdma.js';
 
 const [address, options] = process.argv.slice(2);
-/** In one frame; in segments; by READ and WRITE; larger than staging memory and every buffer of a socket. */
+/**
+ * The sizes are sent in one frame, in segments, and by READ and WRITE; the last is larger than staging memory
+ * and every buffer of a socket.
+ */
 const sizes = { small: 100, medium: 24_000, large: 300_000, '16 MiB': 16 * 1024 * 1024 };
 const timeoutMs = 60_000;
 const fetchPauseMs = 5;
@@ -19,7 +22,7 @@ const channel = createChannel(address, { ...JSON.parse(options), log: (line) => 
 const client = createClient(UpgradeDefinition, channel, { '*': { timeoutMs } });
 let lastNumber = 0;
 
-/** Different bytes for each number, in no pattern that a lost or repeated block would keep. */
+/** Returns different bytes for each number, without a pattern that a lost or repeated block would keep. */
 function parcel(bytes) {
   const number = ++lastNumber;
   const data = Buffer.allocUnsafe(bytes);
@@ -39,7 +42,7 @@ function expect(got, wanted) {
   if (at !== -1) throw new Error(`byte ${at} of ${wanted.data.byteLength} differs`);
 }
 
-/** What a call fails with. */
+/** Returns the error with which a call fails. */
 const failure = (promise) =>
   promise.then(
     () => Promise.reject(new Error('the call was answered')),
@@ -47,7 +50,8 @@ const failure = (promise) =>
   );
 
 /**
- * What is left with this number, as soon as it is: handlers of one-way and cancelled calls run behind them.
+ * Resolves to the parcel that is left with this number, as soon as it is left, because handlers of one-way
+ * and cancelled calls run after their calls.
  */
 async function fetched(number) {
   for (let tries = 0; ; ++tries) {
@@ -127,7 +131,7 @@ if (results.connected === null) {
     }
   }
   await serving.close();
-  // Whatever came of that, the connection is as good as before.
+  // Whatever the result of that call, the connection still works as before.
   await check('unary behind that', () => kinds.unary(sizes['16 MiB']));
 }
 const { fabric, session } = channel;

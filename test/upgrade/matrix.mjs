@@ -1,6 +1,6 @@
 /**
- * Every kind of call between the two builds, both ways, on each fabric that needs no device: an older client
- * of a newer server, and a newer client of an older server.
+ * Makes every kind of call between the two builds, in both directions, on each fabric that needs no device:
+ * an older client of a newer server, and a newer client of an older server.
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -14,7 +14,7 @@ const psk = { upgrade: '1f'.repeat(32) };
 const sealed = { require: 'sealed' };
 const at = { port: () => '127.0.0.1:0', unix: (name) => `unix:${join(tmpdir(), name)}` };
 
-/** `fabric` and `security`: what the session is to have. `options` are of both sides. */
+/** `fabric` and `security` are what the session must have. `options` are the options of both sides. */
 const ways = {
   'shm by host:port': { place: 'port', fabric: 'shm', options: { fabric: 'shm' } },
   'shm by a unix socket': { place: 'unix', fabric: 'shm', options: { fabric: 'shm' }, security: 'bound' },
@@ -41,7 +41,7 @@ const ways = {
   'what auto chooses': { place: 'port', fabric: 'shm', options: {} },
 };
 
-/** The feature bits in a server's welcome. */
+/** Returns the feature bits in a server's welcome. */
 async function featuresOf(build) {
   const [{ encodeFrame, decodeFrame }, frames] = await Promise.all([
     ours('control/link.js'),
@@ -63,13 +63,16 @@ async function featuresOf(build) {
   return welcome.features;
 }
 
-/** The version of a build's shared memory. Builds before 0.1.0 do not name it in TypeScript; they had 3. */
+/**
+ * Returns the version of a build's shared memory. Builds before 0.1.0 do not name it in TypeScript; they had
+ * version 3.
+ */
 async function shmVersionOf(build) {
   const { fabrics } = await import(join(build.tree, 'dist/runtime/fabrics.js'));
   return fabrics.shm.version ?? 3;
 }
 
-/** What is to come of a check; undefined when it is to pass. */
+/** Returns the expected result of a check, or undefined when it must pass. */
 function expected(check, { secondSession }) {
   if (check !== 'serves' || secondSession) return undefined;
   return /UNIMPLEMENTED|^12: .*use the same rdma-rpc release on both sides/;
@@ -78,7 +81,7 @@ function expected(check, { secondSession }) {
 const otherShm = (one, other) =>
   new RegExp(`version ${one} .*version ${other}\\b.*use the same rdma-rpc release on both sides`);
 
-/** Runs one pair over one way; calls `report` with each check and why it has failed, or undefined. */
+/** Runs one pair over one way. Calls `report` with each check and with why it has failed, or undefined. */
 async function pair(name, way, { client, server: serving, agreed }, report) {
   const what = `${name}: client of ${client.name}, server of ${serving.name}`;
   const listening = await server(serving, at[way.place](`upgrade-${process.pid}.sock`), way.options);
@@ -105,13 +108,13 @@ async function pair(name, way, { client, server: serving, agreed }, report) {
   }
 }
 
-/** Whether `reader` finds the calls of processes of `build` in their counters pages, as `top` does. */
+/** Checks whether `reader` finds the calls of processes of `build` in their counters pages, as `top` does. */
 async function counted(reader, build, report) {
   const { readCounters } = await import(join(reader.tree, 'dist/runtime/counters/processes.js'));
   const serving = await server(build, at.port(), { fabric: 'shm' });
   const calling = await load(build, [serving.address], { fabric: 'shm' });
   try {
-    // A page is written ten times a second at most.
+    // A page is written at most ten times a second.
     for (let i = 0; i < 5; ++i) await calling.line();
     for (const [side, { pid }] of Object.entries({ server: serving, client: calling })) {
       const [context] = readCounters(pid).contexts;
@@ -127,7 +130,7 @@ async function counted(reader, build, report) {
   }
 }
 
-/** `report(name, why)`: a check has passed, when there is no `why`. */
+/** `report(name, why)` is called for each check, which has passed when `why` is undefined. */
 export async function matrix({ today, before }, report) {
   const { feature } = await ours('control/frames.js');
   for (const build of [today, before]) {

@@ -1,15 +1,17 @@
-/** Processes of the tests of upgrades: servers, clients that check, clients that call without pause. */
+/**
+ * Processes of the tests of upgrades: servers, clients that check, and clients that call without pause.
+ */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 const limitMs = 180_000;
 
 /**
- * A program of a build: its lines, and its end. When its time is over it is killed, which fails whatever
- * waits for it.
+ * A program of a build, with its lines and its end. When its time is over it is killed, which fails
+ * everything that waits for it.
  */
 class Program {
-  /** What it has printed last. */
+  /** The line that it has printed last. */
   last = '';
   errors = '';
   #child;
@@ -46,19 +48,19 @@ class Program {
     return this.#child.pid;
   }
 
-  /** The next line. Rejects when the process ends first. */
+  /** Resolves to the next line. Rejects when the process ends first. */
   line() {
     return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
   }
 
-  /** What it prints last, as JSON. Rejects when it does not end well. */
+  /** Resolves to the last line, as JSON. Rejects when the program does not end successfully. */
   async result() {
     const code = await this.#ended;
     if (code !== 0) throw this.#failed(code);
     return JSON.parse(this.last);
   }
 
-  /** Asks it to end. */
+  /** Asks the program to end. */
   stop() {
     this.#child.kill('SIGTERM');
     return this.result();
@@ -70,7 +72,7 @@ class Program {
   }
 }
 
-/** A server of that build; resolves when it listens, at `program.address`. */
+/** Starts a server of that build. Resolves when it listens, at `program.address`. */
 export async function server(build, address, options) {
   const program = new Program(build, 'server.mjs', [address, JSON.stringify(options)]);
   program.address = await program.line();
@@ -83,7 +85,7 @@ export async function checked(build, address, options) {
   return { ...(await program.result()), log: program.errors };
 }
 
-/** A client of that build that calls without pause. */
+/** Starts a client of that build that calls without pause. */
 export async function load(build, addresses, options) {
   const program = new Program(build, 'load.mjs', [addresses.join(','), JSON.stringify(options)]);
   await program.line();

@@ -1,6 +1,6 @@
 /**
- * A rolling upgrade under load: three servers behind the addresses of each client are replaced one after the
- * other, then the clients. No call may fail. A rollback is the same with the builds exchanged.
+ * A rolling upgrade under load. Three servers behind the addresses of each client are replaced one after the
+ * other, and then the clients. No call may fail. A rollback is the same with the builds exchanged.
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { load, server } from './processes.mjs';
 
 const servers = 3;
 const clients = 2;
-/** Reports of each client (ten a second) between one step and the next. */
+/** Number of reports of each client (ten a second) between one step and the next. */
 const settled = 5;
 
 const ways = {
@@ -20,7 +20,7 @@ const ways = {
   tcp: { options: { fabric: 'tcp' }, place: () => '127.0.0.1:0' },
 };
 
-/** Until each client has made calls for a while. */
+/** Waits until each client has made calls for a while. */
 async function calling(loads) {
   for (let i = 0; i < settled; ++i) await Promise.all(loads.map((each) => each.line()));
 }
@@ -69,7 +69,7 @@ async function roll({ options, place }, from, to, report) {
   }
 }
 
-/** As matrix.mjs. */
+/** The arguments are those of matrix.mjs. */
 export async function rolling({ today, before }, report) {
   for (const [name, way] of Object.entries(ways)) {
     for (const [what, from, to] of [

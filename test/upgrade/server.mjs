@@ -1,7 +1,7 @@
 /**
  * A server of one build, as a process: `server.mjs ADDRESS OPTIONS`, with the options of createServer as
- * JSON. Copied into each build by builds.mjs, so that it imports that one. Prints its address once it
- * listens; after SIGTERM, when all its calls have ended, how many there were.
+ * JSON. builds.mjs copies it into each build, so that it imports that build. It prints its address once it
+ * listens. After SIGTERM, when all its calls have ended, it prints their number.
  */
 import { createServer, RpcError, Status } from 'rdma-rpc';
 import { peersOf } from 'rdma-rpc/reverse';
@@ -15,7 +15,7 @@ let calls = 0;
 const server = createServer({ ...JSON.parse(options), log: (line) => console.error(line) });
 const peers = peersOf(server);
 
-/** Keeps a copy: the memory of a request is its caller's again when the handler has ended. */
+/** Keep a copy, because the memory of a request belongs to its caller again when the handler has ended. */
 const leave = ({ number, data }) => void left.set(number, Buffer.from(data));
 
 server.add(UpgradeDefinition, {

@@ -1,4 +1,6 @@
-/** Devices that the application drops without closing them are closed when they are collected. */
+/**
+ * Devices that the application drops without closing them are closed when they are collected.
+ */
 import { readdirSync } from 'node:fs';
 import { Completions, openDevice, RecvBatch, SendBatch } from 'rdma-rpc/verbs';
 import { expect, test } from 'vitest';
@@ -7,7 +9,7 @@ import { collectAll } from './garbage.ts';
 
 const openFiles = (): number => readdirSync('/proc/self/fd').length;
 
-/** A pair with everything in use: a posted receive, a send, a completion that was waited for. */
+/** Uses every part of a pair: a posted receive, a send, and a completion that was waited for. */
 async function useAndDrop(fabric: Fabric): Promise<void> {
   const { a, b } = await openPair(fabric);
   b.qp.postRecv(new RecvBatch(1).recv(1, b.mr));

@@ -1,4 +1,6 @@
-/** Two connected ends of `rdma-rpc/verbs` in this thread, for tests. */
+/**
+ * Two connected ends of `rdma-rpc/verbs` in this thread, for tests.
+ */
 import {
   Access,
   type CompletionQueue,
@@ -74,7 +76,9 @@ export interface Seen {
   imm: number;
 }
 
-/** Polls both queues, since each may do work for the other, until the first has this many completions. */
+/**
+ * Polls both queues until the first has this many completions, because each queue may do work for the other.
+ */
 export async function take(cq: CompletionQueue, count: number, other?: CompletionQueue): Promise<Seen[]> {
   const seen: Seen[] = [];
   const into = new Completions(16);

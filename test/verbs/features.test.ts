@@ -1,6 +1,6 @@
 /**
- * What not every device has: shared receives, immediates of SENDs, atomics, UC and UD. Where a device lacks a
- * feature it says why, and refuses it by that reason.
+ * Features that only some devices have: shared receives, immediates of SENDs, atomics, UC and UD. A device
+ * that lacks a feature says why, and refuses the feature with that reason.
  */
 import {
   Access,

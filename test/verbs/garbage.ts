@@ -1,5 +1,5 @@
 /**
- * Collects garbage in tests. `gc` of V8 is called without an argument: with one it does not collect
+ * Collects garbage in tests. `gc` of V8 is called without an argument, because with one it does not collect
  * everything.
  */
 import { setFlagsFromString } from 'node:v8';
@@ -8,7 +8,7 @@ import { runInNewContext } from 'node:vm';
 setFlagsFromString('--expose-gc');
 const gc = runInNewContext('gc') as () => void;
 
-/** Collects all, and lets the finalizers run. */
+/** Collects all garbage, and lets the finalizers run. */
 export async function collectAll(): Promise<void> {
   for (let i = 0; i < 8; ++i) {
     gc();

@@ -1,4 +1,6 @@
-/** Posting and polling make no objects: a million posts leave the heap as it was. */
+/**
+ * Posting and polling create no objects: a million posts leave the heap as it was.
+ */
 import { PerformanceObserver } from 'node:perf_hooks';
 import { Completions, RecvBatch, SendBatch, SendFlags } from 'rdma-rpc/verbs';
 import { expect, test } from 'vitest';
@@ -7,7 +9,7 @@ import { collectAll } from './garbage.ts';
 
 const posts = 1_000_000;
 const perRound = 16;
-/** A number of 8 bytes for each post would be 8 MB. */
+/** A number of 8 bytes for each post would take 8 MB. */
 const allowedBytes = 2_000_000;
 
 test('a million posts make no garbage worth a collection', async () => {

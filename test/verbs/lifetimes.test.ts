@@ -1,4 +1,7 @@
-/** Objects are closed in any order: a closed one throws by its name, and what others need of it stays. */
+/**
+ * Objects are closed in any order. A closed object throws an error with its name, and the parts of it that
+ * others need stay.
+ */
 import fc from 'fast-check';
 import { Completions, openDevice, SendBatch, SendFlags, WcStatus } from 'rdma-rpc/verbs';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,6 @@
-/** Addresses of listeners of other programs: their bytes, and devices that have no rdma_cm. */
+/**
+ * Addresses of listeners of other programs: their bytes, and devices that have no rdma_cm.
+ */
 import { listenerAddress, openDevice, VerbsError } from 'rdma-rpc/verbs';
 import { expect, test } from 'vitest';
 

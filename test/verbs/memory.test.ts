@@ -8,7 +8,7 @@ import { collectAll } from './garbage.ts';
 const bytes = 4096;
 const text = (from: Uint8Array, length: number): string => Buffer.from(from.subarray(0, length)).toString();
 
-/** Writes into the region of b from a, as a peer does. */
+/** Writes from a into the region of b, as a peer does. */
 async function writeFrom(a: End, b: End, mr: End['mr'], word: string): Promise<void> {
   a.mr.bytes.set(Buffer.from(word));
   a.qp.post(new SendBatch(1).write(1, mr.addr, mr.rkey, SendFlags.signaled).sge(a.mr, 0, word.length));
@@ -62,7 +62,7 @@ describe.each(['sim', 'shm'] as const)('on %s', (fabric) => {
   });
 });
 
-/** Before Node 22 there is no transfer(). */
+/** Before Node 22 `transfer()` does not exist. */
 function transfer(buffer: ArrayBuffer, length?: number): void {
   const { transfer: move } = buffer as { transfer?: (length?: number) => ArrayBuffer };
   if (move === undefined) attempt(() => structuredClone(buffer, { transfer: [buffer] }));
@@ -72,7 +72,7 @@ function attempt(call: () => unknown): void {
   try {
     call();
   } catch {
-    // Node 21 and later refuse to move memory that is not theirs.
+    // Node 21 and later refuse to move memory that they do not own.
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Each way to use `rdma-rpc/verbs` wrongly: what it throws. Nothing crashes, nothing is posted, no byte
- * moves, and the pair works afterwards.
+ * Each way to use `rdma-rpc/verbs` wrongly, and the error that it throws. The wrong call does not crash,
+ * posts nothing and moves no byte, and the pair works afterwards.
  */
 import {
   Access,
@@ -16,15 +16,15 @@ import { describe, expect, test } from 'vitest';
 import { type End, type Fabric, fabrics, memoryBytes, openPair, postReceives, take } from './ends.ts';
 
 type Wrong = (a: End, b: End) => unknown;
-/** A call, and what its error is: a class, or the code of a VerbsError. */
+/** A call, and its error: a class, or the code of a VerbsError. */
 type Row = readonly [what: string, call: Wrong, error: 'type' | 'range' | VerbsError['code'], text: RegExp];
 
 const one = (fill: (batch: SendBatch) => SendBatch): SendBatch => fill(new SendBatch(1));
-/** A region whose numbers are not those of a registration. */
+/** Returns a region whose numbers are not those of a registration. */
 const forged = (a: End, change: object): End['mr'] =>
   ({ name: 'forged', addr: a.mr.addr, lkey: a.mr.lkey, byteLength: a.mr.byteLength, ...change }) as End['mr'];
 
-/** The memory of a WebAssembly module, whose types this project does not load. */
+/** Returns the memory of a WebAssembly module, whose types this project does not load. */
 function webAssemblyBuffer(): ArrayBuffer {
   const { WebAssembly } = globalThis as unknown as {
     WebAssembly: { Memory: new (size: { initial: number }) => { buffer: ArrayBuffer } };
@@ -243,7 +243,7 @@ describe.each<Fabric>([...fabrics])('on %s', (fabric) => {
       expect((error as VerbsError).code).toBe(expected);
     }
     if (what === 'a loop beside a loop') return;
-    // The pair is as it was.
+    // The pair is unchanged.
     expect([a.qp.sendRoom, a.qp.recvRoom, a.qp.state]).toEqual([16, 16, 'RTS']);
     postReceives(b, 1, 8);
     a.qp.post(new SendBatch(1).send(9, SendFlags.signaled).sge(a.mr, 0, 8));

@@ -1,6 +1,5 @@
 /**
- * What queue pairs of `rdma-rpc/verbs` do on each device made of software: every operation, both ways to
- * wait.
+ * The operations of queue pairs of `rdma-rpc/verbs` on each device made of software, with both ways to wait.
  */
 import { openDevice, SendBatch, SendFlags, WcOpcode, WcStatus } from 'rdma-rpc/verbs';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** The columns in which requests and completions cross the boundary: TypeScript has those of native code. */
+/**
+ * The columns in which requests and completions cross the boundary. TypeScript must have those of native
+ * code.
+ */
 import { expect, test } from 'vitest';
 import { loadNative } from '../../runtime/native/native.ts';
 import * as rows from '../../runtime/native/verbs-device.ts';

@@ -1,4 +1,6 @@
-/** Threads that end with everything open: nothing crashes, on whatever they wait. */
+/**
+ * Threads that end with everything open: nothing crashes, whatever they wait for.
+ */
 import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 

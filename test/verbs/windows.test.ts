@@ -1,5 +1,5 @@
 /**
- * Memory windows: rights that begin with a bind and end with an invalidation, a closing, or the queue pair.
+ * Memory windows: rights that begin with a bind, and end with an invalidation, a close, or the queue pair.
  */
 import {
   Access,
@@ -19,7 +19,7 @@ import { type End, type Fabric, fabrics, openPair, take } from './ends.ts';
 const { signaled } = SendFlags;
 const rights = Access.localWrite | Access.mwBind;
 
-/** `b` has memory without rights for peers, and binds a window to 100 bytes at 200. */
+/** Sets up `b` with memory that has no rights for peers, and binds a window to 100 bytes at offset 200. */
 async function bound(fabric: Fabric, access: number) {
   const pair = await openPair(fabric);
   const { a, b } = pair;

@@ -28,7 +28,7 @@ function segments() {
       if (opened.has(path) || !names.some((name) => target.includes(`memfd:rdma-rpc:${name}`))) continue;
       opened.set(path, openSync(path, 'r+'));
     } catch {
-      // The process has closed it meanwhile.
+      // The process has meanwhile closed it.
     }
   }
   return [...opened.values()];

@@ -1,4 +1,6 @@
-/** What a worker group reports of its workers: that one has drained, and the metrics of all of them. */
+/**
+ * What a worker group reports about its workers: that a worker has drained, and the metrics of all of them.
+ */
 import { pathToFileURL } from 'node:url';
 import { Registry } from 'prom-client';
 import { type Channel, createChannel, createClient, createServer } from 'rdma-rpc';

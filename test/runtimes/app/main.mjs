@@ -1,7 +1,7 @@
 /**
- * The application that bundlers and JS runtimes are tried with: a call to a server of this thread, then one
- * to a server in a worker. Its argument is the worker's file. No top-level await, which a bundle of CommonJS
- * cannot have. Put beside the generated code by stage.mjs.
+ * The application with which bundlers and JS runtimes are tested: a call to a server of this thread, then a
+ * call to a server in a worker. Its argument is the worker's file. It uses no top-level await, which a
+ * CommonJS bundle cannot have. stage.mjs puts it beside the generated code.
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -13,15 +13,21 @@ const $generatedType = $.generatedType;
 
 /** A message of any type, together with the name of that type. */
 export interface Any {
-  /** Ends with a slash and the full name of the message, for example `type.googleapis.com/kv.v1.Entry`. */
+  /**
+   * The type URL, which ends with a slash and the full name of the message, for example
+   * `type.googleapis.com/kv.v1.Entry`.
+   */
   typeUrl: string;
   /** The encoded message. */
   value: Uint8Array;
 }
 
-/** What Any.encode and create take: every field may be left out. */
+/** The argument of Any.encode and create, in which every field is optional. */
 export interface AnyInit {
-  /** Ends with a slash and the full name of the message, for example `type.googleapis.com/kv.v1.Entry`. */
+  /**
+   * The type URL, which ends with a slash and the full name of the message, for example
+   * `type.googleapis.com/kv.v1.Entry`.
+   */
   typeUrl?: string | undefined;
   /** The encoded message. */
   value?: Uint8Array | undefined;

@@ -15,15 +15,15 @@ const $generatedType = $.generatedType;
 export interface Duration {
   /** Whole seconds, within ±315,576,000,000 (10,000 years). */
   seconds: bigint;
-  /** Nanoseconds on top, within ±999,999,999. */
+  /** Nanoseconds in addition to the seconds, within ±999,999,999. */
   nanos: number;
 }
 
-/** What Duration.encode and create take: every field may be left out. */
+/** The argument of Duration.encode and create, in which every field is optional. */
 export interface DurationInit {
   /** Whole seconds, within ±315,576,000,000 (10,000 years). */
   seconds?: bigint | undefined;
-  /** Nanoseconds on top, within ±999,999,999. */
+  /** Nanoseconds in addition to the seconds, within ±999,999,999. */
   nanos?: number | undefined;
 }
 

@@ -11,11 +11,11 @@ export const file_google_protobuf_empty_proto: $.FileDescriptor = /* @__PURE__ *
 
 const $generatedType = $.generatedType;
 
-/** Nothing: for methods without a request or a response of their own. */
+/** An empty message, for methods without a request or a response of their own. */
 export interface Empty {
 }
 
-/** What Empty.encode and create take: every field may be left out. */
+/** The argument of Empty.encode and create, in which every field is optional. */
 export interface EmptyInit {
 }
 

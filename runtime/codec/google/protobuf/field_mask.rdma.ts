@@ -11,15 +11,15 @@ export const file_google_protobuf_field_mask_proto: $.FileDescriptor = /* @__PUR
 
 const $generatedType = $.generatedType;
 
-/** Names the fields of a message that an operation is about. */
+/** Names the fields of a message to which an operation applies. */
 export interface FieldMask {
-  /** Field names, parts separated by dots: `user.display_name`. */
+  /** Paths of fields, whose parts are separated by dots: `user.display_name`. */
   paths: string[];
 }
 
-/** What FieldMask.encode and create take: every field may be left out. */
+/** The argument of FieldMask.encode and create, in which every field is optional. */
 export interface FieldMaskInit {
-  /** Field names, parts separated by dots: `user.display_name`. */
+  /** Paths of fields, whose parts are separated by dots: `user.display_name`. */
   paths?: readonly string[] | undefined;
 }
 

@@ -19,7 +19,7 @@ export const NullValue = {
 /** One of the values of NullValue, or a number that a newer peer knows. */
 export type NullValue = (typeof NullValue)[keyof typeof NullValue] | (number & {});
 
-/** Names of NullValue by number; the first one where there are aliases. */
+/** Names of NullValue by number. If a number has aliases, its first name. */
 export const NullValueNames: { readonly [value: number]: string | undefined } = {
   0: 'NULL_VALUE',
 };
@@ -29,7 +29,7 @@ export interface Struct {
   fields: Record<string, Value>;
 }
 
-/** What Struct.encode and create take: every field may be left out. */
+/** The argument of Struct.encode and create, in which every field is optional. */
 export interface StructInit {
   fields?: Readonly<Record<string, ValueInit>> | undefined;
 }
@@ -75,7 +75,7 @@ export interface Value {
   kind: $Case<'nullValue', NullValue> | $Case<'numberValue', number> | $Case<'stringValue', string> | $Case<'boolValue', boolean> | $Case<'structValue', Struct> | $Case<'listValue', ListValue> | $Unset;
 }
 
-/** What Value.encode and create take: every field may be left out. */
+/** The argument of Value.encode and create, in which every field is optional. */
 export interface ValueInit {
   kind?: $Case<'nullValue', NullValue> | $Case<'numberValue', number> | $Case<'stringValue', string> | $Case<'boolValue', boolean> | $Case<'structValue', StructInit> | $Case<'listValue', ListValueInit> | $Unset | undefined;
 }
@@ -140,7 +140,7 @@ export interface ListValue {
   values: Value[];
 }
 
-/** What ListValue.encode and create take: every field may be left out. */
+/** The argument of ListValue.encode and create, in which every field is optional. */
 export interface ListValueInit {
   values?: readonly ValueInit[] | undefined;
 }

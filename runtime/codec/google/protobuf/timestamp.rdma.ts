@@ -13,17 +13,17 @@ const $generatedType = $.generatedType;
 
 /** A point in time, counted from 1970-01-01T00:00:00Z without leap seconds. */
 export interface Timestamp {
-  /** Whole seconds since then, negative before. */
+  /** Whole seconds since then; negative for earlier times. */
   seconds: bigint;
-  /** Nanoseconds that follow that second, from 0 to 999,999,999; they count forwards before 1970 too. */
+  /** Nanoseconds after that second, from 0 to 999,999,999. They count forwards also before 1970. */
   nanos: number;
 }
 
-/** What Timestamp.encode and create take: every field may be left out. */
+/** The argument of Timestamp.encode and create, in which every field is optional. */
 export interface TimestampInit {
-  /** Whole seconds since then, negative before. */
+  /** Whole seconds since then; negative for earlier times. */
   seconds?: bigint | undefined;
-  /** Nanoseconds that follow that second, from 0 to 999,999,999; they count forwards before 1970 too. */
+  /** Nanoseconds after that second, from 0 to 999,999,999. They count forwards also before 1970. */
   nanos?: number | undefined;
 }
 

@@ -16,7 +16,7 @@ export interface DoubleValue {
   value: number;
 }
 
-/** What DoubleValue.encode and create take: every field may be left out. */
+/** The argument of DoubleValue.encode and create, in which every field is optional. */
 export interface DoubleValueInit {
   value?: number | undefined;
 }
@@ -59,7 +59,7 @@ export interface FloatValue {
   value: number;
 }
 
-/** What FloatValue.encode and create take: every field may be left out. */
+/** The argument of FloatValue.encode and create, in which every field is optional. */
 export interface FloatValueInit {
   value?: number | undefined;
 }
@@ -102,7 +102,7 @@ export interface Int64Value {
   value: bigint;
 }
 
-/** What Int64Value.encode and create take: every field may be left out. */
+/** The argument of Int64Value.encode and create, in which every field is optional. */
 export interface Int64ValueInit {
   value?: bigint | undefined;
 }
@@ -146,7 +146,7 @@ export interface UInt64Value {
   value: bigint;
 }
 
-/** What UInt64Value.encode and create take: every field may be left out. */
+/** The argument of UInt64Value.encode and create, in which every field is optional. */
 export interface UInt64ValueInit {
   value?: bigint | undefined;
 }
@@ -190,7 +190,7 @@ export interface Int32Value {
   value: number;
 }
 
-/** What Int32Value.encode and create take: every field may be left out. */
+/** The argument of Int32Value.encode and create, in which every field is optional. */
 export interface Int32ValueInit {
   value?: number | undefined;
 }
@@ -234,7 +234,7 @@ export interface UInt32Value {
   value: number;
 }
 
-/** What UInt32Value.encode and create take: every field may be left out. */
+/** The argument of UInt32Value.encode and create, in which every field is optional. */
 export interface UInt32ValueInit {
   value?: number | undefined;
 }
@@ -278,7 +278,7 @@ export interface BoolValue {
   value: boolean;
 }
 
-/** What BoolValue.encode and create take: every field may be left out. */
+/** The argument of BoolValue.encode and create, in which every field is optional. */
 export interface BoolValueInit {
   value?: boolean | undefined;
 }
@@ -322,7 +322,7 @@ export interface StringValue {
   value: string;
 }
 
-/** What StringValue.encode and create take: every field may be left out. */
+/** The argument of StringValue.encode and create, in which every field is optional. */
 export interface StringValueInit {
   value?: string | undefined;
 }
@@ -366,7 +366,7 @@ export interface BytesValue {
   value: Uint8Array;
 }
 
-/** What BytesValue.encode and create take: every field may be left out. */
+/** The argument of BytesValue.encode and create, in which every field is optional. */
 export interface BytesValueInit {
   value?: Uint8Array | undefined;
 }
