@@ -38,3 +38,13 @@ export function listenOn(
     );
   });
 }
+
+/** Ends a connection as a crash of its program would. */
+export function reset(
+  socket: Pick<Socket, 'connecting' | 'destroyed' | 'remoteAddress' | 'destroy' | 'resetAndDestroy'>,
+): void {
+  if (socket.destroyed) return;
+  // A unix socket cannot be reset, and there is nothing to reset before the connection is made.
+  if (socket.connecting || socket.remoteAddress === undefined) socket.destroy();
+  else socket.resetAndDestroy();
+}
