@@ -1,6 +1,6 @@
 /**
- * Joins a connection of a program with a socket of `rdma-rpc/socket`: what each of them brings and how it ends
- * goes to the other. Used by the serving end of `rdma-rpc tunnel`, for clients that need no tunnel.
+ * Joins a connection of a program with a socket of `rdma-rpc/socket`: what each of them brings and how it
+ * ends goes to the other. Used by the serving end of `rdma-rpc tunnel`, for clients that need no tunnel.
  */
 import type { Socket as NetSocket } from 'node:net';
 import type { Socket } from '../../runtime/socket/socket.ts';

@@ -1,4 +1,6 @@
-/** Ends of a tunnel whose peer breaks the rules: the stream ends, with the error, and so does each connection. */
+/**
+ * Ends of a tunnel whose peer breaks the rules: the stream ends, with the error, and so does each connection.
+ */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
