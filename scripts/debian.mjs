@@ -88,8 +88,8 @@ const NEEDS = {
     { debian: 'iproute2', present: () => existsSync('/sbin/ip') || which('ip') !== undefined },
     { debian: 'util-linux', present: () => which('unshare') !== undefined && which('nsenter') !== undefined },
   ],
-  // Programs that the tests run through the tunnel, and the benchmark of sockets. Their packages start services,
-  // so they are installed in CI alone, and tests that lack one report that.
+  // Programs that the tests run through the tunnel, and the benchmark of sockets. Their packages start
+  // services, so they are installed in CI alone, and tests that lack one report that.
   redis: [
     { debian: 'redis-server', present: () => which('redis-server') !== undefined },
     { debian: 'redis-tools', present: () => which('redis-benchmark') !== undefined },

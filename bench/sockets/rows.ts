@@ -1,4 +1,7 @@
-/** The results of the benchmark of sockets: goals, a row for each scenario and peer, and how they are printed. */
+/**
+ * The results of the benchmark of sockets: goals, a row for each scenario and peer, and how they are
+ * printed.
+ */
 import type { Verdict } from '../goals.ts';
 import { figure, goalLines, table } from '../report.ts';
 import { median } from '../rows.ts';
@@ -70,7 +73,7 @@ function ratio(
   );
 }
 
-export function judge(rows: readonly SocketRow[]): Verdict[] {
+function judge(rows: readonly SocketRow[]): Verdict[] {
   return goals.map(({ scenario, peer, base, figure: key, least, most }) => {
     const found = ratio(rows, scenario, peer, base, key);
     const ran = !Number.isNaN(found);

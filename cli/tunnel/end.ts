@@ -1,15 +1,21 @@
 /**
- * The two ends of a tunnel. The listening end takes connections of programs and opens a socket of
- * `rdma-rpc/socket` for each; the serving end takes those and connects each to the program behind it.
+ * The two ends of a tunnel. The listening end takes connections of programs and carries them over one stream
+ * (carrier.ts). The serving end connects each to the program behind it; it also takes sockets of
+ * `rdma-rpc/socket`, for clients that need no tunnel.
  */
 import type { Socket as NetSocket } from 'node:net';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
+import { graceMs } from '../../runtime/limits.ts';
+import { createServer } from '../../runtime/server/server.ts';
 import type { ServerOptions } from '../../runtime/server/server-options.ts';
-import { connect } from '../../runtime/socket/connect.ts';
-import { createServer } from '../../runtime/socket/server.ts';
-import type { Socket } from '../../runtime/socket/socket.ts';
+import { addSockets } from '../../runtime/socket/server.ts';
+import { Carrier } from './carrier.ts';
+import type { Report } from './conduit.ts';
+import type { RelayCounts } from './counts.ts';
+import { TunnelsDefinition } from './gen/tunnel.rdma.ts';
+import { NearCarriers } from './near-carriers.ts';
 import { connectTo, highWaterMark, listenOn } from './program-side.ts';
-import { type RelayCounts, relay } from './relay.ts';
+import { relay } from './relay.ts';
 
 export interface TunnelEnd {
   /** Where it listens. */
@@ -20,32 +26,10 @@ export interface TunnelEnd {
   destroy(): void;
 }
 
-export type Report = (error: NodeJS.ErrnoException, wasConnecting: boolean) => void;
-
 /** The relay does not change what it has read, so it need not be copied. */
-const ofTunnel = { allowHalfOpen: true, writesStay: true, highWaterMark } as const;
-
-/** The connections of an end. */
-class Pairs {
-  readonly #pairs = new Set<NetSocket>();
-  readonly #counts: RelayCounts;
-  readonly #report: Report;
-
-  constructor(counts: RelayCounts, report: Report) {
-    this.#counts = counts;
-    this.#report = report;
-  }
-
-  add(program: NetSocket, tunnel: Socket): void {
-    this.#pairs.add(program);
-    program.once('close', () => this.#pairs.delete(program));
-    relay(program, tunnel, this.#counts, this.#report);
-  }
-
-  destroy(): void {
-    for (const program of this.#pairs) program.destroy();
-  }
-}
+const ofSockets = { allowHalfOpen: true, writesStay: true, highWaterMark } as const;
+/** What the option `streamsMax` may be at most. */
+const streamsMax = 512;
 
 /** `--listen`: from programs into the tunnel. Rejects when it cannot listen. */
 export async function listeningEnd(
@@ -55,18 +39,17 @@ export async function listeningEnd(
   counts: RelayCounts,
   report: Report,
 ): Promise<TunnelEnd> {
-  const pairs = new Pairs(counts, report);
-  const { server, bound } = await listenOn(listen, (program) => {
-    pairs.add(program, connect(to, { ...ofTunnel, channel }));
-  });
+  const carriers = new NearCarriers(to, channel, counts, report);
+  const { server, bound } = await listenOn(listen, (program) => carriers.carry(program));
   const closed = new Promise<void>((resolve) => server.once('close', resolve));
   return {
     bound,
-    drain: () => {
+    drain: async () => {
       server.close();
-      return closed;
+      await closed;
+      await carriers.close();
     },
-    destroy: () => pairs.destroy(),
+    destroy: () => carriers.destroy(),
   };
 }
 
@@ -78,27 +61,46 @@ export async function servingEnd(
   counts: RelayCounts,
   report: Report,
 ): Promise<TunnelEnd> {
-  const pairs = new Pairs(counts, report);
-  const server = createServer({ ...ofTunnel, server: options }, (tunnel) => {
-    pairs.add(connectTo(to), tunnel);
+  const carriers = new Set<Carrier>();
+  const programs = new Set<NetSocket>();
+  const server = createServer({ streamsMax, ...options });
+  server.add(TunnelsDefinition, {
+    carry: (frames, context) => {
+      context.sendHeader();
+      const carrier: Carrier = new Carrier({
+        counts,
+        report,
+        accept: () => connectTo(to),
+        onOver: () => carriers.delete(carrier),
+      });
+      carrier.open = true;
+      carriers.add(carrier);
+      void carrier.read(frames);
+      return carrier;
+    },
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(serve, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-  const closed = new Promise<void>((resolve) => server.once('close', () => resolve()));
+  const sockets = addSockets(
+    server,
+    (tunnel) => {
+      const program = connectTo(to);
+      programs.add(program);
+      program.once('close', () => programs.delete(program));
+      relay(program, tunnel, counts, report);
+    },
+    ofSockets,
+  );
+  const bound = await server.listen(serve);
   return {
-    bound: server.where ?? serve,
+    bound,
     drain: () => {
-      server.close();
-      return closed;
+      sockets.close();
+      for (const carrier of carriers) carrier.drain();
+      return server.shutdown({ graceMs: graceMs.max });
     },
     destroy: () => {
-      pairs.destroy();
-      server.destroyConnections();
+      for (const carrier of carriers) carrier.destroy();
+      for (const program of programs) program.destroy();
+      sockets.destroyConnections();
     },
   };
 }

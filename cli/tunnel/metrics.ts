@@ -1,7 +1,7 @@
 /** `--metrics` of `rdma-rpc tunnel`: the counts of an end in the text form of Prometheus, over HTTP. */
 import { createServer, type Server } from 'node:http';
 import { formatAddress, parseAddress } from '../../runtime/control/socket/address.ts';
-import type { RelayCounts } from './relay.ts';
+import type { RelayCounts } from './counts.ts';
 
 const rows: readonly (readonly [keyof RelayCounts, string, 'counter' | 'gauge', string])[] = [
   ['open', 'connections_open', 'gauge', 'Connections that are open'],

@@ -38,3 +38,20 @@ export function listenOn(
     );
   });
 }
+
+/** A socket of `node:net`, or of `rdma-rpc/socket`. */
+interface Resettable {
+  readonly connecting: boolean;
+  readonly destroyed: boolean;
+  readonly remoteAddress?: string | undefined;
+  destroy(): unknown;
+  resetAndDestroy(): unknown;
+}
+
+/** Ends a connection as a crash of its program would. */
+export function reset(socket: Resettable): void {
+  if (socket.destroyed) return;
+  // A unix socket cannot be reset, and there is nothing to reset before the connection is made.
+  if (socket.connecting || socket.remoteAddress === undefined) socket.destroy();
+  else socket.resetAndDestroy();
+}

@@ -1,40 +1,13 @@
 /**
- * Joins a connection of a program with one of the tunnel: what each of them brings and how it ends goes to
- * the other. Used by both ends of `rdma-rpc tunnel`.
+ * Joins a connection of a program with a socket of `rdma-rpc/socket`: what each of them brings and how it
+ * ends goes to the other. Used by the serving end of `rdma-rpc tunnel`, for clients that need no tunnel.
  */
 import type { Socket as NetSocket } from 'node:net';
 import type { Socket } from '../../runtime/socket/socket.ts';
-
-/** What has gone through. */
-export interface RelayCounts {
-  open: number;
-  /** Connections that came, that could not be made, and that ended with an error. */
-  accepted: number;
-  refused: number;
-  broken: number;
-  /** Bytes from the programs of this side, and to them. */
-  sentBytes: number;
-  receivedBytes: number;
-}
-
-export const newCounts = (): RelayCounts => ({
-  open: 0,
-  accepted: 0,
-  refused: 0,
-  broken: 0,
-  sentBytes: 0,
-  receivedBytes: 0,
-});
+import type { RelayCounts } from './counts.ts';
+import { reset } from './program-side.ts';
 
 type Either = NetSocket | Socket;
-
-/** Ends a connection as a crash of its program would. */
-function reset(socket: Either): void {
-  if (socket.destroyed) return;
-  // A unix socket cannot be reset, and there is nothing to reset before the connection is made.
-  if (socket.connecting || socket.remoteAddress === undefined) socket.destroy();
-  else socket.resetAndDestroy();
-}
 
 function join(from: Either, to: Either, onBytes: (bytes: number) => void): void {
   from.on('data', (bytes: Buffer) => {

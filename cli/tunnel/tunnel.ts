@@ -7,9 +7,9 @@ import type { Command } from '#commander';
 import pc from '#picocolors';
 import { printableLine } from '../output.ts';
 import { withFlagsNamed } from '../server/tls-flags.ts';
+import { newCounts } from './counts.ts';
 import type { TunnelEnd } from './end.ts';
 import { channelOf, checkFlags, serverOf, type TunnelFlags, withTunnelFlags } from './flags.ts';
-import { newCounts } from './relay.ts';
 import { Reports } from './reports.ts';
 
 export function addTunnelCommand(program: Command): void {

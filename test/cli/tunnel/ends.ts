@@ -1,8 +1,8 @@
 /** Both ends of a tunnel within the test's process, and a program behind it. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { newCounts, type RelayCounts } from '../../../cli/tunnel/counts.ts';
 import { listeningEnd, servingEnd, type TunnelEnd } from '../../../cli/tunnel/end.ts';
-import { newCounts, type RelayCounts } from '../../../cli/tunnel/relay.ts';
 
 export interface Tunnel {
   readonly counts: { readonly near: RelayCounts; readonly far: RelayCounts };

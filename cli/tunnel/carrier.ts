@@ -1,0 +1,199 @@
+/**
+ * The stream between the two ends of a tunnel, with the connections that it carries. The listening end opens
+ * it, and opens connections on it; the serving end accepts both. It is the iterable that the stream sends
+ * from, on the JS thread.
+ */
+import type { Socket } from 'node:net';
+import { Conduit, type ConduitOwner, type Report } from './conduit.ts';
+import type { RelayCounts } from './counts.ts';
+import { type FrameHandler, FrameReader, FrameWriter, Kind } from './frames.ts';
+import type { Frames, FramesInit } from './gen/tunnel.rdma.ts';
+
+/** Connections of one carrier; further ones are reset. The limit is against peers that open without end. */
+const connectionsMax = 32_768;
+
+export interface CarrierOptions {
+  readonly counts: RelayCounts;
+  readonly report: Report;
+  /** Connects a new connection of the other side to its program. Only the serving end takes any. */
+  readonly accept?: () => Socket;
+  /** The other side takes no further connections. */
+  readonly onAway?: () => void;
+  /** The stream has ended, and all connections with it. `error` is undefined for an end without error. */
+  readonly onOver: (error: unknown) => void;
+}
+
+type Next = IteratorResult<FramesInit, undefined>;
+const done: Next = Object.freeze({ value: undefined, done: true });
+
+export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterator<FramesInit> {
+  readonly #options: CarrierOptions;
+  readonly #writer = new FrameWriter();
+  readonly #reader = new FrameReader(this);
+  readonly #conduits = new Map<number, Conduit>();
+  #lastNumber = 0;
+  /** Settles the `next()` that waits for frames. */
+  #waiting: ((result: Next) => void) | undefined;
+  #scheduled = false;
+  #draining = false;
+  #over = false;
+  /** True when the other side has accepted the stream. */
+  open = false;
+
+  constructor(options: CarrierOptions) {
+    this.#options = options;
+  }
+
+  /** Number of connections. */
+  get size(): number {
+    return this.#conduits.size;
+  }
+
+  /** Reads frames until the stream ends. */
+  async read(source: AsyncIterable<Frames>): Promise<void> {
+    try {
+      for await (const { parts } of source) this.#reader.read(parts);
+      this.#end(undefined);
+    } catch (error) {
+      this.#end(error);
+    }
+  }
+
+  /** Carries a new connection of `program`. */
+  carry(program: Socket): void {
+    const number = ++this.#lastNumber;
+    this.send(Kind.open, number);
+    this.#add(number, program);
+  }
+
+  /** Takes no further connections, and ends the stream with the last one. */
+  drain(): void {
+    if (this.#draining) return;
+    this.#draining = true;
+    this.send(Kind.away, 0);
+    this.#endWhenDrained();
+  }
+
+  /** Resets all connections. */
+  destroy(): void {
+    for (const conduit of this.#conduits.values()) conduit.destroy();
+  }
+
+  // --- outgoing frames
+
+  send(kind: number, connection: number, value = 0): void {
+    if (this.#over) return;
+    this.#writer.add(kind, connection, value);
+    this.#schedule();
+  }
+
+  sendData(connection: number, bytes: Uint8Array): void {
+    if (this.#over) return;
+    this.#writer.data(connection, bytes);
+    this.#schedule();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<Next> {
+    // What was full before the end of this iteration need not wait for it.
+    if (!this.#writer.isEmpty && !this.#scheduled) return Promise.resolve(this.#take());
+    return new Promise((resolve) => {
+      this.#waiting = resolve;
+      this.#endWhenDrained();
+    });
+  }
+
+  return(): Promise<Next> {
+    this.#end(undefined);
+    return Promise.resolve(done);
+  }
+
+  /** Sends at the end of the event-loop iteration, when all sockets that are readable have been read. */
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(this.#flush);
+  }
+
+  readonly #flush = (): void => {
+    this.#scheduled = false;
+    const resolve = this.#waiting;
+    if (resolve === undefined || this.#writer.isEmpty) return;
+    this.#waiting = undefined;
+    resolve(this.#take());
+  };
+
+  #take(): Next {
+    return { value: { parts: this.#writer.take() }, done: false };
+  }
+
+  // --- incoming frames
+
+  onData(connection: number, bytes: Buffer): void {
+    // A connection that has ended here may still have data on its way.
+    const conduit = this.#conduits.get(connection);
+    if (conduit?.onData(bytes) === false) throw new Error('the other end has sent more than it may');
+  }
+
+  onFrame(kind: number, connection: number, value: number): void {
+    switch (kind) {
+      case Kind.open:
+        this.#accept(connection);
+        break;
+      case Kind.fin:
+        this.#conduits.get(connection)?.onFin();
+        break;
+      case Kind.reset:
+        this.#conduits.get(connection)?.onReset();
+        break;
+      case Kind.window:
+        this.#conduits.get(connection)?.onWindow(value);
+        break;
+      case Kind.away:
+        this.#options.onAway?.();
+        break;
+      default:
+        throw new Error(`the other end has sent a frame of kind ${kind}`);
+    }
+  }
+
+  #accept(number: number): void {
+    const { accept } = this.#options;
+    if (accept === undefined || this.#conduits.has(number))
+      throw new Error(`the other end has opened connection ${number}, which it may not`);
+    if (this.#draining || this.#conduits.size >= connectionsMax) this.send(Kind.reset, number);
+    else this.#add(number, accept());
+  }
+
+  #add(number: number, program: Socket): void {
+    const { counts, report } = this.#options;
+    this.#conduits.set(number, new Conduit(number, program, this, counts, report));
+  }
+
+  // --- the end
+
+  onClosed(connection: number): void {
+    this.#conduits.delete(connection);
+    this.#endWhenDrained();
+  }
+
+  #endWhenDrained(): void {
+    if (!this.#draining || this.#conduits.size > 0 || !this.#writer.isEmpty) return;
+    const resolve = this.#waiting;
+    this.#waiting = undefined;
+    resolve?.(done);
+  }
+
+  #end(error: unknown): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#waiting?.(done);
+    this.#waiting = undefined;
+    const cause = error instanceof Error ? error : new Error('the other end of the tunnel is gone');
+    for (const conduit of this.#conduits.values()) conduit.lose(cause, !this.open);
+    this.#options.onOver(error);
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * One connection of a program through a carrier: what the program sends goes into frames, and frames go to
+ * the program. Made by both ends of the tunnel, on the JS thread.
+ *
+ * Each direction has a window: the sender stops its program when the other side's program has not taken this
+ * number of bytes. So a slow reader stops its own writer, and nobody else.
+ */
+import type { Socket } from 'node:net';
+import { readError } from '../../runtime/socket/errors.ts';
+import type { RelayCounts } from './counts.ts';
+import { Kind } from './frames.ts';
+import { reset } from './program-side.ts';
+
+/** What the other side may send before this side's program has taken it. */
+export const windowBytes = 512 * 1024;
+/** A sender may go beyond its window by what it has read at once, which is 64 KiB with Node. */
+const receivedMax = 2 * windowBytes;
+
+export type Report = (error: Error, wasConnecting: boolean) => void;
+
+/** The carrier. */
+export interface ConduitOwner {
+  send(kind: number, connection: number, value?: number): void;
+  sendData(connection: number, bytes: Uint8Array): void;
+  /** Nothing is left of the connection. */
+  onClosed(connection: number): void;
+}
+
+export class Conduit {
+  readonly #number: number;
+  readonly #program: Socket;
+  readonly #owner: ConduitOwner;
+  readonly #counts: RelayCounts;
+  readonly #report: Report;
+  /** Bytes that the other side still takes. */
+  #credit = windowBytes;
+  /** Bytes that have arrived and that the other side does not know to be taken. */
+  #received = 0;
+  /** Those of them that the program's socket buffers, and those that the program has taken. */
+  #buffered = 0;
+  #taken = 0;
+  #connecting: boolean;
+  #failed = false;
+  /** True when the other side has reset the connection, or is gone. */
+  #cut = false;
+
+  constructor(number: number, program: Socket, owner: ConduitOwner, counts: RelayCounts, report: Report) {
+    this.#number = number;
+    this.#program = program;
+    this.#owner = owner;
+    this.#counts = counts;
+    this.#report = report;
+    this.#connecting = program.connecting;
+    ++counts.open;
+    ++counts.accepted;
+    if (this.#connecting)
+      program.once('connect', () => {
+        this.#connecting = false;
+      });
+    program.on('data', this.#onProgramData);
+    program.on('end', () => this.#owner.send(Kind.fin, this.#number));
+    program.on('drain', this.#onDrain);
+    program.on('error', (error: Error) => this.#fail(error, this.#connecting));
+    program.once('close', this.#onProgramClose);
+  }
+
+  // --- frames
+
+  /** Returns false when the other side has sent more than it may. */
+  onData(bytes: Buffer): boolean {
+    const { byteLength } = bytes;
+    this.#received += byteLength;
+    if (this.#received > receivedMax) return false;
+    if (!this.#program.writable) return true;
+    this.#counts.receivedBytes += byteLength;
+    if (this.#program.write(bytes)) this.#take(byteLength);
+    else this.#buffered += byteLength;
+    return true;
+  }
+
+  onWindow(bytes: number): void {
+    const before = this.#credit;
+    this.#credit += bytes;
+    if (before <= 0 && this.#credit > 0) this.#program.resume();
+  }
+
+  onFin(): void {
+    this.#program.end();
+  }
+
+  onReset(): void {
+    this.lose(readError(undefined), false);
+  }
+
+  /** The connection is lost: its program gets a reset. */
+  lose(error: Error, wasConnecting: boolean): void {
+    this.#cut = true;
+    this.#fail(error, wasConnecting);
+    reset(this.#program);
+  }
+
+  destroy(): void {
+    this.#program.destroy();
+  }
+
+  // --- the program
+
+  readonly #onProgramData = (bytes: Buffer): void => {
+    const { byteLength } = bytes;
+    this.#counts.sentBytes += byteLength;
+    this.#owner.sendData(this.#number, bytes);
+    this.#credit -= byteLength;
+    if (this.#credit <= 0) this.#program.pause();
+  };
+
+  readonly #onDrain = (): void => {
+    const bytes = this.#buffered;
+    this.#buffered = 0;
+    this.#take(bytes);
+  };
+
+  readonly #onProgramClose = (): void => {
+    --this.#counts.open;
+    const { readableEnded, errored } = this.#program;
+    if (!this.#cut && (!readableEnded || errored !== null)) this.#owner.send(Kind.reset, this.#number);
+    this.#owner.onClosed(this.#number);
+  };
+
+  #take(bytes: number): void {
+    this.#taken += bytes;
+    if (this.#taken < windowBytes / 2) return;
+    this.#owner.send(Kind.window, this.#number, this.#taken);
+    this.#received -= this.#taken;
+    this.#taken = 0;
+  }
+
+  /** Counts and reports the first error. */
+  #fail(error: Error, wasConnecting: boolean): void {
+    if (this.#failed) return;
+    this.#failed = true;
+    if (wasConnecting) ++this.#counts.refused;
+    else ++this.#counts.broken;
+    this.#report(error, wasConnecting);
+  }
+}

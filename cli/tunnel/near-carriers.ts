@@ -1,0 +1,71 @@
+/**
+ * The carriers of a listening end: one at a time takes new connections. It is replaced when the other side
+ * takes no more, or is lost; the connection that finds none opens it.
+ */
+import type { Socket } from 'node:net';
+import { createChannel } from '../../runtime/client/channel.ts';
+import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
+import type { Channel } from '../../runtime/client/channel-type.ts';
+import { createClient } from '../../runtime/client/client.ts';
+import { Carrier } from './carrier.ts';
+import type { Report } from './conduit.ts';
+import type { RelayCounts } from './counts.ts';
+import { TunnelsDefinition } from './gen/tunnel.rdma.ts';
+
+export class NearCarriers {
+  readonly #open: () => Channel;
+  readonly #counts: RelayCounts;
+  readonly #report: Report;
+  readonly #carriers = new Map<Carrier, Channel>();
+  #current: Carrier | undefined;
+  /** For the first carrier. */
+  #spare: Channel | undefined;
+
+  /** Throws for addresses and options that cannot be. Nothing is connected yet. */
+  constructor(to: string, options: ChannelOptions, counts: RelayCounts, report: Report) {
+    this.#open = () => createChannel(to, options);
+    this.#spare = this.#open();
+    this.#counts = counts;
+    this.#report = report;
+  }
+
+  carry(program: Socket): void {
+    this.#current ??= this.#connect();
+    this.#current.carry(program);
+  }
+
+  /** Resets all connections. */
+  destroy(): void {
+    for (const carrier of this.#carriers.keys()) carrier.destroy();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#carriers.values(), this.#spare].map((channel) => channel?.close()));
+  }
+
+  /** Each carrier has a channel of its own, so that it does not wait for the pauses of failed attempts. */
+  #connect(): Carrier {
+    const channel = this.#spare ?? this.#open();
+    this.#spare = undefined;
+    const carrier: Carrier = new Carrier({
+      counts: this.#counts,
+      report: this.#report,
+      onAway: () => this.#leave(carrier),
+      onOver: () => {
+        this.#leave(carrier);
+        this.#carriers.delete(carrier);
+        void channel.close();
+      },
+    });
+    this.#carriers.set(carrier, channel);
+    const onHeader = (): void => {
+      carrier.open = true;
+    };
+    void carrier.read(createClient(TunnelsDefinition, channel).carry(carrier, { onHeader }));
+    return carrier;
+  }
+
+  #leave(carrier: Carrier): void {
+    if (this.#current === carrier) this.#current = undefined;
+  }
+}
