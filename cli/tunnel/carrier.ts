@@ -11,6 +11,7 @@ import type { Frames, FramesInit } from './gen/tunnel.rdma.ts';
 
 /** Connections of one carrier; further ones are reset. The limit is against peers that open without end. */
 const connectionsMax = 32_768;
+const numberMax = 0xffff_ffff;
 
 export interface CarrierOptions {
   readonly counts: RelayCounts;
@@ -61,9 +62,16 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
 
   /** Carries a new connection of `program`. */
   carry(program: Socket): void {
-    const number = ++this.#lastNumber;
+    const number = this.#nextNumber();
     this.send(Kind.open, number);
     this.#add(number, program);
+  }
+
+  /** A tunnel that lives for days may use up the 32 bits, so the numbers begin again. */
+  #nextNumber(): number {
+    do this.#lastNumber = (this.#lastNumber % numberMax) + 1;
+    while (this.#conduits.has(this.#lastNumber));
+    return this.#lastNumber;
   }
 
   /** Takes no further connections, and ends the stream with the last one. */
