@@ -41,7 +41,6 @@ const sharedFolders = [
   'client',
   'codec',
   'codegen',
-  'control',
   'core',
   'counters',
   'docs',

@@ -50,7 +50,7 @@ export interface ServerOptions extends FabricOptions {
    */
   handshakesMax?: number;
   /**
-   * Time limit of a handshake. Default 5000. A client that waits for this side, because its thread was busy,
+   * Time limit of a handshake. Default 5000. A client whose next step arrived while this thread was busy
    * is not refused then.
    */
   handshakeTimeoutMs?: number;

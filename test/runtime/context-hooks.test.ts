@@ -52,6 +52,8 @@ const tested: Readonly<Record<string, readonly [tests: string, name: string]>> =
 
 /** Functions that are never called, or only called before the function that takes them returns. */
 const atOnce = ['Next', 'off', 'createInProcessChannel', 'tlsFiles', 'messages'];
+/** Functions that an interceptor of this package calls, so that they see what an `Interceptor` sees. */
+const inInterceptors = ['reportLoad'];
 /** Functions of this package, or for generated code. */
 const ours = [
   'requestSerialize',
@@ -78,7 +80,9 @@ test('every function that can be passed is listed', () => {
     );
   expect(functions.length).toBeGreaterThan(30);
   expect(
-    [...new Set(functions)].filter((name) => ![...atOnce, ...ours, ...Object.keys(tested)].includes(name)),
+    [...new Set(functions)].filter(
+      (name) => ![...atOnce, ...inInterceptors, ...ours, ...Object.keys(tested)].includes(name),
+    ),
   ).toEqual([]);
 });
 

@@ -218,16 +218,16 @@ export class Handshakes {
   }
 
   /**
-   * Refuses a handshake whose time is over, unless this side is what it waits for. Timers run before sockets
-   * are read, and this thread may have been busy all that time, so the sockets are read first.
+   * Refuses a handshake whose time is over. Timers run before sockets are read, and this thread may have been
+   * busy all that time, so the sockets are read first. A client whose next step is found then gets more time.
    */
   #expire(link: Link): void {
     const { steps } = link;
     setImmediate(() => {
       const handshake = this.#open.get(link);
       if (handshake === undefined) return;
-      const isAtWork = link.awaits === undefined && (link.steps !== steps || link.awaitedMs === 0);
-      if (isAtWork) {
+      const goesOn = link.awaits === undefined && link.steps !== steps;
+      if (goesOn) {
         handshake.timer = setTimeout(() => this.#expire(link), handshakeStallMs);
         return;
       }

@@ -121,15 +121,22 @@ export function intoLent(method: string): TypeError {
 
 /** A message beyond a limit of the service configuration. */
 export class MessageLimit extends RpcError {
+  readonly #own = true;
+
   constructor(method: string, bytes: number, name: string, limit: number, processed: Processed) {
     const text = `${method}: a message of ${bytes} bytes, and ${name} of the service configuration is ${limit}`;
     super(Status.RESOURCE_EXHAUSTED, text, { processed });
+  }
+
+  /** A callback may throw any value, and `instanceof` would run the traps of a proxy. */
+  static is(error: unknown): error is MessageLimit {
+    return typeof error === 'object' && error !== null && #own in error;
   }
 }
 
 /** For a request that cannot be encoded. */
 export function requestFault(method: string, cause: unknown, processed: Processed = 'no'): RpcError {
-  if (cause instanceof MessageLimit) return cause;
+  if (MessageLimit.is(cause)) return cause;
   const text = `${method}: the request cannot be sent: ${textOf(cause)}`;
   return new RpcError(Status.INTERNAL, text, { processed, cause });
 }
@@ -139,7 +146,7 @@ export function requestFault(method: string, cause: unknown, processed: Processe
  * caller's callback throw.
  */
 export function responseFault(method: string, cause: unknown): RpcError {
-  if (cause instanceof MessageLimit) return cause;
+  if (MessageLimit.is(cause)) return cause;
   const text = `${method}: the response cannot be used: ${textOf(cause)}`;
   return new RpcError(Status.INTERNAL, text, { processed: 'yes', cause });
 }
