@@ -342,7 +342,8 @@ std::vector<std::byte> shm_address_via(std::span<const std::byte> address, const
   const bool good = address.size() == sizeof blob && !path.empty() && path.size() <= kPathBytesMax;
   if (good) std::memcpy(&blob, address.data(), sizeof blob);
   if (!good || blob.by_descriptors != 1) {
-    if (error != nullptr) *error = "shm: the peer's address is not one of shm-fd, or its path is not that of a unix socket";
+    if (error != nullptr)
+      *error = "shm: the peer's address is not one of shm-fd, or its path is not that of a unix socket";
     return {};
   }
   std::vector<std::byte> via(address.begin(), address.end());
