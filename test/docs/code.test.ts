@@ -86,9 +86,14 @@ test('most programs are run', () => {
   expect(programs.length).toBeGreaterThan(30);
   expect(programs.filter(({ run }) => !run).map(({ where }) => where)).toEqual([
     'docs/deploy/kubernetes.md, Shut down without losing calls',
+    'docs/guides/discovery.md, Kubernetes',
+    'docs/guides/discovery.md, etcd',
+    'docs/guides/load-balancing.md, Health checks',
+    'docs/guides/load-balancing.md, Weights that servers report',
     'docs/guides/load-balancing.md, Send calls with the same key to the same server',
     'docs/guides/load-balancing.md, Your own resolver',
     'docs/guides/security-and-tls.md, TLS and mTLS',
+    'docs/guides/service-config.md, Give a configuration',
     'docs/guides/services.md, Write a handler',
     'docs/guides/worker-threads.md, Channels and servers in a worker',
     'docs/guides/workload-identity.md, SPIFFE',
