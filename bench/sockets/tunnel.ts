@@ -18,7 +18,7 @@ import { type CpuUse, cpuMeter } from '../cpu.ts';
 
 const run = promisify(execFile);
 const main = fileURLToPath(new URL('../../bundle/cli.js', import.meta.url));
-/** Nobody answers within it: a program has failed. */
+/** A program that does not answer within this time has failed. */
 const startMaxMs = 10_000;
 const connections = 50;
 
