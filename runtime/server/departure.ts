@@ -4,6 +4,7 @@
  * server, on its JS thread.
  */
 import { guardedInRoot } from '../core/foreign.ts';
+import { inRoot } from '../core/scopes.ts';
 import { departureMs } from '../limits.ts';
 
 const what = 'a listener of onShutdown';
@@ -19,9 +20,12 @@ export class Departure {
   readonly #listeners: (() => unknown)[] = [];
 
   constructor() {
-    this.ended = new Promise((resolve) => {
-      this.#settle = resolve;
-    });
+    // In Node 20 and 22 a promise holds the stores of the caller that created it, here for the server's life.
+    const pending = () =>
+      new Promise<void>((resolve) => {
+        this.#settle = resolve;
+      });
+    this.ended = inRoot(pending);
   }
 
   /** Listeners that come after the beginning are called at once, and not awaited. */

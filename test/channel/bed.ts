@@ -73,6 +73,8 @@ export class Bed {
     const dial = async (_: AbortSignal, address: string) => {
       this.dialled.push(address);
       const [near, far] = duplexPair();
+      // Before Node 24 the other half of a pair is not told.
+      far.once('close', () => near.destroy());
       if (this.mute.has(address)) return near;
       const running = this.running.get(address);
       if (running === undefined) throw new Error(`nobody listens at ${address}`);
