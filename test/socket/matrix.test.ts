@@ -103,9 +103,10 @@ test('a library that ends where it should reset is found', async () => {
         onServer(socket);
       }),
   };
+  // In later moments Node 22 itself ends some sockets that should reset.
   const resets = cases.filter(
     ({ action, moment, actor, size }) =>
-      action === 'reset' && moment === 'after' && actor === 'server' && size === 64,
+      action === 'reset' && moment === 'before' && actor === 'server' && size === 64,
   );
   expect(await differences(wrong, resets)).toHaveLength(resets.length);
 });
