@@ -55,6 +55,7 @@ inline Profile capable() {
   attr.max_qp = attr.max_mr = attr.max_mw = attr.max_cq = attr.max_srq = 100'000;
   attr.max_qp_wr = attr.max_srq_wr = 16'384;
   attr.max_cqe = 1 << 20;
+  attr.max_mcast_grp = 1024;
   attr.max_sge = attr.max_sge_rd = 16;
   attr.max_mr_size = UINT64_MAX;
   attr.max_qp_rd_atom = attr.max_qp_init_rd_atom = 16;
