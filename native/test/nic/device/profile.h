@@ -23,6 +23,8 @@ struct Profile {
   bool peers_notice = false;
   /// False where the provider makes no RC queue pair.
   bool has_rc = true;
+  /// False where it makes none of UC or UD.
+  bool has_uc = true, has_ud = true;
   ibv_transport_type transport = IBV_TRANSPORT_IB;
   /// False where the driver refuses a registration with a flag that it does not know.
   bool takes_relaxed_ordering = true;

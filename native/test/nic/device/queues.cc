@@ -157,6 +157,9 @@ IN_FRONT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
   const LockGuard guard(lock());
   Nic& nic = commanded(pd->context);
   if (!nic.profile.has_rc && init->qp_type == IBV_QPT_RC) return refuse<ibv_qp>(EOPNOTSUPP);
+  if ((!nic.profile.has_uc && init->qp_type == IBV_QPT_UC) ||
+      (!nic.profile.has_ud && init->qp_type == IBV_QPT_UD))
+    return refuse<ibv_qp>(EOPNOTSUPP);
   const ibv_device_attr& limits = nic.profile.attributes;
   const auto most = static_cast<std::uint32_t>(limits.max_qp_wr),
              entries = static_cast<std::uint32_t>(limits.max_sge);
