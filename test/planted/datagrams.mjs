@@ -60,6 +60,6 @@ export const datagramBugs = [
     file: 'fabric/sim/queue_pair.cc',
     from: '  if (options_.stepwise) {\n    state_ = QpState::rtr;\n  } else if',
     to: '  if',
-    caughtBy: 'Sim/FabricSuite.AQueuePairTakesSingleSteps/sim',
+    caughtBy: 'Sim/FabricSuite.AQueuePairTakesSingleSteps/immediate',
   },
 ];

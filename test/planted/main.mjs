@@ -128,7 +128,15 @@ async function main() {
   const inNative =
     only === 'typescript' || lacking.length > 0
       ? []
-      : wanted([...shmBugs, ...fabricBugs, ...verbsBugs, ...datagramBugs, ...memoryBugs, ...sessionBugs, ...creditBugs]);
+      : wanted([
+          ...shmBugs,
+          ...fabricBugs,
+          ...verbsBugs,
+          ...datagramBugs,
+          ...memoryBugs,
+          ...sessionBugs,
+          ...creditBugs,
+        ]);
   const inTypeScript =
     only === 'native' || sanitize !== ''
       ? []
