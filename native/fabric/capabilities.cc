@@ -79,9 +79,9 @@ std::string Capabilities::why_not(Feature feature) const {
   const auto reason = reasons.find(feature);
   if (reason != reasons.end()) return name + " has no " + to_string(feature) + ": " + reason->second;
   return name + " has no " + to_string(feature) + ": " +
-         (feature == Feature::xrc
-              ? "they are not offered, because soft-RoCE refuses them (EOPNOTSUPP), so they could not be tested"
-              : "the device does not offer it");
+         (feature == Feature::xrc ? "they are not offered, because soft-RoCE refuses them (EOPNOTSUPP), so "
+                                    "they could not be tested"
+                                  : "the device does not offer it");
 }
 
 std::string why_not_on_demand(const Capabilities& capabilities) {

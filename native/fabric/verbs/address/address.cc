@@ -76,8 +76,8 @@ std::string decode(std::span<const std::byte> bytes, const Address& mine, Addres
   get(magic);
   fields(a, get);
   if (magic != kMagic) return "not the address of a verbs queue pair";
-  if ((a.ways & ~(way_cm | way_sideband | way_iwarp | way_pauses | way_uc)) != 0 || a.active > 1 || a.mtu < 1 ||
-      a.mtu > 5)
+  if ((a.ways & ~(way_cm | way_sideband | way_iwarp | way_pauses | way_uc)) != 0 || a.active > 1 ||
+      a.mtu < 1 || a.mtu > 5)
     return "a field of the peer's verbs address is out of range";
   if (a.qp_num == 0 || a.qp_num > kNumberMax || a.psn > kNumberMax)
     return "the peer's queue pair number or PSN is out of range";

@@ -1,4 +1,4 @@
-// Which of the queue pairs beside RC a device has: UC, UD, and UD with multicast. Found by making one of each.
+// Finds out which queue pairs beside RC a device has (UC, UD, and UD with multicast) by making one of each.
 // Called when a device is opened, on its thread.
 #pragma once
 

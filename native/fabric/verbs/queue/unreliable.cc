@@ -1,6 +1,6 @@
-// What UC and UD queue pairs do in another way than RC. A wrong request of theirs never reaches the device: it
+// The behaviour of UC and UD queue pairs that differs from RC. A wrong request never reaches the device: it
 // moves the queue pair to SQE, as IBTA demands, where receives go on. Every request that the device gets is
-// signaled there, since no acknowledgement of a later one would complete it. See queue_pair.h.
+// signaled, so that all of them have completed when the queue pair goes to SQE. See queue_pair.h.
 #include <algorithm>
 #include <cstring>
 
