@@ -1,5 +1,5 @@
 /**
- * The table of features in docs/guides/verbs.md, for the tests that compare it with the sources and with
+ * The table of features in docs/reference/verbs-features.md, for the tests that compare it with the sources and with
  * devices.
  */
 import { readFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ export interface FeatureRow {
 
 /** Returns the rows of the table. */
 export function featureRows(): FeatureRow[] {
-  const page = readFileSync(new URL('../../docs/guides/verbs.md', import.meta.url), 'utf8');
+  const page = readFileSync(new URL('../../docs/reference/verbs-features.md', import.meta.url), 'utf8');
   const [, lines = ''] = page.split('<!-- verbs features -->\n');
   const rows = lines.split('\n').slice(2);
   return rows.slice(0, rows.indexOf('')).map((line) => {
