@@ -114,6 +114,7 @@ std::string probe(ibv_pd* pd, Probed* probed) {
             "refuses them: EOPNOTSUPP)"
           : "the device has none (IBV_DEVICE_XRC is not set)";
   can.drains = !iwarp;
+  if (iwarp) can.reasons[Feature::drain] = "iWARP devices have no such states";
   can.srq_limit = can.max_srq_wr != 0;
   can.read_sink_needs_remote_write = iwarp;
   can.active_side_sends_first = iwarp;

@@ -13,7 +13,11 @@ std::string QueuePair::move_to(QpState state) {
   const bool steps = stepwise_ && ((state_ == QpState::reset && state == QpState::init) ||
                                    (state_ == QpState::rtr && state == QpState::rts));
   if (state == QpState::reset) return device_.capabilities().why_not(Feature::reset);
-  if (stops || goes_on) return change_drain(stops);
+  if (stops || goes_on) {
+    // An iWARP driver may take a state that its devices do not have.
+    std::string why = device_.capabilities().why_not(Feature::drain);
+    return why.empty() ? change_drain(stops) : why;
+  }
   if (steps) return step_to(state);
   if (!recovers)
     return device_.capabilities().name + ": a queue pair in " + to_string(state_) + " cannot be moved to " +
