@@ -88,6 +88,13 @@ std::string FabricSuite::attempt(Feature feature) {
       return error.empty() ? client_.qp->detach_multicast(group) : error;
     case Feature::drain:
       error = client_.qp->move_to(QpState::sqd);
+      // Soft-RoCE goes on only when it has reported that the queue is drained.
+      for (int i = 0; i < 1000 && error.empty(); ++i) {
+        AsyncEvent event;
+        if (client_.device->poll_events({&event, 1}) == 1) break;
+        settle();
+        client_.cq->acknowledge();
+      }
       return error.empty() ? client_.qp->move_to(QpState::rts) : error;
     case Feature::reset:
       client_.qp->to_error();
