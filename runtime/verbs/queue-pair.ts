@@ -66,9 +66,9 @@ export interface QueuePair extends Disposable {
   readonly recvRoom: number;
   /**
    * Moves to another state where the device can do that (`Device.whyNot`). `SQD` starts no further send.
-   * `RTS` continues from SQD or SQE; some devices do that only after the event `sq_drained`. `RESET` drops posted requests without completions. `INIT` after RESET
-   * allows connecting again. `ERR` does what `toError` does. Throws an error with code `refused` otherwise.
-   * See ibv_modify_qp(3).
+   * `RTS` continues from SQD or SQE; some devices do that only after the event `sq_drained`. `RESET` drops
+   * posted requests without completions. `INIT` after RESET allows connecting again. `ERR` does what
+   * `toError` does. Throws an error with code `refused` otherwise. See ibv_modify_qp(3).
    */
   modify(state: 'SQD' | 'RTS' | 'RESET' | 'INIT' | 'ERR'): void;
   /**
