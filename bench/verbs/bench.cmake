@@ -10,6 +10,9 @@ endif()
 add_executable(mr_cache_hit ${verbs_bench}/mr_cache_hit.cc)
 target_link_libraries(mr_cache_hit PRIVATE rdma_rpc_core)
 
-# This program uses devices made of software (bench/verbs/post-poll.ts).
+# Posting and polling in C++ (bench/verbs/post-poll.ts).
 add_executable(post_poll ${verbs_bench}/post_poll.cc)
 target_link_libraries(post_poll PRIVATE rdma_rpc_core)
+if(TARGET rdma_rpc_verbs)
+  add_dependencies(post_poll rdma_rpc_verbs)
+endif()

@@ -2,7 +2,7 @@
 // through `rdma-rpc/verbs`. Both ends are in this thread. It prints nanoseconds for each SEND, with its
 // receive and both completions.
 //
-//   post_poll sim|shm BATCH ROUNDS
+//   post_poll sim|shm|DEVICE BATCH ROUNDS       both ends on that RDMA device
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -14,6 +14,7 @@
 
 #include "fabric/shm/shm.h"
 #include "fabric/sim/sim.h"
+#include "fabric/verbs_loader.h"
 
 namespace {
 
@@ -65,13 +66,16 @@ void take(End& end, std::size_t count) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) fail("usage: post_poll sim|shm BATCH ROUNDS");
+  if (argc != 4) fail("usage: post_poll sim|shm|DEVICE BATCH ROUNDS");
   const std::size_t batch = std::strtoul(argv[2], nullptr, 10), rounds = std::strtoul(argv[3], nullptr, 10);
   SimWorld world;
   const auto open = [&]() -> std::unique_ptr<Device> {
     std::string why;
     if (std::string_view(argv[1]) == "sim") return world.open_device();
-    auto device = open_shm_device({}, &why);
+    VerbsOptions options;
+    options.device = argv[1];
+    auto device =
+        std::string_view(argv[1]) == "shm" ? open_shm_device({}, &why) : open_verbs_device(options, &why);
     if (device == nullptr) fail(why);
     return device;
   };

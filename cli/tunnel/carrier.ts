@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import { Conduit, type ConduitOwner, type Report } from './conduit.ts';
 import type { RelayCounts } from './counts.ts';
 import { type FrameHandler, FrameReader, FrameWriter, Kind } from './frames.ts';
-import type { Frames, FramesInit } from './gen/tunnel.rdma.ts';
+import type { Frames, FramesInit } from './gen/rdma_rpc/tunnel.rdma.ts';
 
 /** Connections of one carrier; further ones are reset. The limit is against peers that open without end. */
 const connectionsMax = 32_768;

@@ -12,7 +12,7 @@ import { addSockets } from '../../runtime/socket/server.ts';
 import { Carrier } from './carrier.ts';
 import type { Report } from './conduit.ts';
 import type { RelayCounts } from './counts.ts';
-import { TunnelsDefinition } from './gen/tunnel.rdma.ts';
+import { TunnelsDefinition } from './gen/rdma_rpc/tunnel.rdma.ts';
 import { NearCarriers } from './near-carriers.ts';
 import { connectTo, highWaterMark, listenOn } from './program-side.ts';
 import { relay } from './relay.ts';

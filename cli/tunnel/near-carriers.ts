@@ -10,7 +10,7 @@ import { createClient } from '../../runtime/client/client.ts';
 import { Carrier } from './carrier.ts';
 import type { Report } from './conduit.ts';
 import type { RelayCounts } from './counts.ts';
-import { TunnelsDefinition } from './gen/tunnel.rdma.ts';
+import { TunnelsDefinition } from './gen/rdma_rpc/tunnel.rdma.ts';
 
 export class NearCarriers {
   readonly #open: () => Channel;

@@ -30,8 +30,8 @@ const grhBytes = 40;
 const qkey = 0x1111_1111;
 /** A multicast datagram names the group by its GID, and has this number instead of that of a queue pair. */
 const multicastQpn = 0xff_ffff;
-/** ff15::7070, a transient group of the local site. */
-const group = Uint8Array.of(0xff, 0x15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x70, 0x70);
+/** The group 239.70.70.70, in the form ff0e::ffff:239.70.70.70 that networks of IPv4 and of IPv6 have. */
+const group = Uint8Array.of(0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 70, 70, 70);
 /**
  * Number of receives that are posted for each queue pair: one for the next message, and one for a message
  * that arrives twice.

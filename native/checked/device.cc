@@ -76,6 +76,8 @@ Refusal Device::create_qp(std::shared_ptr<CompletionQueue> cq, const QueuePairOp
     return refuse(Cause::unsupported, can.why_not(fabric::Feature::uc));
   if (type == fabric::QpType::ud && !can.has(fabric::Feature::ud))
     return refuse(Cause::unsupported, can.why_not(fabric::Feature::ud));
+  if (options.fabric.stepwise && !can.has(fabric::Feature::steps))
+    return refuse(Cause::unsupported, can.why_not(fabric::Feature::steps));
   if (options.shared_receives != nullptr && options.shared_receives->cq() != cq.get())
     return refuse(Cause::range, "the shared receive queue was made for another completion queue");
   if (const auto most = std::max(can.max_sge, can.max_sge_read); options.sge_max > most) {

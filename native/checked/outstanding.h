@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -34,24 +35,28 @@ class Outstanding final : public Source {
  public:
   /// `kept` is the largest number of objects that a request keeps alive.
   Outstanding(std::uint32_t depth, std::uint32_t kept)
-      : depth_(depth), kept_max_(kept), requests_(depth), kept_(std::size_t{depth} * kept) {}
+      : depth_(depth),
+        kept_max_(kept),
+        mask_(std::bit_ceil(depth) - 1),
+        requests_(std::size_t{mask_} + 1),
+        kept_(requests_.size() * kept) {}
 
   std::uint32_t depth() const { return depth_; }
   std::uint32_t room() const { return depth_ - static_cast<std::uint32_t>(end_ - begin_); }
 
   /// Returns the sequence number of the request that add() will add after `nth` others.
   std::uint32_t next(std::uint32_t nth) const { return static_cast<std::uint32_t>(end_ + nth); }
-  /// Adds a request. The queue must have room for it.
-  void add(const Request& request, std::span<const Kept> kept) {
-    const std::size_t index = end_++ % depth_;
+  /// Adds a request, and takes over what it keeps alive. The queue must have room for it.
+  void add(const Request& request, std::span<Kept> kept) {
+    const std::size_t index = end_++ & mask_;
     requests_[index] = request;
-    std::copy(kept.begin(), kept.end(), kept_.begin() + static_cast<std::ptrdiff_t>(index * kept_max_));
+    std::move(kept.begin(), kept.end(), kept_.begin() + static_cast<std::ptrdiff_t>(index * kept_max_));
   }
   /// Ends this request and all requests before it, which did not ask for completions of their own.
   Request complete(std::uint32_t sequence) override {
     const auto ahead = static_cast<std::uint32_t>(sequence - static_cast<std::uint32_t>(begin_));
     const std::uint64_t ends = begin_ + ahead;
-    const Request completed = requests_[ends % depth_];
+    const Request completed = requests_[ends & mask_];
     while (begin_ <= ends && begin_ != end_) release_oldest();
     return completed;
   }
@@ -62,11 +67,12 @@ class Outstanding final : public Source {
 
  private:
   void release_oldest() {
-    const std::size_t first = begin_++ % depth_ * kept_max_;
+    const std::size_t first = (begin_++ & mask_) * kept_max_;
     for (std::size_t i = first; i < first + kept_max_ && kept_[i] != nullptr; ++i) kept_[i].reset();
   }
 
   std::uint32_t depth_, kept_max_;
+  std::uint32_t mask_;  // the tables have a power of two of rows
   std::uint64_t begin_ = 0, end_ = 0;
   std::vector<Request> requests_;
   std::vector<Kept> kept_;  // kept_max_ for each request; null after the last object of a request

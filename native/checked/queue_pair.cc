@@ -32,12 +32,11 @@ QueuePair::~QueuePair() {
 }
 
 Refusal QueuePair::post_send(std::span<const double> rows, std::size_t count, std::size_t sges) {
-  const QpState state = queue_pair_->state();
-  if (state == QpState::reset || state == QpState::init || state == QpState::rtr) {
-    return refuse(Cause::state, std::string("the queue pair is in ") + fabric::to_string(state) +
-                                    ", and sends are posted in RTS: connect it first");
+  if (count == 0) return why_not_sending();
+  if (count > sends_.room()) {
+    Refusal why = why_not_sending();
+    return why.none() ? no_room("send", "sendWrMax", sends_.room(), sends_.depth(), count) : why;
   }
-  if (count > sends_.room()) return no_room("send", "sendWrMax", sends_.room(), sends_.depth(), count);
   reader_.begin(count);
   const std::size_t columns = send_record::header + sges * sge_record::words;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -45,7 +44,8 @@ Refusal QueuePair::post_send(std::span<const double> rows, std::size_t count, st
     Refusal why = reader_.send(rows.subspan(i * columns, columns), i, number);
     if (why.none()) continue;
     reader_.end();
-    return why;
+    Refusal sooner = why_not_sending();
+    return sooner.none() ? why : sooner;
   }
   const std::size_t taken = queue_pair_->post_send(reader_.sends());
   for (std::size_t i = 0; i < taken; ++i) {
@@ -53,7 +53,17 @@ Refusal QueuePair::post_send(std::span<const double> rows, std::size_t count, st
     sends_.add({rows[i * columns + send_record::wr_id], reader_.sends()[i].opcode}, reader_.kept(i));
   }
   reader_.end();
-  return taken == count ? Refusal() : not_taken(taken, count);
+  if (taken == count) return {};
+  Refusal why = taken == 0 ? why_not_sending() : Refusal();
+  return why.none() ? not_taken(taken, count) : why;
+}
+
+/// Asked only when a batch was not taken, since a device answers with a system call.
+Refusal QueuePair::why_not_sending() const {
+  const QpState state = queue_pair_->state();
+  if (state != QpState::reset && state != QpState::init && state != QpState::rtr) return {};
+  return refuse(Cause::state, std::string("the queue pair is in ") + fabric::to_string(state) +
+                                  ", and sends are posted in RTS: connect it first");
 }
 
 Refusal QueuePair::post_recv(std::span<const double> rows, std::size_t count) {
@@ -61,8 +71,6 @@ Refusal QueuePair::post_recv(std::span<const double> rows, std::size_t count) {
     return refuse(Cause::state, "the queue pair takes its receives from a shared queue: post them there");
   if (count > receives_.room())
     return no_room("receive", "recvWrMax", receives_.room(), receives_.depth(), count);
-  if (queue_pair_->state() == QpState::reset)
-    return refuse(Cause::state, "the queue pair is in RESET, and receives are posted from INIT on");
   reader_.begin(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint64_t number = source_bits(recv_source_) | receives_.next(i);
@@ -75,7 +83,10 @@ Refusal QueuePair::post_recv(std::span<const double> rows, std::size_t count) {
   for (std::size_t i = 0; i < taken; ++i)
     receives_.add({rows[i * recv_record::words], Opcode::recv}, reader_.kept(i));
   reader_.end();
-  return taken == count ? Refusal() : not_taken(taken, count);
+  if (taken == count) return {};
+  if (taken == 0 && queue_pair_->state() == QpState::reset)
+    return refuse(Cause::state, "the queue pair is in RESET, and receives are posted from INIT on");
+  return not_taken(taken, count);
 }
 
 Refusal QueuePair::move_to(QpState state) {

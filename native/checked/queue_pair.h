@@ -44,6 +44,8 @@ class QueuePair {
   Refusal move_to(fabric::QpState state);
 
  private:
+  Refusal why_not_sending() const;
+
   std::shared_ptr<CompletionQueue> cq_;
   std::shared_ptr<SharedReceives> shared_;  ///< null when the queue pair has receives of its own
   RequestReader reader_;

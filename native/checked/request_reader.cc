@@ -59,6 +59,7 @@ void RequestReader::begin(std::size_t count) {
   kept_.clear();
   binds_.clear();
   ends_.clear();
+  sends_.reserve(count);
   sges_.reserve(count * sge_max_);  // must not reallocate later, because the requests point into it
 }
 
@@ -67,20 +68,20 @@ Refusal RequestReader::entry(const double* columns, std::uint32_t access, std::u
   if (!whole(columns[sge_record::addr], kExactMax, &sge.addr) ||
       !whole32(columns[sge_record::length], &sge.length) || !whole32(columns[sge_record::lkey], &sge.lkey))
     return out_of_range(index, "address, length or lkey is no whole number in range");
-  std::shared_ptr<Region> region = resources_.regions->find(sge.lkey);
-  const std::string key = std::to_string(sge.lkey);
+  const std::shared_ptr<Region>& region = resources_.regions->find(sge.lkey);
+  const auto key = [&sge] { return std::to_string(sge.lkey); };
   if (region == nullptr)
-    return refuse(Cause::closed, request(index) + "no open memory region has the lkey " + key);
+    return refuse(Cause::closed, request(index) + "no open memory region has the lkey " + key());
   if (!region->contains(sge.addr, sge.length)) {
     return out_of_range(index, std::to_string(sge.length) + " bytes at address " + std::to_string(sge.addr) +
-                                   " are not all in the memory region with lkey " + key);
+                                   " are not all in the memory region with lkey " + key());
   }
   if (!region->allows(access)) {
-    return out_of_range(index, "the memory region with lkey " + key +
+    return out_of_range(index, "the memory region with lkey " + key() +
                                    " was registered without Access.localWrite, which memory to be written "
                                    "needs");
   }
-  kept_.push_back(std::move(region));
+  kept_.push_back(region);
   return {};
 }
 
@@ -208,7 +209,7 @@ Refusal RequestReader::rest(std::span<const double> row, std::uint32_t index, fa
 Refusal RequestReader::send(std::span<const double> row, std::uint32_t index, std::uint64_t number) {
   std::uint32_t opcode = 0, flags = 0;
   std::uint64_t wr_id = 0;
-  fabric::SendWr wr;
+  fabric::SendWr& wr = sends_.emplace_back();
   if (!whole(row[send_record::wr_id], kExactMax, &wr_id) || !whole32(row[send_record::flags], &flags))
     return out_of_range(index, "wrId or flags is no whole number in range");
   if (!whole32(row[send_record::opcode], &opcode) || !opcode_of(opcode, &wr.opcode))
@@ -232,7 +233,6 @@ Refusal RequestReader::send(std::span<const double> row, std::uint32_t index, st
   wr.fence = (flags & send_fence) != 0;
   if (Refusal why = entries(row, index, wr); !why.none()) return why;
   if (Refusal why = rest(row, index, wr); !why.none()) return why;
-  sends_.push_back(wr);
   ends_.push_back(kept_.size());
   return {};
 }

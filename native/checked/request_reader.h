@@ -37,10 +37,11 @@ class RequestReader {
   Refusal send(std::span<const double> row, std::uint32_t index, std::uint64_t number);
   Refusal recv(std::span<const double> row, std::uint32_t index, std::uint64_t number);
 
+  /// The requests of the batch; after a refusal also the wrong one.
   std::span<const fabric::SendWr> sends() const { return sends_; }
   std::span<const fabric::RecvWr> receives() const { return receives_; }
-  /// Returns the objects that request `index` keeps alive.
-  std::span<const Kept> kept(std::size_t index) const {
+  /// Returns the objects that request `index` keeps alive. The caller may move them away.
+  std::span<Kept> kept(std::size_t index) {
     const std::size_t first = index == 0 ? 0 : ends_[index - 1];
     return std::span(kept_).subspan(first, ends_[index] - first);
   }

@@ -32,6 +32,8 @@ const char* to_string(Feature feature) {
       return "states SQD and SQE";
     case Feature::reset:
       return "way back from ERR to RESET";
+    case Feature::steps:
+      return "single steps from RESET to RTS";
     case Feature::xrc:
       return "XRC queue pairs";
   }
@@ -64,6 +66,8 @@ bool Capabilities::has(Feature feature) const {
       return drains;
     case Feature::reset:
       return resets;
+    case Feature::steps:
+      return steps;
     case Feature::xrc:
       return false;
   }
@@ -75,7 +79,8 @@ std::string Capabilities::why_not(Feature feature) const {
   const auto reason = reasons.find(feature);
   if (reason != reasons.end()) return name + " has no " + to_string(feature) + ": " + reason->second;
   return name + " has no " + to_string(feature) + ": " +
-         (feature == Feature::xrc ? "no fabric of this package has them yet"
+         (feature == Feature::xrc ? "they are not offered, because soft-RoCE refuses them (EOPNOTSUPP), so "
+                                    "they could not be tested"
                                   : "the device does not offer it");
 }
 

@@ -33,9 +33,10 @@ enum class Feature : std::uint8_t {
   multicast,
   drain,  ///< the states SQD and SQE
   reset,  ///< a queue pair in ERR can return to INIT
+  steps,  ///< a queue pair goes to INIT, RTR and RTS one by one
   xrc,    ///< no fabric has this feature yet
 };
-inline constexpr std::size_t kFeatures = 13;
+inline constexpr std::size_t kFeatures = 14;
 /// Returns the feature's name in texts for users, such as "atomics (compare-and-swap, fetch-and-add)".
 const char* to_string(Feature feature);
 
@@ -68,6 +69,7 @@ struct Capabilities {
   bool srq_limit = false;                     ///< ReceiveQueue::arm_limit()
   bool drains = false;                        ///< QueuePair::move_to(): SQD, and SQE back to RTS
   bool resets = false;                        ///< QueuePair::move_to(): ERR to RESET to INIT
+  bool steps = false;                         ///< QpOptions::stepwise
   bool windows = false;                       ///< type-2 memory windows, local_inv and send_with_inv
   bool read_sink_needs_remote_write = false;  ///< iWARP
   bool active_side_sends_first = false;       ///< iWARP (MPA)

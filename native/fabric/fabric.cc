@@ -96,6 +96,9 @@ std::string why_no_queues(const QpOptions& options, const Capabilities& capabili
     if (std::string why = capabilities.why_not(ud ? Feature::ud : Feature::uc); !why.empty()) return why;
     if ((options.qkey >> 31) != 0) return "the top bit of a Q_Key must be 0";
   }
+  if (options.stepwise) {
+    if (std::string why = capabilities.why_not(Feature::steps); !why.empty()) return why;
+  }
   const std::uint32_t receives = options.shared_receives == nullptr ? options.recv_wr_max : 1;
   for (const std::uint32_t depth : {options.send_wr_max, receives}) {
     if (depth == 0 || depth > capabilities.max_qp_wr)

@@ -87,6 +87,10 @@ struct QpOptions {
   /// requests may be delayed until those polls. When false, each request is executed as far as possible when
   /// it is posted.
   bool polls_on = false;
+  /// The user moves the queue pair from state to state, where Capabilities::steps says that this works. It
+  /// begins in RESET; move_to() leads to INIT; connect() waits for the network and stops in RTR, where it only
+  /// receives; move_to() leads to RTS.
+  bool stepwise = false;
   /// The user copies what it receives. A short message may therefore be delivered from a cache-hot buffer of
   /// this process instead of the buffer of its receive.
   bool short_apart = false;
@@ -195,6 +199,7 @@ class QueuePair {
   ///  - SQD → RTS and SQE → RTS: continues to send. (A send that fails on a UC or UD queue pair leads to SQE,
   ///    where only sends are flushed.)
   ///  - any → RESET → INIT: drops both queues without completions. The queue pair can then connect() again.
+  ///  - RESET → INIT and RTR → RTS: the steps of QpOptions::stepwise.
   virtual std::string move_to(QpState state);
   /// UD: begins or ends to receive the datagrams to that multicast group. Return "", or why that is
   /// impossible.

@@ -101,7 +101,7 @@ void* verbs_entry(const char* name, std::string* error);
 using ListVerbs = void (*)(VerbsReport* report, std::size_t needed_bytes);
 using OpenVerbs = Device* (*)(const VerbsOptions& options, std::string* error);
 inline constexpr char kVerbsPlugin[] = "rdma_rpc_verbs.so";
-inline constexpr char kVerbsOpen[] = "rdma_rpc_open_verbs_4";
-inline constexpr char kVerbsList[] = "rdma_rpc_list_verbs_4";
+inline constexpr char kVerbsOpen[] = "rdma_rpc_open_verbs_5";
+inline constexpr char kVerbsList[] = "rdma_rpc_list_verbs_5";
 
 }  // namespace rdma_rpc::fabric

@@ -116,6 +116,9 @@ struct Wc {
   /// meaningless. The queue pair stays usable. Only software fabrics can report this; on a device, registered
   /// memory is pinned and cannot disappear.
   bool memory_gone = false;
+  /// UD recv on InfiniBand: the sender's port and the service level, for an answer. 0 on other networks.
+  std::uint8_t service_level = 0;
+  std::uint16_t slid = 0;
   /// recv with QpOptions::short_apart: the position of the message until the next poll(). Null when the
   /// message lies in the buffer of its receive.
   const std::byte* apart = nullptr;

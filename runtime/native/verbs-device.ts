@@ -38,6 +38,7 @@ export interface NativeQpOptions {
   readonly recvWrMax: number;
   readonly sgeMax: number;
   readonly active: boolean;
+  readonly steps: boolean;
 }
 
 /**

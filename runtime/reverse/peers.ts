@@ -19,7 +19,7 @@ import { ServerCall } from '../server/server-call.ts';
 import type { ServerConnection } from '../server/server-connection.ts';
 import type { Server } from '../server/server-type.ts';
 import { Calling, type CallingOwner } from './calling.ts';
-import { ReverseDefinition } from './gen/reverse.rdma.ts';
+import { ReverseDefinition } from './gen/rdma_rpc/reverse.rdma.ts';
 import { RpcPeer } from './peer.ts';
 import type { Peer, PeerEvents, Peers } from './reverse-type.ts';
 

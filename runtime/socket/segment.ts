@@ -11,7 +11,7 @@ import { messageType } from '../codec/message.ts';
 import { Method } from '../codec/service/method.ts';
 import type { MessageType } from '../codec/types.ts';
 import { gatherBytes } from '../limits.ts';
-import { Segment as Generated, type SegmentInit, SocketsDefinition } from './gen/socket.rdma.ts';
+import { Segment as Generated, type SegmentInit, SocketsDefinition } from './gen/rdma_rpc/socket.rdma.ts';
 
 export type Segment = Generated;
 

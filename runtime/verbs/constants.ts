@@ -134,6 +134,7 @@ export const features = [
   'multicast',
   'drain',
   'reset',
+  'steps',
   'xrc',
 ] as const;
 /** A feature that a device may lack. `Device.whyNot` says why. */

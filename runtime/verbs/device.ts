@@ -29,6 +29,12 @@ export interface OpenOptions {
   /** For RDMA devices: the index in the GID table. Default: prefers RoCE v2 on IPv4. */
   gidIndex?: number;
   /**
+   * For RDMA devices: the index in the port's table of P_Keys, which names the partition of queue pairs that
+   * are connected by the contents of their addresses; rdma_cm finds the partition by itself. Both sides need
+   * the same partition. `queryDevice` shows the table. Default 0. See ibv_query_pkey(3).
+   */
+  pkeyIndex?: number;
+  /**
    * For RDMA devices: `cm` connects by rdma_cm; `sideband` connects by the contents of the addresses. Default
    * `auto`, which uses rdma_cm where both sides have it.
    */
@@ -86,6 +92,7 @@ const openRules = {
   host: { kind: 'text', default: '', maxBytes: 64 },
   port: { kind: 'integer', range: { default: undefined, min: 1, max: 255 } },
   gidIndex: { kind: 'integer', range: { default: undefined, min: 0, max: 255 } },
+  pkeyIndex: { kind: 'integer', range: { default: undefined, min: 0, max: 0xffff } },
   connect: { kind: 'choice', values: ['auto', 'cm', 'sideband'], default: 'auto' },
   onDemand: { kind: 'boolean', default: false },
 } as const;
@@ -98,6 +105,7 @@ interface CheckedOpenOptions {
   readonly onDemand: boolean;
   readonly port?: number;
   readonly gidIndex?: number;
+  readonly pkeyIndex?: number;
   readonly connect: 'auto' | 'cm' | 'sideband';
 }
 

@@ -39,6 +39,12 @@ export interface QueuePairOptions {
   recvWrMax?: number;
   /** Number of scatter/gather entries of a request. Default 1; at most `capabilities.maxSge`. */
   sgeMax?: number;
+  /**
+   * The queue pair begins in RESET and takes each step to RTS by a call of its own (`toInit`, `toRtr`,
+   * `toRts`), instead of `connect` or `accept`. For those who learn the verbs; `Device.whyNot('steps')` says
+   * whether the device can do that. Default false.
+   */
+  steps?: boolean;
 }
 
 /** A protection domain (`struct ibv_pd`). See ibv_alloc_pd(3). */
@@ -59,7 +65,7 @@ export interface ProtectionDomain extends Disposable {
    * relies on (the pool of Node's small Buffers, a WebAssembly.Memory).
    */
   regMr(buffer: Registrable, access?: number): MemoryRegion;
-  /** Makes a queue pair in state INIT. See ibv_create_qp(3). */
+  /** Makes a queue pair in state INIT, or in RESET with the option `steps`. See ibv_create_qp(3). */
   createQp(options: QueuePairOptions): QueuePair;
   /**
    * Makes a shared receive queue. A completion queue can have one shared receive queue. `wrMax` is 1 to
@@ -90,6 +96,7 @@ const queuePairRules = {
   recvWrMax: { kind: 'integer', range: { default: defaultDepth, min: 1, max: depthMax } },
   sgeMax: { kind: 'integer', range: { default: 1, min: 1, max: sgesMax } },
   qkey: { kind: 'integer', range: { default: 0, min: 0, max: 2 ** 31 - 1 } },
+  steps: { kind: 'boolean', default: false },
   cq: { kind: 'source' },
   srq: { kind: 'source' },
 } as const;
@@ -115,6 +122,7 @@ interface CheckedQueuePairOptions {
   readonly sendWrMax: number;
   readonly recvWrMax: number;
   readonly sgeMax: number;
+  readonly steps: boolean;
 }
 
 /** The parts that the objects of a device share. */
@@ -151,7 +159,7 @@ export class OpenProtectionDomain extends Resource implements ProtectionDomain {
 
   createQp(options: QueuePairOptions): QueuePair {
     this.check();
-    const { cq, srq, type, role, ...numbers } = checkedOptions<CheckedQueuePairOptions>(
+    const { cq, srq, type, role, ...rest } = checkedOptions<CheckedQueuePairOptions>(
       'createQp',
       options,
       queuePairRules,
@@ -159,14 +167,20 @@ export class OpenProtectionDomain extends Resource implements ProtectionDomain {
     if (type === '') throw new TypeError("createQp: option type is missing; give type: 'rc'");
     const queue = this.#cq('createQp', cq);
     const made = this.#device.native.createQp({
-      ...numbers,
+      ...rest,
       type: qpTypes.indexOf(type),
       cq: queue.number,
       active: role === 'connect',
       ...(srq === undefined ? {} : { srq: this.#srq(srq).number, recvWrMax: 0 }),
     });
     return this.#device.track(
-      new OpenQueuePair(this.#device.native, this.#device.name, granted('createQp', made), queue, role),
+      new OpenQueuePair(
+        this.#device.native,
+        this.#device.name,
+        granted('createQp', made),
+        queue,
+        rest.steps ? 'steps' : role,
+      ),
     );
   }
 

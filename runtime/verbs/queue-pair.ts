@@ -38,6 +38,20 @@ export interface QueuePair extends Disposable {
   /** Does the same on the side that was made with `role: 'accept'`. */
   accept(address: Uint8Array): Promise<void>;
   /**
+   * The first step of a queue pair that was made with the option `steps`: from RESET to INIT, where receives
+   * may be posted. See ibv_modify_qp(3).
+   */
+  toInit(): void;
+  /**
+   * The second step: from INIT to RTR, with the address of the peer. The queue pair receives from now on. UD
+   * has no peer, so it takes no address. On an RDMA device the call looks for the peer's port and may take a
+   * second. Throws an error with code `refused` when the peer cannot be reached; the queue pair is then in
+   * ERR.
+   */
+  toRtr(address?: Uint8Array): void;
+  /** The third step: from RTR to RTS, where the queue pair also sends. */
+  toRts(): void;
+  /**
    * Posts all requests of the batch, in order and with one doorbell. When a request is wrong or the send
    * queue has no room for all requests, it throws and posts nothing. The batch can be used again at once. The
    * memory that a request names belongs to the queue pair until the request has completed. See
@@ -52,9 +66,9 @@ export interface QueuePair extends Disposable {
   readonly recvRoom: number;
   /**
    * Moves to another state where the device can do that (`Device.whyNot`). `SQD` starts no further send.
-   * `RTS` continues from SQD or SQE. `RESET` drops posted requests without completions. `INIT` after RESET
-   * allows connecting again. `ERR` does what `toError` does. Throws an error with code `refused` otherwise.
-   * See ibv_modify_qp(3).
+   * `RTS` continues from SQD or SQE; some devices do that only after the event `sq_drained`. `RESET` drops
+   * posted requests without completions. `INIT` after RESET allows connecting again. `ERR` does what
+   * `toError` does. Throws an error with code `refused` otherwise. See ibv_modify_qp(3).
    */
   modify(state: 'SQD' | 'RTS' | 'RESET' | 'INIT' | 'ERR'): void;
   /**
@@ -89,14 +103,14 @@ export class OpenQueuePair extends Resource implements QueuePair {
   readonly #native: NativeVerbsDevice;
   readonly #number: number;
   readonly #cq: OpenCompletionQueue;
-  readonly #role: 'connect' | 'accept';
+  readonly #role: 'connect' | 'accept' | 'steps';
 
   constructor(
     native: NativeVerbsDevice,
     device: string,
     { number, qpNum }: { readonly number: number; readonly qpNum: number },
     cq: OpenCompletionQueue,
-    role: 'connect' | 'accept',
+    role: 'connect' | 'accept' | 'steps',
   ) {
     super(`queue pair ${qpNum} of ${device}`);
     this.#native = native;
@@ -137,7 +151,32 @@ export class OpenQueuePair extends Resource implements QueuePair {
    * knows.
    */
   joinBy(way: Way, address: Uint8Array): Promise<void> {
-    return this.#join(this.#role, address, way);
+    return this.#join(this.#role === 'accept' ? 'accept' : 'connect', address, way);
+  }
+
+  toInit(): void {
+    this.#step('toInit', 'RESET');
+    const refusal = this.#native.modify(this.#number, states.indexOf('INIT'));
+    if (refusal !== undefined) throw errorOf(`toInit of ${this.name}`, refusal);
+  }
+  toRtr(address: Uint8Array = new Uint8Array(0)): void {
+    if (!(address instanceof Uint8Array)) throw new TypeError("toRtr(address): takes the peer's Uint8Array");
+    this.#step('toRtr', 'INIT');
+    const refusal = this.#native.connect(this.#number, address, undefined, undefined, undefined);
+    if (refusal !== undefined) throw errorOf(`toRtr of ${this.name}`, refusal);
+  }
+  toRts(): void {
+    this.#step('toRts', 'RTR');
+    const refusal = this.#native.modify(this.#number, states.indexOf('RTS'));
+    if (refusal !== undefined) throw errorOf(`toRts of ${this.name}`, refusal);
+  }
+  /** Checks that the queue pair takes single steps, and that this one begins in its state. */
+  #step(call: string, from: QpState): void {
+    this.check();
+    if (this.#role !== 'steps')
+      throw new VerbsError('state', `${call} of ${this.name}: make it with the option steps, or connect it`);
+    if (this.state !== from)
+      throw new VerbsError('state', `${call} of ${this.name}: it is in ${this.state}, and not in ${from}`);
   }
 
   post(batch: SendBatch): void {
@@ -192,6 +231,12 @@ export class OpenQueuePair extends Resource implements QueuePair {
     if (!(address instanceof Uint8Array))
       throw new TypeError(`${call}(address): takes the peer's Uint8Array`);
     this.check();
+    if (this.#role === 'steps') {
+      throw new VerbsError(
+        'state',
+        `${call} of ${this.name}: it was made with the option steps; call toInit, toRtr and toRts`,
+      );
+    }
     if (call !== this.#role) {
       throw new VerbsError(
         'state',

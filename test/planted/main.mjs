@@ -19,6 +19,7 @@ import { progress } from '../../scripts/step.mjs';
 import { codegenBugs } from './codegen.mjs';
 import { controlBugs } from './control.mjs';
 import { creditBugs } from './credits.mjs';
+import { datagramBugs } from './datagrams.mjs';
 import { fabricBugs } from './fabric.mjs';
 import { memoryBugs } from './memory.mjs';
 import { Native } from './native.mjs';
@@ -127,7 +128,15 @@ async function main() {
   const inNative =
     only === 'typescript' || lacking.length > 0
       ? []
-      : wanted([...shmBugs, ...fabricBugs, ...verbsBugs, ...memoryBugs, ...sessionBugs, ...creditBugs]);
+      : wanted([
+          ...shmBugs,
+          ...fabricBugs,
+          ...verbsBugs,
+          ...datagramBugs,
+          ...memoryBugs,
+          ...sessionBugs,
+          ...creditBugs,
+        ]);
   const inTypeScript =
     only === 'native' || sanitize !== ''
       ? []

@@ -93,7 +93,8 @@ export async function bundle(place) {
   await build({
     absWorkingDir: root,
     entryPoints: [
-      ...['dist/runtime/index.js', 'dist/runtime/codec/index.js', 'dist/test/interop/server.js'],
+      ...['index', 'codec/index', 'verbs/index', 'memory/index'].map((name) => `dist/runtime/${name}.js`),
+      'dist/test/interop/server.js',
       ...['echo-server', 'client-script'].map((name) => `dist/test/runtime/process/${name}.js`),
       'dist/test/slow/load.js',
       'dist/test/soak/traffic.js',

@@ -17,7 +17,10 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^rdma-rpc$/, replacement: `${dist}/runtime/index.js` },
-      { find: /^rdma-rpc\/codec$/, replacement: `${dist}/runtime/codec/index.js` },
+      ...['codec', 'verbs', 'memory'].map((part) => ({
+        find: new RegExp(`^rdma-rpc/${part}$`),
+        replacement: `${dist}/runtime/${part}/index.js`,
+      })),
     ],
   },
   test: {

@@ -129,7 +129,7 @@ describe('a peer of a release without it', () => {
     const { server } = listening();
     const channel = createChannel(await server.listen(`unix:${socketPath()}`));
     closing.push(() => channel.close());
-    const { ReverseDefinition } = await import('../../runtime/reverse/gen/reverse.rdma.ts');
+    const { ReverseDefinition } = await import('../../runtime/reverse/gen/rdma_rpc/reverse.rdma.ts');
     const error = await caught(() => collect(createClient(ReverseDefinition, channel).serve([])));
     expect(error).toMatchObject({ code: Status.UNIMPLEMENTED });
     expect(error.message).toContain(

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createChannel, createClient, createServer as createRpcServer } from 'rdma-rpc';
 import { connect, type Socket } from 'rdma-rpc/socket';
 import { expect, test } from 'vitest';
-import { type SegmentInit, SocketsDefinition } from '../../runtime/socket/gen/socket.rdma.ts';
+import { type SegmentInit, SocketsDefinition } from '../../runtime/socket/gen/rdma_rpc/socket.rdma.ts';
 import { errorOf, listening } from './pair.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

@@ -1,7 +1,7 @@
 /** How writes become segments: nothing is lost or longer than allowed, and both encodings decode alike. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Segment } from '../../runtime/socket/gen/socket.rdma.ts';
+import { Segment } from '../../runtime/socket/gen/rdma_rpc/socket.rdma.ts';
 import { OutgoingSegment, socketService } from '../../runtime/socket/segment.ts';
 import { segmentsOf } from '../../runtime/socket/segments.ts';
 

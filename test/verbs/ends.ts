@@ -28,8 +28,9 @@ export const allRights = Access.localWrite | Access.remoteRead | Access.remoteWr
 export type Fabric = 'sim' | 'shm' | 'tcp';
 export const fabrics: readonly Fabric[] = ['sim', 'shm', 'tcp'];
 
+/** Opens an end on a device of software, or on an RDMA device by its name. */
 export function openEnd(
-  fabric: Fabric,
+  fabric: string,
   role: 'connect' | 'accept',
   options: Partial<QueuePairOptions> = {},
 ): End {
@@ -50,12 +51,14 @@ export function openEnd(
   };
 }
 
+/** Opens and connects two ends, the second on another device if `peer` names one. */
 export async function openPair(
-  fabric: Fabric,
+  fabric: string,
   options: Partial<QueuePairOptions> = {},
+  peer = fabric,
 ): Promise<{ a: End; b: End } & Disposable> {
   const a = openEnd(fabric, 'connect', options);
-  const b = openEnd(fabric, 'accept', options);
+  const b = openEnd(peer, 'accept', options);
   await Promise.all([a.qp.connect(b.qp.address), b.qp.accept(a.qp.address)]);
   return {
     a,

@@ -157,6 +157,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     options.fabric.send_wr_max = u32(given, "sendWrMax");
     options.fabric.recv_wr_max = u32(given, "recvWrMax");
     options.fabric.active = given.Get("active").ToBoolean();
+    options.fabric.stepwise = given.Get("steps").ToBoolean();
     options.sge_max = u32(given, "sgeMax");
     std::shared_ptr<checked::QueuePair> qp;
     const Refusal refusal = host_->device().create_qp(cq, options, &qp);

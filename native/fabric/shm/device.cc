@@ -71,6 +71,7 @@ Capabilities make_capabilities(bool by_descriptors, bool any_memory) {
       {Feature::multicast, "it has no UD queue pairs"},
       {Feature::drain, "each request is complete when post_send() returns, so that none is under way"},
       {Feature::reset, "a queue pair in ERR has given its ring to one peer; make another one"},
+      {Feature::steps, "the two sides find each other's rings in one step"},
   };
   caps.segmented_bytes = kSegmentedBytes;
   caps.copied_request_bytes = any_memory ? kCopiedRequestBytes : 0;

@@ -38,7 +38,7 @@ Capabilities sim_capabilities() {
   caps.atomics = true;
   caps.solicited = true;
   caps.uc = caps.ud = caps.multicast = true;
-  caps.srq_limit = caps.drains = caps.resets = true;
+  caps.srq_limit = caps.drains = caps.resets = caps.steps = true;
   caps.max_datagram_bytes = 4096;
   caps.exposes_any_memory = true;
   return caps;

@@ -27,6 +27,7 @@ SimQueuePair::SimQueuePair(SimDevice& device, SimCompletionQueue& cq, const QpOp
       cq_(cq),
       options_(options),
       sge_max_(std::max(device.capabilities().max_sge, device.capabilities().max_sge_read)),
+      state_(options.stepwise ? QpState::reset : QpState::init),
       sends_(options.send_wr_max),
       send_slots_(sends_.slots()),
       sge_room_(send_slots_.size() * sge_max_),
@@ -81,7 +82,7 @@ std::string SimQueuePair::connect(std::span<const std::byte> remote_address) {
   if (options_.type == QpType::ud) {
     if (!remote_address.empty())
       return refuse("sim: a UD queue pair has no peer; connect it without an address");
-    state_ = QpState::rts;
+    state_ = options_.stepwise ? QpState::rtr : QpState::rts;
     return {};
   }
   if (remote_address.size() != sizeof address) {
@@ -104,7 +105,9 @@ std::string SimQueuePair::connect(std::span<const std::byte> remote_address) {
   }
   peer_ = peer;
   peer->reached_by_.insert(qp_num_);
-  if (world_.options().connects_late) {
+  if (options_.stepwise) {
+    state_ = QpState::rtr;
+  } else if (world_.options().connects_late) {
     state_ = QpState::rtr;
     connects_at_ = world_.now() + world_.latency();
     cq_.add_connecting(*this);
@@ -197,7 +200,7 @@ void SimQueuePair::drop_bind(const SendSlot& slot) {
 
 void SimQueuePair::progress() {
   if (killed_ || device_.stopped) return;
-  if (state_ == QpState::rtr && can_conclude()) cq_.announce();
+  if (state_ == QpState::rtr && !options_.stepwise && can_conclude()) cq_.announce();
   if (!inbox_.empty()) take_packets();
   if (state_ == QpState::err) {
     carry_out_reads();  // READs in progress may still copy until the flush
@@ -221,7 +224,8 @@ bool SimQueuePair::must_wait(const SendSlot& slot) const {
 }
 
 bool SimQueuePair::must_wait_for_peer() const {
-  return peer_ != nullptr && !peer_->killed_ && (peer_->state_ == QpState::init || peer_->device_.stopped);
+  return peer_ != nullptr && !peer_->killed_ &&
+         (peer_->state_ == QpState::init || peer_->state_ == QpState::reset || peer_->device_.stopped);
 }
 
 bool SimQueuePair::start_some() {

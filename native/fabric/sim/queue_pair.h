@@ -137,7 +137,7 @@ class SimQueuePair final : public QueuePair {
   const QpOptions options_;
   const std::uint32_t sge_max_;
 
-  QpState state_ = QpState::init;
+  QpState state_;
   std::uint64_t connects_at_ = 0;  // in RTR: earliest time when the attempt is concluded
   std::string error_;
   std::set<std::uint32_t> reached_by_;

@@ -8,17 +8,21 @@ std::string SimQueuePair::move_to(QpState state) {
   const Capabilities& can = device_.capabilities();
   const bool stops = state_ == QpState::rts && state == QpState::sqd;
   const bool goes_on = (state_ == QpState::sqd || state_ == QpState::sqe) && state == QpState::rts;
+  const bool steps = options_.stepwise && ((state_ == QpState::reset && state == QpState::init) ||
+                                           (state_ == QpState::rtr && state == QpState::rts));
   const bool starts_over = state == QpState::reset || (state_ == QpState::reset && state == QpState::init);
-  if (!(stops || goes_on || starts_over))
+  if (!(stops || goes_on || starts_over || steps))
     return std::string("sim: a queue pair in ") + to_string(state_) + " cannot be moved to " +
            to_string(state);
-  if (std::string why = can.why_not(starts_over ? Feature::reset : Feature::drain); !why.empty()) return why;
+  const Feature feature = steps ? Feature::steps : starts_over ? Feature::reset : Feature::drain;
+  if (std::string why = can.why_not(feature); !why.empty()) return why;
   if (killed_) return "sim: the queue pair was killed";
   if (state == QpState::reset) reset();
   state_ = state;
   tells_drained_ = stops;
   if (goes_on) failed_ = false;
   world_.wake(*this, world_.now());
+  if (peer_ != nullptr) world_.wake(*peer_, world_.now());
   world_.settle();
   return {};
 }

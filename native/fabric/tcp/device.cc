@@ -45,6 +45,7 @@ Capabilities make_capabilities() {
   caps.reasons[Feature::shared_receives] = "on tcp, each connection has receives of its own";
   caps.reasons[Feature::srq_limit] = "it has no shared receives";
   caps.reasons[Feature::drain] = "a request that has begun is part of a stream of bytes";
+  caps.reasons[Feature::steps] = "a TCP connection is made in one step";
   caps.reasons[Feature::reset] = "a queue pair in ERR has given its connection away; make another one";
   return caps;
 }

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "fabric/system_limit.h"
+#include "fabric/verbs/datagram/offered.h"
 #include "fabric/verbs/optional.h"
 #include "fabric/verbs/queue/completion_queue.h"
 #include "fabric/verbs/queue/entry_room.h"
@@ -55,6 +56,7 @@ std::unique_ptr<Device> Device::make(ContextPtr context, const VerbsOptions& opt
   device->prepared_ = soft::prepare(device->driver(), device->context_.get());
   device->probed_.capabilities.port = port.number;
   device->probed_.capabilities.max_msg_bytes = port.max_msg_bytes;
+  offer_unreliable(device->pd_.get(), port, device->probed_.attributes, &device->probed_.capabilities);
   *why = device->choose_ways();
   device->probed_.capabilities.path = device->path();
   return why->empty() ? std::move(device) : nullptr;
@@ -86,6 +88,11 @@ std::string Device::choose_ways() {
   port_.address.ways =
       static_cast<std::uint8_t>((cm_ != nullptr ? way_cm : 0) | (sideband ? way_sideband : 0) |
                                 (iwarp ? way_iwarp : 0) | (options_.on_demand ? way_pauses : 0));
+  probed_.capabilities.steps = sideband;
+  if (!sideband)
+    probed_.capabilities.reasons[Feature::steps] =
+        "rdma_cm makes all steps by itself" +
+        std::string(iwarp ? ", and iWARP has only that" : " (option connect)");
   if (cm_ != nullptr || sideband) return "";
   return capabilities().name + " can be connected by rdma_cm only (" +
          (iwarp ? "it is an iWARP device" : "option connect") + "): " + why_no_cm;
@@ -236,6 +243,7 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
     const EntryRoom room = entry_room(options, can);
     ibv_qp_init_attr init =
         reliable(device_cq->cq.get(), sends, options.recv_wr_max, room.sges, room.inline_bytes);
+    init.qp_type = type_on_device(options.type);
     if (shared != nullptr) init.srq = shared->srq().get();
     qp.reset(ibv_create_qp(pd_.get(), &init));
     bytes = ring_bytes(init.cap);

@@ -40,6 +40,11 @@ class Device final : public fabric::Device {
   std::unique_ptr<fabric::ReceiveQueue> create_receive_queue(fabric::CompletionQueue& cq,
                                                              std::uint32_t receives,
                                                              std::string* error) override;
+  // datagram/address_handle.cc
+  std::unique_ptr<fabric::AddressHandle> create_ah(const AhAttr& attr, std::string* error) override;
+  std::unique_ptr<fabric::AddressHandle> create_ah_from(const Wc& wc, const std::byte* grh,
+                                                        std::string* error) override;
+  Gid gid() const override;
   DeviceCounters counters() const override {
     DeviceCounters all = counters_;
     all.memory_bytes = *memory_bytes_;
@@ -54,6 +59,7 @@ class Device final : public fabric::Device {
   void refresh_port();
   soft::Driver driver() const { return probed_.driver; }
   ibv_context* context() const { return context_.get(); }
+  ibv_pd* pd() const { return pd_.get(); }
   Attempts& attempts() { return attempts_; }
   /// Null where rdma_cm is not used.
   ConnectionManager* cm() const { return cm_.get(); }

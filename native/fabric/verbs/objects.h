@@ -38,6 +38,7 @@ using PdPtr = Shared<ibv_pd, ibv_dealloc_pd>;
 using ChannelPtr = Shared<ibv_comp_channel, ibv_destroy_comp_channel>;
 using CqPtr = Shared<ibv_cq, ibv_destroy_cq>;
 using SrqPtr = Shared<ibv_srq, ibv_destroy_srq>;
+using AhPtr = Owned<ibv_ah, ibv_destroy_ah>;
 using QpPtr = Owned<ibv_qp, ibv_destroy_qp>;
 /// A queue pair with the objects that must outlive it; members are in the order last to first to be
 /// destroyed.

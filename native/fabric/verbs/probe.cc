@@ -106,12 +106,15 @@ std::string probe(ibv_pd* pd, Probed* probed) {
     for (const Feature feature : {Feature::send_with_imm, Feature::write_with_imm, Feature::atomics})
       can.reasons[feature] = why;
   }
-  const std::string only_rc = iwarp ? "iWARP has only reliable connections"
-                                    : "this package makes only RC queue pairs on devices so far";
-  for (const Feature feature : {Feature::uc, Feature::ud, Feature::multicast}) can.reasons[feature] = only_rc;
   can.reasons[Feature::reset] =
       "completions from before the reset could not be told from later ones; make another queue pair";
+  can.reasons[Feature::xrc] =
+      (attr.device_cap_flags & IBV_DEVICE_XRC) != 0
+          ? "the device has them, but they are not offered, because no device for tests has them (soft-RoCE "
+            "refuses them: EOPNOTSUPP)"
+          : "the device has none (IBV_DEVICE_XRC is not set)";
   can.drains = !iwarp;
+  if (iwarp) can.reasons[Feature::drain] = "iWARP devices have no such states";
   can.srq_limit = can.max_srq_wr != 0;
   can.read_sink_needs_remote_write = iwarp;
   can.active_side_sends_first = iwarp;

@@ -76,8 +76,8 @@ std::string decode(std::span<const std::byte> bytes, const Address& mine, Addres
   get(magic);
   fields(a, get);
   if (magic != kMagic) return "not the address of a verbs queue pair";
-  if ((a.ways & ~(way_cm | way_sideband | way_iwarp | way_pauses)) != 0 || a.active > 1 || a.mtu < 1 ||
-      a.mtu > 5)
+  if ((a.ways & ~(way_cm | way_sideband | way_iwarp | way_pauses | way_uc)) != 0 || a.active > 1 ||
+      a.mtu < 1 || a.mtu > 5)
     return "a field of the peer's verbs address is out of range";
   if (a.qp_num == 0 || a.qp_num > kNumberMax || a.psn > kNumberMax)
     return "the peer's queue pair number or PSN is out of range";
@@ -86,6 +86,9 @@ std::string decode(std::span<const std::byte> bytes, const Address& mine, Addres
     return std::string("this device speaks ") + ((mine.ways & way_iwarp) != 0
                                                      ? "iWARP, the peer's device does not"
                                                      : "InfiniBand or RoCE, the peer's device iWARP");
+  if (((a.ways ^ mine.ways) & way_uc) != 0)
+    return std::string("this queue pair is of type ") + ((mine.ways & way_uc) != 0 ? "UC" : "RC") +
+           ", the peer's of another type";
   const int common = a.ways & mine.ways & (way_cm | way_sideband);
   if (common == 0)
     return "this side connects " + ways_of(mine.ways) + ", the peer " + ways_of(a.ways) + " (option connect)";
@@ -102,6 +105,7 @@ bool names_listener(std::span<const std::byte> bytes) {
 
 std::string decode_listener(std::span<const std::byte> bytes, const Address& mine, Address* address) {
   if (mine.active == 0) return "a listener waits for connections: this side must ask for one";
+  if ((mine.ways & way_uc) != 0) return "a listener takes RC connections only";
   if ((mine.ways & way_cm) == 0) return "a listener needs rdma_cm, which this side does not use (connect)";
   Address& a = *address;
   std::memcpy(a.ip.data(), &bytes[4], a.ip.size());

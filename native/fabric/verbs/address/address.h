@@ -19,6 +19,7 @@ enum Way : std::uint8_t {
   way_sideband = 1u << 1,  ///< by the content of the two addresses
   way_iwarp = 1u << 2,     ///< the device is an iWARP one, which can connect only to iWARP devices
   way_pauses = 1u << 3,  ///< (not a way to connect:) it may answer "not ready" while it handles a page fault
+  way_uc = 1u << 4,      ///< (not a way to connect:) the queue pair is of type UC, which connects to UC alone
 };
 
 /// Names one queue pair to rdma_cm's listener; it cannot be guessed without having seen the address.

@@ -16,6 +16,8 @@ class Connection {
   /// Starts the attempt, which then proceeds by itself to QueuePair::connected() or fail(). Returns "", or
   /// why it cannot even begin.
   virtual std::string start(const Address& peer) = 0;
+  /// The last step of QpOptions::stepwise, from RTR to RTS. Returns "", or why it cannot be made.
+  virtual std::string go_to_rts() { return "it makes all steps by itself"; }
   /// Whether the connection's thread still uses the queue pair.
   virtual bool busy() const = 0;
   /// Notifies the peer that the queue pair is in ERR.

@@ -44,11 +44,15 @@ std::string SidebandConnection::start(const Address& peer) {
   attr.ah_attr = path_to(device_.port(), peer);
   attr.ah_attr.grh.flow_label = flow_label(own.qp_num, peer.qp_num);
   set_service(device_.options(), &attr.ah_attr);
-  const auto to_rtr = [qp = qp_.get(), attr]() mutable {
-    return ibv_modify_qp(qp, &attr,
-                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  const int reliable = qp_.type() == QpType::rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0;
+  auto to_rtr = [qp = qp_.get(), attr, reliable]() mutable {
+    return ibv_modify_qp(
+        qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | reliable);
   };
+  if (qp_.is_stepwise()) {
+    const int error = to_rtr();
+    return error == 0 ? "" : why_not_rtr(error);
+  }
   thread_ = ConnectThread::start(to_rtr, device_.attempts().wake_up());
   if (thread_ == nullptr) return "no thread to connect on: " + std::string(std::strerror(EAGAIN));
   device_.attempts().limit(
@@ -76,12 +80,18 @@ std::string SidebandConnection::finish(int error) {
   thread_.reset();
   if (given_up_) return "";
   device_.attempts().forget_limit(*this);
-  if (error != 0)
-    return "the peer's GID " + gid_text(peer_.gid.data()) + " cannot be reached from " +
-           device_.capabilities().name + " (GID " + gid_text(qp_.address().gid.data()) +
-           "): " + std::strerror(error) +
-           (error == ENOMEM ? "; the device has no more resources for READs of peers (max_res_rd_atom)"
-                            : "; is it in another subnet, without a route?");
+  return error != 0 ? why_not_rtr(error) : go_to_rts();
+}
+
+std::string SidebandConnection::why_not_rtr(int error) const {
+  return "the peer's GID " + gid_text(peer_.gid.data()) + " cannot be reached from " +
+         device_.capabilities().name + " (GID " + gid_text(qp_.address().gid.data()) +
+         "): " + std::strerror(error) +
+         (error == ENOMEM ? "; the device has no more resources for READs of peers (max_res_rd_atom)"
+                          : "; is it in another subnet, without a route?");
+}
+
+std::string SidebandConnection::go_to_rts() {
   std::string why = move_to_rts();
   if (why.empty()) qp_.connected();
   return why;
@@ -96,9 +106,9 @@ std::string SidebandConnection::move_to_rts() {
   attr.sq_psn = qp_.address().psn;
   attr.max_rd_atomic = static_cast<std::uint8_t>(
       std::clamp<std::uint32_t>(peer_.reads, 1, device_.capabilities().max_rd_atomic));
+  constexpr int kReliable = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   const int error = ibv_modify_qp(qp_.get(), &attr,
-                                  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+                                  IBV_QP_STATE | IBV_QP_SQ_PSN | (qp_.type() == QpType::rc ? kReliable : 0));
   return error == 0 ? "" : std::string("the queue pair cannot send: ") + std::strerror(error);
 }
 

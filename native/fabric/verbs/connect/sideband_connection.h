@@ -16,6 +16,7 @@ class SidebandConnection final : public Connection {
   SidebandConnection(Device& device, QueuePair& qp);
   ~SidebandConnection() override;
   std::string start(const Address& peer) override;
+  std::string go_to_rts() override;
   bool busy() const override { return thread_ != nullptr; }
   void disconnect() override;
   void close(QueueObjects queue) override;
@@ -24,6 +25,7 @@ class SidebandConnection final : public Connection {
 
  private:
   std::string finish(int error);
+  std::string why_not_rtr(int error) const;
   std::string move_to_rts();
 
   Device& device_;

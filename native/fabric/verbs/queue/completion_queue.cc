@@ -100,6 +100,12 @@ void CompletionQueue::received(QueuePair& qp, const ibv_wc& from, Wc& to) const 
   if (qp.is_connecting()) qp.data_came();
   to.bytes = from.byte_len;
   if (from.opcode == IBV_WC_RECV_RDMA_WITH_IMM) to.opcode = Opcode::recv_rdma_with_imm;
+  if (qp.type() == QpType::ud) {
+    to.src_qp = from.src_qp;
+    to.has_grh = (from.wc_flags & IBV_WC_GRH) != 0;
+    to.slid = from.slid;
+    to.service_level = from.sl;
+  }
   to.has_imm = (from.wc_flags & IBV_WC_WITH_IMM) != 0;
   if (to.has_imm) {
     to.imm = ntohl(from.imm_data);

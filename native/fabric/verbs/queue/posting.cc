@@ -12,17 +12,14 @@ namespace {
 
 constexpr std::uint64_t kAtomicBytes = sizeof(std::uint64_t);
 
-std::uint64_t total(std::span<const Sge> sges) {
-  std::uint64_t bytes = 0;
-  for (const Sge& sge : sges) bytes += sge.length;
-  return bytes;
-}
-
 }  // namespace
 
 WcStatus QueuePair::check(const SendWr& wr, std::uint64_t bytes) const {
   const Capabilities& can = device_.capabilities();
   constexpr WcStatus good = WcStatus::success, bad = WcStatus::loc_qp_op_err;
+  if (type_ != QpType::rc) {
+    if (const WcStatus status = check_unreliable(wr, bytes); status != good) return status;
+  }
   switch (wr.opcode) {
     case Opcode::send:
     case Opcode::rdma_write:
@@ -72,7 +69,7 @@ WcStatus QueuePair::check_bind(const SendWr::Bind& bind) const {
 }
 
 void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
-  if (from.signaled) to.send_flags |= IBV_SEND_SIGNALED;
+  if (from.signaled || type_ != QpType::rc) to.send_flags |= IBV_SEND_SIGNALED;
   if (from.inline_data) to.send_flags |= IBV_SEND_INLINE;
   if (from.fence) to.send_flags |= IBV_SEND_FENCE;
   if (from.solicited) to.send_flags |= IBV_SEND_SOLICITED;
@@ -81,8 +78,14 @@ void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
     // An empty entry would mean 2 GiB to InfiniBand, and crashes the kernel with soft-iWARP.
     if (sge.length > 0) sges[to.num_sge++] = {sge.addr, sge.length, sge.lkey};
   }
-  to.wr.rdma.remote_addr = from.remote_addr;
-  to.wr.rdma.rkey = from.rkey;
+  if (type_ == QpType::ud) {
+    // Not every device replaces a Q_Key with its top bit set by that of the sender.
+    const std::uint32_t qkey = (from.ud.remote_qkey >> 31) != 0 ? qkey_ : from.ud.remote_qkey;
+    to.wr.ud = {static_cast<const AddressHandle*>(from.ud.ah)->get(), from.ud.remote_qpn, qkey};
+  } else {
+    to.wr.rdma.remote_addr = from.remote_addr;
+    to.wr.rdma.rkey = from.rkey;
+  }
   switch (from.opcode) {
     case Opcode::rdma_write:
       to.opcode = IBV_WR_RDMA_WRITE;
@@ -129,21 +132,31 @@ void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
 
 std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
-  if (state_ == QpState::init || state_ == QpState::rtr) return taken;
+  if (state_ == QpState::reset || state_ == QpState::init || state_ == QpState::rtr) return taken;
+  // After a time in SQE, its flushed requests must have been polled first.
+  if (type_ != QpType::rc && state_ == QpState::rts && sends_.holds_some()) return taken;
   device_.watchdog().posted();
   while (taken < requests.size() && sends_.room() > 0) {
     // (Without a queue pair, finish_flush() has already run and ends everything that is left.)
     // (With shared receives, finish_flush() ends these requests, after it has handled the receives.)
-    if (state_ == QpState::err && qp_ != nullptr && shared_ == nullptr && sends_.last_unknown()) {
+    if (state_ == QpState::err && qp_ != nullptr && shared_ == nullptr && type_ == QpType::rc &&
+        sends_.last_unknown()) {
       post_drain(requests[taken++]);
       continue;
     }
-    if (state_ == QpState::err) {
+    if (state_ == QpState::err || state_ == QpState::sqe) {
       sends_.push_failed({requests[taken].wr_id, 0, requests[taken].opcode, WcStatus::wr_flush_err});
       ++taken;
       continue;
     }
     std::size_t count = std::min({requests.size() - taken, std::size_t{sends_.room()}, std::size_t{kChain}});
+    if (type_ != QpType::rc) {
+      count = leading_good(requests.subspan(taken, count));
+      if (count == 0) {
+        refuse(requests[taken++]);
+        continue;
+      }
+    }
     if (workaround_ != nullptr) {
       count = workaround_->may_post(requests.subspan(taken, count));
       if (count == 0) {
@@ -248,6 +261,7 @@ std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
 
 std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
   std::size_t taken = 0;
+  if (state_ == QpState::reset) return taken;
   const std::size_t room = std::min(requests.size(), std::size_t{receives_.room()});
   for (; taken < room && state_ == QpState::err; ++taken) {
     receives_.push_failed({requests[taken].wr_id, 0, Opcode::recv, WcStatus::wr_flush_err});

@@ -19,8 +19,12 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
     : device_(device),
       cq_(cq),
       device_cq_(device_cq),
+      type_(options.type),
+      qkey_(options.qkey),
+      stepwise_(options.stepwise),
       qp_(std::move(qp)),
       address_(address),
+      state_(options.stepwise ? QpState::reset : QpState::init),
       slot_(device.enter(*this)),
       sends_(options.send_wr_max),
       receives_(options.recv_wr_max),
@@ -30,10 +34,15 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
       ring_bytes_(ring_bytes),
       room_(entry_room(options, device.capabilities())),
       sges_(std::size_t{kChain} * room_.sges),
-      workaround_(soft::make_workaround(device.driver(), *this)) {
+      workaround_(type_ == QpType::rc ? soft::make_workaround(device.driver(), *this) : nullptr) {
   qp_num_ = qp_->qp_num;
   address_.qp_num = qp_num_;
-  if (device.cm() != nullptr)
+  if (type_ != QpType::rc) address_.reads = 0;
+  // rdma_cm connects RC alone, and makes all steps by itself.
+  if (type_ != QpType::rc || stepwise_)
+    address_.ways = static_cast<std::uint8_t>((address_.ways & ~way_cm) | way_sideband |
+                                              (type_ == QpType::uc ? way_uc : 0));
+  if ((address_.ways & way_cm) != 0)
     connection_ = std::make_unique<CmConnection>(*device.cm(), device.attempts(), *this);
   if (device.capabilities().active_side_sends_first && options.active)
     nudge_ = std::make_unique<soft::Nudge>(*this);
@@ -41,10 +50,13 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
   ++device_.counts().queue_pairs;
   device_.reserve_reads(address_.reads);
   device_.memory_bytes() += ring_bytes_;
-  if (const int error = move_to_init(); error != 0)
-    fail(device_.capabilities().name + " does not take a new queue pair to INIT on port " +
+  if (const int error = stepwise_ ? 0 : move_to_init(); error != 0) fail(why_not_init(error));
+}
+
+std::string QueuePair::why_not_init(int error) const {
+  return device_.capabilities().name + " does not take a new queue pair to INIT on port " +
          std::to_string(device_.port().number) + ", with P_Key index " +
-         std::to_string(device_.options().pkey_index) + " (option pkeyIndex): " + std::strerror(error));
+         std::to_string(device_.options().pkey_index) + " (option pkeyIndex): " + std::strerror(error);
 }
 
 QueuePair::~QueuePair() {
@@ -80,9 +92,12 @@ int QueuePair::move_to_init() {
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = device_.port().number;
   attr.pkey_index = device_.options().pkey_index;
-  attr.qp_access_flags = remote_rights();
+  // A UC queue pair can be given neither READs nor atomics.
+  attr.qp_access_flags = type_ == QpType::uc ? unsigned{IBV_ACCESS_REMOTE_WRITE} : remote_rights();
+  attr.qkey = qkey_;
   return ibv_modify_qp(qp_.get(), &attr,
-                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                           (type_ == QpType::ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
 
 QpState QueuePair::state() const {
@@ -98,6 +113,7 @@ std::vector<std::byte> QueuePair::local_address() const { return encode(address_
 std::string QueuePair::connect(std::span<const std::byte> remote_address) {
   if (state_ == QpState::err && !error_.empty()) return error_;
   if (state_ != QpState::init) return std::string("connect() in state ") + to_string(state_);
+  if (type_ == QpType::ud) return connect_datagrams(remote_address);
   Address peer;
   Way way = way_cm;
   const bool listener = device_.options().other_listeners && names_listener(remote_address);
@@ -159,24 +175,8 @@ void QueuePair::to_error() {
   if (connection_ != nullptr) connection_->disconnect();
   sends_.flush_held();
   if (workaround_ != nullptr) workaround_->failed();
+  if (type_ != QpType::rc) cq_.forget(*this);  // it is listed after a time in SQE
   cq_.has_failed(*this);
-}
-
-std::string QueuePair::move_to(QpState state) {
-  const bool stops = state_ == QpState::rts && state == QpState::sqd;
-  const bool goes_on = state_ == QpState::sqd && state == QpState::rts;
-  const std::string& name = device_.capabilities().name;
-  if (state == QpState::reset) return device_.capabilities().why_not(Feature::reset);
-  if (!stops && !goes_on)
-    return name + ": a queue pair in " + to_string(state_) + " cannot be moved to " + to_string(state);
-  ibv_qp_attr attr{};
-  attr.qp_state = stops ? IBV_QPS_SQD : IBV_QPS_RTS;
-  attr.en_sqd_async_notify = 1;
-  const int error = ibv_modify_qp(qp_.get(), &attr, IBV_QP_STATE | (stops ? IBV_QP_EN_SQD_ASYNC_NOTIFY : 0));
-  if (error != 0)
-    return name + " does not move a queue pair to " + to_string(state) + ": " + std::strerror(error);
-  state_ = state;
-  return "";
 }
 
 void QueuePair::lose_device(const std::string& why) {
@@ -198,12 +198,13 @@ bool QueuePair::device_holds_up() const {
 }
 
 bool QueuePair::is_flushing() {
+  if (state_ != QpState::err) return sends_.next_failed() != nullptr;
   return device_holds_up() || (shared_ != nullptr && !end_reported_) || sends_.next_failed() != nullptr ||
          receives_.next_failed() != nullptr;
 }
 
 bool QueuePair::finish_flush() {
-  if (!device_holds_up()) return false;
+  if (state_ != QpState::err || !device_holds_up()) return false;
   if (qp_ == nullptr) {
     sends_.flush_all();
     receives_.flush_all();
@@ -216,13 +217,15 @@ bool QueuePair::finish_flush() {
     return false;
   }
   device_.windows().free_those_on(*this);
+  groups_.clear();
   qp_.reset();
   return true;
 }
 
 std::size_t QueuePair::poll_failed(std::span<Wc> out) {
   std::size_t count = 0;
-  if (shared_ != nullptr && !end_reported_ && !out.empty()) {
+  const bool ended = state_ == QpState::err;
+  if (shared_ != nullptr && ended && !end_reported_ && !out.empty()) {
     end_reported_ = true;
     out[count] = {};
     out[count].wr_id = kNoReceive;
@@ -231,7 +234,7 @@ std::size_t QueuePair::poll_failed(std::span<Wc> out) {
     out[count].tag = tag_;
     out[count++].qp_num = qp_num_;
   }
-  if (shared_ != nullptr && device_holds_up()) return count;
+  if (shared_ != nullptr && ended && device_holds_up()) return count;
   for (WorkQueue* queue : {&sends_, &receives_}) {
     for (Entry* entry; count < out.size() && (entry = queue->next_failed()) != nullptr; queue->pop_failed()) {
       if (entry->internal) continue;

@@ -1,6 +1,7 @@
-// A reliable connection. Malformed requests are posted as requests that fail when their turn comes; requests
-// posted after a failure end without the device. Creation and connecting are in queue_pair.cc, posting in
-// posting.cc, requests for the watchdog in watchdog.cc. On the device's thread.
+// A queue pair, most often a reliable connection. Malformed requests of RC are posted as requests that fail
+// when their turn comes; requests posted after a failure end without the device. Creation and connecting are
+// in queue_pair.cc, posting in posting.cc, the differences of UC and UD in unreliable.cc, the moves between
+// states in states.cc, requests for the watchdog in watchdog.cc. On the device's thread.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "fabric/verbs/connect/connection.h"
+#include "fabric/verbs/datagram/address_handle.h"
+#include "fabric/verbs/datagram/group.h"
 #include "fabric/verbs/queue/completion_queue.h"
 #include "fabric/verbs/queue/entry_room.h"
 #include "fabric/verbs/queue/receive_queue.h"
@@ -18,6 +21,12 @@
 #include "fabric/verbs/soft/workaround.h"
 
 namespace rdma_rpc::fabric::verbs {
+
+inline std::uint64_t total(std::span<const Sge> sges) {
+  std::uint64_t bytes = 0;
+  for (const Sge& sge : sges) bytes += sge.length;
+  return bytes;
+}
 
 class QueuePair final : public fabric::QueuePair {
  public:
@@ -44,9 +53,13 @@ class QueuePair final : public fabric::QueuePair {
   std::uint64_t message_mark() const override { return device_cq_.taken.mark(device_cq_.entries); }
   void to_error() override;
   std::string move_to(QpState state) override;
+  std::string attach_multicast(const Gid& group) override;
+  std::string detach_multicast(const Gid& group) override;
 
   // For the connection, and for events of the device:
   ibv_qp* get() const { return qp_.get(); }
+  QpType type() const { return type_; }
+  bool is_stepwise() const { return stepwise_; }
   const Address& address() const { return address_; }
   const std::optional<FirstWords>& first_words() const { return words_; }
   /// What the peer may ever be given on it; keys decide about each request.
@@ -126,6 +139,14 @@ class QueuePair final : public fabric::QueuePair {
   bool device_holds_up() const;
   static constexpr std::uint32_t kAsksMax = 2;
   int move_to_init();
+  std::string why_not_init(int error) const;
+  std::string step_to(QpState state);
+  std::string change_drain(bool stops);
+  // unreliable.cc
+  std::string connect_datagrams(std::span<const std::byte> remote_address);
+  WcStatus check_unreliable(const SendWr& wr, std::uint64_t bytes) const;
+  std::size_t leading_good(std::span<const SendWr> requests) const;
+  void refuse(const SendWr& request);
   /// Post the first of these requests with one doorbell. post_chain() returns their number.
   void post_drain(const SendWr& request);
   std::size_t post_chain(std::span<const SendWr> requests);
@@ -136,12 +157,16 @@ class QueuePair final : public fabric::QueuePair {
   Device& device_;
   CompletionQueue& cq_;
   CompletionQueue::DeviceCq& device_cq_;
+  const QpType type_;
+  const std::uint32_t qkey_;
+  const bool stepwise_;
   QpPtr qp_;
+  std::vector<std::unique_ptr<Group>> groups_;  ///< for UD
   Address address_;
   std::unique_ptr<Connection> connection_;  ///< where rdma_cm is not used, null until connect()
   std::string error_;
   std::optional<FirstWords> words_;
-  QpState state_ = QpState::init;
+  QpState state_;
   bool lost_completions_ = false;
   std::uint32_t slot_;
   WorkQueue sends_, receives_;

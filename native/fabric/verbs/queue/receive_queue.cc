@@ -31,6 +31,10 @@ ReceiveQueue::~ReceiveQueue() {
 }
 
 std::string ReceiveQueue::arm_limit(std::uint32_t receives) {
+  // Devices round the length of a queue up, and take a limit that the user's receives never reach.
+  if (receives > capacity())
+    return device_.capabilities().name + " takes no limit of " + std::to_string(receives) +
+           " shared receives: the queue has " + std::to_string(capacity());
   ibv_srq_attr attr{};
   attr.srq_limit = receives;
   const int error = ibv_modify_srq(srq_.get(), &attr, IBV_SRQ_LIMIT);

@@ -45,7 +45,7 @@ void Watchdog::progress() {
 }
 
 bool QueuePair::check_requests() {
-  if (state_ != QpState::rts) return false;
+  if (state_ != QpState::rts || type_ != QpType::rc) return false;
   const bool unheard = nudge_ != nullptr && nudge_->second();
   if (!sends_.device_has_some()) return unheard;
   if (sends_.head() != oldest_) {

@@ -45,6 +45,14 @@ class FabricUnderTest {
   virtual std::size_t case_stride() const { return 1; }
 };
 
+/// The multicast group ff0e::ffff:239.7.8.9, which networks of IPv4 have, too.
+inline Gid group_of_tests() {
+  constexpr std::uint8_t kGroup[] = {0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 7, 8, 9};
+  Gid group;
+  std::memcpy(group.data(), kGroup, sizeof kGroup);
+  return group;
+}
+
 struct FabricFactory {
   std::string name;
   std::function<std::unique_ptr<FabricUnderTest>()> make;

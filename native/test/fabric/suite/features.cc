@@ -9,7 +9,7 @@ namespace rdma_rpc::fabric::test {
 constexpr Feature kAll[] = {
     Feature::send_with_imm,   Feature::write_with_imm, Feature::windows, Feature::atomics, Feature::solicited,
     Feature::shared_receives, Feature::srq_limit,      Feature::uc,      Feature::ud,      Feature::multicast,
-    Feature::drain,           Feature::reset,          Feature::xrc};
+    Feature::drain,           Feature::reset,          Feature::steps,   Feature::xrc};
 static_assert(std::size(kAll) == kFeatures);
 
 /// Posts the request on the fixture's pair. Returns its status.
@@ -50,7 +50,7 @@ std::string FabricSuite::attempt(Feature feature) {
   const auto text = [](WcStatus status) {
     return status == WcStatus::success ? std::string() : std::string(to_string(status));
   };
-  const Gid group{std::byte{0xff}, std::byte{0x0e}};
+  const Gid group = group_of_tests();
   std::string error;
   SendWr wr;
   switch (feature) {
@@ -83,10 +83,18 @@ std::string FabricSuite::attempt(Feature feature) {
     }
     case Feature::multicast:
       if (caps().ud) recreate({.type = QpType::ud, .send_wr_max = 4, .recv_wr_max = 4});
+      if (caps().ud && !client_.qp->connect({}).empty()) return "the UD queue pair does not connect";
       error = client_.qp->attach_multicast(group);
       return error.empty() ? client_.qp->detach_multicast(group) : error;
     case Feature::drain:
       error = client_.qp->move_to(QpState::sqd);
+      // Soft-RoCE goes on only when it has reported that the queue is drained.
+      for (int i = 0; i < 1000 && error.empty(); ++i) {
+        AsyncEvent event;
+        if (client_.device->poll_events({&event, 1}) == 1) break;
+        settle();
+        client_.cq->acknowledge();
+      }
       return error.empty() ? client_.qp->move_to(QpState::rts) : error;
     case Feature::reset:
       client_.qp->to_error();
@@ -94,6 +102,10 @@ std::string FabricSuite::attempt(Feature feature) {
       client_.completions.clear();
       error = client_.qp->move_to(QpState::reset);
       return error.empty() ? client_.qp->move_to(QpState::init) : error;
+    case Feature::steps: {
+      const auto qp = client_.device->create_qp(*client_.cq, {.stepwise = true}, &error);
+      return qp == nullptr ? error : qp->move_to(QpState::init);
+    }
     case Feature::xrc:
       return "no fabric has it";
   }

@@ -163,8 +163,9 @@ TEST_P(FabricSuite, ADatagramThatNobodyTakesIsDropped) {
   Gid other = server_.device->gid();
   other[9] ^= std::byte{1};
   const auto elsewhere = client_.device->create_ah({.gid = other}, &error);
-  ASSERT_NE(elsewhere, nullptr) << error;
-  lost(datagram(4, {}, elsewhere.get(), *server_.qp));
+  // A device may look for the port when the handle is made.
+  EXPECT_EQ(elsewhere == nullptr, !error.empty()) << error;
+  if (elsewhere != nullptr) lost(datagram(4, {}, elsewhere.get(), *server_.qp));
   EXPECT_TRUE(in.untouched(0xee));
 
   post(client_, datagram(5, {}, to_server.get(), *server_.qp));

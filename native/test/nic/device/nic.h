@@ -10,6 +10,7 @@
 //   objects.h     what the library's handles point to
 //   work.cc       the queues: what is posted, held up and polled
 //   transport.cc  one work request: its keys are checked, and its bytes move
+//   datagrams.cc  UC and UD queue pairs, address handles, multicast groups
 //   profiles.cc   NICs that exist, each trait with its source
 //   library.cc, queues.cc   the functions in front of libibverbs, one by one
 //   ../*_test.cc  the tests, one file for each habit
@@ -117,6 +118,8 @@ class Machine {
   Nic& add(const Profile& profile);
   static Machine* current();
   const std::vector<std::shared_ptr<Nic>>& nics() const { return nics_; }
+  /// The groups of IPv4 that this host has joined, in network byte order (datagrams.cc).
+  std::vector<std::uint32_t> memberships;
 
  private:
   std::vector<std::shared_ptr<Nic>> nics_;

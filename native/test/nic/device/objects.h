@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -61,6 +62,7 @@ struct Qp : ibv_qp {
   bool all_signaled = false;
   std::deque<Receive> receives;
   std::deque<Held> held;
+  std::vector<ibv_gid> groups;  ///< of UD
   bool going_on = false;
   std::uint64_t posted = 0, polled = 0;  ///< requests, see post_send()
   Nic& nic() const { return *static_cast<Context*>(context)->nic; }
@@ -97,6 +99,16 @@ struct Keys {
 };
 Keys& keys();
 std::unordered_map<std::uint32_t, Qp*>& queue_pairs();
+
+/// What one work request does (transport.cc), for datagrams.cc too.
+using Bytes = std::vector<std::byte>;
+bool gather(const Qp& qp, const ibv_send_wr& wr, Bytes* bytes);
+bool scatter(const Qp& qp, std::span<const ibv_sge> sges, const Bytes& bytes);
+bool remote_ok(const Qp& peer, std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes, unsigned access);
+/// Returns null when the peer is not ready and the queue pair is to ask again.
+std::optional<ibv_wc_status> send_to(const Qp& qp, Qp& peer, const ibv_send_wr& wr, const Bytes& bytes);
+/// A request of a UC or UD queue pair (datagrams.cc). What the peer does not take is dropped.
+ibv_wc_status send_unreliably(Qp& qp, const ibv_send_wr& wr);
 
 /// Returns the peer if it is where the path leads.
 Qp* peer_of(const Qp& qp);

@@ -23,6 +23,8 @@ struct Profile {
   bool peers_notice = false;
   /// False where the provider makes no RC queue pair.
   bool has_rc = true;
+  /// False where it makes none of UC or UD.
+  bool has_uc = true, has_ud = true;
   ibv_transport_type transport = IBV_TRANSPORT_IB;
   /// False where the driver refuses a registration with a flag that it does not know.
   bool takes_relaxed_ordering = true;
@@ -55,6 +57,7 @@ inline Profile capable() {
   attr.max_qp = attr.max_mr = attr.max_mw = attr.max_cq = attr.max_srq = 100'000;
   attr.max_qp_wr = attr.max_srq_wr = 16'384;
   attr.max_cqe = 1 << 20;
+  attr.max_mcast_grp = 1024;
   attr.max_sge = attr.max_sge_rd = 16;
   attr.max_mr_size = UINT64_MAX;
   attr.max_qp_rd_atom = attr.max_qp_init_rd_atom = 16;

@@ -24,7 +24,8 @@ int move(Qp& qp, const ibv_qp_attr& attr, int mask) {
   Nic& nic = qp.nic();
   const ibv_qp_state next = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : qp.state;
   if (next == IBV_QPS_INIT && attr.pkey_index >= nic.profile.pkeys) return EINVAL;
-  if (next == IBV_QPS_RTR) {
+  if ((mask & IBV_QP_QKEY) != 0) qp.attributes.qkey = attr.qkey;
+  if (next == IBV_QPS_RTR && qp.qp_type != IBV_QPT_UD) {
     if (nic.refuses_rtr != 0) return nic.refuses_rtr;
     const std::uint32_t index = attr.ah_attr.grh.sgid_index;
     const auto has_it = [index](const ibv_gid_entry& gid) { return gid.gid_index == index; };
@@ -156,6 +157,9 @@ IN_FRONT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
   const LockGuard guard(lock());
   Nic& nic = commanded(pd->context);
   if (!nic.profile.has_rc && init->qp_type == IBV_QPT_RC) return refuse<ibv_qp>(EOPNOTSUPP);
+  if ((!nic.profile.has_uc && init->qp_type == IBV_QPT_UC) ||
+      (!nic.profile.has_ud && init->qp_type == IBV_QPT_UD))
+    return refuse<ibv_qp>(EOPNOTSUPP);
   const ibv_device_attr& limits = nic.profile.attributes;
   const auto most = static_cast<std::uint32_t>(limits.max_qp_wr),
              entries = static_cast<std::uint32_t>(limits.max_sge);
@@ -197,6 +201,7 @@ IN_FRONT int ibv_destroy_qp(ibv_qp* handle) {
   const LockGuard guard(lock());
   auto* qp = static_cast<Qp*>(handle);
   Nic& nic = commanded(qp->context);
+  if (!qp->groups.empty()) return EBUSY;
   qp->fail();
   --nic.live.queue_pairs;
   nic.reads_reserved -= qp->attributes.max_dest_rd_atomic;

@@ -9,8 +9,6 @@
 namespace rdma_rpc::nic {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
 std::byte* at(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
 
 bool inside(std::uint64_t addr, std::uint64_t length, std::uint64_t from, std::uint64_t bytes) {
@@ -24,6 +22,8 @@ bool local_ok(const Qp& qp, const ibv_sge& sge, unsigned access) {
   return mr.lkey == sge.lkey && mr.pd == qp.pd && (mr.access & access) == access &&
          inside(sge.addr, sge.length, reinterpret_cast<std::uintptr_t>(mr.addr), mr.length);
 }
+
+}  // namespace
 
 bool remote_ok(const Qp& peer, std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes, unsigned access) {
   if (bytes == 0) return true;
@@ -61,6 +61,8 @@ bool scatter(const Qp& qp, std::span<const ibv_sge> sges, const Bytes& bytes) {
   return done == bytes.size();
 }
 
+namespace {
+
 /// Whether a packet of the message has more bytes than pass: the retries are lost, too.
 bool is_too_large(const Qp& qp, const Qp& peer, const ibv_send_wr& wr) {
   std::uint64_t bytes = 0;
@@ -81,7 +83,8 @@ Mw* bound_window(const Qp& qp, std::uint32_t key) {
              : nullptr;
 }
 
-/// Returns null when the peer is not ready and the queue pair is to ask again.
+}  // namespace
+
 std::optional<ibv_wc_status> send_to(const Qp& qp, Qp& peer, const ibv_send_wr& wr, const Bytes& bytes) {
   constexpr std::uint8_t kEndless = 7;
   std::deque<Receive>& receives = peer.receive_queue();
@@ -130,6 +133,8 @@ std::optional<ibv_wc_status> send_to(const Qp& qp, Qp& peer, const ibv_send_wr& 
   peer.fail();
   return refused || wc.status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR;
 }
+
+namespace {
 
 ibv_wc_status bind(Qp& qp, const ibv_send_wr& wr) {
   auto& mw = *static_cast<Mw*>(wr.bind_mw.mw);
@@ -186,6 +191,7 @@ std::optional<ibv_wc_status> execute(Qp& qp, const ibv_send_wr& wr) {
     unbind(*window);
     return IBV_WC_SUCCESS;
   }
+  if (qp.qp_type != IBV_QPT_RC) return send_unreliably(qp, wr);
   Qp* peer = peer_of(qp);
   if (peer == nullptr || is_too_large(qp, *peer, wr)) return IBV_WC_RETRY_EXC_ERR;
   ibv_wc_status status = IBV_WC_SUCCESS;

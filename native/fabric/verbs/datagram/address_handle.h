@@ -1,0 +1,33 @@
+// Address handles of a device, and the way from a GID to the path that its datagrams take. Made by the device
+// for users, and by each UD queue pair for itself. On the device's thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "fabric/address_handle.h"
+#include "fabric/verbs/objects.h"
+#include "fabric/verbs/port.h"
+
+namespace rdma_rpc::fabric::verbs {
+
+class AddressHandle final : public fabric::AddressHandle {
+ public:
+  AddressHandle(const AhAttr& attr, AhPtr ah) : fabric::AddressHandle(attr), ah_(std::move(ah)) {}
+  ibv_ah* get() const { return ah_.get(); }
+
+ private:
+  const AhPtr ah_;
+};
+
+/// Translates the GID of a group to the form that the port's network uses, in place. A port with an IPv4
+/// address (RoCE v2) reaches the groups ff0e::ffff:A.B.C.D, which are ::ffff:A.B.C.D there, as in rdma_cm.
+/// Returns "", or why the port cannot reach the group.
+std::string to_group_of(const Port& port, Gid* group);
+
+/// Returns a handle for datagrams from that port, or null with the reason in `error`. On Ethernet the kernel
+/// may look for the neighbour first, which takes up to three seconds when it does not answer.
+std::unique_ptr<AddressHandle> make_handle(ibv_pd* pd, const Port& port, const AhAttr& attr,
+                                           std::string* error);
+
+}  // namespace rdma_rpc::fabric::verbs

@@ -1,0 +1,16 @@
+// Finds out which queue pairs beside RC a device has (UC, UD, and UD with multicast) by making one of each.
+// Called when a device is opened, on its thread.
+#pragma once
+
+#include "fabric/fabric.h"
+#include "fabric/verbs/objects.h"
+#include "fabric/verbs/port.h"
+
+namespace rdma_rpc::fabric::verbs {
+
+ibv_qp_type type_on_device(QpType type);
+
+/// Sets the capabilities and the reasons for what is missing. iWARP devices have none of them.
+void offer_unreliable(ibv_pd* pd, const Port& port, const ibv_device_attr& attributes, Capabilities* can);
+
+}  // namespace rdma_rpc::fabric::verbs
