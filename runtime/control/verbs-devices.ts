@@ -52,7 +52,7 @@ export function whyNoVerbs(name = ''): string {
   const known = missing.get(name);
   const nowMs = clockMs();
   if (known !== undefined && nowMs < known.untilMs) return known.why;
-  const why = whyNoDevice(loadNative().verbsDevices(firstSessionBytes()), name);
+  const why = whyNoDevice(loadNative().verbsDevices(firstSessionBytes(), name, 1), name);
   if (why === '') usable.add(name);
   else missing.set(name, { why, untilMs: nowMs + missingDeviceMs });
   return why;

@@ -101,8 +101,8 @@ export const verbsBugs = [
     name: 'the option ackTimeout is ignored',
     file: 'fabric/verbs/connect/sideband_connection.cc',
     from: 'attr.timeout = device_.options().ack_timeout;',
-    to: 'attr.timeout = 14;',
-    caughtBy: 'Link.ThatIsLostForASecondIsSurvivedWithALongerTimeout',
+    to: 'attr.timeout = 16;',
+    caughtBy: 'Link.ThatIsLostEndsTheQueuePairSoonerWithAShorterTimeout',
   },
   {
     name: 'a peer that loads a page is not asked again',

@@ -5,17 +5,18 @@
 
 using rdma_rpc::fabric::VerbsOptions;
 using rdma_rpc::fabric::VerbsReport;
+using rdma_rpc::fabric::VerbsSearch;
 
 extern "C" {
 
-__attribute__((visibility("default"))) rdma_rpc::fabric::Device* rdma_rpc_open_verbs_4(
+__attribute__((visibility("default"))) rdma_rpc::fabric::Device* rdma_rpc_open_verbs_5(
     const VerbsOptions& options, std::string* error) {
   return rdma_rpc::fabric::verbs::open_device(options, error).release();
 }
 
-__attribute__((visibility("default"))) void rdma_rpc_list_verbs_4(VerbsReport* report,
-                                                                  std::size_t needed_bytes) {
-  *report = rdma_rpc::fabric::verbs::list_devices(needed_bytes);
+__attribute__((visibility("default"))) void rdma_rpc_list_verbs_5(VerbsReport* report,
+                                                                  const VerbsSearch& search) {
+  *report = rdma_rpc::fabric::verbs::list_devices(search);
 }
 
 __attribute__((visibility("default"))) void rdma_rpc_describe_verbs_1(

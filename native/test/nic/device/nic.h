@@ -74,6 +74,10 @@ class Nic {
 
   /// What the library would answer with EBUSY, or would wait for without end.
   std::vector<std::string> misuse;
+  /// It reaches only addresses whose first bits, this number of them, are those of its own address at GID
+  /// index 1. Other peers are EHOSTUNREACH, as the kernel finds no route to them.
+  unsigned reaches_bits = 0;
+  bool reaches(const ibv_gid& peer) const;
   /// Packets with more bytes than this do not pass.
   std::uint32_t wire_mtu = 4096;
   /// No packet passes, see lose_link().
