@@ -70,6 +70,12 @@ TEST_F(Link, ThatIsLostEndsTheQueuePairSoonerWithAShorterTimeout) {
   EXPECT_EQ(outage(milliseconds(1'000)), fabric::WcStatus::retry_exc_err);
 }
 
+/// A bond (LAG) that fails over to its other link, with the default options.
+TEST_F(Link, ThatPausesForASecondKeepsItsQueuePair) {
+  connect();
+  EXPECT_EQ(outage(milliseconds(1'000)), fabric::WcStatus::success);
+}
+
 /// A cable that is put in again within the retries.
 TEST_F(Link, OfAPortThatFlapsGoesOn) {
   connect();
