@@ -42,7 +42,12 @@ export async function buildNics(): Promise<void> {
 
 /** `nics` is in the form of native/test/nic/preload/preload.cc. Resolves to the result of the scenario. */
 export async function runOnNics(scenario: string, nics: string): Promise<Record<string, unknown>> {
-  const env = { ...process.env, LD_PRELOAD: library, RDMA_RPC_TEST_NICS: nics };
+  const env = {
+    ...process.env,
+    LD_PRELOAD: library,
+    RDMA_RPC_TEST_NICS: nics,
+    RDMA_RPC_TEST_DIST: join(root, 'dist'),
+  };
   const out = await ended(process.execPath, [...oneCopy, compiled('program', 'nic'), scenario], env);
   return JSON.parse(out.trim().split('\n').at(-1)!) as Record<string, unknown>;
 }

@@ -175,7 +175,7 @@ export const verbsBugs = [
     caughtBy: 'Registered.BeyondTheLargestRegionIsNamed',
   },
   {
-    name: 'hundreds of windows are made anew in one turn, or hundreds of ports asked',
+    name: 'hundreds of queue pairs of sessions are destroyed in one turn',
     file: 'fabric/verbs/queue/completion_queue.cc',
     from: 'constexpr std::uint32_t kFinishedAtOnce = 32;',
     to: 'constexpr std::uint32_t kFinishedAtOnce = 1000;',

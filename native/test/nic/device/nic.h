@@ -12,10 +12,11 @@
 //   transport.cc  one work request: its keys are checked, and its bytes move
 //   profiles.cc   NICs that exist, each trait with its source
 //   library.cc, queues.cc   the functions in front of libibverbs, one by one
+//   manager.cc   those in front of librdmacm
 //   ../*_test.cc  the tests, one file for each habit
 //
-// There is no rdma_cm: queue pairs are connected over the sideband. Any two queue pairs of this process can
-// be connected. One lock guards everything, since the plug-in connects queue pairs on threads of their own.
+// Queue pairs are connected over the sideband, unless a test asks for rdma_cm. Any two queue pairs of this
+// process can be connected. One lock guards everything, since the plug-in connects queue pairs on threads of their own.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -120,6 +121,8 @@ class Machine {
   /// Its address is 10.0.0.N for the Nth NIC, at GID index 1.
   Nic& add(const Profile& profile);
   static Machine* current();
+  /// Whether the NICs can be connected by rdma_cm, too.
+  bool has_manager = false;
   const std::vector<std::shared_ptr<Nic>>& nics() const { return nics_; }
 
  private:
