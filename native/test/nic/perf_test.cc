@@ -22,7 +22,10 @@ class Perf : public testing::TestWithParam<const char*> {
   std::unique_ptr<Pair> side(std::size_t which, PairOptions options) {
     options.active = which == 0;
     std::string error;
-    auto endpoint = make_fabric_endpoint(open(*nics_[which]), Pair::needs(options), &error);
+    // As the command does: the first message may come before the peer has posted its receives.
+    fabric::VerbsOptions endless;
+    endless.rnr_retry = 7;
+    auto endpoint = make_fabric_endpoint(open(*nics_[which], endless), Pair::needs(options), &error);
     EXPECT_NE(endpoint, nullptr) << error;
     auto pair = endpoint == nullptr ? nullptr : Pair::open(std::move(endpoint), options, &error);
     EXPECT_NE(pair, nullptr) << error;
