@@ -6,7 +6,7 @@
 import { isIPv4 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { clockMs } from '../clock.ts';
-import { fabricRow } from '../fabrics.ts';
+import { type FabricName, fabricRow } from '../fabrics.ts';
 import { loadNative, type VerbsOptions, type VerbsReport } from '../native/native.ts';
 import { bytesOf, gidOf, inNetwork } from './gids.ts';
 import type { LocalSide } from './handshake/session-setup.ts';
@@ -75,7 +75,9 @@ function ownRails(verbs: VerbsOptions): readonly Rail[] {
   if (fresh !== undefined && nowMs < fresh.untilMs) return fresh.rails;
   const prefixes = new Map(
     Object.values(networkInterfaces()).flatMap((entries = []) =>
-      entries.map(({ address, cidr }) => [address, Number(cidr?.split('/')[1])] as const),
+      entries.flatMap(({ address, cidr }) =>
+        cidr === null ? [] : [[address, Number(cidr.split('/')[1])] as const],
+      ),
     ),
   );
   const rails = railsOf(loadNative().verbsDevices(0, verbs.device, 0), verbs, prefixes);
@@ -84,7 +86,7 @@ function ownRails(verbs: VerbsOptions): readonly Rail[] {
 }
 
 /** Returns the GIDs that a welcome names, or undefined when the server offers no fabric with devices. */
-export function namedGids(side: LocalSide, fabrics: readonly string[]): Uint8Array[] | undefined {
+export function namedGids(side: LocalSide, fabrics: readonly FabricName[]): Uint8Array[] | undefined {
   if (!fabrics.some((name) => fabricRow(name).hasDevice)) return undefined;
   return ownRails(side.verbs)
     .slice(0, namedMax)
@@ -97,7 +99,7 @@ export function namedGids(side: LocalSide, fabrics: readonly string[]): Uint8Arr
  */
 export function sidesTowards(
   side: LocalSide,
-  fabric: string,
+  fabric: FabricName,
   peers: readonly Uint8Array[] | undefined,
 ): readonly LocalSide[] {
   if (peers === undefined || !fabricRow(fabric).hasDevice) return [side];
@@ -114,7 +116,7 @@ export function sidesTowards(
 }
 
 /** Returns the GID in the address of a queue pair, as a list for `sidesTowards`. */
-export function gidsOfBlob(fabric: string, blob: Uint8Array): Uint8Array[] | undefined {
+export function gidsOfBlob(fabric: FabricName, blob: Uint8Array): Uint8Array[] | undefined {
   const gid = fabricRow(fabric).hasDevice ? gidOf(blob) : undefined;
   return gid === undefined ? undefined : [gid];
 }

@@ -5,15 +5,11 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { missing } from '../../scripts/debian.mjs';
 import { compiled, oneCopy } from '../runtime/process/processes.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const directory = 'build/native';
 const library = join(root, directory, 'librdma_rpc_test_nics.so');
-
-/** Why the library cannot be built here, or "". */
-export const whyNoNics: string = [...missing('build'), ...missing('verbs')].join(', ');
 
 function ended(program: string, args: readonly string[], env = process.env): Promise<string> {
   return new Promise((resolve, reject) => {
