@@ -47,6 +47,11 @@ int move(Qp& qp, const ibv_qp_attr& attr, int mask) {
     qp.state = next;
   }
   if (next == IBV_QPS_RTS) qp.go_on();
+  if (next == IBV_QPS_RTR) {
+    for (const auto& [number, other] : queue_pairs()) {
+      if (other->attributes.dest_qp_num == qp.qp_num && other->state == IBV_QPS_RTS) other->go_on();
+    }
+  }
   if (next == IBV_QPS_SQD) {
     ibv_async_event event{};
     event.event_type = IBV_EVENT_SQ_DRAINED;
