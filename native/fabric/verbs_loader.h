@@ -88,8 +88,8 @@ std::unique_ptr<Device> open_verbs_device(const VerbsOptions& options, std::stri
 /// Which devices list_verbs_devices() tries out. The ports of all devices are read; trying out a device takes
 /// tens of commands more.
 struct VerbsSearch {
-  std::string device;             ///< as in VerbsOptions; empty tries all
-  std::size_t needed_bytes = 0;   ///< registered on each device, to check that the limits allow that
+  std::string device;                 ///< as in VerbsOptions; empty tries all
+  std::size_t needed_bytes = 0;       ///< registered on each device, to check that the limits allow that
   std::uint32_t enough = UINT32_MAX;  ///< the search ends with this number of devices that can be used
 };
 

@@ -23,7 +23,8 @@ int node_of_device(const std::string& device, const std::string& root) {
   // A single node is "0", several are "0-1" or "0,2".
   if (nodes.find_first_of(",-") == std::string::npos) return -1;
   int node = -1;
-  const bool known = bool(std::ifstream(root + "/sys/class/infiniband/" + device + "/device/numa_node") >> node);
+  const bool known =
+      bool(std::ifstream(root + "/sys/class/infiniband/" + device + "/device/numa_node") >> node);
   return known && node >= 0 && node < kNodesMax ? node : -1;
 }
 

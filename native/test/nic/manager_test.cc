@@ -84,8 +84,8 @@ TEST_F(ByManager, AListenerThatHasGoneIsNamed) {
   const auto cq = devices_[0]->create_cq(16), other = devices_[1]->create_cq(16);
   std::string error;
   auto client = devices_[0]->create_qp(*cq, {.send_wr_max = 16, .recv_wr_max = 16}, &error);
-  auto server = devices_[1]->create_qp(
-      *other, {.send_wr_max = 16, .recv_wr_max = 16, .active = false}, &error);
+  auto server =
+      devices_[1]->create_qp(*other, {.send_wr_max = 16, .recv_wr_max = 16, .active = false}, &error);
   ASSERT_NE(server, nullptr) << error;
   const auto address = server->local_address();
   server.reset();

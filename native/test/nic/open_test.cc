@@ -1,7 +1,7 @@
 // Which device is opened: a list or a pattern, and devices that cannot be used. Those that are not taken are
 // not tried out.
-#include "nic/device/host.h"
 #include "nic/open.h"
+#include "nic/device/host.h"
 
 namespace rdma_rpc::nic {
 namespace {

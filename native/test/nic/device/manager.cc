@@ -134,7 +134,8 @@ IN_FRONT void rdma_destroy_event_channel(rdma_event_channel* channel) {
   delete static_cast<EventChannel*>(channel);
 }
 
-IN_FRONT int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** made, void* context, rdma_port_space ps) {
+IN_FRONT int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** made, void* context,
+                            rdma_port_space ps) {
   auto* id = new Id{};
   id->channel = channel;
   id->context = context;

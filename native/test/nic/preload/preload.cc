@@ -40,7 +40,8 @@ void add(const std::string& word, Machine& machine, Host*& host) {
   // Never deleted: threads of Node may ask for it until the process ends.
   if (host == nullptr) host = new Host;
   const std::string ip = word.substr(at + 1, slash - at - 1);
-  const unsigned prefix = slash == std::string::npos ? 32u : static_cast<unsigned>(std::stoul(word.substr(slash + 1)));
+  const unsigned prefix =
+      slash == std::string::npos ? 32u : static_cast<unsigned>(std::stoul(word.substr(slash + 1)));
   host->addresses.push_back({"rail" + std::to_string(number), ip, number + 100, prefix});
   nic.set_gid(1, ip, number + 100);
   nic.reaches_bits = prefix;
