@@ -32,8 +32,8 @@ struct VerbsOptions {
   std::uint32_t connect_timeout_ms = 4000;
   /// A packet is resent when no acknowledgement came within 4.096 us * 2^this: 16 is 268 ms. Range 1 to 31.
   std::uint8_t ack_timeout = 16;
-  /// Number of resends before retry_exc_err; with 6 and an ack_timeout of 16 a network may lose all packets for
-  /// 1.88 s. Range 0 to 7; soft-RoCE treats 7 as unlimited.
+  /// Number of resends before retry_exc_err; with 6 and an ack_timeout of 16 a network may lose all packets
+  /// for 1.88 s. Range 0 to 7; soft-RoCE treats 7 as unlimited.
   std::uint8_t retry_count = 6;
   /// Number of retries when the peer is not ready to receive; 7 is unlimited. -1 chooses 7 when the peer says
   /// that it registers memory on demand, else 0, since a SEND that finds no receive is then a mistake.

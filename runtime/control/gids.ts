@@ -1,4 +1,7 @@
-/** Addresses of RDMA ports (GIDs): 16 bytes, as IPv6 addresses; IPv4 addresses as ::ffff:a.b.c.d. Pure functions. */
+/**
+ * Addresses of RDMA ports (GIDs). A GID has 16 bytes, like an IPv6 address; an IPv4 address is ::ffff:a.b.c.d.
+ * Pure functions.
+ */
 import { isIPv4 } from 'node:net';
 
 const mapped = Buffer.from('00000000000000000000ffff', 'hex');

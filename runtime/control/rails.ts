@@ -121,5 +121,7 @@ export function gidsOfBlob(fabric: FabricName, blob: Uint8Array): Uint8Array[] |
   return gid === undefined ? undefined : [gid];
 }
 
-/** Number of attaches that a server takes beyond one for each fabric, since a client may try several devices. */
+/**
+ * Number of attaches that a server takes beyond one for each fabric, since a client may try several devices.
+ */
 export const moreAttaches = triesMax - 1;

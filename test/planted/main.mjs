@@ -5,9 +5,9 @@
  *
  *   npm run test:planted [-- --only native|typescript] [--sanitize=address,undefined] [WORD ...]
  *
- * With words it plants only the bugs whose names, with that of their test program, contain all of them: nic_test
- * selects those of native/fabric/verbs. With sanitizers it plants only the
- * native bugs, in tests built with them, and a sanitizer's report is a failure, too.
+ * With words it plants only the bugs whose names, with that of their test program, contain all of them:
+ * nic_test selects those of native/fabric/verbs. With sanitizers it plants only the native bugs, in tests
+ * built with them, and a sanitizer's report is a failure, too.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -157,7 +157,7 @@ export const verbsBugs = [
     name: 'one event of a completion queue is read at a time',
     file: 'fabric/verbs/queue/completion_queue.cc',
     from: 'while (ibv_get_cq_event(channel_.get(), &cq, &owner) == 0) {',
-    to: 'for (bool first = true; first && ibv_get_cq_event(channel_.get(), &cq, &owner) == 0; first = false) {',
+    to: 'for (int i = 0; i == 0 && ibv_get_cq_event(channel_.get(), &cq, &owner) == 0; ++i) {',
     caughtBy: 'EventsThatComeTwice.WakeOnce',
   },
   {

@@ -1,5 +1,5 @@
-// 300 sessions that end at once, as when a host dies or a server is stopped. A command takes a NIC some 100 us
-// on the thread of the event loop, and the loop must not stop for more than 50 ms.
+// 300 sessions that end at once, as when a host dies or a server is stopped. A command takes a NIC some 100
+// us on the thread of the event loop, and the loop must not stop for more than 50 ms.
 #include <algorithm>
 #include <vector>
 
@@ -21,7 +21,8 @@ class ManySessions : public testing::TestWithParam<const char*> {
     for (std::uint32_t i = 0; i < kSessions; ++i) links_.push_back(ends_.connect(2));
   }
   Nic& client() { return *nics_[0]; }
-  /// Runs iterations of the client until it has no session and no queue pair. Returns the most commands of one.
+  /// Runs iterations of the client until it has no session and no queue pair. Returns the most commands of
+  /// one iteration.
   std::uint64_t most_commands_of_an_iteration() {
     std::uint64_t most = 0;
     const auto over = [&] {

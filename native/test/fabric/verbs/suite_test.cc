@@ -2,8 +2,8 @@
 // first one with itself, once for each way in which they can be connected. A program of its own, which prints
 // "not run" and the reason when no device exists.
 //
-// In a guest (RDMA_VM) it runs for the first way only, which is rdma_cm: the simulated NICs have the suite for
-// the sideband (native/test/nic/suite_test.cc), and the tests of connections beside this file use both ways.
+// In a guest (RDMA_VM) it runs for the first way only, which is rdma_cm: the simulated NICs have the suite
+// for the sideband (native/test/nic/suite_test.cc), and the tests of connections beside this file use both ways.
 #include <time.h>
 
 #include <cstdio>

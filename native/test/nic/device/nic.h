@@ -16,7 +16,8 @@
 //   ../*_test.cc  the tests, one file for each habit
 //
 // Queue pairs are connected over the sideband, unless a test asks for rdma_cm. Any two queue pairs of this
-// process can be connected. One lock guards everything, since the plug-in connects queue pairs on threads of their own.
+// process can be connected. One lock guards everything, since the plug-in connects queue pairs on threads of
+// their own.
 #pragma once
 
 #include <infiniband/verbs.h>
