@@ -41,8 +41,10 @@ Napi::Object device(Napi::Env env, const fabric::VerbsDevice& given) {
   auto result = Napi::Object::New(env);
   result.Set("name", given.name);
   result.Set("transport", given.transport);
+  // Nothing is known of a device that was not tried out.
+  const bool tried = !given.capabilities.name.empty();
   const std::string unfit =
-      given.why_not.empty() ? session::Session::why_unfit(given.capabilities) : std::string();
+      given.why_not.empty() && tried ? session::Session::why_unfit(given.capabilities) : std::string();
   result.Set("whyNot", given.why_not.empty() ? unfit : given.why_not);
   result.Set("capabilities", capabilities_object(env, given.capabilities));
   result.Set("ports", array(env, given.ports, port));
