@@ -10,6 +10,7 @@ import { type FabricName, fabricRow } from '../fabrics.ts';
 import { loadNative, type VerbsOptions, type VerbsReport } from '../native/native.ts';
 import { bytesOf, gidOf, inNetwork } from './gids.ts';
 import type { LocalSide } from './handshake/session-setup.ts';
+import { isNamed } from './verbs-devices.ts';
 
 /** Number of devices that a client tries with one server. Each try may take `connectTimeoutMs` of verbs. */
 const triesMax = 4;
@@ -33,10 +34,11 @@ export interface Rail {
 /** Returns the addresses of the ports that can be used, except for those of other network namespaces. */
 export function railsOf(
   { devices }: Pick<VerbsReport, 'devices'>,
-  { port, gidIndex }: VerbsOptions,
+  { device = '', port, gidIndex }: VerbsOptions,
   prefixes: ReadonlyMap<string, number>,
 ): Rail[] {
-  return devices.flatMap(({ name, whyNot, ports }) => {
+  const named = devices.filter(({ name }) => device === '' || isNamed(device, name));
+  return named.flatMap(({ name, whyNot, ports }) => {
     const gids = ports
       .filter(({ number, state }) => whyNot === '' && state === 'ACTIVE' && (port ?? number) === number)
       .flatMap((each) => each.gids)

@@ -68,6 +68,7 @@ describe('rails', () => {
 
   test('are only those of the options, and of ports that can be used', () => {
     expect(railsOf({ devices }, { port: 2 }, prefixes)).toEqual([]);
+    expect(railsOf({ devices }, { device: 'r1,x*' }, prefixes)).toMatchObject([{ device: 'r1' }]);
     expect(railsOf({ devices }, { gidIndex: 1 }, prefixes)).toMatchObject([{ address: '10.9.0.1' }]);
     expect(railsOf({ devices: [{ ...devices[0]!, whyNot: 'it is DOWN' }] }, {}, prefixes)).toEqual([]);
   });
