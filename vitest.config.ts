@@ -97,6 +97,7 @@ const long = [
   'examples/kv',
   'interop/endings',
   'neighbours/validate',
+  'nic/*',
   'package/{completion,install,packed,release}',
   'runtime/process/*',
   'runtime/{asleep,detached,no-addon,rewritten}',

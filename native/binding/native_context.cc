@@ -390,7 +390,7 @@ void define_module(Napi::Env env, Napi::Object exports) {
   exports.Set("ciphers", cipher_names(env));
   exports.Set("whyUnusable", Napi::String::New(env, why_unusable(env)));
   exports.Set("verbsDevices", Napi::Function::New(env, [](const Napi::CallbackInfo& info) -> Napi::Value {
-                return verbs_report(info.Env(), static_cast<std::size_t>(info[0].ToNumber().Int64Value()));
+                return verbs_report(info);
               }));
   exports.Set("boundary", Napi::Function::New(env, [](const Napi::CallbackInfo& info) -> Napi::Value {
                 return boundary_constants(info.Env());

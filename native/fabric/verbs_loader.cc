@@ -51,10 +51,10 @@ std::unique_ptr<Device> open_verbs_device(const VerbsOptions& options, std::stri
   return open == nullptr ? nullptr : std::unique_ptr<Device>(open(options, error));
 }
 
-VerbsReport list_verbs_devices(std::size_t needed_bytes) {
+VerbsReport list_verbs_devices(const VerbsSearch& search) {
   VerbsReport report;
   const auto list = reinterpret_cast<ListVerbs>(verbs_entry(kVerbsList, &report.why_none));
-  if (list != nullptr) list(&report, needed_bytes);
+  if (list != nullptr) list(&report, search);
   return report;
 }
 

@@ -30,10 +30,10 @@ struct VerbsOptions {
   bool other_listeners = false;
   /// Time limit of one rdma_cm connection attempt, in addition to the kernel's own limits.
   std::uint32_t connect_timeout_ms = 4000;
-  /// A packet is resent when no acknowledgement came within 4.096 us * 2^this: 14 is 67 ms. Range 1 to 31.
-  std::uint8_t ack_timeout = 14;
-  /// Number of resends before retry_exc_err; with 6 and an ack_timeout of 14 that is about half a second.
-  /// Range 0 to 7; soft-RoCE treats 7 as unlimited.
+  /// A packet is resent when no acknowledgement came within 4.096 us * 2^this: 16 is 268 ms. Range 1 to 31.
+  std::uint8_t ack_timeout = 16;
+  /// Number of resends before retry_exc_err; with 6 and an ack_timeout of 16 a network may lose all packets
+  /// for 1.88 s. Range 0 to 7; soft-RoCE treats 7 as unlimited.
   std::uint8_t retry_count = 6;
   /// Number of retries when the peer is not ready to receive; 7 is unlimited. -1 chooses 7 when the peer says
   /// that it registers memory on demand, else 0, since a SEND that finds no receive is then a mistake.
@@ -70,7 +70,7 @@ struct VerbsPort {
 struct VerbsDevice {
   std::string name, transport;  ///< "InfiniBand" (RoCE too), "iWARP"
   std::string why_not;          ///< why it cannot be opened; empty when it can
-  Capabilities capabilities;    ///< all 0 unless the device could be opened
+  Capabilities capabilities;    ///< all 0 unless the device was opened
   std::vector<VerbsPort> ports;
 };
 struct VerbsReport {
@@ -85,9 +85,17 @@ struct VerbsReport {
 /// missing and what to do.
 std::unique_ptr<Device> open_verbs_device(const VerbsOptions& options, std::string* error);
 
-/// Lists every device of this machine, with its capabilities or why it cannot be used. Opens and closes each
-/// one, and registers `needed_bytes` bytes on it to check that the limits allow that.
-VerbsReport list_verbs_devices(std::size_t needed_bytes);
+/// Which devices list_verbs_devices() tries out. The ports of all devices are read; trying out a device takes
+/// tens of commands more.
+struct VerbsSearch {
+  std::string device;                 ///< as in VerbsOptions; empty tries all
+  std::size_t needed_bytes = 0;       ///< registered on each device, to check that the limits allow that
+  std::uint32_t enough = UINT32_MAX;  ///< the search ends with this number of devices that can be used
+};
+
+/// Lists every device of this machine, with its ports and, where it was tried out, with its capabilities or
+/// why it cannot be used.
+VerbsReport list_verbs_devices(const VerbsSearch& search);
 
 /// Returns an entry point of the plug-in at that path, or null with the reason in `error`. For the functions
 /// of this file and their test.
@@ -98,7 +106,7 @@ void* verbs_entry(const char* name, std::string* error);
 
 /// The plug-in's entry points and their names. The number in a name changes with this header and with
 /// fabric.h.
-using ListVerbs = void (*)(VerbsReport* report, std::size_t needed_bytes);
+using ListVerbs = void (*)(VerbsReport* report, const VerbsSearch& search);
 using OpenVerbs = Device* (*)(const VerbsOptions& options, std::string* error);
 inline constexpr char kVerbsPlugin[] = "rdma_rpc_verbs.so";
 inline constexpr char kVerbsOpen[] = "rdma_rpc_open_verbs_5";

@@ -125,7 +125,8 @@ endif()
 # Tests of native/fabric/verbs on a simulated NIC. They run everywhere, because they need no device.
 if(TARGET rdma_rpc_verbs)
   file(GLOB nic_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/nic/*.cc ${CMAKE_CURRENT_LIST_DIR}/nic/*/*.cc)
-  add_executable(nic_test ${nic_sources} ${verbs}/control_group.cc)
+  list(FILTER nic_sources EXCLUDE REGEX "/preload/")
+  add_executable(nic_test ${nic_sources} ${verbs}/control_group.cc ${verbs}/numa.cc)
   target_link_libraries(nic_test PRIVATE fabric_suite session_sides session_device_suite rdma_rpc_test_flags
                                           GTest::gtest_main)
   target_include_directories(nic_test SYSTEM PRIVATE ${RDMA_RPC_VERBS_INCLUDE})

@@ -120,6 +120,8 @@ export type Welcome = {
   readonly secret?: Uint8Array;
   /** The cipher that the server chose from the hello, if the session is sealed. */
   readonly cipher?: string;
+  /** GIDs (16 bytes) of the server's RDMA devices, if it takes several attaches for them (rails.ts). */
+  readonly gids?: readonly Uint8Array[];
 };
 export type Refusal = {
   readonly type: 'refusal';
@@ -321,6 +323,7 @@ const checks: Readonly<Record<FrameType, Check>> = {
     identity: text,
     secret: optional(bytes(bindingSecretBytes)),
     cipher: optional(text),
+    gids: optional(list(bytes(16))),
   }),
   refusal: record({ code: integer(1, 16), message: text, retryMs: optional(integer(0, backoffMaxMs.max)) }),
   attach: record({ fabric: text, address: blob, proof: optional(bytes(bindingProofBytes)) }),

@@ -24,7 +24,7 @@ const missing = new Map<string, { readonly why: string; readonly untilMs: number
  * `?`, or a list of these separated by commas. The verbs plug-in has the same rules
  * (native/fabric/verbs/open.cc).
  */
-function isNamed(option: string, device: string): boolean {
+export function isNamed(option: string, device: string): boolean {
   return option.split(',').some((pattern) => {
     const literal = pattern.replaceAll(/[\\^$.+()[\]{}|]/g, '\\$&');
     return new RegExp(`^${literal.replaceAll(/\*+/g, '.*').replaceAll('?', '.')}$`).test(device);
@@ -52,7 +52,7 @@ export function whyNoVerbs(name = ''): string {
   const known = missing.get(name);
   const nowMs = clockMs();
   if (known !== undefined && nowMs < known.untilMs) return known.why;
-  const why = whyNoDevice(loadNative().verbsDevices(firstSessionBytes()), name);
+  const why = whyNoDevice(loadNative().verbsDevices(firstSessionBytes(), name, 1), name);
   if (why === '') usable.add(name);
   else missing.set(name, { why, untilMs: nowMs + missingDeviceMs });
   return why;

@@ -289,10 +289,12 @@ export interface NativeModule extends NativeSockets {
   verbsRecords(): Record<string, Record<string, number>>;
   createContext(options: NativeOptions): NativeContext;
   /**
-   * Reports the RDMA devices. As a test, registers `neededBytes` on each device. A device that does not allow
-   * that cannot be used.
+   * Reports the RDMA devices with their ports, and tries them out, which takes a device some milliseconds. As
+   * a test, registers `neededBytes` on each device. A device that does not allow that cannot be used. Only
+   * devices that `device` names are tried out (default: all), until `enough` of them can be used (default:
+   * all of them). Devices that are not tried out have no capabilities.
    */
-  verbsDevices(neededBytes: number): VerbsReport;
+  verbsDevices(neededBytes: number, device?: string, enough?: number): VerbsReport;
   /**
    * Returns all attributes of the RDMA devices, for people to read. The list is empty where libibverbs cannot
    * be loaded; verbsDevices() says why.

@@ -30,12 +30,12 @@ export interface VerbsOptions {
   connect?: 'auto' | 'cm' | 'sideband';
   connectTimeoutMs?: number;
   /**
-   * A packet is resent when it is not acknowledged within 4.096 us * 2^ackTimeout. Default 14, which is 67
-   * ms.
+   * A packet is resent when it is not acknowledged within 4.096 us * 2^ackTimeout. Default 16, which is
+   * 268 ms.
    */
   ackTimeout?: number;
   /**
-   * Number of resends before the session is lost. Default 6, which takes about half a second with the default
+   * Number of resends before the session is lost. Default 6, which takes 1.9 s with the default
    * ackTimeout.
    */
   retryCount?: number;

@@ -5,8 +5,9 @@
  *
  *   npm run test:planted [-- --only native|typescript] [--sanitize=address,undefined] [WORD ...]
  *
- * With words it plants only the bugs whose names contain all of them. With sanitizers it plants only the
- * native bugs, in tests built with them, and a sanitizer's report is a failure, too.
+ * With words it plants only the bugs whose names, with that of their test program, contain all of them:
+ * nic_test selects those of native/fabric/verbs. With sanitizers it plants only the native bugs, in tests
+ * built with them, and a sanitizer's report is a failure, too.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -123,7 +124,8 @@ async function main() {
   if (![undefined, 'native', 'typescript'].includes(only)) {
     throw new Error(`--only takes native or typescript, not ${only}`);
   }
-  const wanted = (bugs) => bugs.filter(({ name }) => words.every((word) => name.includes(word)));
+  const wanted = (bugs) =>
+    bugs.filter(({ name, program = '' }) => words.every((word) => `${name} ${program}`.includes(word)));
   const lacking = only === 'typescript' ? [] : [...missing('build'), ...missing('tests')];
   const inNative =
     only === 'typescript' || lacking.length > 0

@@ -30,7 +30,7 @@ export const serverDevice: string = names[1] ?? clientDevice;
  * detected soon.
  */
 export function over(device: string, more: FabricOptions = {}): FabricOptions {
-  return { fabric: 'verbs', ...more, verbs: { device, retryCount: 4, ...more.verbs } };
+  return { fabric: 'verbs', ...more, verbs: { device, ackTimeout: 14, retryCount: 4, ...more.verbs } };
 }
 
 /**

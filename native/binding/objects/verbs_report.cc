@@ -41,8 +41,10 @@ Napi::Object device(Napi::Env env, const fabric::VerbsDevice& given) {
   auto result = Napi::Object::New(env);
   result.Set("name", given.name);
   result.Set("transport", given.transport);
+  // Nothing is known of a device that was not tried out.
+  const bool tried = !given.capabilities.name.empty();
   const std::string unfit =
-      given.why_not.empty() ? session::Session::why_unfit(given.capabilities) : std::string();
+      given.why_not.empty() && tried ? session::Session::why_unfit(given.capabilities) : std::string();
   result.Set("whyNot", given.why_not.empty() ? unfit : given.why_not);
   result.Set("capabilities", capabilities_object(env, given.capabilities));
   result.Set("ports", array(env, given.ports, port));
@@ -80,8 +82,13 @@ Napi::Object capabilities_object(Napi::Env env, const fabric::Capabilities& give
   return result;
 }
 
-Napi::Object verbs_report(Napi::Env env, std::size_t needed_bytes) {
-  const fabric::VerbsReport report = fabric::list_verbs_devices(needed_bytes);
+Napi::Object verbs_report(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  fabric::VerbsSearch search;
+  search.needed_bytes = static_cast<std::size_t>(info[0].ToNumber().Int64Value());
+  if (info[1].IsString()) search.device = info[1].ToString();
+  if (info[2].IsNumber()) search.enough = info[2].ToNumber().Uint32Value();
+  const fabric::VerbsReport report = fabric::list_verbs_devices(search);
   auto result = Napi::Object::New(env);
   result.Set("whyNone", report.why_none);
   result.Set("whyNoCm", report.why_no_cm);

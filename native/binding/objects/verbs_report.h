@@ -11,6 +11,7 @@ namespace rdma_rpc::binding {
 /// Returns the capabilities of a device of any fabric: VerbsCapabilities of runtime/native/native.ts.
 Napi::Object capabilities_object(Napi::Env env, const fabric::Capabilities& given);
 
-Napi::Object verbs_report(Napi::Env env, std::size_t needed_bytes);
+/// Takes the arguments of NativeModule.verbsDevices().
+Napi::Object verbs_report(const Napi::CallbackInfo& info);
 
 }  // namespace rdma_rpc::binding

@@ -11,6 +11,7 @@
 
 #include "fabric/system_limit.h"
 #include "fabric/verbs/datagram/offered.h"
+#include "fabric/verbs/numa.h"
 #include "fabric/verbs/optional.h"
 #include "fabric/verbs/queue/completion_queue.h"
 #include "fabric/verbs/queue/entry_room.h"
@@ -53,6 +54,7 @@ std::unique_ptr<Device> Device::make(ContextPtr context, const VerbsOptions& opt
   if (!why->empty()) return nullptr;
   device->try_out(port);
   device->probed_.capabilities.own_sends = QueuePair::internal_sends(true, *device);
+  device->numa_node_ = node_of_device(device->capabilities().name);
   device->prepared_ = soft::prepare(device->driver(), device->context_.get());
   device->probed_.capabilities.port = port.number;
   device->probed_.capabilities.max_msg_bytes = port.max_msg_bytes;
@@ -155,7 +157,7 @@ std::string Device::make_address(bool active, Address* address) {
 }
 
 std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_view) {
-  auto memory = Memory::map(bytes, memory_bytes_);
+  auto memory = Memory::map(bytes, numa_node_, memory_bytes_);
   if (memory == nullptr)
     refusal_ = "cannot map " + std::to_string(bytes) + " bytes: " + system_refusal(errno);
   return memory;
@@ -164,6 +166,9 @@ std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_
 std::unique_ptr<Pinning> Device::pinning(void* addr, std::size_t length, std::uint32_t access) {
   const Capabilities& can = capabilities();
   std::string refusal = why_not_register(addr, length, access, can);
+  if (const std::uint64_t most = probed_.attributes.max_mr_size; refusal.empty() && most > 0 && length > most)
+    refusal = "cannot register " + std::to_string(length) + " bytes on " + can.name +
+              ": a region may have at most " + std::to_string(most) + " (max_mr_size)";
   // Atomics would not be ordered behind the writes before them.
   const bool relaxed = options_.relaxed_ordering && (access & access_remote_atomic) == 0;
   return std::make_unique<Pinning>(pd_.get(), addr, length, access,

@@ -136,6 +136,7 @@ class Device final : public fabric::Device {
   std::vector<Slot> slots_;
   std::unordered_map<std::uint32_t, QueuePair*> on_shared_;  ///< by queue pair number
   std::vector<ReceiveQueue*> receive_queues_;
+  int numa_node_ = -1;  ///< its NUMA node, see numa.h
   bool dead_ = false;
   std::uint32_t reads_reserved_ = 0;
   Attempts attempts_;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "fabric/verbs/numa.h"
 #include "fabric/verbs/optional.h"
 #include "fabric/verbs/refusal.h"
 #include "fabric/verbs/windows.h"
@@ -23,9 +24,11 @@ constexpr std::size_t kWastePart = 8;
 
 std::size_t rounded_up(std::size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
 
-void* map_pages(std::size_t bytes, int flags) {
+void* map_pages(std::size_t bytes, int flags, int node) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
-  return data == MAP_FAILED ? nullptr : data;
+  if (data == MAP_FAILED) return nullptr;
+  prefer_node(data, bytes, node);  // a refusal leaves ordinary memory
+  return data;
 }
 
 /// Makes the kernel give the pages now. Returns false when it refuses one: a first access would then be a
@@ -49,8 +52,8 @@ bool populate(std::byte* data, std::size_t bytes) {
 
 /// Returns null unless the system has enough huge pages and this process may have them. A control group
 /// limits the pages when they are first used, not when they are mapped.
-void* map_huge_pages(std::size_t bytes) {
-  void* data = map_pages(bytes, kHugePages);
+void* map_huge_pages(std::size_t bytes, int node) {
+  void* data = map_pages(bytes, kHugePages, node);
   if (data == nullptr || populate(static_cast<std::byte*>(data), bytes)) return data;
   ::munmap(data, bytes);
   return nullptr;
@@ -58,7 +61,7 @@ void* map_huge_pages(std::size_t bytes) {
 
 }  // namespace
 
-std::unique_ptr<Memory> Memory::map(std::size_t bytes, std::shared_ptr<std::uint64_t> total) {
+std::unique_ptr<Memory> Memory::map(std::size_t bytes, int node, std::shared_ptr<std::uint64_t> total) {
   if (bytes == 0 || bytes > SIZE_MAX - kHugePage) return nullptr;
   std::size_t mapped = bytes;
   void* data = nullptr;
@@ -66,11 +69,11 @@ std::unique_ptr<Memory> Memory::map(std::size_t bytes, std::shared_ptr<std::uint
   const std::size_t rounded = rounded_up(bytes);
   if (bytes >= kHugePage && rounded - bytes <= bytes / kWastePart && !guards_pages()) {
     mapped = rounded;
-    data = map_huge_pages(mapped);
+    data = map_huge_pages(mapped, node);
   }
   if (data == nullptr) {
     mapped = bytes;
-    data = map_pages(bytes, 0);
+    data = map_pages(bytes, 0, node);
     if (data != nullptr && bytes >= kHugePage) ::madvise(data, bytes, MADV_HUGEPAGE);
   }
   if (data == nullptr) return nullptr;

@@ -14,10 +14,11 @@ class WindowTable;
 
 class Memory final : public HostMemory {
  public:
-  /// Maps huge pages of 2 MiB where the system has free ones, this process may use them and rounding up wastes
-  /// little; otherwise pages that the kernel may join later. Returns null when refused. Counts itself in `total`, which it shares, because leases may outlive a device that was
-  /// removed.
-  static std::unique_ptr<Memory> map(std::size_t bytes, std::shared_ptr<std::uint64_t> total);
+  /// Maps huge pages of 2 MiB where the system has free ones, this process may use them and rounding up
+  /// wastes little; otherwise pages that the kernel may join later. Returns null when refused. The pages are
+  /// those of the NUMA node `node` if possible, -1 for any. Counts itself in `total`, which it shares, because
+  /// leases may outlive a device that was removed.
+  static std::unique_ptr<Memory> map(std::size_t bytes, int node, std::shared_ptr<std::uint64_t> total);
   ~Memory() override;
 
  private:

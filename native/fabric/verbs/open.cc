@@ -51,7 +51,7 @@ struct Candidate {
   Port port;
 };
 
-/// Returns why no port of the device can be used, or "" with `candidate` set.
+/// Sets `candidate` and returns "", or returns why no port of the device can be used.
 std::string look_at(ibv_device* device, const VerbsOptions& options,
                     const std::optional<Interface>& interface, Candidate* candidate) {
   std::string why;
@@ -77,10 +77,16 @@ std::unique_ptr<Device> open_device(const VerbsOptions& options, std::string* er
   std::string why = why_bad(options);
   if (why.empty()) why = list.why_none();
   const std::optional<Interface> interface = interface_with(options.address);
-  std::vector<Candidate> candidates;
+  std::vector<Candidate> others;
   bool known = false;
   const auto add_reason = [error](const std::string& reason) {
     error->append(error->empty() ? "" : "; ").append(reason);
+  };
+  const auto make = [&](Candidate& candidate) {
+    std::string reason;
+    auto device = Device::make(std::move(candidate.context), options, candidate.port, &reason);
+    device == nullptr ? add_reason(reason) : error->clear();
+    return device;
   };
   for (ibv_device* each : why.empty() ? list.devices() : std::span<ibv_device* const>()) {
     if (!is_named(options.device, ibv_get_device_name(each))) continue;
@@ -91,19 +97,15 @@ std::unique_ptr<Device> open_device(const VerbsOptions& options, std::string* er
       add_reason(reason);
       continue;
     }
-    candidates.push_back(std::move(candidate));
-  }
-  std::stable_partition(candidates.begin(), candidates.end(),
-                        [](const Candidate& candidate) { return candidate.port.has_address; });
-  for (Candidate& candidate : candidates) {
-    std::string reason;
-    auto device = Device::make(std::move(candidate.context), options, candidate.port, &reason);
-    if (device == nullptr) {
-      add_reason(reason);
-      continue;
+    // Devices behind the one with the address are not even opened.
+    if (interface && !candidate.port.has_address) {
+      others.push_back(std::move(candidate));
+    } else if (auto device = make(candidate); device != nullptr) {
+      return device;
     }
-    error->clear();
-    return device;
+  }
+  for (Candidate& candidate : others) {
+    if (auto device = make(candidate); device != nullptr) return device;
   }
   if (why.empty() && !known)
     why = "there is no RDMA device '" + options.device + "' (option device); there is: " + list.names();
@@ -111,28 +113,31 @@ std::unique_ptr<Device> open_device(const VerbsOptions& options, std::string* er
   return nullptr;
 }
 
-VerbsReport list_devices(std::size_t needed_bytes) {
+VerbsReport list_devices(const VerbsSearch& search) {
   const DeviceList list;
   VerbsReport report;
   report.why_none = list.why_none();
   report.why_no_cm = why_no_rdma_cm();
   report.memlock = memlock_limit();
+  std::uint32_t usable = 0;
   for (ibv_device* candidate : list.devices()) {
     VerbsDevice& entry = report.devices.emplace_back();
     entry.name = ibv_get_device_name(candidate);
     entry.transport = candidate->transport_type == IBV_TRANSPORT_IWARP ? "iWARP"
                       : candidate->transport_type == IBV_TRANSPORT_IB  ? "InfiniBand"
                                                                        : "of its own kind";
-    if (const ContextPtr context = open_context(candidate, &entry.why_not); context != nullptr)
-      entry.ports = list_ports(context.get());
-    if (!entry.why_not.empty()) continue;
-    Candidate found;
-    entry.why_not = look_at(candidate, {}, std::nullopt, &found);
-    if (!entry.why_not.empty()) continue;
-    const auto device = Device::make(std::move(found.context), {}, found.port, &entry.why_not);
+    ContextPtr context = open_context(candidate, &entry.why_not);
+    if (context == nullptr) continue;
+    entry.ports = list_ports(context.get());
+    Port port;
+    entry.why_not = choose_port(context.get(), {}, std::nullopt, &port);
+    if (!entry.why_not.empty() || usable >= search.enough || !is_named(search.device, entry.name.c_str()))
+      continue;
+    const auto device = Device::make(std::move(context), {}, port, &entry.why_not);
     if (device == nullptr) continue;
     entry.capabilities = device->capabilities();
-    entry.why_not = why_too_little(*device, needed_bytes);
+    entry.why_not = why_too_little(*device, search.needed_bytes);
+    if (entry.why_not.empty()) ++usable;
   }
   return report;
 }

@@ -14,6 +14,6 @@ namespace rdma_rpc::fabric::verbs {
 std::unique_ptr<Device> open_device(const VerbsOptions& options, std::string* error);
 
 /// Lists every device, usable or not.
-VerbsReport list_devices(std::size_t needed_bytes);
+VerbsReport list_devices(const VerbsSearch& search);
 
 }  // namespace rdma_rpc::fabric::verbs

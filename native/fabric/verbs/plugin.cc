@@ -5,6 +5,7 @@
 
 using rdma_rpc::fabric::VerbsOptions;
 using rdma_rpc::fabric::VerbsReport;
+using rdma_rpc::fabric::VerbsSearch;
 
 extern "C" {
 
@@ -14,8 +15,8 @@ __attribute__((visibility("default"))) rdma_rpc::fabric::Device* rdma_rpc_open_v
 }
 
 __attribute__((visibility("default"))) void rdma_rpc_list_verbs_5(VerbsReport* report,
-                                                                  std::size_t needed_bytes) {
-  *report = rdma_rpc::fabric::verbs::list_devices(needed_bytes);
+                                                                  const VerbsSearch& search) {
+  *report = rdma_rpc::fabric::verbs::list_devices(search);
 }
 
 __attribute__((visibility("default"))) void rdma_rpc_describe_verbs_1(

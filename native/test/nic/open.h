@@ -26,6 +26,13 @@ inline std::unique_ptr<fabric::Device> open(const Nic& nic, const fabric::VerbsO
   return device;
 }
 
+/// The options with which only rdma_cm connects.
+inline fabric::VerbsOptions by_manager() {
+  fabric::VerbsOptions options;
+  options.connect = fabric::VerbsConnect::cm;
+  return options;
+}
+
 inline Profile named(const std::string& name, Profile profile = capable()) {
   profile.name = name;
   return profile;

@@ -1,6 +1,7 @@
 // Which device is opened: a list or a pattern, and devices that cannot be used. Those that are not taken are
 // not tried out.
 #include "nic/open.h"
+#include "nic/device/host.h"
 
 namespace rdma_rpc::nic {
 namespace {
@@ -38,10 +39,41 @@ TEST_F(WhichDevice, IsTheFirstThatCanBeUsed) {
   EXPECT_NE(opened("rail*").find("rail1 cannot create a queue pair"), std::string::npos) << opened("rail*");
 }
 
-TEST_F(WhichDevice, OthersAreNotTriedOut) {
-  EXPECT_EQ(opened(""), "mgmt0");
-  EXPECT_GT(machine_.nics()[0]->made.size(), 0u);
-  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(machine_.nics()[i]->made.size(), 0u) << i;
+TEST_F(WhichDevice, OthersGetNoCommand) {
+  EXPECT_EQ(opened("rail*"), "rail0");
+  EXPECT_GT(machine_.nics()[1]->made.size(), 0u);
+  for (const std::size_t i : {0u, 2u, 3u}) EXPECT_EQ(machine_.nics()[i]->commands, 0u) << i;
+}
+
+/// To find out which device has an address, ports are read, and nothing is made.
+TEST_F(WhichDevice, ThatHasTheAddressIsTheOnlyOneThatIsTriedOut) {
+  Host host;
+  for (unsigned i = 0; i < 4; ++i) {
+    const std::string ip = "10.0." + std::to_string(i) + ".1", interface = "rail" + std::to_string(i);
+    host.addresses.push_back({interface, ip, i + 1});
+    machine_.nics()[i]->set_gid(1, ip, i + 1);
+  }
+  fabric::VerbsOptions options;
+  options.address = "10.0.2.1";
+  std::string error;
+  const auto device = fabric::open_verbs_device(options, &error);
+  ASSERT_NE(device, nullptr) << error;
+  EXPECT_EQ(device->capabilities().name, "rail1");
+  EXPECT_EQ(machine_.nics()[0]->made.size(), 0u);
+  EXPECT_EQ(machine_.nics()[3]->commands, 0u);
+}
+
+/// A search for any device ends with the first one that can be used; ports are listed nevertheless.
+TEST_F(WhichDevice, IsFoundWithoutTryingOutAll) {
+  machine_.nics()[1]->profile.attributes.max_qp = 0;
+  const fabric::VerbsReport report =
+      fabric::list_verbs_devices({.device = "rail*", .needed_bytes = 4096, .enough = 1});
+  ASSERT_EQ(report.devices.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(report.devices[i].ports.size(), 1u) << i;
+    EXPECT_EQ(report.devices[i].capabilities.name.empty(), i != 2) << i;
+    EXPECT_EQ(report.devices[i].why_not.empty(), i != 1) << i;
+  }
 }
 
 }  // namespace

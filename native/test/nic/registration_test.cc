@@ -54,6 +54,19 @@ TEST_F(Registered, ALimitIsNotTriedTwice) {
   EXPECT_EQ(nic_.registered.size(), 1u);
 }
 
+/// Drivers say EINVAL, which names nothing. No region of a session is larger than a message.
+TEST_F(Registered, BeyondTheLargestRegionIsNamed) {
+  nic_.profile.attributes.max_mr_size = 8192;
+  const auto device = open(nic_);
+  const auto memory = device->alloc_memory(3 * 4096, "test");
+  std::string error;
+  EXPECT_NE(device->reg_mr(memory->data(), 8192, kWritable, &error), nullptr) << error;
+  EXPECT_EQ(device->reg_mr(memory->data(), 8193, kWritable, &error), nullptr);
+  EXPECT_NE(error.find("cannot register 8193 bytes on nic0: a region may have at most 8192 (max_mr_size)"),
+            std::string::npos)
+      << error;
+}
+
 /// A device refuses to deregister memory to which a window is bound.
 TEST(Region, ThatGoesFirstTakesItsWindowsAlong) {
   Machine machine;

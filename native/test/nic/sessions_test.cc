@@ -1,5 +1,7 @@
 // What sessions ask of a NIC: queues of the size that they use, and no more.
+#include <algorithm>
 #include <bit>
+#include <chrono>
 #include <map>
 
 #include "nic/open.h"
@@ -64,6 +66,29 @@ TEST(LargeCallOnANic, TakesTheseRequests) {
 
 namespace rdma_rpc::nic {
 namespace {
+
+/// By default, calls go on where a bond (LAG) loses all packets for a second while it fails over.
+TEST(SessionOnANic, SurvivesAPauseOfASecond) {
+  using session::test::CallSpec;
+  Machine machine;
+  Nic* nics[2] = {&machine.add(named("nic0")), &machine.add(named("nic1"))};
+  session::test::Ends ends(open(*nics[0]), open(*nics[1]));
+  const auto link = ends.connect();
+  std::vector<std::uint64_t> calls;
+  nics[1]->lose_link();
+  for (const std::uint32_t bytes : {100u, 300'000u})
+    calls.push_back(ends.start(link, CallSpec{.request_bytes = bytes, .request_in_arena = bytes > 1'000}));
+  ends.client.flush();
+  for (int i = 0; i < 20; ++i) ends.step();
+  for (const std::uint64_t call : calls) EXPECT_FALSE(ends.call(call).ended());
+  nics[1]->find_link(std::chrono::milliseconds(1'000));
+  const auto all_ended = [&] {
+    return std::all_of(calls.begin(), calls.end(), [&](std::uint64_t id) { return ends.call(id).ended(); });
+  };
+  EXPECT_TRUE(ends.until(all_ended, "the answers"));
+  for (const std::uint64_t call : calls) EXPECT_TRUE(ends.call(call).answered()) << ends.why_down(link);
+  EXPECT_EQ(ends.finish(), std::vector<std::string>{});
+}
 
 TEST(QueuePairOnANic, CountsTheMemoryOfItsQueues) {
   Machine machine;

@@ -35,7 +35,7 @@ class NicFabric final : public FabricUnderTest {
 
 std::vector<FabricFactory> fabrics() {
   std::vector<FabricFactory> all;
-  for (const nic::Profile& profile : nic::connectable())
+  for (const nic::Profile& profile : nic::for_suites())
     all.push_back({profile.name, [profile] { return std::make_unique<NicFabric>(profile); }});
   return all;
 }

@@ -36,6 +36,7 @@ import {
 import { hostIdentity } from '../host.ts';
 import { Link, refused } from '../link.ts';
 import { verifiedOf } from '../peer-identity.ts';
+import { sidesTowards } from '../rails.ts';
 import { checkLevel, levelOf, type Protection, protectionOfClient } from '../security-level.ts';
 import { ownAddress, peerEndpoint } from '../socket/address.ts';
 import { type Dial, dialledPath } from '../socket/dial.ts';
@@ -104,7 +105,7 @@ export class ClientHandshake {
         this.#reasons.add([{ name: fabric, reason: 'the server does not offer it' }]);
         continue;
       }
-      const connected = await this.#try(agreed, fabric);
+      const connected = await this.#tryDevices(agreed, fabric);
       if (typeof connected !== 'string') {
         this.#reasons.chosen(this.#server, fabric, connected.context, connected.target.session);
         this.#side.onStep?.({ step: 'opened', fabric, others: this.#reasons.others(fabric) });
@@ -178,12 +179,23 @@ export class ClientHandshake {
     return { welcome, server, binding, protection };
   }
 
+  /** Tries a fabric with each device that may reach the server. The result is as of `#try`. */
+  async #tryDevices(agreed: Agreed, fabric: FabricName): Promise<Connection | string> {
+    const reasons = new Set<string>();
+    for (const side of sidesTowards(this.#side, fabric, agreed.welcome.gids)) {
+      const connected = await this.#try(agreed, fabric, side);
+      if (typeof connected !== 'string') return connected;
+      reasons.add(connected);
+    }
+    return [...reasons].join('; ');
+  }
+
   /** Resolves with a session, or with the reason why this fabric cannot be used. */
   async #try(
     { welcome, server, protection, binding }: Agreed,
     fabric: FabricName,
+    side: LocalSide,
   ): Promise<Connection | string> {
-    const side = this.#side;
     const { cipher, limits, features } = welcome;
     const attempt = binding?.attempt(this.#attaches, fabric);
     let prepared: Prepared;

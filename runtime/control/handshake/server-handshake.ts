@@ -30,6 +30,7 @@ import {
   type Welcome,
 } from '../frames.ts';
 import type { Link } from '../link.ts';
+import { gidsOfBlob, moreAttaches, namedGids, sidesTowards } from '../rails.ts';
 import { checkLevel, type Protection } from '../security-level.ts';
 import { handoffRefusals } from '../socket/handoff.ts';
 import {
@@ -122,6 +123,8 @@ interface Agreed {
   readonly cipher: string | undefined;
   /** Undefined when the two sides have no key. */
   readonly binding: Binding | undefined;
+  /** Number of attaches that the client may send. */
+  readonly attachesMax: number;
 }
 
 /** The functions that the owner of a handshake provides. */
@@ -169,7 +172,7 @@ export class ServerHandshake {
     this.#state = 'welcomed';
     if (this.#owner.isOnly()) this.#prepareAhead(agreed);
     try {
-      for (let number = 0; number < agreed.fabrics.length; ++number) {
+      for (let number = 0; number < agreed.attachesMax; ++number) {
         const prepared = await this.#connect(agreed, number);
         if (prepared === undefined || !(await this.#isReady(prepared))) continue;
         this.#state = 'ready';
@@ -218,6 +221,7 @@ export class ServerHandshake {
     const protection: Protection = cipher !== undefined ? 'sealed' : bound ? 'bound' : 'none';
     // The identity of the client has been checked before.
     if (side.require !== 'peer') checkLevel('server', side.require, protection);
+    const gids = namedGids(side, fabrics);
     const welcome: Welcome = {
       type: 'welcome',
       // A common version exists, because the link refuses a hello without one.
@@ -229,29 +233,37 @@ export class ServerHandshake {
       identity: side.identity,
       ...(offer.secret !== undefined && { secret: offer.secret }),
       ...(cipher !== undefined && { cipher }),
+      ...(gids !== undefined && { gids }),
     };
     this.#link.send(welcome);
     const binding = bindingOf(offer, hello, welcome, this.#link.takeOpening());
-    return { hello, limits, fabrics, protection, cipher, binding };
+    const attachesMax = fabrics.length + (gids === undefined ? 0 : moreAttaches);
+    return { hello, limits, fabrics, protection, cipher, binding, attachesMax };
   }
 
-  #prepare(agreed: Agreed, fabric: FabricName, attempt: BoundAttempt | undefined): Prepared {
+  #prepare(
+    agreed: Agreed,
+    fabric: FabricName,
+    attempt: BoundAttempt | undefined,
+    side = this.#side,
+  ): Prepared {
     const { hello, limits, protection, cipher } = agreed;
     const seal =
       cipher === undefined || attempt === undefined
         ? {}
         : { seal: { cipher, keys: attempt.sealKeys('server') } };
-    return prepareSession(this.#side, fabric, hello.limits, limits, hello.features, { protection, ...seal });
+    return prepareSession(side, fabric, hello.limits, limits, hello.features, { protection, ...seal });
   }
 
   #second(
     { hello, limits, protection, cipher, binding }: Agreed,
     fabric: FabricName,
+    side: LocalSide,
   ): SecondSession | undefined {
     const { features } = hello;
     const peer = hello.limits;
     return SecondSession.of({
-      side: this.#side,
+      side,
       fabric,
       peer,
       agreed: limits,
@@ -262,8 +274,8 @@ export class ServerHandshake {
     });
   }
 
-  #memory({ hello, cipher, binding }: Agreed, fabric: FabricName): MemoryTerms | undefined {
-    return MemoryTerms.of({ side: this.#side, fabric, features: hello.features, cipher, binding });
+  #memory({ hello, cipher, binding }: Agreed, fabric: FabricName, side: LocalSide): MemoryTerms | undefined {
+    return MemoryTerms.of({ side, fabric, features: hello.features, cipher, binding });
   }
 
   /** Creates the session that the client will probably ask for first. */
@@ -280,16 +292,23 @@ export class ServerHandshake {
    * the client has then been notified.
    */
   async #connect(agreed: Agreed, number: number): Promise<Prepared | undefined> {
-    const { fabric: name, address: client, proof } = await this.#receive('attach');
+    const attach = await this.#receive('attach').catch((error: unknown) => {
+      // A client without another device to try ends the connection here.
+      if (number >= agreed.fabrics.length) throw new NotConnected(this.#told, this.#reasons);
+      throw error;
+    });
+    const { fabric: name, address: client, proof } = attach;
     const fabric = agreed.fabrics.find((each) => each === name);
     if (fabric === undefined) throw new Error('the client chose a fabric that was not offered');
     const attempt = agreed.binding?.attempt(number, fabric);
     if (attempt !== undefined) checkProof(proof, attempt.attach(client), 'the queue pair of the client');
+    const [side = this.#side] = sidesTowards(this.#side, fabric, gidsOfBlob(fabric, client));
     let prepared: Prepared;
     try {
       // The speculative session has the keys of the first attempt.
       prepared =
-        (number === 0 ? this.#speculative.take(fabric) : undefined) ?? this.#prepare(agreed, fabric, attempt);
+        (number === 0 ? this.#speculative.take(fabric) : undefined) ??
+        this.#prepare(agreed, fabric, attempt, side);
     } catch (error) {
       this.#skip(fabric, message(error));
       return undefined;
@@ -308,7 +327,8 @@ export class ServerHandshake {
     }
     // Attach the owner first, because the client may send its first request with or before `ready`.
     try {
-      this.#owner.attach(prepared, agreed.hello, this.#second(agreed, fabric), this.#memory(agreed, fabric));
+      const second = this.#second(agreed, fabric, side);
+      this.#owner.attach(prepared, agreed.hello, second, this.#memory(agreed, fabric, side));
     } catch (error) {
       discardSession(prepared, message(error));
       throw error;

@@ -16,6 +16,7 @@ inline VerbsOptions test_options(std::size_t which, VerbsConnect connect) {
   // The end of a peer shows after 0.4 s. A smaller number would be too small for 8 MiB over soft-RoCE on a
   // busy machine.
   options.retry_count = 5;
+  options.ack_timeout = 14;
   const char* given = std::getenv("RDMA_RPC_VERBS_DEVICES");
   const std::string names = given == nullptr ? "" : given;
   const std::size_t comma = names.find(',');

@@ -23,7 +23,7 @@ std::string why_not(const VerbsOptions& options) {
 }
 
 VerbsDevice listed(const std::string& name) {
-  for (const VerbsDevice& device : list_verbs_devices(0).devices) {
+  for (const VerbsDevice& device : list_verbs_devices({}).devices) {
     if (device.name == name || name.empty()) return device;
   }
   return {};
@@ -61,7 +61,7 @@ std::string said_by_a_child(const std::function<std::string()>& work) {
 }
 
 TEST(VerbsOpen, TheListHasEachDeviceWithItsPortsGidsAndAbilities) {
-  const VerbsReport report = list_verbs_devices(0);
+  const VerbsReport report = list_verbs_devices({});
   EXPECT_EQ(report.why_none, "");
   EXPECT_FALSE(report.memlock.empty());
   const VerbsDevice device = listed(test_options(0, VerbsConnect::automatic).device);
@@ -144,7 +144,7 @@ TEST(VerbsOpen, WhereLockedMemoryIsLimitedTheErrorNamesTheLimit) {
     if (device == nullptr) return error;
     const auto memory = device->alloc_memory(std::size_t{4} << 20, "test");
     const auto region = device->reg_mr(memory->data(), memory->size(), access_local_write, &error);
-    return region != nullptr ? std::string("registered") : error + "\n" + list_verbs_devices(0).memlock;
+    return region != nullptr ? std::string("registered") : error + "\n" + list_verbs_devices({}).memlock;
   });
   if (why == "registered") GTEST_SKIP() << "not run: the limit does not hold here";
   EXPECT_TRUE(has(why, "locked memory is limited to 65536 bytes (raise it with ulimit -l")) << why;

@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace rdma_rpc::nic {
 namespace {
@@ -17,7 +18,7 @@ const Host* script = nullptr;
 /// An entry of the list, with what it points to.
 struct Entry {
   ifaddrs entry{};
-  sockaddr_in address{};
+  sockaddr_in address{}, mask{};
   std::string name;
 };
 
@@ -49,8 +50,16 @@ IN_FRONT int getifaddrs(ifaddrs** list) noexcept {
     made->name = host->addresses[i].interface;
     made->address.sin_family = AF_INET;
     ::inet_pton(AF_INET, host->addresses[i].ip.c_str(), &made->address.sin_addr);
-    made->entry = {
-        *list, made->name.data(), IFF_UP, reinterpret_cast<sockaddr*>(&made->address), nullptr, {}, nullptr};
+    made->mask.sin_family = AF_INET;
+    const unsigned prefix = host->addresses[i].prefix;
+    made->mask.sin_addr.s_addr = htonl(prefix == 0 ? 0 : ~std::uint32_t{0} << (32 - prefix));
+    made->entry = {*list,
+                   made->name.data(),
+                   IFF_UP | IFF_RUNNING,
+                   reinterpret_cast<sockaddr*>(&made->address),
+                   reinterpret_cast<sockaddr*>(&made->mask),
+                   {},
+                   nullptr};
     *list = &made->entry;
   }
   return 0;

@@ -18,6 +18,7 @@ class Host {
   struct Address {
     std::string interface, ip;  ///< IPv4
     unsigned index;             ///< of the interface
+    unsigned prefix = 24;       ///< bits of the address that name its network
   };
   std::vector<Address> addresses;
 };

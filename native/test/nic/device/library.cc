@@ -96,6 +96,17 @@ void Nic::set_gid(std::uint32_t index, std::string_view ipv4, unsigned interface
   gids.push_back(gid);
 }
 
+bool Nic::reaches(const ibv_gid& peer) const {
+  constexpr unsigned kMappedBits = 96;  // of ::ffff:0:0, in front of an IPv4 address
+  const auto own = std::find_if(gids.begin(), gids.end(), [](const auto& gid) { return gid.gid_index == 1; });
+  if (reaches_bits == 0 || own == gids.end()) return true;
+  for (unsigned bit = 0; bit < kMappedBits + reaches_bits; ++bit) {
+    const unsigned mask = 0x80u >> bit % 8;
+    if (((own->gid.raw[bit / 8] ^ peer.raw[bit / 8]) & mask) != 0) return false;
+  }
+  return true;
+}
+
 void Nic::report(ibv_event_type type) {
   const LockGuard guard(lock());
   ibv_async_event event{};

@@ -13,10 +13,12 @@
 //   datagrams.cc  UC and UD queue pairs, address handles, multicast groups
 //   profiles.cc   NICs that exist, each trait with its source
 //   library.cc, queues.cc   the functions in front of libibverbs, one by one
+//   manager.cc   those in front of librdmacm
 //   ../*_test.cc  the tests, one file for each habit
 //
-// There is no rdma_cm: queue pairs are connected over the sideband. Any two queue pairs of this process can
-// be connected. One lock guards everything, since the plug-in connects queue pairs on threads of their own.
+// Queue pairs are connected over the sideband, unless a test asks for rdma_cm. Any two queue pairs of this
+// process can be connected. One lock guards everything, since the plug-in connects queue pairs on threads of
+// their own.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -75,6 +77,10 @@ class Nic {
 
   /// What the library would answer with EBUSY, or would wait for without end.
   std::vector<std::string> misuse;
+  /// It reaches only addresses whose first bits, this number of them, are those of its own address at GID
+  /// index 1. Other peers are EHOSTUNREACH, as the kernel finds no route to them.
+  unsigned reaches_bits = 0;
+  bool reaches(const ibv_gid& peer) const;
   /// Packets with more bytes than this do not pass.
   std::uint32_t wire_mtu = 4096;
   /// No packet passes, see lose_link().
@@ -117,6 +123,8 @@ class Machine {
   /// Its address is 10.0.0.N for the Nth NIC, at GID index 1.
   Nic& add(const Profile& profile);
   static Machine* current();
+  /// Whether the NICs can be connected by rdma_cm, too.
+  bool has_manager = false;
   const std::vector<std::shared_ptr<Nic>>& nics() const { return nics_; }
   /// The groups of IPv4 that this host has joined, in network byte order (datagrams.cc).
   std::vector<std::uint32_t> memberships;

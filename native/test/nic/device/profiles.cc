@@ -158,6 +158,14 @@ std::vector<Profile> connectable() {
   return {best, mlx5(), irdma(), bnxt_re(), hns(), ionic(), erdma(), mana(), rxe()};
 }
 
+std::vector<Profile> for_suites() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return {mlx5(), irdma(), bnxt_re()};
+#else
+  return connectable();
+#endif
+}
+
 /// linux drivers/infiniband/hw/efa/efa_verbs.c, efa_create_qp(): every type but UD and its own SRD is
 /// EOPNOTSUPP.
 Profile efa() {

@@ -8,8 +8,12 @@
 
 namespace rdma_rpc::nic {
 
-/// NICs with reliable connections that the sideband can connect: all suites run on them.
+/// NICs with reliable connections that the sideband can connect.
 std::vector<Profile> connectable();
+/// Those on which whole suites run. With sanitizers, which take several times as long, these are only three
+/// that differ most: with windows and late completions, without shared receives and with sends flushed first,
+/// and with doubled events.
+std::vector<Profile> for_suites();
 
 /// Elastic Fabric Adapter: datagrams only.
 Profile efa();

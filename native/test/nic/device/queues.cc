@@ -30,6 +30,7 @@ int move(Qp& qp, const ibv_qp_attr& attr, int mask) {
     const std::uint32_t index = attr.ah_attr.grh.sgid_index;
     const auto has_it = [index](const ibv_gid_entry& gid) { return gid.gid_index == index; };
     if (attr.ah_attr.is_global != 0 && std::none_of(nic.gids.begin(), nic.gids.end(), has_it)) return EINVAL;
+    if (attr.ah_attr.is_global != 0 && !nic.reaches(attr.ah_attr.grh.dgid)) return EHOSTUNREACH;
     if (!reserve_reads(qp, attr.max_dest_rd_atomic)) return ENOMEM;
     qp.attributes.dest_qp_num = attr.dest_qp_num;
     qp.attributes.ah_attr = attr.ah_attr;
@@ -47,6 +48,11 @@ int move(Qp& qp, const ibv_qp_attr& attr, int mask) {
     qp.state = next;
   }
   if (next == IBV_QPS_RTS) qp.go_on();
+  if (next == IBV_QPS_RTR) {
+    for (const auto& [number, other] : queue_pairs()) {
+      if (other->attributes.dest_qp_num == qp.qp_num && other->state == IBV_QPS_RTS) other->go_on();
+    }
+  }
   if (next == IBV_QPS_SQD) {
     ibv_async_event event{};
     event.event_type = IBV_EVENT_SQ_DRAINED;

@@ -147,6 +147,9 @@ bool Qp::carry_out(const ibv_send_wr& wr, std::uint64_t number) {
 
 bool Qp::is_held_up() const {
   if (state == IBV_QPS_ERR) return false;
+  // A peer that is still being connected takes no packet, and the retries come later.
+  const auto found = queue_pairs().find(attributes.dest_qp_num);
+  if (found != queue_pairs().end() && found->second->state == IBV_QPS_INIT) return true;
   const Qp* peer = peer_of(*this);
   return state == IBV_QPS_SQD || nic().link_lost || (peer != nullptr && peer->nic().link_lost);
 }

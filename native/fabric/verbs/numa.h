@@ -1,0 +1,18 @@
+// NUMA nodes: where a device is, and memory near it. Called when a device is opened and when it gets memory,
+// on its thread. Uses the kernel's interface alone, without libnuma.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace rdma_rpc::fabric::verbs {
+
+/// The node of a device, or -1 where it is not known or this machine has one node. `root` is "" except in
+/// tests.
+int node_of_device(const std::string& device, const std::string& root = "");
+
+/// Asks the kernel to take the pages of this mapping, which must not have been touched yet, from that node
+/// while it has free ones. Returns the errno, which callers may ignore; does nothing for node -1.
+int prefer_node(void* data, std::size_t bytes, int node);
+
+}  // namespace rdma_rpc::fabric::verbs

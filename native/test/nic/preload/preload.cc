@@ -1,0 +1,65 @@
+// NICs of our own making for a process that is not a test of GoogleTest, such as Node: this library is loaded
+// in front of libibverbs by LD_PRELOAD. Used by test/nic. On each thread of the process, see nic.h.
+//
+// RDMA_RPC_TEST_NICS lists the NICs: `mlx5@10.1.0.1/24,hns,capable!`. First comes the name of a profile of
+// profiles.cc, with `!` behind it for a NIC that is the same but has no windows. A NIC with an address has it
+// on a network interface of its own, and this host then has no other interfaces; the NIC reaches the network
+// of this address alone. Names of devices are nic0, nic1 and so on.
+#include <cstdlib>
+#include <string>
+
+#include "fabric/suite/allocation_count.h"
+#include "nic/device/host.h"
+#include "nic/device/huge_pages.h"
+#include "nic/device/nic.h"
+#include "nic/device/profiles.h"
+
+// The NICs do not count allocations here, and huge pages are the kernel's.
+namespace rdma_rpc::fabric::test {
+std::uint64_t allocations_so_far() { return 0; }
+void forget_allocations_since(std::uint64_t) {}
+}  // namespace rdma_rpc::fabric::test
+
+namespace rdma_rpc::nic {
+
+HugePages* HugePages::current() { return nullptr; }
+bool HugePages::has_all(const void*, std::size_t) const { return true; }
+
+namespace {
+
+void add(const std::string& word, Machine& machine, Host*& host) {
+  const std::size_t at = word.find('@'), slash = word.find('/');
+  std::string name = word.substr(0, at);
+  const bool without_windows = name.ends_with('!');
+  if (without_windows) name.pop_back();
+  Profile profile = profile_named(name);
+  if (without_windows) profile.allocates_windows = false;
+  const auto number = static_cast<unsigned>(machine.nics().size());
+  profile.name = "nic" + std::to_string(number);
+  Nic& nic = machine.add(profile);
+  if (at == std::string::npos) return;
+  // Never deleted: threads of Node may ask for it until the process ends.
+  if (host == nullptr) host = new Host;
+  const std::string ip = word.substr(at + 1, slash - at - 1);
+  const unsigned prefix =
+      slash == std::string::npos ? 32u : static_cast<unsigned>(std::stoul(word.substr(slash + 1)));
+  host->addresses.push_back({"rail" + std::to_string(number), ip, number + 100, prefix});
+  nic.set_gid(1, ip, number + 100);
+  nic.reaches_bits = prefix;
+}
+
+__attribute__((constructor)) void make_nics() {
+  const char* words = std::getenv("RDMA_RPC_TEST_NICS");
+  if (words == nullptr) return;
+  auto* machine = new Machine;  // never deleted, like the host
+  Host* host = nullptr;
+  std::string rest = words;
+  while (!rest.empty()) {
+    const std::size_t comma = rest.find(',');
+    add(rest.substr(0, comma), *machine, host);
+    rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
+  }
+}
+
+}  // namespace
+}  // namespace rdma_rpc::nic

@@ -1,0 +1,129 @@
+/**
+ * Chooses between several RDMA devices of this machine for one peer. Two hosts are often joined by several
+ * networks ("rails"), each with a device of its own, and a device reaches only the peers of its network. Both
+ * handshakes use this on their JS thread, when the GIDs of the peer are known.
+ */
+import { isIPv4 } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { clockMs } from '../clock.ts';
+import { type FabricName, fabricRow } from '../fabrics.ts';
+import { loadNative, type VerbsOptions, type VerbsReport } from '../native/native.ts';
+import { bytesOf, gidOf, inNetwork } from './gids.ts';
+import type { LocalSide } from './handshake/session-setup.ts';
+import { isNamed } from './verbs-devices.ts';
+
+/** Number of devices that a client tries with one server. Each try may take `connectTimeoutMs` of verbs. */
+const triesMax = 4;
+/** Number of GIDs that a server names. */
+const namedMax = 8;
+/** Addresses of ports seldom change, and an old answer costs at most a futile try. */
+const freshMs = 5_000;
+/** Prefix length of the networks of InfiniBand and of IPv6 addresses without a known interface. */
+const usualPrefix = 64;
+
+/** One address of a device. */
+export interface Rail {
+  readonly device: string;
+  /** As text, in the form of the option `address`. */
+  readonly address: string;
+  readonly gid: Uint8Array;
+  /** Number of bits of the GID that name its network. Undefined when it is not known. */
+  readonly prefix: number | undefined;
+}
+
+/** Returns the addresses of the ports that can be used, except for those of other network namespaces. */
+export function railsOf(
+  { devices }: Pick<VerbsReport, 'devices'>,
+  { device = '', port, gidIndex }: VerbsOptions,
+  prefixes: ReadonlyMap<string, number>,
+): Rail[] {
+  const named = devices.filter(({ name }) => device === '' || isNamed(device, name));
+  return named.flatMap(({ name, whyNot, ports }) => {
+    const gids = ports
+      .filter(({ number, state }) => whyNot === '' && state === 'ACTIVE' && (port ?? number) === number)
+      .flatMap((each) => each.gids)
+      .filter(({ index }) => (gidIndex ?? index) === index);
+    const own = gids.filter(({ gid }) => prefixes.has(gid));
+    const addresses = new Set((own.length > 0 ? own : gids).map(({ gid }) => gid));
+    return [...addresses].map((address) => ({
+      device: name,
+      address,
+      gid: bytesOf(address),
+      prefix: prefixes.get(address) ?? (isIPv4(address) ? undefined : usualPrefix),
+    }));
+  });
+}
+
+/**
+ * Returns the rails with the likely ones first: those whose network has one of these GIDs, then the one with
+ * the address of this end of the sideband connection, then the others in the order of the devices.
+ */
+export function towards(
+  rails: readonly Rail[],
+  peers: readonly Uint8Array[],
+  address: string | undefined,
+): Rail[] {
+  const rank = (rail: Rail): number =>
+    (peers.some((peer) => inNetwork(rail, peer)) ? 2 : 0) + (rail.address === address ? 1 : 0);
+  return [...rails].sort((a, b) => rank(b) - rank(a));
+}
+
+const known = new Map<string, { readonly rails: readonly Rail[]; readonly untilMs: number }>();
+
+function ownRails(verbs: VerbsOptions): readonly Rail[] {
+  const key = JSON.stringify([verbs.device, verbs.port, verbs.gidIndex]);
+  const nowMs = clockMs();
+  const fresh = known.get(key);
+  if (fresh !== undefined && nowMs < fresh.untilMs) return fresh.rails;
+  const prefixes = new Map(
+    Object.values(networkInterfaces()).flatMap((entries = []) =>
+      entries.flatMap(({ address, cidr }) =>
+        cidr === null ? [] : [[address, Number(cidr.split('/')[1])] as const],
+      ),
+    ),
+  );
+  const rails = railsOf(loadNative().verbsDevices(0, verbs.device, 0), verbs, prefixes);
+  known.set(key, { rails, untilMs: nowMs + freshMs });
+  return rails;
+}
+
+/** Returns the GIDs that a welcome names, or undefined when the server offers no fabric with devices. */
+export function namedGids(side: LocalSide, fabrics: readonly FabricName[]): Uint8Array[] | undefined {
+  if (!fabrics.some((name) => fabricRow(name).hasDevice)) return undefined;
+  return ownRails(side.verbs)
+    .slice(0, namedMax)
+    .map(({ gid }) => gid);
+}
+
+/**
+ * Returns `side` once for each device that may reach a peer with these GIDs, with the likely ones first. The
+ * first one is `side` itself where that device is the usual choice, so that sessions share its context.
+ */
+export function sidesTowards(
+  side: LocalSide,
+  fabric: FabricName,
+  peers: readonly Uint8Array[] | undefined,
+): readonly LocalSide[] {
+  if (peers === undefined || !fabricRow(fabric).hasDevice) return [side];
+  const rails = ownRails(side.verbs);
+  if (rails.length < 2) return [side];
+  const [usual] = towards(rails, [], side.address);
+  return towards(rails, peers, side.address)
+    .slice(0, triesMax)
+    .map((rail) =>
+      rail === usual
+        ? side
+        : { ...side, verbs: { ...side.verbs, device: rail.device }, address: rail.address },
+    );
+}
+
+/** Returns the GID in the address of a queue pair, as a list for `sidesTowards`. */
+export function gidsOfBlob(fabric: FabricName, blob: Uint8Array): Uint8Array[] | undefined {
+  const gid = fabricRow(fabric).hasDevice ? gidOf(blob) : undefined;
+  return gid === undefined ? undefined : [gid];
+}
+
+/**
+ * Number of attaches that a server takes beyond one for each fabric, since a client may try several devices.
+ */
+export const moreAttaches = triesMax - 1;
