@@ -215,8 +215,8 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#closeDrained();
   }
 
-  onStreamAnswer(status: number): void {
-    this.session.tally.count(status);
+  onStreamAnswer(status: number, at: number): void {
+    this.session.tally.count(status, at);
   }
 
   onStreamOpening(): void {
