@@ -67,13 +67,12 @@ describe('which door is taken', () => {
       'a:1',
       ['a-unix', 'a-rdma', 'a:1'],
     ],
-    ['the first one swallows everything', () => bed.mute.add('a-unix'), 'a-rdma', ['a-unix', 'a-rdma']],
     ['no fabric in common at the first one', () => startWrong('a-unix'), 'a-rdma', ['a-unix', 'a-rdma']],
   ])('%s', async (_, prepare, door, dialled) => {
     const lines: string[] = [];
     start(a);
     prepare();
-    const channel = bed.channel([a], { connectTimeoutMs: 300, log: (line) => lines.push(line) });
+    const channel = bed.channel([a], { connectTimeoutMs: 60_000, log: (line) => lines.push(line) });
     await channel.ready();
     expect(await call(channel)).toBe('a:1');
     expect(doorsOf(channel)).toEqual([door]);
@@ -93,13 +92,10 @@ describe('which door is taken', () => {
   });
 
   test('when all are shut, the error names each', async () => {
-    bed.mute.add('a-rdma');
-    const error = await caught(
-      createClient(EchoDefinition, bed.channel([a], { connectTimeoutMs: 50 })).fetch({}),
-    );
+    const error = await caught(createClient(EchoDefinition, bed.channel([a])).fetch({}));
     expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
     expect(error.message).toMatch(
-      /cannot connect to a:1: none of its 3 addresses can be reached: a-unix: nobody listens at a-unix; a-rdma: no answer within \d+ ms, .*; a:1: nobody listens at a:1/,
+      /cannot connect to a:1: none of its 3 addresses can be reached: a-unix: nobody listens at a-unix; a-rdma: nobody listens at a-rdma; a:1: nobody listens at a:1/,
     );
   });
 
@@ -181,10 +177,12 @@ describe('the server counts once', () => {
   });
 
   test('for a registry: other doors of a known address leave its connection', async () => {
-    start(a);
+    // Lists of resolvers are checked, so the doors have real names.
+    const before = { address: 'a:1', doors: ['unix:/old'] };
+    start(before);
     let push!: (servers: readonly ServerAddress[]) => void;
     const resolver: Resolver = {
-      resolve: async () => [a],
+      resolve: async () => [before],
       watch: (onChange) => {
         push = onChange;
         return () => undefined;
@@ -192,14 +190,14 @@ describe('the server counts once', () => {
     };
     const channel = bed.channel(resolver, quick);
     await channel.ready();
-    bed.running.set('a-new', bed.at('a:1'));
-    push([{ address: 'a:1', doors: ['a-new'] }]);
-    await until(() => channel.addresses[0]!.doors![0] === 'a-new');
-    expect([channel.addresses[0]!.state, ...doorsOf(channel)]).toEqual(['ready', 'a-unix']);
-    bed.far('a-unix').destroy();
+    bed.running.set('unix:/new', bed.at('a:1'));
+    push([{ address: 'a:1', doors: ['unix:/new'] }]);
+    await until(() => channel.addresses[0]!.doors![0] === 'unix:/new');
+    expect([channel.addresses[0]!.state, ...doorsOf(channel)]).toEqual(['ready', 'unix:/old']);
+    bed.far('unix:/old').destroy();
     await until(() => channel.addresses[0]!.state !== 'ready');
     await call(channel);
-    expect(doorsOf(channel)).toEqual(['a-new']);
+    expect(doorsOf(channel)).toEqual(['unix:/new']);
   });
 });
 
@@ -217,6 +215,30 @@ test('an overloaded server is not asked behind its other doors', async () => {
   const attempt: Promise<ReadyConnection> = doors.open('a:1')({} as LocalSide, new AbortController().signal);
   await expect(attempt).rejects.toThrow('too many handshakes');
   expect(tried).toEqual(['a-unix']);
+});
+
+test('a door that swallows everything is left after its part of the time', async () => {
+  const tried: string[] = [];
+  const found = { connection: {} } as ReadyConnection;
+  const lines: string[] = [];
+  const doors = new Doors(
+    (door) => (_, signal) => {
+      tried.push(door);
+      if (door === 'a-rdma') return Promise.resolve(found);
+      return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    },
+    30,
+  );
+  doors.update([{ weight: 1, ...a }]);
+  const side = { log: (line) => lines.push(line()) } as Pick<LocalSide, 'log'> as LocalSide;
+  expect(await doors.open('a:1')(side, new AbortController().signal)).toBe(found);
+  expect(tried).toEqual(['a-unix', 'a-rdma']);
+  expect(doors.of(found.connection)).toBe('a-rdma');
+  expect(lines).toEqual([
+    expect.stringMatching(
+      /a:1: connected by a-rdma; without a-unix: no answer within \d+ ms, which is its part/,
+    ),
+  ]);
 });
 
 test('an attempt that is abandoned tries no further door', async () => {
@@ -238,7 +260,7 @@ test('an attempt that is abandoned tries no further door', async () => {
 test.each<[unknown, RegExp]>([
   ['unix:/run/a.sock', /a:1: doors are a list of addresses/],
   [['nonsense'], /nonsense/],
-  [[5], /5/],
+  [[5], /not a string/],
   [Array.from({ length: 9 }, (_, i) => `a:${i + 1}`), /9 doors, at most 8 are allowed/],
 ])('doors %j are refused', (doors, text) => {
   expect(() => createChannel([{ address: 'a:1', doors: doors as string[] }])).toThrow(text);

@@ -5,14 +5,17 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createClient, type Resolver, type ServerAddress } from 'rdma-rpc';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { everything, runs } from '../extent.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { Bed, turn, until } from './bed.ts';
 
 setFlagsFromString('--expose-gc');
 const gc = runInNewContext('gc') as () => void;
-const bed = new Bed();
+let bed: Bed;
+beforeEach(() => {
+  bed = new Bed();
+});
 afterEach(() => bed.close());
 
 async function heapBytes(): Promise<number> {

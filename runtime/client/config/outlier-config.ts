@@ -42,9 +42,10 @@ export function outliersOf(given: Fields, report: (line: string) => void): Outli
     report(`${given.path}.failurePercentageEjection has no effect; use successRateEjection`);
   const rate = given.object('successRateEjection');
   if (rate !== undefined) checkFixed(rate, fixedOfRate);
+  const intervalMs = within(given.durationMs('interval'), limits.outlierIntervalMs);
   return {
     // Without it success rates are not compared, and an interval has nothing else to do.
-    intervalMs: rate === undefined ? 0 : within(given.durationMs('interval'), limits.outlierIntervalMs),
+    intervalMs: rate === undefined ? 0 : intervalMs,
     ejectionMs: within(given.durationMs('baseEjectionTime'), limits.ejectionMs),
     answersMin: within(rate?.integer('requestVolume', 0, 0xffff_ffff), limits.outlierAnswers),
   };
