@@ -1,6 +1,6 @@
 /**
- * Servers with several doors: which one a channel takes, what happens when one cannot be reached, and that the
- * server counts once.
+ * Servers with several doors: which one a channel takes, what happens when one cannot be reached, and that
+ * the server counts once.
  */
 import {
   type Channel,

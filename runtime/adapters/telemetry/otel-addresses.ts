@@ -24,7 +24,7 @@ export function observeAddresses(channel: ChannelAddresses, options: ObserveAddr
     description: 'Addresses of channels, by zone and state; stale when their source has failed',
     unit: '{address}',
   });
-  /** The SDK goes on exporting the last value of attributes that are not observed again, so these become 0. */
+  /** The SDK goes on exporting the last value of attributes that are not observed again, so they become 0. */
   let counted: CountedAddresses[] = [];
   const observe = (result: ObservableResult): void => {
     const closed = channel.state === 'closed';

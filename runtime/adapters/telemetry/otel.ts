@@ -1,7 +1,7 @@
 /**
  * `rdma-rpc/otel`: spans of calls, their context across processes, durations of calls, and the addresses of
- * channels, for the API of OpenTelemetry, which is an optional peer dependency. The same interceptor works for clients and servers.
- * Attributes and names follow the semantic conventions for RPC.
+ * channels, for the API of OpenTelemetry, which is an optional peer dependency. The same interceptor works
+ * for clients and servers. Attributes and names follow the semantic conventions for RPC.
  */
 import {
   type Attributes,

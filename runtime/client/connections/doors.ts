@@ -1,8 +1,8 @@
 /**
- * The doors of a server: several addresses by which one server is reached, such as a unix path of its node, an
- * address in the RDMA network, and tcp. An attempt to connect tries them in order. The server stays one
- * address for everything else: policies, subsets, ejection and metrics. Owned by the connections of a channel,
- * on their JS thread.
+ * The doors of a server: several addresses by which one server is reached, such as a unix path of its node,
+ * an address in the RDMA network, and tcp. An attempt to connect tries them in order. The server stays one
+ * address for everything else: policies, subsets, ejection and metrics. Owned by the connections of a
+ * channel, on their JS thread.
  */
 import { clockMs } from '../../clock.ts';
 import type { Connection } from '../../control/handshake/client-handshake.ts';

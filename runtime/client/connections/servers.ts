@@ -19,9 +19,9 @@ export interface ServerAddress {
   /** Where the server is, such as a rack or an availability zone; see the option `zone` of channels. */
   readonly zone?: string | undefined;
   /**
-   * Other addresses of the same server, in order of preference, such as a unix path of its node. An attempt to
-   * connect tries them one after another, and `address` at last, unless that is among them. The server counts
-   * once, by `address`. At most 8.
+   * Other addresses of the same server, in order of preference, such as a unix path of its node. An attempt
+   * to connect tries them one after another, and `address` at last, unless that is among them. The server
+   * counts once, by `address`. At most 8.
    */
   readonly doors?: readonly string[] | undefined;
   /** Whatever else is known about the server. Shown in `channel.addresses`. */

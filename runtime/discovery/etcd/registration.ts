@@ -241,8 +241,8 @@ class EtcdRegistration implements Registration {
 
 /**
  * Puts the server into etcd's list of the servers of `service` until its shutdown begins, and again whenever
- * the list has lost it. `address` is what clients connect to. A worker group is registered on the main thread,
- * once for all of its workers. Throws for invalid options.
+ * the list has lost it. `address` is what clients connect to. A worker group is registered on the main
+ * thread, once for all of its workers. Throws for invalid options.
  */
 export function register(server: Registrable, options: RegistrationOptions): Registration {
   return new EtcdRegistration(server, checkedOptions<Resolved>('register', options, rules));

@@ -24,8 +24,8 @@ export interface EndpointSlicesOptions extends ApiServerOptions {
   /** The name of the port, or the number of the pods' port. Default: the only port of the service. */
   port?: string | number;
   /**
-   * Returns other addresses of a pod, which are tried before its own (`doors` of a resolver's addresses). Called
-   * for each pod of each list, whose attributes are `pod` and `node`. Default: none.
+   * Returns other addresses of a pod, which are tried before its own (`doors` of a resolver's addresses).
+   * Called for each pod of each list, whose attributes are `pod` and `node`. Default: none.
    */
   doors?: (server: ServerAddress) => readonly string[];
   /**
