@@ -83,7 +83,7 @@ test.each([3, 10, 100, 250])(
       const chosen = policy.pick(() => true, encodeMetadata([['user', key]]))!;
       ++chosen.load;
       inFlight.push(chosen);
-      // They were counted within so many picks, and each pick since then counts as a call.
+      // The calls were counted within this number of picks, and each pick since then counts as a call.
       recent.unshift(inFlight.length);
       recent.length = Math.min(recent.length, Math.floor(count / 8) + 1);
       const counted = Math.max(...recent) + Math.floor(count / 8);

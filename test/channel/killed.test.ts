@@ -73,7 +73,7 @@ describe.each(policies)('%s', (_, row) => {
     expect(load.late).toEqual([]);
     expect(channel.addresses[0]!.state).not.toBe('ready');
 
-    // It is back, and gets calls again, but for pick-first, which stays where it is.
+    // It is back, and gets calls again, except with pick-first, which stays where it is.
     bed.start(a);
     if (row.options.loadBalancing === 'pick-first') return;
     while (bed.at(a).log.started === 0) await client.fetch({}, { metadata });
