@@ -93,6 +93,7 @@ const long = [
   'codegen/{cli,file-names,globals,huge,scaffold,typecheck}',
   'containers/*',
   'counters/page',
+  'discovery/etcd-workers',
   'docs/{code,flags}',
   'examples/kv',
   'interop/endings',

@@ -1,5 +1,6 @@
 /**
- * What a pick costs: each policy over 1, 3, 10 and 100 ready connections, with the loads of calls in flight.
+ * What a pick costs: each policy over 1, 3, 10 and 100 ready connections, with the loads of calls in flight
+ * and a thousand keys.
  * The best of several rounds, since other processes of the machine only add to it.
  */
 import { policyNames, policyOf } from '../../runtime/client/connections/policies.ts';
@@ -33,7 +34,7 @@ function measured(
     settingsFor(policy, zone, policy === 'consistent-hash' ? 'session' : ''),
   );
   chosen.update(links, links);
-  const metadata = encodeMetadata([['session', 'user-17']]);
+  const metadata = Array.from({ length: 1024 }, (_, i) => encodeMetadata([['session', `user-${i}`]]));
   const room = (link: FleetLink): boolean => link.load < 256;
   /** The last calls; each ends when this number of others have begun. */
   const inFlight = new Array<FleetLink | undefined>(64).fill(undefined);
@@ -41,7 +42,7 @@ function measured(
   for (let round = 0; round < rounds; ++round) {
     const begin = process.hrtime.bigint();
     for (let i = 0; i < calls; ++i) {
-      const link = chosen.pick(room, metadata)!;
+      const link = chosen.pick(room, metadata[(i * 17) & 1023])!;
       ++link.load;
       const ended = inFlight[i & 63];
       if (ended !== undefined) --ended.load;

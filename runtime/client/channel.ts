@@ -112,7 +112,7 @@ export class ClientChannel
     this.config = configOf(route, this.settings, this.warn);
     this.#connections = new Connections(route, this);
     this.queue.connections = this.#connections;
-    this.config?.apply(options?.loadBalancing === undefined ? this.#connections : undefined, this.repeats);
+    this.config?.apply(this.#connections, options, this.repeats);
   }
 
   /** Called for mistakes in requests. */

@@ -11,4 +11,9 @@ export interface HealthCheck {
   readonly request: unknown;
   /** Returns whether the server takes calls, by the last response. */
   serves(response: unknown): boolean;
+  /**
+   * Returns the same check for a service that a service configuration names. Undefined when the application
+   * has named one.
+   */
+  named?(service: string): HealthCheck;
 }

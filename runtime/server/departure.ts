@@ -1,7 +1,7 @@
 /**
  * The beginning of a server's shutdown: its listeners are called, and the server goes on as before until the
  * promises that they return have settled, such as that of taking the server out of a registry. Owned by a
- * server, on its JS thread.
+ * server, on its JS thread, or by a worker group, on the main thread.
  */
 import { guardedInRoot } from '../core/foreign.ts';
 import { inRoot } from '../core/scopes.ts';

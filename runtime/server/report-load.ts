@@ -1,11 +1,12 @@
 /**
  * The interceptor with which a server reports its load in the trailer of each response: what it measures
- * itself, or what the application says. Clients with weighted round robin make weights of it. Given to
- * `server.use`, or to a scope of services; runs on the server's JS thread.
+ * itself, or what the application says. Clients with weighted round robin make weights of it. A stream brings
+ * the report of its end. Given to `server.use`, or to a scope of services; runs on the server's JS thread.
  */
 import { clockMs } from '../clock.ts';
-import type { Interceptor } from '../core/interceptor.ts';
+import type { Interceptor, RpcResponse } from '../core/interceptor.ts';
 import { encodeLoadReport, type LoadReport, loadReportKey } from '../core/load-report.ts';
+import type { Metadata } from '../core/metadata.ts';
 import { loadWindowMs } from '../limits.ts';
 
 /** Measures calls, failed calls and CPU time of this process over windows of a second. */
@@ -60,16 +61,33 @@ export function reportLoad(
   if (typeof report !== 'function') throw new TypeError('reportLoad: not a function');
   const meter = new LoadMeter();
   let bytes: Uint8Array | undefined;
-  return (next) => async (request) => {
+  const into = (trailer: Metadata | undefined): void => {
     const measured = meter.take();
     if (measured !== undefined) bytes = encodeLoadReport(report(measured));
-    meter.answered();
-    if (bytes !== undefined) request.context?.trailer.set(loadReportKey, bytes);
+    if (bytes !== undefined) trailer?.set(loadReportKey, bytes);
+  };
+  /** A stream may last for hours, so what was reported at its beginning is replaced at its end. */
+  async function* ending(messages: AsyncIterable<unknown>, trailer: Metadata): AsyncGenerator<unknown> {
     try {
-      return await next(request);
+      yield* messages;
+    } catch (error) {
+      meter.failed();
+      throw error;
+    } finally {
+      into(trailer);
+    }
+  }
+  return (next) => async (request) => {
+    into(request.context?.trailer);
+    meter.answered();
+    let response: RpcResponse;
+    try {
+      response = await next(request);
     } catch (error) {
       meter.failed();
       throw error;
     }
+    if (!response.stream) return response;
+    return { ...response, message: ending(response.message, response.trailer) };
   };
 }

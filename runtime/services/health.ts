@@ -34,8 +34,8 @@ export function addHealth(server: Server): Health {
 
 /**
  * Returns a health check for the option `healthCheck` of createChannel: the channel makes calls to servers
- * that say SERVING for `service`, a full name; by default for the server as a whole. Servers without a health
- * service take calls, too.
+ * that say SERVING for `service`, a full name; by default for the service that the service configuration
+ * names, or for the server as a whole. Servers without a health service take calls, too.
  */
 export function healthCheck(service = ''): HealthCheck {
   if (typeof service !== 'string') throw new TypeError('healthCheck: the name of a service is a text');
@@ -43,5 +43,6 @@ export function healthCheck(service = ''): HealthCheck {
     method: HealthDefinition.methods.watch,
     request: { service },
     serves: (response) => (response as HealthCheckResponse).status === Code.SERVING,
+    ...(service === '' && { named: healthCheck }),
   };
 }

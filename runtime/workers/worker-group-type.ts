@@ -48,4 +48,10 @@ export interface WorkerGroup extends AsyncDisposable, ThreadMetricsSource {
    * `graceMs` to finish (default 5000). Always resolves, at the latest a few seconds after this time.
    */
   shutdown(options?: { graceMs?: number }): Promise<void>;
+  /**
+   * Calls `listener` when shutdown() begins, before the workers know of it; at once if it has already begun.
+   * Promises that listeners return are awaited for at most a second of the grace period, in which the group
+   * serves as before: it can leave a list of servers first.
+   */
+  onShutdown(listener: () => unknown): void;
 }

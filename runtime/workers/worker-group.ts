@@ -19,6 +19,7 @@ import { inRoot } from '../core/scopes.ts';
 import type { ThreadMetrics } from '../core/thread-metrics.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
 import * as limits from '../limits.ts';
+import { Departure } from '../server/departure.ts';
 import { serverRules } from '../server/server-options.ts';
 import * as workerLimits from './limits.ts';
 import { Unplaced } from './unplaced.ts';
@@ -68,7 +69,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
   /** Undefined when the option `log` is set. */
   readonly #refusals: RefusalWarnings | undefined;
   #address = '';
-  #shutdown: Promise<void> | undefined;
+  readonly #departure = new Departure();
 
   constructor(file: URL, { address: _, workerData, ...rest }: WorkersOptions) {
     const {
@@ -135,8 +136,13 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
   shutdown(options: { graceMs?: number } = {}): Promise<void> {
     checkNames('shutdown', options, ['graceMs']);
     const graceMs = checkedTimeMs('shutdown: graceMs', options.graceMs ?? limits.graceMs.default);
-    this.#shutdown ??= this.#end(Math.min(graceMs, limits.graceMs.max));
-    return this.#shutdown;
+    const endMs = Math.min(graceMs, limits.graceMs.max);
+    if (!this.#departure.begun) this.#departure.begin(endMs, () => this.#end(endMs));
+    return this.#departure.ended;
+  }
+
+  onShutdown(listener: () => unknown): void {
+    this.#departure.add(listener);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

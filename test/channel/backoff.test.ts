@@ -27,9 +27,17 @@ test('a limit below the first pause does not shorten it', () => {
   expect([backoff.next(), backoff.next()].map(Math.round)).toEqual([100, 100]);
 });
 
-test('long pauses of connections are 0 to twice as long', () => {
-  const pauses = [0, 0.5, 1].map((random) => new Backoff(2000, 2000, () => random, 1000).next());
-  expect(pauses).toEqual([0, 2000, 4000]);
+test('long pauses of connections grow by 1.8; two are 0 to twice as long, later ones by half', () => {
+  const pauses = (random: number): number[] => {
+    const backoff = new Backoff(800, 10_000, () => random, 1000);
+    const made = Array.from({ length: 6 }, () => Math.round(backoff.next()));
+    backoff.reset();
+    expect(Array.from({ length: 6 }, () => Math.round(backoff.next()))).toEqual(made);
+    return made;
+  };
+  expect(pauses(0.5)).toEqual([800, 1280, 2304, 4147, 7465, 10_000]);
+  expect(pauses(0)).toEqual([640, 0, 0, 2074, 3732, 5000]);
+  expect(pauses(1)).toEqual([960, 2560, 4608, 6221, 11_197, 15_000]);
 });
 
 /**

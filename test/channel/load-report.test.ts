@@ -1,11 +1,14 @@
 /** Load reports: their encoding, malformed ones, and the way from a handler to a weight. */
-import { createClient, Metadata, reportLoad } from 'rdma-rpc';
+import { createClient, Metadata, RpcError, reportLoad, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
 import { decodeLoadReport, encodeLoadReport, loadReportKey } from '../../runtime/core/load-report.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { OrcaLoadReport } from '../runtime/gen/orca.rdma.ts';
 import { Random } from '../states/random.ts';
+import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
+import { collect } from '../stream/stream-world.ts';
+import { newLog, streamHandlers } from '../stream/streams-service.ts';
 import { Bed, until } from './bed.ts';
 
 const whole = {
@@ -98,5 +101,68 @@ describe('a channel', () => {
     let trailer = new Metadata();
     await client.fetch({}, { onTrailer: (given) => (trailer = given) });
     expect(decodeLoadReport(trailer.get(loadReportKey) as Uint8Array)!.qps).toBe(10);
+  });
+
+  test('reads the reports at the end of streams', async () => {
+    for (const [address, applicationUtilization] of [
+      ['a:1', 0.25],
+      ['b:1', 0.75],
+    ] as const) {
+      bed.start(
+        address,
+        reportLoad((measured) => ({ ...measured, rpsFractional: 10, applicationUtilization })),
+      );
+      bed.at(address).server.add(StreamsDefinition, {
+        ...streamHandlers(newLog()),
+        async *count() {
+          yield { text: address };
+        },
+      });
+    }
+    const channel = bed.channel(['a:1', 'b:1'], {
+      loadBalancing: 'weighted-round-robin',
+      loadReports: { blackoutMs: 0, updateMs: 100 },
+    });
+    await channel.ready();
+    await until(() => channel.addresses.every(({ state }) => state === 'ready'));
+    const client = createClient(StreamsDefinition, channel);
+    const streams = async (count: number): Promise<string> => {
+      let who = '';
+      for (let i = 0; i < count; ++i) for await (const { text } of client.count({})) who += text![0];
+      return [...who].sort().join('');
+    };
+    expect(await streams(8)).toBe('aaaabbbb');
+    nowMs += 1000;
+    await streams(8);
+    nowMs += 1000;
+    expect(await streams(8)).toBe('aaaaaabb');
+  });
+
+  test('a stream brings the report of its end, not that of its beginning', async () => {
+    let utilization = 0.25;
+    bed.start(
+      'a:1',
+      reportLoad((measured) => ({ ...measured, applicationUtilization: utilization })),
+    );
+    bed.at('a:1').server.add(StreamsDefinition, {
+      ...streamHandlers(newLog()),
+      async *count({ text }) {
+        yield {};
+        nowMs += 60_000;
+        utilization = 0.75;
+        if (text === 'fail') throw new RpcError(Status.ABORTED, 'failed');
+      },
+    });
+    const client = createClient(StreamsDefinition, bed.channel(['a:1']));
+    const reported = async (text: string): Promise<number | undefined> => {
+      utilization = 0.25;
+      nowMs += 60_000;
+      let trailer = new Metadata();
+      const stream = client.count({ text }, { onTrailer: (given) => (trailer = given) });
+      await collect(stream).catch(() => undefined);
+      return decodeLoadReport(trailer.get(loadReportKey) as Uint8Array)?.utilization;
+    };
+    expect(await reported('')).toBe(0.75);
+    expect(await reported('fail')).toBe(0.75);
   });
 });

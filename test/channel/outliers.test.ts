@@ -45,7 +45,7 @@ describe('on a clock', () => {
       eject: () => ejected.push(place),
     }));
     const watch = new Outliers(
-      { outlierDetection: { intervalMs: 10_000, answersMin: 100 } },
+      { settings: { outlierDetection: { intervalMs: 10_000, answersMin: 100 } } },
       () => addresses,
     );
     expect(vi.getTimerCount()).toBe(0);
@@ -66,7 +66,7 @@ describe('on a clock', () => {
   });
 
   test('interval 0: never looks', () => {
-    new Outliers({ outlierDetection: { intervalMs: 0, answersMin: 1 } }, () => []).wake();
+    new Outliers({ settings: { outlierDetection: { intervalMs: 0, answersMin: 1 } } }, () => []).wake();
     expect(vi.getTimerCount()).toBe(0);
   });
 

@@ -106,6 +106,25 @@ describe('with an etcd', () => {
     expect(found).toContainEqual({ address: more.address, weight: 3, zone: 'a', attributes: { rack: '7' } });
   });
 
+  test('doors of a server are metadata, and clients connect by them', async () => {
+    const door = `unix:${join(ends.folder, 'door.sock')}`;
+    const a = await serve();
+    await a.server.listen(door);
+    const doors = ['unix:/nowhere/door.sock', door];
+    const endpoints = server.url;
+    const registration = register(a.server, { endpoints, service, address: a.address, ttlMs: 2000, doors });
+    await registration.ready();
+    expect(JSON.parse((await stored(`${service}/${a.address}`)) ?? '')).toMatchObject({
+      Metadata: { doors },
+    });
+    const { channel, call } = channelTo(resolver());
+    expect(await call()).toBe(a.address);
+    expect(channel.addresses).toMatchObject([{ address: a.address, doors, door, state: 'ready' }]);
+    await put(`${service}/bad`, '{"Addr":"10.0.0.1:1","Metadata":{"doors":["nonsense"]}}');
+    await put(`${service}/text`, '{"Addr":"10.0.0.2:1","Metadata":{"doors":"no list"}}');
+    await until(() => known(channel) === sorted(a.address, '10.0.0.2:1'));
+  });
+
   test('values of other programs: each is taken as far as it can be used', async () => {
     const lines: string[] = [];
     await put(`${service}/1`, '{"Op":0,"Addr":"10.0.0.1:1","Metadata":"v2"}');

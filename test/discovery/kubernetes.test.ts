@@ -131,6 +131,17 @@ describe('a server is', () => {
   });
 });
 
+test('a pod has the doors that the application gives it, and wrong ones are an error', async () => {
+  api.set({ name: 'one', endpoints: [a, b] });
+  const doors: EndpointSlicesOptions['doors'] = ({ address, attributes }) =>
+    address.startsWith(a) ? [`unix:/run/greeter/${attributes!.pod}.sock`] : [];
+  expect(await resolved({ doors })).toMatchObject([
+    { address: `${a}:5000`, doors: [`unix:/run/greeter/pod-${a}.sock`], attributes: { node: 'node-1' } },
+    { address: `${b}:5000`, doors: [] },
+  ]);
+  await expect(resolved({ doors: () => ['nonsense'] })).rejects.toThrow(/nonsense/);
+});
+
 test('a list in several pages is one list', async () => {
   api.pageSize = 2;
   for (let i = 1; i <= 5; ++i) api.set({ name: `slice-${i}`, endpoints: [`10.0.0.${i}`] });

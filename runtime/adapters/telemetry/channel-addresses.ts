@@ -4,17 +4,7 @@
  */
 import { Gauge, type Registry, register } from 'prom-client';
 import { checkNames } from '../../core/options.ts';
-
-/** The used part of a channel. */
-export interface ChannelAddresses {
-  readonly address: string;
-  readonly state: string;
-  readonly addresses: readonly {
-    readonly zone: string | undefined;
-    readonly state: string;
-    readonly stale: boolean;
-  }[];
-}
+import { type ChannelAddresses, countedAddresses } from './counted-addresses.ts';
 
 export interface CollectAddressesOptions {
   /** Default: prom-client's global one. */
@@ -40,8 +30,8 @@ function addGauge(registry: Registry, channels: Map<ChannelAddresses, string>): 
       for (const [channel, name] of channels) {
         if (channel.state === 'closed') channels.delete(channel);
         else
-          for (const { zone = '', state, stale } of channel.addresses)
-            this.inc({ channel: name, zone, state, stale: String(stale) });
+          for (const { zone, state, stale, count } of countedAddresses(channel))
+            this.inc({ channel: name, zone, state, stale: String(stale) }, count);
       }
     },
   });

@@ -1,7 +1,7 @@
 /**
- * `rdma-rpc/otel`: spans of calls, their context across processes, and durations of calls, for the API of
- * OpenTelemetry, which is an optional peer dependency. The same interceptor works for clients and servers.
- * Attributes and names follow the semantic conventions for RPC.
+ * `rdma-rpc/otel`: spans of calls, their context across processes, durations of calls, and the addresses of
+ * channels, for the API of OpenTelemetry, which is an optional peer dependency. The same interceptor works
+ * for clients and servers. Attributes and names follow the semantic conventions for RPC.
  */
 import {
   type Attributes,
@@ -30,6 +30,9 @@ import { disown } from '../../core/foreign.ts';
 import type { Interceptor, RpcRequest } from '../../core/interceptor.ts';
 import type { Metadata } from '../../core/metadata.ts';
 import { durationBounds, type Observer, observedCall } from './observed-call.ts';
+
+export type { ChannelAddresses } from './counted-addresses.ts';
+export { type ObserveAddressesOptions, observeAddresses } from './otel-addresses.ts';
 
 export interface OpenTelemetryOptions {
   /** Default: the global tracer provider. The next two options have global defaults, too. */

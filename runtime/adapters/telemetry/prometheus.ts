@@ -15,11 +15,8 @@ import { addStats, type Stats } from '../../native/native.ts';
 import { durationBounds, type Observer, observedCall } from './observed-call.ts';
 
 export type { ThreadMetrics, ThreadMetricsSource } from '../../core/thread-metrics.ts';
-export {
-  type ChannelAddresses,
-  type CollectAddressesOptions,
-  collectAddresses,
-} from './channel-addresses.ts';
+export { type CollectAddressesOptions, collectAddresses } from './channel-addresses.ts';
+export type { ChannelAddresses } from './counted-addresses.ts';
 export { workersRegistry } from './workers-registry.ts';
 
 export interface PrometheusOptions {

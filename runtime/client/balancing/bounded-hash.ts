@@ -10,6 +10,12 @@ import { keyHash } from './key-hash.ts';
 import { LeastLoaded } from './least-loaded.ts';
 import { type Candidate, firstWithRoom, type Listed, type Policy, type Room } from './policy.ts';
 
+/**
+ * The calls in flight are counted again after one pick for this number of servers, so that a pick over a
+ * hundred servers need not ask each of them.
+ */
+const serversPerPick = 8;
+
 export class BoundedHash<C extends Candidate> implements Policy<C> {
   readonly #key: Uint8Array;
   readonly #maxLoad: number;
@@ -20,6 +26,10 @@ export class BoundedHash<C extends Candidate> implements Policy<C> {
   /** The connections that take calls, by index in the list. */
   #places: (C | undefined)[] = [];
   #weights = 0;
+  /** Calls in flight when they were counted, and the picks since then: at least as many as there are. */
+  #calls = 0;
+  /** Number of picks until they are counted again. */
+  #countIn = 0;
 
   /** `key` is the name of the metadata key as it is sent, `maxLoad` at least 1. */
   constructor(key: Uint8Array, maxLoad: number, random?: () => number) {
@@ -36,10 +46,13 @@ export class BoundedHash<C extends Candidate> implements Policy<C> {
     const byAddress = new Map(ready.map((each) => [each.address, each]));
     this.#places = listed.map(({ address }) => byAddress.get(address));
     this.#weights = ready.reduce((sum, { weight }) => sum + weight, 0);
+    this.#countIn = 0;
     this.#unkeyed.update(ready);
   }
 
   pick(room: Room<C>, metadata: Uint8Array | undefined): C | undefined {
+    ++this.#calls;
+    --this.#countIn;
     const hash = metadata === undefined ? -1 : keyHash(metadata, this.#key);
     if (hash < 0) return this.#unkeyed.pick(room);
     const ring = this.#ring;
@@ -61,8 +74,11 @@ export class BoundedHash<C extends Candidate> implements Policy<C> {
 
   /** Returns the bound of the calls in flight for a weight of 1, with the call that is about to be made. */
   #limit(): number {
-    let calls = 1;
-    for (const { load } of this.#ready) calls += load;
-    return (this.#maxLoad * calls) / this.#weights;
+    if (this.#countIn <= 0) {
+      this.#countIn = Math.floor(this.#ready.length / serversPerPick);
+      this.#calls = 1;
+      for (const { load } of this.#ready) this.#calls += load;
+    }
+    return (this.#maxLoad * this.#calls) / this.#weights;
   }
 }

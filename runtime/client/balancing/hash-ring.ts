@@ -28,6 +28,13 @@ export class HashRing {
   /** The points in ascending order, and the index in the list of the address of each. */
   readonly #points: Uint32Array;
   readonly #owners: Uint16Array;
+  /**
+   * The position of the first point of each equal part of the circle, about one point a part: a search from
+   * there takes a step or two, where a binary search of 16,000 points takes 14.
+   */
+  readonly #starts: Uint32Array;
+  /** How many bits of a hash are the position within its part. */
+  readonly #shift: number;
 
   constructor(listed: readonly Listed[]) {
     const scale = listed.length === 0 ? 0 : pointsPerWeight(listed);
@@ -40,6 +47,14 @@ export class HashRing {
     const sorted = Float64Array.from(made).sort();
     this.#points = Uint32Array.from(sorted, (each) => Math.floor(each / indexes));
     this.#owners = Uint16Array.from(sorted, (each) => each % indexes);
+    const bits = Math.ceil(Math.log2(Math.max(2, sorted.length)));
+    this.#shift = 32 - bits;
+    this.#starts = new Uint32Array(2 ** bits);
+    let position = 0;
+    for (let part = 0; part < this.#starts.length; ++part) {
+      while (position < sorted.length && this.#points[position]! >>> this.#shift < part) ++position;
+      this.#starts[part] = position;
+    }
   }
 
   /** Number of points. */
@@ -50,14 +65,9 @@ export class HashRing {
   /** Returns the position of the point that a hash belongs to. */
   positionOf(hash: number): number {
     const points = this.#points;
-    let low = 0;
-    let high = points.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (points[middle]! < hash) low = middle + 1;
-      else high = middle;
-    }
-    return low === points.length ? 0 : low;
+    let position = this.#starts[hash >>> this.#shift]!;
+    while (position < points.length && points[position]! < hash) ++position;
+    return position === points.length ? 0 : position;
   }
 
   /** Returns the index in the list of the address at a position; positions go on after the last one. */

@@ -5,6 +5,7 @@
  */
 import { textOf } from '../../core/foreign.ts';
 import type { Warn } from '../../core/warnings.ts';
+import type { OutlierConfig } from '../connections/outliers.ts';
 import type { RetryBudget } from '../connections/retry-budget.ts';
 import type { Server } from '../connections/servers.ts';
 import { ConfigFile } from './config-file.ts';
@@ -14,9 +15,22 @@ import { type CheckedServiceConfig, checkedServiceConfig, type ServiceConfig } f
 /** The attribute of an address that has a service configuration as a JSON text. */
 const attribute = 'serviceConfig';
 
-/** What chooses among the connections of a channel. */
-interface Balanced {
+const noHealthCheck =
+  'service configuration: healthCheckConfig has no effect on this channel; give it healthCheck: healthCheck() of rdma-rpc/health';
+
+/** The connections of a channel. */
+interface Configured {
   balance(settings: BalancingConfig): void;
+  /** Without an argument, the channel's own settings count again. */
+  detectOutliers(settings: OutlierConfig | undefined): void;
+  /** Returns false when the channel has no health check. */
+  checkHealth(service: string | undefined): boolean;
+}
+
+/** The options that count instead of the configuration, when the application has given them. */
+interface Given {
+  readonly loadBalancing?: unknown;
+  readonly outlierDetection?: unknown;
 }
 
 export class ChannelConfig {
@@ -50,12 +64,13 @@ export class ChannelConfig {
   }
 
   /**
-   * Applies what belongs to the whole channel, now and after each change. `balanced` is undefined when the
-   * application has chosen the policy.
+   * Applies what belongs to the whole channel, now and after each change.
    */
-  apply(balanced: Balanced | undefined, { budget }: { readonly budget: RetryBudget }): void {
-    this.#onChange = ({ balancing, throttling }) => {
-      if (balancing !== undefined) balanced?.balance(balancing);
+  apply(to: Configured, given: Given = {}, { budget }: { readonly budget: RetryBudget }): void {
+    this.#onChange = ({ balancing, outliers, health, throttling }) => {
+      if (balancing !== undefined && given.loadBalancing === undefined) to.balance(balancing);
+      if (given.outlierDetection === undefined) to.detectOutliers(outliers);
+      if (!to.checkHealth(health) && health !== undefined) this.#warn(noHealthCheck);
       if (throttling !== undefined) budget.resize(throttling.tokens, throttling.perSuccess);
     };
     if (this.current !== undefined) this.#onChange(this.current);
@@ -88,6 +103,7 @@ export class ChannelConfig {
   }
 
   #set(config: CheckedServiceConfig): void {
+    for (const line of config.reports) this.#warn(`service configuration: ${line}`);
     this.current = config;
     ++this.version;
     this.#onChange(config);

@@ -6,14 +6,15 @@ import { Status, type StatusCode } from '../../core/errors/status.ts';
 
 /** An object of JSON, with its path for errors. */
 export class Fields {
-  readonly #path: string;
+  /** Where the object is, such as `serviceConfig.methodConfig[0]`. */
+  readonly path: string;
   readonly #values: Readonly<Record<string, unknown>>;
 
   /** Throws when `value` is no object. */
   constructor(path: string, value: unknown) {
     if (typeof value !== 'object' || value === null || Array.isArray(value))
       throw new TypeError(`${path}: not an object`);
-    this.#path = path;
+    this.path = path;
     this.#values = value as Record<string, unknown>;
   }
 
@@ -28,11 +29,11 @@ export class Fields {
 
   fault(name: string, text: string): TypeError {
     const given = JSON.stringify(this.#values[name]) ?? 'nothing';
-    return new TypeError(`${this.#path}.${name}: ${given} is not ${text}`);
+    return new TypeError(`${this.path}.${name}: ${given} is not ${text}`);
   }
 
   object(name: string): Fields | undefined {
-    return this.has(name) ? new Fields(`${this.#path}.${name}`, this.#values[name]) : undefined;
+    return this.has(name) ? new Fields(`${this.path}.${name}`, this.#values[name]) : undefined;
   }
 
   list(name: string): unknown[] {
@@ -43,7 +44,7 @@ export class Fields {
   }
 
   objects(name: string): Fields[] {
-    return this.list(name).map((each, i) => new Fields(`${this.#path}.${name}[${i}]`, each));
+    return this.list(name).map((each, i) => new Fields(`${this.path}.${name}[${i}]`, each));
   }
 
   text(name: string): string {
@@ -91,7 +92,7 @@ export class Fields {
         typeof each === 'string' ? (Status as Record<string, StatusCode>)[each.toUpperCase()] : each;
       if (code === undefined || code === Status.OK || !(Object.values(Status) as unknown[]).includes(code))
         throw new TypeError(
-          `${this.#path}.${name}: ${JSON.stringify(each)} is not a status code other than OK`,
+          `${this.path}.${name}: ${JSON.stringify(each)} is not a status code other than OK`,
         );
       return code as StatusCode;
     });

@@ -5,8 +5,10 @@
  */
 import { isKey } from '../../core/metadata-keys.ts';
 import * as limits from '../connections/limits.ts';
+import type { OutlierConfig } from '../connections/outliers.ts';
 import type { ConsistentHash, LoadReports, PolicyName } from '../connections/policies.ts';
 import type { Fields } from './config-values.ts';
+import { outlierPolicy, outliersOf } from './outlier-config.ts';
 
 /** The settings of a channel that a policy has. */
 export interface BalancingConfig {
@@ -62,17 +64,39 @@ const policies: Readonly<Record<string, (given: Fields) => BalancingConfig>> = {
   'consistent-hash': (given) => hashed(given, 'metadataKey'),
 };
 
-/** Returns the first policy of the list that is known. Throws when there is a list without one. */
-export function balancingOf(config: Fields): BalancingConfig | undefined {
-  const list = config.objects('loadBalancingConfig');
+/** The first known entry of a list of policies, by its name. */
+interface Entry {
+  readonly name: string;
+  readonly given: Fields;
+}
+
+/** Returns undefined for a missing or empty list. Throws when there is a list without a known policy. */
+function firstKnown(config: Fields, field: string, names: readonly string[]): Entry | undefined {
+  const list = config.objects(field);
   for (const entry of list) {
     const [name, ...others] = entry.names;
     if (name === undefined || others.length > 0)
-      throw config.fault('loadBalancingConfig', 'a list of objects with one policy each');
-    if (!Object.hasOwn(policies, name)) continue;
-    return policies[name]!(entry.object(name)!);
+      throw config.fault(field, 'a list of objects with one policy each');
+    if (names.includes(name)) return { name, given: entry.object(name)! };
   }
-  if (list.length > 0)
-    throw config.fault('loadBalancingConfig', `with a known policy: ${Object.keys(policies).join(', ')}`);
+  if (list.length > 0) throw config.fault(field, `with a known policy: ${names.join(', ')}`);
   return undefined;
+}
+
+/** What `loadBalancingConfig` says. */
+export interface BalancingConfigs {
+  readonly balancing: BalancingConfig | undefined;
+  readonly outliers: OutlierConfig | undefined;
+}
+
+/** `report` gets a line for each field that has no effect. */
+export function balancingOf(config: Fields, report: (line: string) => void): BalancingConfigs {
+  const names = Object.keys(policies);
+  const first = firstKnown(config, 'loadBalancingConfig', [...names, outlierPolicy]);
+  const detects = first?.name === outlierPolicy;
+  const policy = detects ? firstKnown(first.given, 'childPolicy', names) : first;
+  return {
+    balancing: policy && policies[policy.name]!(policy.given),
+    outliers: detects ? outliersOf(first.given, report) : undefined,
+  };
 }

@@ -6,7 +6,7 @@
 import type { HedgingOptions, RetryOptions } from '../../core/repeat-options.ts';
 import { messageBytes } from '../../limits.ts';
 import { Fields } from './config-values.ts';
-import { type BalancingConfig, balancingOf } from './load-balancing-config.ts';
+import { type BalancingConfigs, balancingOf } from './load-balancing-config.ts';
 
 /** A service configuration as JSON. Durations are texts such as `'1.5s'`. */
 export interface ServiceConfig {
@@ -14,6 +14,8 @@ export interface ServiceConfig {
   readonly methodConfig?: readonly MethodConfig[];
   /** Policies with their settings, one in each object; the first known one counts. */
   readonly loadBalancingConfig?: readonly Readonly<Record<string, object>>[];
+  /** The service whose health decides whether a server gets calls, for channels with `healthCheck()`. */
+  readonly healthCheckConfig?: { readonly serviceName?: string };
   /** The retry budget of the channel: its size, and what each success adds. */
   readonly retryThrottling?: { readonly maxTokens: number; readonly tokenRatio: number };
 }
@@ -53,11 +55,14 @@ export interface MethodSettings {
 }
 
 /** A checked configuration. */
-export interface CheckedServiceConfig {
+export interface CheckedServiceConfig extends BalancingConfigs {
   /** By `service/method`, `service/` or `/`. */
   readonly methods: ReadonlyMap<string, MethodSettings>;
-  readonly balancing: BalancingConfig | undefined;
+  /** The name of a service; undefined when nothing is said of health. */
+  readonly health: string | undefined;
   readonly throttling: { readonly tokens: number; readonly perSuccess: number } | undefined;
+  /** A line for each field that has no effect here, although gRPC has it. */
+  readonly reports: readonly string[];
 }
 
 /** More attempts count as this number, as in gRPC. */
@@ -136,9 +141,13 @@ export function checkedServiceConfig(given: unknown): CheckedServiceConfig {
     for (const key of keysOf(entry, methods)) methods.set(key, settings);
   }
   const throttling = config.object('retryThrottling');
+  const health = config.object('healthCheckConfig');
+  const reports: string[] = [];
   return {
     methods,
-    balancing: balancingOf(config),
+    ...balancingOf(config, (line) => reports.push(line)),
+    health: health?.has('serviceName') ? health.text('serviceName') : undefined,
+    reports,
     throttling: throttling && {
       tokens: throttling.number('maxTokens', 1, 1000) ?? 0,
       perSuccess: throttling.number('tokenRatio', 0.001, 1000) ?? 0,

@@ -2,11 +2,16 @@
  * Exponential backoff: pauses between attempts that grow by 1.6 with 20 % jitter, as in gRPC. Used for
  * connections, name resolution, ejected addresses and retried calls. With 20 % jitter, thousands of clients
  * that lost one server at the same moment would still return within a second or two of each other. Therefore
- * long pauses of connections are fully random, from 0 to twice their mean.
+ * long pauses of connections are spread: the first two are fully random, from 0 to twice their mean, after
+ * which the attempts of all clients are evenly distributed in time. Later pauses of half to one and a half of
+ * their mean keep them so. Fully random ones would not: among the clients that wait at any moment, more would
+ * be about to come back soon than late, and those that drew a short pause again and again would come last.
  */
 
 const factor = 1.6;
 const jitter = 0.2;
+/** How long pauses of connections grow, their jitter, and how many of them are fully random. */
+const spread = { factor: 1.8, jitter: 0.5, fullyRandom: 2 } as const;
 
 export class Backoff {
   readonly #firstMs: number;
@@ -14,10 +19,11 @@ export class Backoff {
   readonly #random: () => number;
   readonly #anyFromMs: number;
   #ms: number;
+  /** Number of long pauses since the last success. */
+  #long = 0;
 
   /**
-   * `random` returns a number from 0 to 1, and is given by tests. Pauses of at least `anyFromMs` are fully
-   * random with the same mean.
+   * `random` returns a number from 0 to 1, and is given by tests. Pauses of at least `anyFromMs` are spread.
    */
   constructor(
     firstMs: number,
@@ -35,8 +41,9 @@ export class Backoff {
   /** Returns the pause before the next attempt, in milliseconds. */
   next(): number {
     const ms = this.#ms;
-    this.#ms = Math.min(this.#maxMs, ms * factor);
-    const chance = ms < this.#anyFromMs ? jitter : 1;
+    const isLong = ms >= this.#anyFromMs;
+    this.#ms = Math.min(this.#maxMs, ms * (isLong ? spread.factor : factor));
+    const chance = isLong ? (this.#long++ < spread.fullyRandom ? 1 : spread.jitter) : jitter;
     return ms * (1 - chance + 2 * chance * this.#random());
   }
 
@@ -53,5 +60,6 @@ export class Backoff {
   /** Called after a success: the next pause is short again. */
   reset(): void {
     this.#ms = this.#firstMs;
+    this.#long = 0;
   }
 }

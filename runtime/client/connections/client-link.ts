@@ -54,6 +54,9 @@ export interface ConnectionMemory {
   end(reason: string): void;
 }
 
+/** Length of a peer's name that leaves room for a note in the counters page. */
+const shownPeer = 100;
+
 /** Returns the reason for a frame other than bye that ends the connection. */
 function ending(frame: Frame): string {
   return frame.type === 'refusal' ? frame.message : `the server sent an unexpected ${frame.type}`;
@@ -75,6 +78,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   /** Number of streams that the channel itself has open on it, such as that of the health check. */
   ownStreams = 0;
   #streams: ClientStreams | undefined;
+  #stale = false;
   #draining = false;
   #down = false;
   #pongTimer: NodeJS.Timeout | undefined;
@@ -98,8 +102,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#waiting = queue.waiting;
     const { context, target, inflightMax } = connection;
     this.session = new ClientSession(context, target, inflightMax, queue, this);
-    const level = levelNumber(levelOf(connection.server.security, connection.protection));
-    context.native.nameSession(target.session, String(connection.server), level);
+    this.#name();
     this.session.tally.consecutiveErrorsMax = consecutiveErrorsMax;
     link.onEnd = (reason) => {
       this.#serving?.end(reason);
@@ -111,6 +114,23 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     };
     link.deliver((frame) => this.#onFrame(frame));
     if (link.ended !== undefined) connection.context.sessions.close(connection.target.session, link.ended);
+  }
+
+  /**
+   * Names the session in the counters page, which `rdma-rpc top` shows. The end of a name is what a narrow
+   * terminal still shows, and the page cuts a long one.
+   */
+  #name(): void {
+    const { context, target, server, protection } = this.connection;
+    const peer = this.#stale ? `${String(server).slice(0, shownPeer)}, stale` : String(server);
+    context.native.nameSession(target.session, peer, levelNumber(levelOf(server.security, protection)));
+  }
+
+  /** Says whether the address comes from an earlier answer of a resolver whose last one has failed. */
+  set stale(stale: boolean) {
+    if (stale === this.#stale || this.#down) return;
+    this.#stale = stale;
+    this.#name();
   }
 
   /** Created with the first stream, since most sessions have none. */
@@ -215,8 +235,8 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#closeDrained();
   }
 
-  onStreamAnswer(status: number): void {
-    this.session.tally.count(status);
+  onStreamAnswer(status: number, at: number): void {
+    this.session.tally.count(status, at);
   }
 
   onStreamOpening(): void {

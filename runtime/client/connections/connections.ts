@@ -5,7 +5,7 @@
 
 import type { Duplex } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
-import { openConnection } from '../../control/handshake/client-handshake.ts';
+import { type Connection, openConnection } from '../../control/handshake/client-handshake.ts';
 import type { LocalSide } from '../../control/handshake/session-setup.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';
 import type { FabricName } from '../../fabrics.ts';
@@ -14,6 +14,7 @@ import { subsetOf } from '../balancing/subset.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import type { Deadlines } from './awaited-pause.ts';
 import type { ClientLink } from './client-link.ts';
+import { Doors } from './doors.ts';
 import {
   Endpoint,
   type EndpointOwner,
@@ -24,7 +25,7 @@ import {
 import { type HealthSettings, HealthWatches } from './health-watch.ts';
 import { ejectedShareMax } from './limits.ts';
 import { takeReports } from './load-reports.ts';
-import { type OutlierSettings, Outliers } from './outliers.ts';
+import { type OutlierConfig, type OutlierSettings, Outliers } from './outliers.ts';
 import { type PolicySettings, policyOf } from './policies.ts';
 import { type LinkRoom, ReadyServer, serverRoom } from './ready-server.ts';
 import { Resolution, type ResolutionOwner, type ResolutionSettings } from './resolution.ts';
@@ -70,7 +71,7 @@ export interface ConnectionsOwner {
 }
 
 export class Connections implements EndpointOwner, ResolutionOwner {
-  readonly settings: ConnectionsSettings;
+  settings: ConnectionsSettings;
   readonly queue: CallQueue;
   readonly turns: Turns;
   /** The connections that take calls. */
@@ -83,6 +84,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   readonly #route: Route;
   readonly #owner: ConnectionsOwner;
   readonly #resolution: Resolution | undefined;
+  readonly #doors: Doors;
   readonly #outliers: Outliers;
   readonly #health: HealthWatches | undefined;
   #balancing: PolicySettings;
@@ -104,12 +106,13 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.settings = owner.settings;
     this.queue = owner.queue;
     this.turns = route.turns ?? turns;
+    this.#doors = new Doors((address) => this.#openOf(address), owner.settings.connectTimeoutMs);
     this.#balancing = owner.settings;
     this.#policy = policyOf(owner.settings);
     const { healthCheck } = owner.settings;
     if (healthCheck !== undefined && !this.#pickFirst)
       this.#health = new HealthWatches(healthCheck, owner.settings, () => this.#update());
-    this.#outliers = new Outliers(owner.settings, () => this.#endpoints);
+    this.#outliers = new Outliers(this, () => this.#endpoints);
     const { resolver, servers = [{ address: route.address, weight: 1 }] } = route;
     if (resolver === undefined) this.#setServers(servers);
     else this.#resolution = new Resolution(route.address, resolver, owner.settings, this);
@@ -133,6 +136,18 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     if (this.inUse || this.wanted) this.seek(false);
   }
 
+  /** Uses these settings from now on; undefined for those of the channel. */
+  detectOutliers(settings: OutlierConfig | undefined): void {
+    const { outlierDetection } = this.#owner.settings;
+    this.settings = { ...this.settings, outlierDetection: { ...outlierDetection, ...settings } };
+  }
+
+  /** Asks for the health of this service, unless the channel names one. False without a health check. */
+  checkHealth(service: string | undefined): boolean {
+    this.#health?.ask(service);
+    return this.settings.healthCheck !== undefined;
+  }
+
   /** The best state of all addresses; `failing` only when no attempt can be made now. */
   get state(): EndpointState {
     if (this.ready.length > 0) return 'ready';
@@ -148,8 +163,13 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   get summary(): readonly AddressSummary[] {
-    const stale = this.#resolution?.stale ?? false;
-    return this.#groups.map((group) => summaryOf(group, stale, this.#serves));
+    const doorOf = (connection: Connection): string | undefined => this.#doors.of(connection);
+    return this.#groups.map((group) => summaryOf(group, this.#stale, this.#serves, doorOf));
+  }
+
+  /** True when the addresses come from an earlier answer, because the last one has failed. */
+  get #stale(): boolean {
+    return this.#resolution?.stale ?? false;
   }
 
   /** The errors of addresses whose last attempt has failed. */
@@ -314,6 +334,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     // If all are ejected, use them: a bad answer is better than none.
     if (ready.length === 0) ready = inState('ejected');
     this.ready = ready.flatMap(({ links }) => links);
+    for (const { link } of this.#endpoints) if (link !== undefined) link.stale = this.#stale;
     if (this.#balancing.loadBalancing === 'weighted-round-robin')
       for (const link of this.ready) takeReports(link, this.#balancing.loadReports);
     this.#policy.update(ready, this.#servers);
@@ -326,11 +347,12 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     const servers = subsetOf(listed, subsetId(subset), subset.size, zone);
     const known = new Set(this.#endpoints);
     this.#servers = servers;
+    this.#doors.update(servers);
     this.#groups = grouped(
       servers,
       connectionsPerAddress,
       known,
-      (address) => new Endpoint(address, this.#openOf(address), this),
+      (address) => new Endpoint(address, this.#doors.open(address), this),
     );
     this.#endpoints = this.#groups.flatMap(({ endpoints }) => endpoints);
     this.several = this.#endpoints.length > 1 && !this.#pickFirst;

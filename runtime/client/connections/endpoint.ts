@@ -74,7 +74,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   readonly #open: Open;
   readonly #owner: EndpointOwner;
   readonly #backoff: Backoff;
-  readonly #ejection: Backoff;
+  #ejection: Backoff | undefined;
   readonly #silence = new Backoff(silenceMs, silenceMaxMs);
   /** The connection whose server has been asked for a sign of life. */
   #silent: ClientLink | undefined;
@@ -107,9 +107,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.address = address;
     this.#open = open;
     this.#owner = owner;
-    const { backoffMs, backoffMaxMs, fabricUpgradeMs, outlierDetection } = owner.settings;
+    const { backoffMs, backoffMaxMs, fabricUpgradeMs } = owner.settings;
     this.#backoff = new Backoff(backoffMs, backoffMaxMs, Math.random, backoffAnyFromMs);
-    this.#ejection = new Backoff(outlierDetection.ejectionMs, ejectionMaxMs);
     this.#upgrade = new FabricUpgrade(fabricUpgradeMs, (fabrics, abandon) =>
       this.#tryBetter(fabrics, abandon),
     );
@@ -246,7 +245,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
     const { link } = this;
     if (link === undefined || this.state !== 'ready' || !this.#owner.mayEject()) return false;
     // After a long time without ejection, begin with the short pause again.
-    if (clockMs() - this.#ejectionEndMs > ejectionMaxMs) this.#ejection.reset();
+    if (clockMs() - this.#ejectionEndMs > ejectionMaxMs) this.#ejection = undefined;
+    this.#ejection ??= new Backoff(this.#owner.settings.outlierDetection.ejectionMs, ejectionMaxMs);
     this.#timer = setTimeout(() => {
       this.#ejectionEndMs = clockMs();
       link.session.tally.forgive();

@@ -102,7 +102,9 @@ export interface HealthSettings {
 }
 
 export class HealthWatches {
-  readonly #check: HealthCheck;
+  readonly #given: HealthCheck;
+  #check: HealthCheck;
+  #service: string | undefined;
   readonly #method: ClientMethod;
   readonly #settings: HealthSettings;
   readonly #onChange: () => void;
@@ -112,10 +114,21 @@ export class HealthWatches {
   constructor(check: HealthCheck, settings: HealthSettings, onChange: () => void) {
     if (typeof check?.serves !== 'function' || check.method?.responseStream !== true)
       throw new TypeError('createChannel: healthCheck: give what healthCheck() of rdma-rpc/health returns');
+    this.#given = check;
     this.#check = check;
     this.#method = clientMethod(check.method, -1);
     this.#settings = settings;
     this.#onChange = onChange;
+  }
+
+  /** Asks for the service that a service configuration names, unless the application has named one. */
+  ask(service: string | undefined): void {
+    if (service === this.#service) return;
+    this.#service = service;
+    this.#check = (service === undefined ? undefined : this.#given.named?.(service)) ?? this.#given;
+    if (this.#watches.size === 0) return;
+    this.sync([]);
+    this.#onChange();
   }
 
   /** Watches these connections, and no longer the others. */

@@ -4,8 +4,8 @@
  */
 
 /**
- * Pauses of connections from this length on are fully random, 0 to twice as long: a server that was
- * unavailable for this long may have thousands of waiting clients.
+ * Pauses of connections from this length on are spread widely (backoff.ts): a server that was unavailable for
+ * this long may have thousands of waiting clients.
  */
 export const backoffAnyFromMs = 1000;
 /**
@@ -61,6 +61,8 @@ export const fabricUpgradeMs = { default: 0, min: 0, max: 86_400_000 } as const;
 export const resolveMinMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
 /** Limit of addresses of one channel, each of which has a connection. */
 export const addressesMax = 256;
+/** Limit of other addresses of one server: each may take its part of the time of an attempt to connect. */
+export const doorsMax = 8;
 /**
  * Limit of addresses in a list of which a channel uses a subset: the ranks of as many take a millisecond.
  */

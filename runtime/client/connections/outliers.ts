@@ -55,23 +55,31 @@ export interface OutlierDetection {
   readonly answersMin?: number;
 }
 
+/** What a service configuration says, which leaves consecutive errors as the channel has them. */
+export type OutlierConfig = Required<Omit<OutlierDetection, 'badAnswersMax'>>;
+
 export interface OutlierSettings {
   readonly outlierDetection: Pick<Required<OutlierDetection>, 'intervalMs' | 'answersMin'>;
 }
 
+/** Its settings may change. */
+export interface OutlierOwner {
+  readonly settings: OutlierSettings;
+}
+
 export class Outliers {
-  readonly #settings: OutlierSettings;
+  readonly #owner: OutlierOwner;
   readonly #addresses: () => readonly Watched[];
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(settings: OutlierSettings, addresses: () => readonly Watched[]) {
-    this.#settings = settings;
+  constructor(owner: OutlierOwner, addresses: () => readonly Watched[]) {
+    this.#owner = owner;
     this.#addresses = addresses;
   }
 
   /** Called when calls are made. */
   wake(): void {
-    const { intervalMs } = this.#settings.outlierDetection;
+    const { intervalMs } = this.#owner.settings.outlierDetection;
     if (this.#timer === undefined && intervalMs > 0) {
       this.#timer = inRoot(() => setTimeout(this.#look, intervalMs)).unref();
     }
@@ -86,7 +94,7 @@ export class Outliers {
     this.#timer = undefined;
     const addresses = this.#addresses();
     const tallies = addresses.map((each) => each.takeTally());
-    for (const place of outliers(tallies, this.#settings.outlierDetection.answersMin))
+    for (const place of outliers(tallies, this.#owner.settings.outlierDetection.answersMin))
       addresses[place]!.eject();
     if (tallies.some(({ answers }) => answers > 0)) this.wake();
   };

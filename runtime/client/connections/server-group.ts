@@ -2,6 +2,7 @@
  * One server of a channel with its connections: one, or several with `connectionsPerAddress`, for a server
  * whose worker threads share an address. Created by the connections of a channel for each list.
  */
+import type { Connection } from '../../control/handshake/client-handshake.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';
 import type { ClientLink } from './client-link.ts';
 import type { Endpoint, EndpointState } from './endpoint.ts';
@@ -13,6 +14,10 @@ export interface AddressSummary {
   /** Its share of the calls in relation to the weights of the other addresses; 1 by default. */
   readonly weight: number;
   readonly zone: string | undefined;
+  /** Its other addresses, as the list or the resolver gave them. */
+  readonly doors: readonly string[] | undefined;
+  /** Which of its addresses the connection uses; undefined without a connection, and without `doors`. */
+  readonly door: string | undefined;
   readonly attributes: Readonly<Record<string, string>> | undefined;
   /**
    * True when it comes from an earlier answer of the resolver, because the last one has failed or was empty.
@@ -35,18 +40,23 @@ export interface ServerGroup {
   readonly endpoints: readonly Endpoint[];
 }
 
-/** `serves` says whether a connection takes calls by its health check. */
+/**
+ * `serves` says whether a connection takes calls by its health check, `doorOf` by which door it was made.
+ */
 export function summaryOf(
   { server, endpoints }: ServerGroup,
   stale: boolean,
   serves: (link: ClientLink) => boolean,
+  doorOf: (connection: Connection) => string | undefined,
 ): AddressSummary {
-  const { address, weight, zone, attributes } = server;
+  const { address, weight, zone, doors, attributes } = server;
   const best = order.find((each) => endpoints.some((endpoint) => endpoint.state === each))!;
   const same = endpoints.filter((endpoint) => endpoint.state === best);
   const healthy = best !== 'ready' || same.some(({ link }) => link !== undefined && serves(link));
   const state = healthy ? best : 'unhealthy';
-  return { address, weight, zone, attributes, stale, state, error: same[0]!.error };
+  const { error, link } = same[0]!;
+  const door = link && doorOf(link.connection);
+  return { address, weight, zone, doors, door, attributes, stale, state, error };
 }
 
 /**

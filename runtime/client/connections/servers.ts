@@ -18,6 +18,12 @@ export interface ServerAddress {
   readonly weight?: number | undefined;
   /** Where the server is, such as a rack or an availability zone; see the option `zone` of channels. */
   readonly zone?: string | undefined;
+  /**
+   * Other addresses of the same server, in order of preference, such as a unix path of its node. An attempt
+   * to connect tries them one after another, and `address` at last, unless that is among them. The server
+   * counts once, by `address`. At most 8.
+   */
+  readonly doors?: readonly string[] | undefined;
   /** Whatever else is known about the server. Shown in `channel.addresses`. */
   readonly attributes?: Readonly<Record<string, string>> | undefined;
 }
@@ -36,8 +42,16 @@ function checkedAttributes(where: string, given: unknown): Readonly<Record<strin
   return Object.freeze({ ...given });
 }
 
+function checkedDoors(where: string, given: unknown): readonly string[] | undefined {
+  if (given === undefined) return undefined;
+  if (!Array.isArray(given)) throw new TypeError(`${where}: doors are a list of addresses`);
+  if (given.length > limits.doorsMax)
+    throw new RangeError(`${where}: ${given.length} doors, at most ${limits.doorsMax} are allowed`);
+  return [...new Set(given.map((door: string) => formatAddress(parseAddress(door))))];
+}
+
 function checkedServer(where: string, given: string | ServerAddress): Server {
-  const { address, weight, zone, attributes }: ServerAddress =
+  const { address, weight, zone, doors, attributes }: ServerAddress =
     typeof given === 'object' && given !== null ? given : { address: given };
   const shown = formatAddress(parseAddress(address));
   const named = `${where}: ${shown}`;
@@ -46,12 +60,18 @@ function checkedServer(where: string, given: string | ServerAddress): Server {
     throw new RangeError(`${named}: weight ${String(disown(weight))} is not a number from ${min} to ${max}`);
   if (zone !== undefined && typeof disown(zone) !== 'string')
     throw new TypeError(`${named}: the zone is not a text`);
-  return { address: shown, weight: weight ?? one, zone, attributes: checkedAttributes(named, attributes) };
+  return {
+    address: shown,
+    weight: weight ?? one,
+    zone,
+    doors: checkedDoors(named, doors),
+    attributes: checkedAttributes(named, attributes),
+  };
 }
 
 /**
- * Parses the addresses; the first of equal ones counts. Throws a TypeError for an invalid address, zone or
- * attribute, and a RangeError for an invalid weight, or too many addresses.
+ * Parses the addresses; the first of equal ones counts. Throws a TypeError for an invalid address, door, zone
+ * or attribute, and a RangeError for an invalid weight, or too many addresses or doors.
  */
 export function checkedServers(
   where: string,

@@ -234,7 +234,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     const { whole } = this.#streams!.incoming;
     this.#pending = false;
     const processed = processedName(this.#word(at, Ev.processed));
-    if (this.#outcome.reason === 0) this.#streams!.onAnswer(status);
+    if (this.#outcome.reason === 0) this.#streams!.onAnswer(status, at);
     if (status === Status.UNAVAILABLE && processed === 'no') {
       this.#streams!.onRejected();
       if (this.#repeats(at)) return;

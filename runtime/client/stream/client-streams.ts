@@ -29,8 +29,8 @@ export interface ClientStreamsListener {
    */
   onStreamOpening(): void;
   onStreamUnopened(): void;
-  /** Called when the server has ended a stream that was not cancelled. */
-  onStreamAnswer(status: number): void;
+  /** Called with the event of the answer when the server has ended a stream that was not cancelled. */
+  onStreamAnswer(status: number, at: number): void;
   /** Called when a stream has ended. Another stream may then be opened, and send slots may be free. */
   onStreamDone(): void;
   /** Called when the session was lost. */
@@ -265,8 +265,8 @@ export class ClientStreams implements PartEvents {
   }
 
   /** Called when the server's response ends a stream. */
-  onAnswer(status: number): void {
-    this.#listener.onStreamAnswer(status);
+  onAnswer(status: number, at: number): void {
+    this.#listener.onStreamAnswer(status, at);
   }
 
   /** Called when a server that is shutting down has rejected a stream. */

@@ -1,7 +1,7 @@
 /**
  * How servers are written in etcd: keys that begin with the service and a slash have JSON values with `Op`,
  * `Addr` and `Metadata`, as etcd's Go package naming/endpoints writes and reads them. This package writes the
- * key `service/address`, and as metadata an object with `weight`, `zone` and the attributes.
+ * key `service/address`, and as metadata an object with `weight`, `zone`, `doors` and the attributes.
  */
 import type { Server, ServerAddress } from '../../client/connections/servers.ts';
 import { usable } from '../watched.ts';
@@ -16,8 +16,8 @@ export function rangeOf(service: string): { key: Uint8Array; rangeEnd: Uint8Arra
 }
 
 export function entryOf(service: string, server: ServerAddress): { key: Uint8Array; value: Uint8Array } {
-  const { address, weight, zone, attributes } = server;
-  const about = { ...attributes, weight, zone };
+  const { address, weight, zone, doors, attributes } = server;
+  const about = { ...attributes, weight, zone, doors };
   const given = Object.values(about).some((value) => value !== undefined);
   const value = JSON.stringify({ Op: 0, Addr: address, Metadata: given ? about : null });
   return { key: bytes.encode(`${service}/${address}`), value: bytes.encode(value) };
@@ -39,7 +39,7 @@ export function serverOf(value: Uint8Array): Server | undefined {
   const about = parsed.Metadata;
   if (typeof about === 'string') return usable({ address, attributes: { metadata: about } });
   if (typeof about !== 'object' || about === null || Array.isArray(about)) return usable({ address });
-  const { weight, zone, ...others } = about as Record<string, unknown>;
+  const { weight, zone, doors, ...others } = about as Record<string, unknown>;
   const texts = Object.entries(others).filter(
     (each): each is [string, string] => typeof each[1] === 'string',
   );
@@ -47,6 +47,7 @@ export function serverOf(value: Uint8Array): Server | undefined {
     address,
     ...(typeof weight === 'number' && { weight }),
     ...(typeof zone === 'string' && { zone }),
+    ...(Array.isArray(doors) && { doors }),
     ...(texts.length > 0 && { attributes: Object.fromEntries(texts) }),
   });
 }

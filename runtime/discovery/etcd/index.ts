@@ -3,5 +3,5 @@
  * naming/endpoints. Needs `@grpc/grpc-js`, an optional peer dependency, to talk to etcd.
  */
 export type { EtcdOptions } from './options.ts';
-export { type Registration, type RegistrationOptions, register } from './registration.ts';
+export { type Registrable, type Registration, type RegistrationOptions, register } from './registration.ts';
 export { type EtcdResolverOptions, etcd } from './resolver.ts';

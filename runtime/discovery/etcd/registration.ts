@@ -53,11 +53,15 @@ export interface Registration extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+/** A server, or a worker group of `serveWorkers`, which is one server with several threads. */
+export type Registrable = Pick<Server, 'onShutdown'>;
+
 interface Resolved extends ResolvedEtcdOptions {
   readonly service: string;
   readonly address: string;
   readonly weight: number | undefined;
   readonly zone: string | undefined;
+  readonly doors: readonly string[] | undefined;
   readonly attributes: Readonly<Record<string, string>> | undefined;
   readonly ttlMs: number;
   readonly health: HealthSource | undefined;
@@ -71,6 +75,7 @@ const rules = ownedBy('register', {
   // Its range is checked with the address.
   weight: { kind: 'number', range: { default: undefined, min: 0, max: Number.MAX_VALUE } },
   zone: { kind: 'text', default: '', maxBytes: 4096 },
+  doors: { kind: 'source' },
   attributes: { kind: 'source' },
   ttlMs: { kind: 'integer', range: limits.ttlMs },
   health: { kind: 'source' },
@@ -78,13 +83,13 @@ const rules = ownedBy('register', {
 });
 
 /** Returns the address with what is known of it. Throws when clients could not use it. */
-function checkedEntry({ address, weight, zone, attributes }: Resolved): ServerAddress {
+function checkedEntry({ address, weight, zone, doors, attributes }: Resolved): ServerAddress {
   const named = parseAddress(address);
   if (named.kind === 'tcp' && ['0.0.0.0', '::', ''].includes(named.host))
     throw new TypeError(`register: address: ${address} is no host that clients can reach; give its name`);
-  const server = { address, weight, zone: zone || undefined, attributes };
+  const server = { address, weight, zone: zone || undefined, doors, attributes };
   const [checked] = checkedServers('register', [server]);
-  return { ...server, address: checked!.address };
+  return { ...server, address: checked!.address, doors: checked!.doors };
 }
 
 class EtcdRegistration implements Registration {
@@ -107,7 +112,7 @@ class EtcdRegistration implements Registration {
   #trouble = '';
   #closed: Promise<void> | undefined;
 
-  constructor(server: Server, options: Resolved) {
+  constructor(server: Registrable, options: Resolved) {
     const service = checkedService('register', options.service);
     const entry = checkedEntry(options);
     this.#entry = entryOf(service, entry);
@@ -236,8 +241,9 @@ class EtcdRegistration implements Registration {
 
 /**
  * Puts the server into etcd's list of the servers of `service` until its shutdown begins, and again whenever
- * the list has lost it. `address` is what clients connect to. Throws for invalid options.
+ * the list has lost it. `address` is what clients connect to. A worker group is registered on the main
+ * thread, once for all of its workers. Throws for invalid options.
  */
-export function register(server: Server, options: RegistrationOptions): Registration {
+export function register(server: Registrable, options: RegistrationOptions): Registration {
   return new EtcdRegistration(server, checkedOptions<Resolved>('register', options, rules));
 }

@@ -4,7 +4,9 @@
  * answer made no sense, the slices are listed again.
  */
 import { readFileSync } from 'node:fs';
+import { listedMax } from '../../client/connections/limits.ts';
 import type { Resolver } from '../../client/connections/resolver.ts';
+import { checkedServers, type ServerAddress } from '../../client/connections/servers.ts';
 import { clockMs } from '../../clock.ts';
 import { checkedOptions, ownedBy } from '../../core/options.ts';
 import * as limits from '../limits.ts';
@@ -22,6 +24,11 @@ export interface EndpointSlicesOptions extends ApiServerOptions {
   /** The name of the port, or the number of the pods' port. Default: the only port of the service. */
   port?: string | number;
   /**
+   * Returns other addresses of a pod, which are tried before its own (`doors` of a resolver's addresses).
+   * Called for each pod of each list, whose attributes are `pod` and `node`. Default: none.
+   */
+  doors?: (server: ServerAddress) => readonly string[];
+  /**
    * A watch that brings no byte for this time, not even a bookmark, is made anew, in ms. Default 90,000, from
    * 100 to 3,600,000.
    */
@@ -32,6 +39,7 @@ interface Resolved extends ApiServerOptions {
   readonly service: string;
   readonly namespace: string;
   readonly port: string | number | undefined;
+  readonly doors: EndpointSlicesOptions['doors'];
   readonly silenceMs: number;
 }
 
@@ -40,6 +48,7 @@ const rules = ownedBy('endpointSlices', {
   service: name,
   namespace: name,
   silenceMs: { kind: 'integer', range: limits.watchSilenceMs },
+  doors: { kind: 'function' },
   kubeConfig: { kind: 'source' },
   server: { ...name, maxBytes: 2048 },
   ca: { kind: 'pem' },
@@ -171,7 +180,10 @@ class Slices {
       const wanted = port === undefined ? 'several ports; give the option port' : `no port ${port}`;
       throw new Error(`the service ${service} has ${wanted}: ${portsOf(slices)}`);
     }
-    return servers;
+    const { doors } = this.#options;
+    if (doors === undefined) return servers;
+    const listed = servers.map((server) => ({ ...server, doors: doors(server) }));
+    return checkedServers('endpointSlices', listed, listedMax);
   }
 }
 

@@ -1,0 +1,39 @@
+/**
+ * Counts the addresses of a channel by what a metric shows of them: zone, state, and whether the channel's
+ * source of addresses has failed. Used by the gauges of rdma-rpc/prometheus and rdma-rpc/otel.
+ */
+
+/** The used part of a channel. */
+export interface ChannelAddresses {
+  readonly address: string;
+  readonly state: string;
+  readonly addresses: readonly {
+    readonly zone: string | undefined;
+    readonly state: string;
+    readonly stale: boolean;
+  }[];
+}
+
+/** A number of addresses that have these properties. */
+export interface CountedAddresses {
+  /** '' when the addresses have no zone. */
+  readonly zone: string;
+  readonly state: string;
+  readonly stale: boolean;
+  readonly count: number;
+}
+
+/** Returns the numbers that are not 0, and 0 for what is only in `earlier`. */
+export function countedAddresses(
+  { addresses }: Pick<ChannelAddresses, 'addresses'>,
+  earlier: readonly CountedAddresses[] = [],
+): CountedAddresses[] {
+  const keyOf = ({ zone, state, stale }: Omit<CountedAddresses, 'count'>): string =>
+    JSON.stringify([zone, state, stale]);
+  const counted = new Map(earlier.map((each) => [keyOf(each), { ...each, count: 0 }]));
+  for (const { zone = '', state, stale } of addresses) {
+    const key = keyOf({ zone, state, stale });
+    counted.set(key, { zone, state, stale, count: (counted.get(key)?.count ?? 0) + 1 });
+  }
+  return [...counted.values()];
+}

@@ -1,0 +1,36 @@
+/**
+ * The addresses of channels as a gauge of OpenTelemetry: how many there are in each zone and state, and
+ * whether their registry has failed. Read when the metrics are exported.
+ */
+import { type MeterProvider, metrics, type ObservableResult } from '@opentelemetry/api';
+import { checkNames } from '../../core/options.ts';
+import { type ChannelAddresses, type CountedAddresses, countedAddresses } from './counted-addresses.ts';
+
+export interface ObserveAddressesOptions {
+  /** Default: the global meter provider, which must be registered before the call. */
+  meterProvider?: MeterProvider;
+  /** The attribute `channel`. Default: the address that the channel was created with. */
+  name?: string;
+}
+
+/**
+ * Exports the number of addresses of a channel as a gauge `rdma_rpc.channel.addresses` with the attributes
+ * `channel`, `zone`, `state` and `stale`, until the channel is closed.
+ */
+export function observeAddresses(channel: ChannelAddresses, options: ObserveAddressesOptions = {}): void {
+  checkNames('observeAddresses', options, ['meterProvider', 'name']);
+  const { meterProvider = metrics, name = channel.address } = options;
+  const gauge = meterProvider.getMeter('rdma-rpc').createObservableGauge('rdma_rpc.channel.addresses', {
+    description: 'Addresses of channels, by zone and state; stale when their source has failed',
+    unit: '{address}',
+  });
+  /** The SDK goes on exporting the last value of attributes that are not observed again, so they become 0. */
+  let counted: CountedAddresses[] = [];
+  const observe = (result: ObservableResult): void => {
+    const closed = channel.state === 'closed';
+    counted = countedAddresses(closed ? { addresses: [] } : channel, counted);
+    for (const { count, ...attributes } of counted) result.observe(count, { channel: name, ...attributes });
+    if (closed) gauge.removeCallback(observe);
+  };
+  gauge.addCallback(observe);
+}
