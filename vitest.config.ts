@@ -94,7 +94,7 @@ const long = [
   'containers/*',
   'counters/page',
   'docs/{code,flags}',
-  'examples/kv',
+  'examples/{fleet-run,kv}',
   'interop/endings',
   'neighbours/validate',
   'package/{completion,install,packed,release}',
