@@ -44,7 +44,7 @@ const folder = 'examples/kubernetes/';
 const parts = new Set(['hugepages.yaml', 'adapter.yaml']);
 
 /** Returns what the YAML documents of a file say. Throws for a duplicate key and for what is no YAML. */
-export function documents(text: string): unknown[] {
+function documents(text: string): unknown[] {
   return parseAllDocuments(text).map((document) => {
     const [problem] = [...document.errors, ...document.warnings];
     if (problem !== undefined) throw problem;
@@ -60,6 +60,15 @@ export const manifests = projectFiles()
   .map((path) => path.slice(folder.length))
   .filter((file) => !parts.has(file))
   .flatMap((file) => (documents(read(`${folder}${file}`)) as Manifest[]).map((object) => ({ file, object })));
+
+/** The objects that pages of docs/ show as a whole. Other blocks of YAML are parts of one. */
+export const shown = projectFiles()
+  .filter((path) => /^docs\/.*\.md$/.test(path))
+  .flatMap((file) =>
+    [...read(file).matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(([, text]) => ({ file, text: text! })),
+  )
+  .filter(({ text }) => /^apiVersion: /m.test(text))
+  .flatMap(({ file, text }) => (documents(text) as Manifest[]).map((object) => ({ file, object })));
 
 /** The servers of the variants and the client. */
 export const workloads = manifests

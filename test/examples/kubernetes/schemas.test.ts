@@ -1,9 +1,14 @@
-/** Each object of examples/kubernetes fits the published schemas, and mistakes in one would be found. */
+/**
+ * Each object of examples/kubernetes and of the pages fits the published schemas, and mistakes in one would be
+ * found.
+ */
 import { describe, expect, test } from 'vitest';
-import { type Manifest, manifests, objectOf, part } from './manifests.ts';
+import { type Manifest, manifests, objectOf, part, shown } from './manifests.ts';
 import { invalid, mistyped } from './published.ts';
 
-describe.each(manifests)('$file: $object.kind $object.metadata.name', ({ object }) => {
+const all = [...manifests, ...shown];
+
+describe.each(all)('$file: $object.kind $object.metadata.name', ({ object }) => {
   test('has valid values', async () => {
     expect(await invalid(object)).toBe('');
   });
@@ -40,10 +45,14 @@ const edits: [string, Edit, RegExp][] = [
   ['a required field that lacks', (text) => text.replace('"selector":', '"selektor":'), /selektor|selector/],
 ];
 
+test('pages show objects', () => {
+  expect(shown.length).toBeGreaterThan(4);
+});
+
 test('every object has only fields that exist, and mistakes are found', () => {
   const deployment = deploymentOf('tcp.yaml');
   const wrong = edits.map(([, edit]) => JSON.parse(edit(JSON.stringify(deployment))) as Manifest);
-  const right = [...manifests.map(({ object }) => object), alerts, withHugePages(deployment)];
+  const right = [...all.map(({ object }) => object), alerts, withHugePages(deployment)];
   const found = mistyped([...right, ...wrong]);
   expect(found.slice(0, right.length)).toEqual(right.map(() => ''));
   for (const [i, [what, , message]] of edits.entries())
