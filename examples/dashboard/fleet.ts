@@ -4,10 +4,10 @@
  * dashboard and the alerts read these metrics. Called once for each server and channel.
  */
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { Channel, OnSession, Server } from 'rdma-rpc';
+import type { ChannelStateListener, OnSession, Server } from 'rdma-rpc';
 import type { Registration } from 'rdma-rpc/etcd';
 import type { HealthSource } from 'rdma-rpc/health';
-import { collectAddresses } from 'rdma-rpc/prometheus';
+import { type ChannelAddresses, collectAddresses } from 'rdma-rpc/prometheus';
 
 /**
  * Returns a function for the option `onSession` of a server. It counts connections that were accepted and
@@ -35,7 +35,7 @@ export interface ServerParts {
 
 /** Exports the state of a server as gauges that are 0 or 1. */
 export function collectServer(
-  server: Server,
+  server: Pick<Server, 'stopping'>,
   { health, registration }: ServerParts,
   registry: Registry,
 ): void {
@@ -55,11 +55,16 @@ export function collectServer(
     flag('registered', 'The server is in the list of the registry', () => registration.registered);
 }
 
+/** The used part of a channel. */
+interface WatchedChannel extends ChannelAddresses {
+  on(event: 'state', listener: ChannelStateListener): unknown;
+}
+
 /**
  * Exports the addresses of a channel, and counts how often the channel has lost all its servers as
  * `fleet_channel_losses_total`. `name` is the label `channel`.
  */
-export function collectChannel(channel: Channel, name: string, registry: Registry): void {
+export function collectChannel(channel: WatchedChannel, name: string, registry: Registry): void {
   collectAddresses(channel, { registry, name });
   const known = registry.getSingleMetric('fleet_channel_losses_total') as Counter<'channel'> | undefined;
   const losses =

@@ -4,30 +4,14 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Registry } from 'prom-client';
-import { createChannel, createClient } from 'rdma-rpc';
-import { healthCheck } from 'rdma-rpc/health';
 import { endpointSlices } from 'rdma-rpc/kubernetes';
-import { collectNativeStats, prometheus } from 'rdma-rpc/prometheus';
-import { collectChannel } from '../dashboard/fleet.ts';
-import { GreeterDefinition } from '../hello/gen/greeter.rdma.ts';
+import { callerOf } from './caller.ts';
 import { serveMetrics } from './metrics.ts';
 import { ports, service } from './settings.ts';
 
 const { POD_NAME: name = '', ZONE: zone = '' } = process.env;
 const registry = new Registry();
-collectNativeStats(registry);
-const channel = createChannel(endpointSlices(service), {
-  log: console.error,
-  interceptors: [prometheus({ registry })],
-  healthCheck: healthCheck(GreeterDefinition.fullName),
-  // A pod of a StatefulSet keeps its name, and with it its ten servers, when it is started again.
-  ...(name !== '' && { subset: { size: 10, clientId: name } }),
-  ...(zone !== '' && { zone }),
-});
-collectChannel(channel, service.service, registry);
-const greeter = createClient(GreeterDefinition, channel, {
-  sayHello: { timeoutMs: 5_000, waitForReady: true, idempotent: true, retry: { attemptsMax: 3 } },
-});
+const { channel, greeter } = callerOf(endpointSlices(service), name, zone, registry);
 await serveMetrics(registry, ports.metrics);
 
 const ending = new AbortController();
