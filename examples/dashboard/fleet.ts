@@ -1,7 +1,8 @@
 /**
- * What a fleet counts in addition to `rdma-rpc/prometheus`: who serves, drains and is registered, who connects,
- * and how often channels lose their servers. Copy this file into your application. The fleet page of the
- * dashboard and the alerts read these metrics. Called once for each server and channel.
+ * Counts what a fleet shows in addition to `rdma-rpc/prometheus`: which servers serve, drain and are
+ * registered, which clients connect, and how often channels lose their servers. Copy this file into your
+ * application, and call its functions once for each server and channel. The fleet page of the dashboard and
+ * the alerts read these metrics.
  */
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ChannelStateListener, OnSession, Server } from 'rdma-rpc';

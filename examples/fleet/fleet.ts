@@ -23,7 +23,7 @@ export interface SeenServer {
 }
 
 /** How long it may take until the gateway knows of a change, in ms. */
-const patienceMs = 30_000;
+const patienceMs = 120_000;
 
 const program = (name: string): string => fileURLToPath(new URL(`${name}.js`, import.meta.url));
 
@@ -63,7 +63,10 @@ export class Fleet {
     process.once('exit', this.#onExit);
   }
 
-  /** Starts the registry, `size` servers and the gateway. Files are in `folder`, those of etcd if it is used. */
+  /**
+   * Starts the registry, `size` servers and the gateway. Files are in `folder`, those of etcd if it is
+   * used.
+   */
   static async start(size: number, hosts: Hosts, folder: string, withEtcd: boolean): Promise<Fleet> {
     const fleet = new Fleet(size, hosts, folder, withEtcd ? await startEtcd(folder) : undefined);
     try {

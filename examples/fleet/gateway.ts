@@ -1,7 +1,7 @@
 /**
- * The gateway of the fleet, a process of its own: `gateway.js REGISTRY`. Takes `POST /greeter.v1.Greeter/SayHello`
- * with JSON, as Connect's clients send it, and calls the fleet by the typed client. `GET /fleet` says how it
- * sees the servers.
+ * The gateway of the fleet, a process of its own: `gateway.js REGISTRY`. Takes `POST
+ * /greeter.v1.Greeter/SayHello` with JSON, as Connect's clients send it, and calls the fleet by the typed
+ * client. `GET /fleet` says how it sees the servers.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -17,7 +17,8 @@ const channel = createChannel(resolverOf(registry), {
   backoffMs: 50,
   backoffMaxMs: 500,
   connectTimeoutMs: 1_000,
-  // All clients of the gateway share this channel, and a server that dies fails a third of their calls at once.
+  // All clients of the gateway share this channel, and a server that dies fails a third of their calls at
+  // once.
   serviceConfig: { retryThrottling: { maxTokens: 500, tokenRatio: 0.1 } },
   log: () => undefined,
 });
@@ -25,7 +26,7 @@ const greeter = createClient(GreeterDefinition, channel, {
   // A server that was killed fails its calls, which are made again at once. A server that is cut off answers
   // nothing: after 250 ms a call goes to another one, too.
   sayHello: {
-    timeoutMs: 10_000,
+    timeoutMs: 30_000,
     waitForReady: true,
     idempotent: true,
     hedging: { attemptsMax: 3, delayMs: 250 },

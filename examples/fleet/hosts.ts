@@ -1,7 +1,8 @@
 /**
  * Where the servers of the fleet run: each in a network namespace of its own, joined to this one by a cable
- * (veth), or as ordinary processes of this host. A server in a namespace is cut off by taking down its end of
- * the cable: packets vanish, as with a broken switch. An ordinary process is stopped instead. Used by main.ts.
+ * (veth), or as ordinary processes of this host. A server in a namespace is cut off by taking down its end
+ * of the cable: packets are lost, as with a broken switch. An ordinary process is stopped instead. Used by
+ * main.ts.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,8 +18,8 @@ export interface Hosts {
   /** What the fleet says of it at its beginning. */
   readonly text: string;
   /**
-   * Starts a program. Its arguments may depend on the host on which it listens, under which it is also reached,
-   * and on the host under which it reaches this process.
+   * Starts a program. Its arguments may depend on the host on which it listens, under which it is also
+   * reached, and on the host under which it reaches this process.
    */
   start(program: string, args: (host: string, outside: string) => readonly string[]): Place;
 }
@@ -46,7 +47,9 @@ export const plainHosts: Hosts = {
   },
 };
 
-/** The addresses of the two ends of cable `n`, in a network of four addresses. A number is never used again. */
+/**
+ * The addresses of the two ends of cable `n`, in a network of four addresses. A number is never used again.
+ */
 export function endsOf(n: number): readonly [here: string, there: string] {
   const address = (end: number): string => `10.${77 + (n >> 14)}.${(n >> 6) & 255}.${((n & 63) << 2) + end}`;
   return [address(1), address(2)];

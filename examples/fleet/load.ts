@@ -1,4 +1,7 @@
-/** The load of the fleet: clients of the gateway that call without a pause, and what they saw. Used by main.ts. */
+/**
+ * The load of the fleet: clients of the gateway that call without a pause, and what they saw. Used by
+ * main.ts.
+ */
 import { Agent, request } from 'node:http';
 
 /** What all clients saw since the last `take`. */
@@ -28,7 +31,7 @@ export function ask(agent: Agent, url: string, body?: unknown): Promise<{ status
   });
 }
 
-export class Load {
+export class Callers {
   readonly #agent: Agent;
   readonly #running: Promise<void>[];
   #over = false;

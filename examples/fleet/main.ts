@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { hasEtcd, howToInstall } from './etcd.ts';
 import { Fleet } from './fleet.ts';
 import { inNamespace, namespaceHosts, plainHosts } from './hosts.ts';
-import { Load } from './load.ts';
+import { Callers } from './load.ts';
 import { type FleetOptions, optionsOf, usage } from './options.ts';
 import { page } from './page.ts';
 import { errorsOf, lineOf, type Second, tableOf } from './table.ts';
@@ -38,7 +38,7 @@ async function happen(fleet: Fleet, n: number, cutMs: number): Promise<string> {
 async function run(fleet: Fleet, options: FleetOptions): Promise<Second[]> {
   const seconds: Second[] = [];
   let events: string[] = [];
-  const load = new Load(fleet.url, options.clients);
+  const load = new Callers(fleet.url, options.clients);
   const { isTTY } = process.stdout;
   if (!isTTY) console.log(['second', ...fleet.names, 'p99 ms', 'errors', 'events'].join('\t'));
 

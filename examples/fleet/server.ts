@@ -1,6 +1,6 @@
 /**
- * A server of the fleet, a process of its own: `server.js NAME HOST REGISTRY`. Answers with its name, is in the
- * registry while it serves, and drains on SIGTERM. It waits for its parent to connect its namespace.
+ * A server of the fleet, a process of its own: `server.js NAME HOST REGISTRY`. Answers with its name, is in
+ * the registry while it serves, and drains on SIGTERM. It waits for its parent to connect its namespace.
  */
 import { once } from 'node:events';
 import { createServer } from 'rdma-rpc';

@@ -1,4 +1,7 @@
-/** What the fleet prints: a table that is drawn anew each second in a terminal, and a line a second elsewhere. */
+/**
+ * What the fleet prints: a table that is drawn anew each second in a terminal, and a line a second
+ * elsewhere.
+ */
 import type { SeenServer } from './fleet.ts';
 import type { Seen } from './load.ts';
 
@@ -25,8 +28,8 @@ function aligned(rows: readonly (readonly string[])[]): string[] {
 }
 
 /**
- * Returns the table after these seconds. `rows` are the servers that run, and `seen` is what the gateway knows
- * of them.
+ * Returns the table after these seconds. `rows` are the servers that run, and `seen` is what the gateway
+ * knows of them.
  */
 export function tableOf(
   rows: readonly Row[],

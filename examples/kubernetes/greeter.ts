@@ -1,6 +1,6 @@
 /**
- * A server as a pod runs it: calls, probes, metrics and a drain. server.ts is the program; the test starts the
- * same on free ports.
+ * A server as a pod runs it: calls, probes, metrics and a drain. server.ts is the program; the test starts
+ * the same on free ports.
  */
 import { hostname } from 'node:os';
 import { Registry } from 'prom-client';

@@ -1,6 +1,8 @@
 /** What the manifests of this folder and the programs agree on. A test compares the two. */
 
-/** Ports of the server's pods; the metrics of a client have the same port. 0 takes any free port, for tests. */
+/**
+ * Ports of the server's pods; the metrics of a client have the same port. 0 takes any free port, for tests.
+ */
 export const ports = { rpc: 5000, probes: 8080, metrics: 9464 };
 
 /** Where Prometheus reads the metrics. */

@@ -1,6 +1,6 @@
 /**
- * Situations of a fleet as samples of Prometheus, one a minute, and the alerts that they raise. `0+60x40` is a
- * counter that grows by 60 a minute for 40 minutes, `3x40` a gauge that stays at 3.
+ * Situations of a fleet as samples of Prometheus, one a minute, and the alerts that they raise. `0+60x40`
+ * is a counter that grows by 60 a minute for 40 minutes, `3x40` a gauge that stays at 3.
  */
 export interface Case {
   readonly what: string;
@@ -12,7 +12,7 @@ export interface Case {
 const call = 'service="a.A",method="Do",type="unary",instance="s1"';
 const channel = 'channel="a",zone="",instance="c1"';
 
-/** Returns series of a counter that grows by so much a minute, at two servers. */
+/** Returns the calls of two servers, by their number a minute. */
 const calls = (one: number, other: number): Record<string, string> => ({
   [`rdma_rpc_server_started_total{${call}}`]: `0+${one}x40`,
   [`rdma_rpc_server_started_total{${call.replace('s1', 's2')}}`]: `0+${other}x40`,
@@ -97,7 +97,7 @@ export const cases: readonly Case[] = [
     'RdmaRpcReconnects',
   ),
   when(
-    'strangers',
+    'clients that are refused',
     counter('fleet_server_connections_total', 20, ',result="refused",fabric=""'),
     'RdmaRpcRefusedConnections',
   ),

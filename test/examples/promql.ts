@@ -1,4 +1,7 @@
-/** Reads queries with the grammar of Prometheus itself, for the tests of the dashboard, its alerts and the manifests. */
+/**
+ * Reads queries with the grammar of Prometheus itself, for the tests of the dashboard, its alerts and the
+ * manifests.
+ */
 import { parser } from '@prometheus-io/lezer-promql';
 
 export interface Selector {

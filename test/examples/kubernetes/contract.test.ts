@@ -1,6 +1,6 @@
 /**
- * What the manifests of examples/kubernetes say about the programs: ports, paths, names, variables and metrics
- * exist in the sources, and the objects refer to each other.
+ * What the manifests of examples/kubernetes say about the programs: ports, paths, names, variables and
+ * metrics exist in the sources, and the objects refer to each other.
  */
 import { describe, expect, test } from 'vitest';
 import { graceMs, metricsPath, ports, service } from '../../../examples/kubernetes/settings.ts';

@@ -8,7 +8,10 @@ import ts from 'typescript';
 import { root } from '../../house/tree.ts';
 import type { Manifest } from './manifests.ts';
 
-/** Returns the module with the model of an object alone: the modules of whole groups take seconds to compile. */
+/**
+ * Returns the module with the model of an object alone: the modules of whole groups take seconds to
+ * compile.
+ */
 function moduleOf({ apiVersion, kind }: Manifest): string {
   const operator = apiVersion.startsWith('monitoring.coreos.com/');
   return `${operator ? '@kubernetes-models/prometheus-operator' : 'kubernetes-models'}/${apiVersion}/${kind}`;

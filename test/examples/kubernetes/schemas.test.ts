@@ -1,6 +1,6 @@
 /**
- * Each object of examples/kubernetes and of the pages fits the published schemas, and mistakes in one would be
- * found.
+ * Each object of examples/kubernetes and of the pages fits the published schemas, and mistakes in one would
+ * be found.
  */
 import { describe, expect, test } from 'vitest';
 import { type Manifest, manifests, objectOf, part, shown } from './manifests.ts';
