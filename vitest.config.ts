@@ -94,7 +94,7 @@ const long = [
   'containers/*',
   'counters/page',
   'docs/{code,flags}',
-  'examples/{fleet-run,kv,kubernetes/schemas}',
+  'examples/{alerts-fire,fleet-run,kv,kubernetes/schemas}',
   'interop/endings',
   'neighbours/validate',
   'package/{completion,install,packed,release}',

@@ -19,7 +19,7 @@ test('a slice with the ports of the Service leads to the server', async () => {
   ];
   api.set({ name: 'one', endpoints: [{ address: '127.0.0.1', zone: 'z1' }], ports });
   const tokenFile = join(ends.folder, 'kubernetes-client-token');
-  writeFileSync(tokenFile, 'token\n');
+  writeFileSync(tokenFile, api.token);
 
   const registry = new Registry();
   const found = endpointSlices({
