@@ -61,7 +61,7 @@ describe.each(servers)('$file', ({ workload }) => {
 
   test('has the labels by which services and policies select it', () => {
     const selectors = manifests.flatMap(({ file, object }) =>
-      file === 'common.yaml'
+      file === 'base.yaml'
         ? [...JSON.stringify(object).matchAll(/\{"(app|greeter-client)":"([^"]+)"\}/g)]
         : [],
     );
