@@ -95,7 +95,7 @@ const long = [
   'counters/page',
   'discovery/etcd-workers',
   'docs/{code,flags}',
-  'examples/kv',
+  'examples/{alerts-fire,fleet-run,kv,kubernetes/schemas}',
   'interop/endings',
   'neighbours/validate',
   'nic/*',

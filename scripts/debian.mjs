@@ -70,6 +70,9 @@ const NEEDS = {
   strangers: [{ debian: 'python3', present: () => which('python3') !== undefined }],
   // Tests with a real etcd. Its package starts a service, so set-up installs it in CI only.
   etcd: [{ debian: 'etcd-server', present: () => which('etcd') !== undefined }],
+  // Tests of alert rules. Its package starts a service and is large, so it is never installed automatically,
+  // and tests that lack it report that.
+  prometheus: [{ debian: 'prometheus', present: () => which('promtool') !== undefined }],
   // Tests that inspect a binary.
   elf: [{ debian: 'binutils', present: () => which('readelf') !== undefined }],
   // Tests that capture packets inside the virtual machine. It uses the files of this host, so tcpdump is

@@ -1,87 +1,108 @@
 /**
- * A fleet by one command: `node dist/examples/fleet/main.js [servers] [restarts] [clients]`. Starts servers
- * as processes and a registry, calls them, rolls them one after another, kills some, prints what clients saw
- * each second, and writes a page at its end. The exit code is 1 when a call has failed.
+ * A fleet by one command: `node dist/examples/fleet/main.js`, see options.ts. Starts a registry, servers, a
+ * gateway and clients, then rolls, kills and cuts off servers one after another. Shows each second what the
+ * clients saw, and writes a page at its end. The exit code is 1 when a call has failed.
  */
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { Clients } from './clients.ts';
-import { page, type Second } from './page.ts';
-import { fileResolver, publish } from './registry.ts';
+import { hasEtcd, howToInstall } from './etcd.ts';
+import { Fleet } from './fleet.ts';
+import { inNamespace, namespaceHosts, plainHosts } from './hosts.ts';
+import { Callers } from './load.ts';
+import { type FleetOptions, optionsOf, usage } from './options.ts';
+import { page } from './page.ts';
+import { errorsOf, lineOf, type Second, tableOf } from './table.ts';
 
-const [servers = 3, restarts = 20, clients = 8] = process.argv.slice(2).map(Number);
-const folder = mkdtempSync(join(tmpdir(), 'fleet-'));
-const list = join(folder, 'addresses.json');
-const program = fileURLToPath(new URL('server.js', import.meta.url));
+/** The pause between two events, in ms, in which the fleet is whole. */
+const quietMs = 200;
 
-interface Member {
-  readonly name: string;
-  readonly process: ChildProcess;
-  readonly address: string;
+/** Of ten events one kills a server and one cuts it off. The others are a deployment. */
+async function happen(fleet: Fleet, n: number, cutMs: number): Promise<string> {
+  const name = fleet.names[n % fleet.names.length]!;
+  if (n % 10 === 4) {
+    await fleet.cut(name, cutMs);
+    return `${name} was cut off for ${cutMs} ms`;
+  }
+  if (n % 10 === 9) {
+    await fleet.kill(name);
+    return `${name} killed`;
+  }
+  await fleet.roll(name);
+  return `${name} rolled`;
 }
 
-const members: (Member | undefined)[] = new Array<undefined>(servers).fill(undefined);
-const announce = (): void =>
-  publish(
-    list,
-    members.flatMap((member) => (member === undefined ? [] : [member.address])),
-  );
+/** Runs the fleet, and returns what happened in each second. */
+async function run(fleet: Fleet, options: FleetOptions): Promise<Second[]> {
+  const seconds: Second[] = [];
+  let events: string[] = [];
+  const load = new Callers(fleet.url, options.clients);
+  const { isTTY } = process.stdout;
+  if (!isTTY) console.log(['second', ...fleet.names, 'p99 ms', 'errors', 'events'].join('\t'));
 
-async function start(i: number): Promise<void> {
-  const name = `server-${i}`;
-  const process = fork(program, [name], { execArgv: [] });
-  const [address] = (await once(process, 'message')) as [string];
-  members[i] = { name, process, address };
-  announce();
+  const show = async (): Promise<void> => {
+    seconds.push({ ...load.take(), events });
+    events = [];
+    if (!isTTY) {
+      console.log(lineOf(fleet.names, seconds));
+      return;
+    }
+    const rows = fleet.names.map((name) => ({ name, address: fleet.addressOf(name) }));
+    console.log(`\x1b[H\x1b[J${tableOf(rows, await fleet.seen(), seconds).join('\n')}`);
+  };
+  const tick = setInterval(() => void show().catch(() => undefined), 1000);
+  try {
+    for (let n = 0; n < options.events; ++n) {
+      const event = await happen(fleet, n, options.cut);
+      events.push(event);
+      await pause(quietMs);
+    }
+  } finally {
+    clearInterval(tick);
+    await load.end();
+    await show();
+  }
+  return seconds;
 }
 
-/** Takes a server off the list, lets it drain, and starts it again; with `kill` it just goes. */
-async function restart(i: number, kill: boolean): Promise<string> {
-  const { name, process } = members[i]!;
-  const ended = once(process, 'exit');
-  if (kill) process.kill('SIGKILL');
-  members[i] = undefined;
-  announce();
-  if (!kill) process.kill('SIGTERM');
-  await ended;
-  await start(i);
-  return `${name} ${kill ? 'killed' : 'rolled'}`;
+async function main(options: FleetOptions, args: readonly string[]): Promise<number> {
+  const inside = options.plain ? '--plain' : await inNamespace(fileURLToPath(import.meta.url), args);
+  if (typeof inside === 'number') return inside;
+  const hosts = inside === undefined ? namespaceHosts() : plainHosts;
+  const withEtcd = !options.file && hasEtcd();
+  const why = inside === undefined || options.plain ? '' : ` (no namespaces: ${inside})`;
+  console.log(`${options.servers} servers: ${hosts.text}${why}`);
+  console.log(`registry: ${withEtcd ? 'etcd' : options.file ? 'a file' : howToInstall}`);
+  const folder = mkdtempSync(join(tmpdir(), 'fleet-'));
+  try {
+    const fleet = await Fleet.start(options.servers, hosts, folder, withEtcd);
+    const seconds = await run(fleet, options).finally(() => fleet.end());
+    const failed = seconds.filter((second) => errorsOf(second) !== '0').length;
+    const calls = seconds.reduce(
+      (sum, { answers }) => [...answers.values()].reduce((all, n) => all + n, sum),
+      0,
+    );
+    writeFileSync(options.page, page(fleet.names, seconds));
+    console.log(
+      `${options.events} events, ${calls} calls, seconds with failed calls: ${failed}; see ${options.page}`,
+    );
+    return failed === 0 ? 0 : 1;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
-const seconds: Second[] = [];
-let events: string[] = [];
-for (let i = 0; i < servers; ++i) await start(i);
-const load = new Clients(fileResolver(list), clients);
-const names = Array.from({ length: servers }, (_, i) => `server-${i}`);
-console.log(['second', ...names, 'p99 ms', 'errors', 'events'].join('\t'));
-
-const tick = setInterval(() => {
-  const { answers, errors, p99Ms } = load.take();
-  const counts = names.map((name) => answers.get(name) ?? 0);
-  const failed = [...errors].map(([code, count]) => `${code} ${count}`).join(' ') || '0';
-  const second = { counts, p99Ms, failed, events };
-  events = [];
-  seconds.push(second);
-  console.log([seconds.length, ...counts, p99Ms.toFixed(1), failed, second.events.join(', ')].join('\t'));
-}, 1000);
-
-for (let i = 0; i < restarts; ++i) {
-  // Each tenth restart is a crash.
-  const event = await restart(i % servers, i % 10 === 9);
-  events.push(event);
-  await new Promise((resolve) => setTimeout(resolve, 100));
+// Without these handlers the listeners of `exit`, which end the other processes, would not be called.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+const args = process.argv.slice(2);
+let options: FleetOptions | undefined;
+try {
+  options = optionsOf(args);
+  process.exitCode = await main(options, args);
+} catch (error) {
+  console.error((error as Error).message);
+  if (options === undefined) console.error(`\n${usage}`);
+  process.exitCode = 2;
 }
-await new Promise((resolve) => setTimeout(resolve, 1100));
-clearInterval(tick);
-await load.end();
-for (const member of members) member?.process.kill('SIGTERM');
-const failed = seconds.filter((second) => second.failed !== '0').length;
-const calls = seconds.reduce((sum, { counts }) => sum + counts.reduce((all, count) => all + count, 0), 0);
-writeFileSync('fleet.html', page(names, seconds));
-rmSync(folder, { recursive: true });
-console.log(`${restarts} restarts, ${calls} calls, seconds with failed calls: ${failed}; see fleet.html`);
-process.exitCode = failed === 0 ? 0 : 1;

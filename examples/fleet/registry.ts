@@ -1,18 +1,30 @@
 /**
- * A registry that is a file: a JSON list of addresses, which main.ts replaces and clients watch. A resolver
- * of etcd or Kubernetes takes its place in a real fleet.
+ * The two registries of the fleet: etcd, in which servers register themselves with a lease, and a file with a
+ * JSON list of addresses, which main.ts replaces and clients watch. Processes get the choice as an argument.
  */
 import { renameSync, unwatchFile, watchFile, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import type { Resolver } from 'rdma-rpc';
+import type { Resolver, Server } from 'rdma-rpc';
+import { etcd, register } from 'rdma-rpc/etcd';
 
-/** Replaces the list at once: readers see the old one or the new one. */
-export function publish(path: string, addresses: readonly string[]): void {
+/** `etcd:http://host:port` or `file:/path`. */
+export type RegistryName = string;
+
+const service = 'fleet/greeter';
+/** How long a killed server stays in the list. The shortest that `register` allows. */
+const ttlMs = 2_000;
+
+const withoutScheme = (name: RegistryName): string => name.slice(5);
+
+/** Replaces the list at once: readers see the old one or the new one. Nothing to do with etcd. */
+export function publish(name: RegistryName, addresses: readonly string[]): void {
+  if (!name.startsWith('file:')) return;
+  const path = withoutScheme(name);
   writeFileSync(`${path}.new`, JSON.stringify(addresses));
   renameSync(`${path}.new`, path);
 }
 
-export function fileResolver(path: string): Resolver {
+function fileResolver(path: string): Resolver {
   return {
     resolve: async () => JSON.parse(await readFile(path, 'utf8')) as string[],
     watch: (onChange) => {
@@ -21,4 +33,18 @@ export function fileResolver(path: string): Resolver {
       return () => unwatchFile(path, changed);
     },
   };
+}
+
+export function resolverOf(name: RegistryName): Resolver {
+  return name.startsWith('file:')
+    ? fileResolver(withoutScheme(name))
+    : etcd({ endpoints: withoutScheme(name), service });
+}
+
+/** Resolves when the server is in the list of etcd. The shutdown of the server takes it out again. */
+export async function enlist(name: RegistryName, server: Server, address: string): Promise<void> {
+  if (name.startsWith('file:')) return;
+  // A server that is cut off cannot renew its lease, which is what this example wants to show.
+  const log = (): void => undefined;
+  await register(server, { endpoints: withoutScheme(name), service, address, ttlMs, log }).ready();
 }

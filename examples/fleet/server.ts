@@ -1,15 +1,25 @@
 /**
- * A server of the fleet, started by main.ts as a process of its own: `server.js NAME`. Sends its address to
- * its parent, answers with its name, and drains on SIGTERM.
+ * A server of the fleet, a process of its own: `server.js NAME HOST REGISTRY`. Answers with its name, is in
+ * the registry while it serves, and drains on SIGTERM. It waits for its parent to connect its namespace.
  */
+import { once } from 'node:events';
 import { createServer } from 'rdma-rpc';
 import { GreeterDefinition } from '../hello/gen/greeter.rdma.ts';
+import { enlist } from './registry.ts';
 
-const [name = 'server'] = process.argv.slice(2);
-const server = createServer().add(GreeterDefinition, { sayHello: () => ({ text: name }) });
+const [name = 'server', host = '127.0.0.1', registry = ''] = process.argv.slice(2);
+// The parent has gone, however it ended.
+process.once('disconnect', () => process.exit(0));
+const connected = once(process, 'message');
+process.send?.('running');
+await connected;
+
+const server = createServer({ log: () => undefined }).add(GreeterDefinition, {
+  sayHello: () => ({ text: name }),
+});
 process.once('SIGTERM', () => {
   void server.shutdown({ graceMs: 5_000 }).then(() => process.exit(0));
 });
-// The parent has gone, however it ended.
-process.once('disconnect', () => process.exit(0));
-process.send?.(await server.listen('127.0.0.1:0'));
+const address = await server.listen(`${host}:0`);
+await enlist(registry, server, address);
+process.send?.(address);

@@ -107,6 +107,7 @@ function runtimePackage(into, repository) {
     'docs',
     'examples/bpftrace',
     'examples/dashboard',
+    'examples/kubernetes',
   ]);
   copy(into, ['README.md', 'CHANGELOG.md', 'SECURITY.md']);
   writeFileSync(join(into, BUNDLE, 'codegen.js'), CODEGEN);

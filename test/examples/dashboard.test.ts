@@ -1,14 +1,11 @@
-/**
- * The dashboard of examples/dashboard queries only exported samples.
- */
-import { Registry } from 'prom-client';
-import { createClient, createInProcessChannel, stats } from 'rdma-rpc';
-import { collectNativeStats, prometheus } from 'rdma-rpc/prometheus';
-import { expect, test } from 'vitest';
+/** The pages of examples/dashboard query only exported samples, in the language of Prometheus. */
+import { describe, expect, test } from 'vitest';
 import { read } from '../house/tree.ts';
-import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { exported } from './exported.ts';
+import { parsed } from './promql.ts';
 
 interface Dashboard {
+  readonly uid: string;
   readonly panels: readonly {
     readonly id: number;
     readonly title: string;
@@ -18,75 +15,58 @@ interface Dashboard {
   readonly templating: { readonly list: readonly { readonly name: string; readonly definition?: string }[] };
 }
 
-const dashboard = JSON.parse(read('examples/dashboard/rdma-rpc.json')) as Dashboard;
-const targets = dashboard.panels.flatMap(({ targets }) => targets);
-const asked = [
-  ...targets.map(({ expr }) => expr),
-  ...dashboard.templating.list.flatMap(({ definition }) => definition ?? []),
-];
+const application = await exported();
 
-/** Returns the names of samples, and the labels of each, of an application with a call on both sides. */
-async function exported(): Promise<Map<string, Set<string>>> {
-  const registry = new Registry();
-  collectNativeStats(registry);
-  const count = prometheus({ registry });
-  const channel = createInProcessChannel(
-    (server) => server.use(count).add(EchoDefinition, { echo: (r) => r, behave: (r) => r }),
-    { interceptors: [count] },
-  );
-  await createClient(EchoDefinition, channel).echo({ text: 'hi' });
-  const found = new Map<string, Set<string>>();
-  for (const line of (await registry.metrics()).split('\n')) {
-    const [, name, labels = ''] = /^(\w+)(?:\{(.*)\})? /.exec(line) ?? [];
-    if (name === undefined) continue;
-    // Prometheus adds a label for the queried instance.
-    found.set(name, new Set(['instance', ...[...labels.matchAll(/(\w+)="/g)].map((match) => match[1]!)]));
-  }
-  await channel.close();
-  return found;
-}
+describe.each(['rdma-rpc', 'fleet'])('%s.json', (name) => {
+  const { panels, templating } = JSON.parse(read(`examples/dashboard/${name}.json`)) as Dashboard;
+  const targets = panels.flatMap((panel) => panel.targets);
+  const variables = templating.list.flatMap(({ definition }) => definition ?? []);
 
-test('every metric and every label that it asks for is exported', async () => {
-  const samples = await exported();
-  const metrics = asked.flatMap((text) => text.match(/\brdma_rpc_\w+/g) ?? []);
-  expect(metrics.length).toBeGreaterThan(20);
-  expect([...new Set(metrics)].filter((name) => !samples.has(name))).toEqual([]);
-  for (const text of asked) {
-    const labels = new Set(
-      [...samples].filter(([name]) => text.includes(name)).flatMap(([, own]) => [...own]),
-    );
-    const used = [
-      ...[...text.matchAll(/[{,](\w+)(?:=|!=|=~|!~)"/g)].map((match) => match[1]!),
-      ...[...text.matchAll(/\bby \(([^)]*)\)/g)].flatMap((match) => match[1]!.split(', ')),
-    ];
-    expect(
-      used.filter((label) => !labels.has(label)),
-      text,
-    ).toEqual([]);
-  }
-});
+  test('has enough to look at', () => {
+    expect(panels.length).toBeGreaterThan(10);
+    expect(variables.length).toBeGreaterThan(1);
+  });
 
-test('counters of which a rate is taken are counters', () => {
-  const known = new Set(Object.keys(stats()));
-  const rated = asked.flatMap((text) =>
-    [...text.matchAll(/rate\(rdma_rpc_native_(\w+)/g)].map((match) => match[1]!),
-  );
-  const names = rated.map((name) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()));
-  expect(names.filter((name) => !known.has(name) || /Now$|^(arena|sessions|mrBytes)/.test(name))).toEqual([]);
-});
-
-test('legends name labels that are left, and no two panels overlap', () => {
-  for (const { expr, legendFormat } of targets) {
-    const by = /\bby \(([^)]*)\)/.exec(expr)?.[1]?.split(', ') ?? ['instance'];
+  test.each(targets)('$expr', ({ expr, legendFormat }) => {
+    const { selectors, grouping } = parsed(expr);
+    const all = new Set<string>();
+    for (const { metric, labels, rated } of selectors) {
+      const own = application.labels.get(metric);
+      expect(own, metric).toBeDefined();
+      expect([...own!]).toEqual(expect.arrayContaining([...labels]));
+      if (rated) expect(application.counters).toContain(metric);
+      for (const label of own!) all.add(label);
+    }
+    expect([...all]).toEqual(expect.arrayContaining([...grouping]));
+    // A legend can show only the labels that are left.
+    const left = /\bby \(/.test(expr) ? grouping : ['instance'];
     const shown = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map((match) => match[1]!);
-    expect(
-      shown.filter((label) => !by.includes(label)),
-      expr,
-    ).toEqual([]);
-  }
-  const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
-    Array.from({ length: w * h }, (_, i) => `${x + (i % w)},${y + Math.floor(i / w)}`),
-  );
-  expect(new Set(cells).size).toBe(cells.length);
-  expect(new Set(dashboard.panels.map(({ id }) => id)).size).toBe(dashboard.panels.length);
+    expect(left).toEqual(expect.arrayContaining(shown));
+    const asked = [...expr.matchAll(/"\$(\w+)"/g)].map((match) => match[1]);
+    expect(templating.list.map((variable) => variable.name)).toEqual(expect.arrayContaining(asked));
+  });
+
+  test.each(variables)('%s', (definition) => {
+    const [, metric = '', label] = /^label_values\((\w+), (\w+)\)$/.exec(definition) ?? [];
+    expect(application.labels.get(metric)).toContain(label);
+  });
+
+  test('no two panels overlap', () => {
+    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+      Array.from({ length: w * h }, (_, i) => `${x + (i % w)},${y + Math.floor(i / w)}`),
+    );
+    expect(new Set(cells).size).toBe(cells.length);
+    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  });
+});
+
+test('a text that is no query is found, and so is a label of a matcher', () => {
+  expect(() => parsed('sum by a (rate(x[5m))')).toThrow('no query');
+  expect(parsed('sum by (a) (rate(x{b="1"}[$__rate_interval])) / y')).toEqual({
+    selectors: [
+      { metric: 'x', labels: ['b'], rated: true },
+      { metric: 'y', labels: [], rated: false },
+    ],
+    grouping: ['a'],
+  });
 });

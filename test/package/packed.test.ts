@@ -60,7 +60,7 @@ test('has the addon, and neither tests nor an install script', () => {
   );
   // Matches files that must not be in the package. Operators use some files of examples, to which the pages
   // lead.
-  const own = /^(dist\/)?(test|bench|examples(?!\/(bpftrace|dashboard)\/))\/|^native\/test\//;
+  const own = /^(dist\/)?(test|bench|examples(?!\/(bpftrace|dashboard|kubernetes)\/))\/|^native\/test\//;
   expect(packed.filter((path) => own.test(path))).toEqual([]);
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>;

@@ -1,0 +1,118 @@
+/**
+ * Where the servers of the fleet run: each in a network namespace of its own, joined to this one by a cable
+ * (veth), or as ordinary processes of this host. A server in a namespace is cut off by taking down its end
+ * of the cable: packets are lost, as with a broken switch. An ordinary process is stopped instead. Used by
+ * main.ts.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+
+export interface Place {
+  readonly process: ChildProcess;
+  /** Joins the namespace, once its process runs. */
+  connect(): void;
+  cutOff(cut: boolean): void;
+}
+
+export interface Hosts {
+  /** What the fleet says of it at its beginning. */
+  readonly text: string;
+  /**
+   * Starts a program. Its arguments may depend on the host on which it listens, under which it is also
+   * reached, and on the host under which it reaches this process.
+   */
+  start(program: string, args: (host: string, outside: string) => readonly string[]): Place;
+}
+
+type Stdio = 'ignore' | 'inherit' | 'ipc';
+const stdio: Stdio[] = ['ignore', 'inherit', 'inherit', 'ipc'];
+
+/** Throws an error with the command's output. */
+function run(command: string, ...args: string[]): void {
+  const { status, stderr, error } = spawnSync(command, args, { encoding: 'utf8' });
+  if (error !== undefined) throw error;
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${stderr.trim()}`);
+}
+
+/** Processes of this host. */
+export const plainHosts: Hosts = {
+  text: 'servers are plain processes, which are stopped (SIGSTOP) to cut them off',
+  start(program, args) {
+    const child = spawn(process.execPath, [program, ...args('127.0.0.1', '127.0.0.1')], { stdio });
+    return {
+      process: child,
+      connect: () => undefined,
+      cutOff: (cut) => child.kill(cut ? 'SIGSTOP' : 'SIGCONT'),
+    };
+  },
+};
+
+/**
+ * The addresses of the two ends of cable `n`, in a network of four addresses. A number is never used again.
+ */
+export function endsOf(n: number): readonly [here: string, there: string] {
+  const address = (end: number): string => `10.${77 + (n >> 14)}.${(n >> 6) & 255}.${((n & 63) << 2) + end}`;
+  return [address(1), address(2)];
+}
+
+/** Network namespaces of the namespace in which this process is (see `inNamespace`). */
+export function namespaceHosts(): Hosts {
+  let cables = 0;
+  return {
+    text: 'each server has a network namespace, whose cable is taken down to cut it off',
+    start(program, args) {
+      const n = cables++;
+      const [here, there] = endsOf(n);
+      // Without a fork, so that the process is the server itself.
+      const child = spawn('unshare', ['--net', '--', process.execPath, program, ...args(there, here)], {
+        stdio,
+        // The servers are on this host, so that they and the gateway would share memory.
+        env: { ...process.env, RDMA_RPC_FABRIC: 'tcp' },
+      });
+      const inside = ['-t', String(child.pid), '-n', 'ip'];
+      return {
+        process: child,
+        connect() {
+          const name = `fleet${n}`;
+          run('ip', 'link', 'add', name, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', String(child.pid));
+          run('ip', 'address', 'add', `${here}/30`, 'dev', name);
+          run('ip', 'link', 'set', name, 'up');
+          run('nsenter', ...inside, 'address', 'add', `${there}/30`, 'dev', 'eth0');
+          run('nsenter', ...inside, 'link', 'set', 'eth0', 'up');
+        },
+        cutOff: (cut) => run('nsenter', ...inside, 'link', 'set', 'eth0', cut ? 'down' : 'up'),
+      };
+    },
+  };
+}
+
+/** The environment variable that says that this process is in the namespace of the fleet. */
+const marker = 'RDMA_RPC_FLEET_NAMESPACE';
+/** As root, or as root of a user namespace, which some systems let every user make. */
+const flags = process.getuid?.() === 0 ? ['--net'] : ['--user', '--map-root-user', '--net'];
+
+/**
+ * Runs this program again in a network namespace and resolves with its exit code. Resolves with undefined in
+ * that namespace, and with the reason where the user cannot make namespaces.
+ */
+export async function inNamespace(
+  program: string,
+  args: readonly string[],
+): Promise<number | string | undefined> {
+  if (process.env[marker] !== undefined) {
+    run('ip', 'link', 'set', 'lo', 'up');
+    // The process that asked has gone, however it ended.
+    process.once('disconnect', () => process.exit(1));
+    return undefined;
+  }
+  const trial = 'ip link add f0 type veth peer name f1 && unshare --net -- true';
+  const tried = spawnSync('unshare', [...flags, '--', 'sh', '-c', trial], { encoding: 'utf8' });
+  if (tried.error !== undefined || tried.status !== 0)
+    return (tried.error?.message ?? tried.stderr).trim().split('\n')[0]!;
+  const child = spawn('unshare', [...flags, '--', process.execPath, program, ...args], {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    env: { ...process.env, [marker]: '1' },
+  });
+  const [code] = (await once(child, 'exit')) as [number | null];
+  return code ?? 1;
+}

@@ -1,0 +1,31 @@
+/** What a client's pod makes: a channel to the pods of the Service, with its metrics. Used by client.ts. */
+import type { Registry } from 'prom-client';
+import { type Channel, createChannel, createClient, type Resolver } from 'rdma-rpc';
+import { healthCheck } from 'rdma-rpc/health';
+import { collectNativeStats, prometheus } from 'rdma-rpc/prometheus';
+import { collectChannel } from '../dashboard/fleet.ts';
+import { type GreeterClient, GreeterDefinition } from '../hello/gen/greeter.rdma.ts';
+import { service } from './settings.ts';
+
+export interface Caller {
+  readonly channel: Channel;
+  readonly greeter: GreeterClient;
+}
+
+/** `name` and `zone` are those of the pod, '' when they are not known. */
+export function callerOf(resolver: Resolver, name: string, zone: string, registry: Registry): Caller {
+  collectNativeStats(registry);
+  const channel = createChannel(resolver, {
+    log: console.error,
+    interceptors: [prometheus({ registry })],
+    healthCheck: healthCheck(GreeterDefinition.fullName),
+    // A pod of a StatefulSet keeps its name, and with it its ten servers, when it is started again.
+    ...(name !== '' && { subset: { size: 10, clientId: name } }),
+    ...(zone !== '' && { zone }),
+  });
+  collectChannel(channel, service.service, registry);
+  const greeter = createClient(GreeterDefinition, channel, {
+    sayHello: { timeoutMs: 5_000, waitForReady: true, idempotent: true, retry: { attemptsMax: 3 } },
+  });
+  return { channel, greeter };
+}

@@ -1,0 +1,72 @@
+/**
+ * Compares manifests with the published schemas of Kubernetes and of the Prometheus operator, by the packages
+ * kubernetes-models and @kubernetes-models/prometheus-operator, which are generated from them. The validators
+ * of these packages know values and required fields; their types also know that a field does not exist.
+ */
+import { join } from 'node:path';
+import ts from 'typescript';
+import { root } from '../../house/tree.ts';
+import type { Manifest } from './manifests.ts';
+
+/**
+ * Returns the module with the model of an object alone: the modules of whole groups take seconds to
+ * compile.
+ */
+function moduleOf({ apiVersion, kind }: Manifest): string {
+  const operator = apiVersion.startsWith('monitoring.coreos.com/');
+  return `${operator ? '@kubernetes-models/prometheus-operator' : 'kubernetes-models'}/${apiVersion}/${kind}`;
+}
+
+type Models = Readonly<Record<string, (new (data: object) => { validate(): void }) | undefined>>;
+
+/** Returns what the schemas say against the values of an object, '' when nothing. */
+export async function invalid(object: Manifest): Promise<string> {
+  const models = (await import(moduleOf(object)).catch(() => ({}))) as Models;
+  const Kind = models[object.kind];
+  if (Kind === undefined) return `${object.apiVersion} has no ${object.kind}`;
+  try {
+    new Kind(object).validate();
+    return '';
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/** Returns what the compiler says against each object as a literal of its type, '' when nothing. */
+export function mistyped(objects: readonly Manifest[]): string[] {
+  const files = new Map(
+    objects.map((object, i) => {
+      const type = `import('${moduleOf(object)}').I${object.kind}`;
+      return [
+        join(root, 'test', `manifest-${i}.ts`),
+        `export const object: ${type} = ${JSON.stringify(object)};`,
+      ];
+    }),
+  );
+  const options: ts.CompilerOptions = {
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    target: ts.ScriptTarget.ES2023,
+    strict: true,
+    skipLibCheck: true,
+    noEmit: true,
+    types: [],
+  };
+  const host = ts.createCompilerHost(options);
+  const { fileExists, readFile, getSourceFile } = host;
+  host.fileExists = (name) => files.has(name) || fileExists(name);
+  host.readFile = (name) => files.get(name) ?? readFile(name);
+  host.getSourceFile = (name, language, ...rest) => {
+    const text = files.get(name);
+    return text === undefined
+      ? getSourceFile(name, language, ...rest)
+      : ts.createSourceFile(name, text, language);
+  };
+  const program = ts.createProgram([...files.keys()], options, host);
+  return [...files.keys()].map((name) =>
+    ts
+      .getPreEmitDiagnostics(program, program.getSourceFile(name))
+      .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))
+      .join('\n'),
+  );
+}
