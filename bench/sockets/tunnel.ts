@@ -36,10 +36,10 @@ export const tunnelScenarios: readonly TunnelScenario[] = [
 ];
 
 /**
- * How the program reaches its server. haproxy relays in C, in one process instead of two: what programs pay
- * for any relay on this machine.
+ * How the program reaches its server. haproxy relays in C: one process of it shows what programs pay for any
+ * relay on this machine, and two in a chain are what the two ends of a tunnel would cost in C without sessions.
  */
-export const ways = ['direct', 'haproxy', 'tunnel'] as const;
+export const ways = ['direct', 'haproxy', 'two haproxys', 'tunnel'] as const;
 export type Way = (typeof ways)[number];
 
 export interface TunnelMeasurement extends CpuUse {
@@ -149,14 +149,20 @@ export async function measureTunnel(
     if (way !== 'direct') near = redis ? path('near') : await freePort();
     const at = (place: string | number, unix: string): string =>
       typeof place === 'string' ? `${unix}${place}` : `127.0.0.1:${place}`;
-    if (way === 'haproxy') {
-      const config = haproxyConfig(at(near, 'unix@'), at(redis ? path('redis') : port, 'unix@'));
-      writeFileSync(path('haproxy.cfg'), config);
-      children.push(spawn('haproxy', ['-q', '-db', '-f', path('haproxy.cfg')], { stdio: 'ignore' }));
-      await listening(near);
+    const relayBy = async (listen: string | number, to: string | number): Promise<void> => {
+      const file = path(`haproxy-${children.length}.cfg`);
+      writeFileSync(file, haproxyConfig(at(listen, 'unix@'), at(to, 'unix@')));
+      children.push(spawn('haproxy', ['-q', '-db', '-f', file], { stdio: 'ignore' }));
+      await listening(listen);
+    };
+    const origin = redis ? path('redis') : port;
+    if (way === 'haproxy') await relayBy(near, origin);
+    if (way === 'two haproxys') {
+      await relayBy(path('far'), origin);
+      await relayBy(near, path('far'));
     }
     if (way === 'tunnel') {
-      const to = at(redis ? path('redis') : port, 'unix:');
+      const to = at(origin, 'unix:');
       const listen = at(near, 'unix:');
       children.push(await tunnelEnd('server', '--serve', `unix:${path('far')}`, '--to', to));
       children.push(await tunnelEnd('client', '--listen', listen, '--to', `unix:${path('far')}`));

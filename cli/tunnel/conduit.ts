@@ -9,6 +9,7 @@ import type { Socket } from 'node:net';
 import { readError } from '../../runtime/socket/errors.ts';
 import type { RelayCounts } from './counts.ts';
 import { Kind } from './frames.ts';
+import type { HeldMessage } from './held-message.ts';
 import { reset } from './program-side.ts';
 
 /** What the other side may send before this side's program has taken it. */
@@ -66,14 +67,18 @@ export class Conduit {
 
   // --- frames
 
-  /** Returns false when the other side has sent more than it may. */
-  onData(bytes: Buffer): boolean {
+  /**
+   * Gives data to the program. `held` is the message in whose memory it lies, if that memory is released.
+   * Returns false when the other side has sent more than it may.
+   */
+  onData(bytes: Buffer, held: HeldMessage | undefined): boolean {
     const { byteLength } = bytes;
     this.#received += byteLength;
     if (this.#received > receivedMax) return false;
     if (!this.#program.writable) return true;
     this.#counts.receivedBytes += byteLength;
-    if (this.#program.write(bytes)) this.#take(byteLength);
+    held?.hold();
+    if (this.#program.write(bytes, held?.done)) this.#take(byteLength);
     else this.#buffered += byteLength;
     return true;
   }
