@@ -37,7 +37,7 @@ export const tunnelScenarios: readonly TunnelScenario[] = [
 
 /**
  * How the program reaches its server. haproxy relays in C: one process of it shows what programs pay for any
- * relay on this machine, and two in a chain are what the two ends of a tunnel would cost in C without sessions.
+ * relay on this machine, and two in a chain show what the two ends of a tunnel cost in C, without sessions.
  */
 export const ways = ['direct', 'haproxy', 'two haproxys', 'tunnel'] as const;
 export type Way = (typeof ways)[number];

@@ -104,11 +104,6 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
     this.#endWhenDrained();
   }
 
-  /** Resets all connections. */
-  destroy(): void {
-    for (const conduit of this.#conduits.values()) conduit.destroy();
-  }
-
   // --- outgoing frames
 
   send(kind: number, connection: number, value = 0): void {
@@ -165,7 +160,8 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
   onData(connection: number, bytes: Buffer): void {
     // A connection that has ended here may still have data on its way.
     const conduit = this.#conduits.get(connection);
-    if (conduit?.onData(bytes, this.#held) === false) throw new Error('the other end has sent more than it may');
+    if (conduit?.onData(bytes, this.#held) === false)
+      throw new Error('the other end has sent more than it may');
   }
 
   onFrame(kind: number, connection: number, value: number): void {
@@ -223,7 +219,7 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
     this.#waiting?.(done);
     this.#waiting = undefined;
     const cause = error instanceof Error ? error : new Error('the other end of the tunnel is gone');
-    for (const conduit of this.#conduits.values()) conduit.lose(cause, !this.open);
+    for (const conduit of this.#conduits.values()) if (!conduit.isComplete) conduit.lose(cause, !this.open);
     this.#options.onOver(error);
   }
 }

@@ -40,6 +40,9 @@ export class Conduit {
   /** Those of them that the program's socket buffers, and those that the program has taken. */
   #buffered = 0;
   #taken = 0;
+  /** Whether the ends of both directions have gone through the tunnel. */
+  #finArrived = false;
+  #finSent = false;
   #connecting: boolean;
   #failed = false;
   /** True when the other side has reset the connection, or is gone. */
@@ -59,7 +62,7 @@ export class Conduit {
         this.#connecting = false;
       });
     program.on('data', this.#onProgramData);
-    program.on('end', () => this.#owner.send(Kind.fin, this.#number));
+    program.on('end', this.#onProgramEnd);
     program.on('drain', this.#onDrain);
     program.on('error', (error: Error) => this.#fail(error, this.#connecting));
     program.once('close', this.#onProgramClose);
@@ -90,6 +93,7 @@ export class Conduit {
   }
 
   onFin(): void {
+    this.#finArrived = true;
     this.#program.end();
   }
 
@@ -97,15 +101,19 @@ export class Conduit {
     this.lose(readError(undefined), false);
   }
 
+  /**
+   * True when neither side has anything more to send. The program may still have to take its last bytes, for
+   * which the other side is not needed.
+   */
+  get isComplete(): boolean {
+    return this.#finArrived && this.#finSent;
+  }
+
   /** The connection is lost: its program gets a reset. */
   lose(error: Error, wasConnecting: boolean): void {
     this.#cut = true;
     this.#fail(error, wasConnecting);
     reset(this.#program);
-  }
-
-  destroy(): void {
-    this.#program.destroy();
   }
 
   // --- the program
@@ -116,6 +124,11 @@ export class Conduit {
     this.#owner.sendData(this.#number, bytes);
     this.#credit -= byteLength;
     if (this.#credit <= 0) this.#program.pause();
+  };
+
+  readonly #onProgramEnd = (): void => {
+    this.#finSent = true;
+    this.#owner.send(Kind.fin, this.#number);
   };
 
   readonly #onDrain = (): void => {

@@ -19,7 +19,7 @@ const pattern = Buffer.alloc(100_000, 'kill');
 
 export type Library = 'node:net' | 'ours';
 
-/** What stands between a client and the server at this address. Resolves with where the client connects to. */
+/** Puts something between clients and the server at this address. Resolves with where clients connect to. */
 export type Through = (server: string) => Promise<{ readonly address: string; close(): Promise<void> }>;
 
 const nothing: Through = (address) => Promise.resolve({ address, close: () => Promise.resolve() });

@@ -3,29 +3,16 @@
  * all data that lies in it, however each of them ends.
  */
 import type { Socket } from 'node:net';
-import { Duplex } from 'node:stream';
 import { expect, test } from 'vitest';
 import { Conduit } from '../../../cli/tunnel/conduit.ts';
 import { newCounts } from '../../../cli/tunnel/counts.ts';
 import { HeldMessage } from '../../../cli/tunnel/held-message.ts';
 import type { Lease } from '../../../runtime/core/lease.ts';
+import { SlowProgram } from './slow-program.ts';
 
-type Take = (error?: Error) => void;
-
-/** A program that takes what it gets when the test says so. */
-class SlowProgram extends Duplex {
-  readonly takes: Take[] = [];
-
-  override _write(_chunk: unknown, _encoding: string, callback: Take): void {
-    this.takes.push(callback);
-  }
-
-  override _read(): void {}
-
-  conduit(): Conduit {
-    const owner = { send: () => undefined, sendData: () => undefined, onClosed: () => undefined };
-    return new Conduit(1, this as unknown as Socket, owner, newCounts(), () => undefined);
-  }
+function conduitTo(program: SlowProgram): Conduit {
+  const owner = { send: () => undefined, sendData: () => undefined, onClosed: () => undefined };
+  return new Conduit(1, program as unknown as Socket, owner, newCounts(), () => undefined);
 }
 
 /** A lease that counts how often it was released. */
@@ -49,7 +36,7 @@ test('a message is released when the last of its programs has taken its data', a
   const lease = new CountedLease();
   const held = new HeldMessage(lease);
   const programs = [new SlowProgram(), new SlowProgram()];
-  for (const program of programs) program.conduit().onData(Buffer.from('data'), held);
+  for (const program of programs) conduitTo(program).onData(Buffer.from('data'), held);
   held.done();
   for (const program of programs) {
     expect(lease.releases).toBe(0);
@@ -66,7 +53,7 @@ test.each<[string, (program: SlowProgram) => void]>([
   const lease = new CountedLease();
   const held = new HeldMessage(lease);
   const program = new SlowProgram();
-  const conduit = program.conduit();
+  const conduit = conduitTo(program);
   for (let i = 0; i < 2; i++) conduit.onData(Buffer.from('data'), held);
   held.done();
   end(program);
