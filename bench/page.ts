@@ -154,9 +154,9 @@ const expertWords = `Calls/s. What is done for \`rdma-rpc\` here and not in the 
 buffer that they like best, too. GB/s and latencies are of \`rdma-rpc\`; beside transfers GB/s is theirs. All figures of all
 peers: \`npm run bench -- --json rows.json\`.`;
 
-const otherResults = `How it is measured: [README.md](README.md). Streams: [stream/RESULTS.md](stream/RESULTS.md). The codec:
-[codec/RESULTS.md](codec/RESULTS.md). Real RDMA: [verbs/RESULTS.md](verbs/RESULTS.md). What earlier runs and single
-measurements showed: [HISTORY.md](HISTORY.md).`;
+const otherResults = `How it is measured: [README.md](README.md). Streams: [stream/RESULTS.md](stream/RESULTS.md). Sockets and the tunnel:
+[sockets/RESULTS.md](sockets/RESULTS.md). The codec: [codec/RESULTS.md](codec/RESULTS.md). Real RDMA:
+[verbs/RESULTS.md](verbs/RESULTS.md). What earlier runs and single measurements showed: [HISTORY.md](HISTORY.md).`;
 
 export interface Page {
   /** Day, machine, Nodes, placement and rounds. */

@@ -26,7 +26,7 @@ let measured = 0;
 program
   .name('npm run bench:sockets --')
   .description('Measures sockets beside node:net, and programs through the tunnel beside direct ones.')
-  .option('--markdown <file>', 'write the results to this file')
+  .option('--markdown <file>', 'write the results to this file (bench/sockets/RESULTS.md)')
   .option('--only <name...>', 'only scenarios whose name begins with one of these, for example: ping', [''])
   .option('--rounds <n>', 'interleaved rounds', roundsOf, 5)
   .option('--quick', 'one short round: a check that everything runs, not a measurement', false)

@@ -36,10 +36,10 @@ export const tunnelScenarios: readonly TunnelScenario[] = [
 ];
 
 /**
- * How the program reaches its server. haproxy relays in C, in one process instead of two: what programs pay
- * for any relay on this machine.
+ * How the program reaches its server. haproxy relays in C: one process of it shows what programs pay for any
+ * relay on this machine, and two in a chain show what the two ends of a tunnel cost in C, without sessions.
  */
-export const ways = ['direct', 'haproxy', 'tunnel'] as const;
+export const ways = ['direct', 'haproxy', 'two haproxys', 'tunnel'] as const;
 export type Way = (typeof ways)[number];
 
 export interface TunnelMeasurement extends CpuUse {
@@ -105,8 +105,10 @@ async function redisLoad(path: string, pipeline: number, seconds: number, pids: 
     const { stdout } = await run('redis-benchmark', args.map(String));
     return stdout.trim().split('\n').at(-1)!.replaceAll('"', '').split(',');
   };
-  // The first run warms up, and says how many requests take the time.
-  const rate = Number((await load(5_000 * pipeline))[1]);
+  // The first run says how many requests take the time. The second one warms up: the ends of a tunnel need
+  // seconds until their code is compiled.
+  const first = Number((await load(5_000 * pipeline))[1]);
+  const rate = Number((await load(Math.ceil(first * seconds)))[1]);
   const cpu = cpuMeter(pids);
   const [, perSecond, , , p50Ms, , p99Ms] = await load(Math.ceil(rate * seconds));
   return {
@@ -149,14 +151,20 @@ export async function measureTunnel(
     if (way !== 'direct') near = redis ? path('near') : await freePort();
     const at = (place: string | number, unix: string): string =>
       typeof place === 'string' ? `${unix}${place}` : `127.0.0.1:${place}`;
-    if (way === 'haproxy') {
-      const config = haproxyConfig(at(near, 'unix@'), at(redis ? path('redis') : port, 'unix@'));
-      writeFileSync(path('haproxy.cfg'), config);
-      children.push(spawn('haproxy', ['-q', '-db', '-f', path('haproxy.cfg')], { stdio: 'ignore' }));
-      await listening(near);
+    const relayBy = async (listen: string | number, to: string | number): Promise<void> => {
+      const file = path(`haproxy-${children.length}.cfg`);
+      writeFileSync(file, haproxyConfig(at(listen, 'unix@'), at(to, 'unix@')));
+      children.push(spawn('haproxy', ['-q', '-db', '-f', file], { stdio: 'ignore' }));
+      await listening(listen);
+    };
+    const origin = redis ? path('redis') : port;
+    if (way === 'haproxy') await relayBy(near, origin);
+    if (way === 'two haproxys') {
+      await relayBy(path('far'), origin);
+      await relayBy(near, path('far'));
     }
     if (way === 'tunnel') {
-      const to = at(redis ? path('redis') : port, 'unix:');
+      const to = at(origin, 'unix:');
       const listen = at(near, 'unix:');
       children.push(await tunnelEnd('server', '--serve', `unix:${path('far')}`, '--to', to));
       children.push(await tunnelEnd('client', '--listen', listen, '--to', `unix:${path('far')}`));

@@ -4,24 +4,29 @@
  * from, on the JS thread.
  */
 import type { Socket } from 'node:net';
+import { leaseOf } from '../../runtime/core/lease.ts';
 import { Conduit, type ConduitOwner, type Report } from './conduit.ts';
 import type { RelayCounts } from './counts.ts';
 import { type FrameHandler, FrameReader, FrameWriter, Kind } from './frames.ts';
 import type { Frames, FramesInit } from './gen/rdma_rpc/tunnel.rdma.ts';
+import { HeldMessage } from './held-message.ts';
 
 /** Connections of one carrier; further ones are reset. The limit is against peers that open without end. */
 const connectionsMax = 32_768;
-const numberMax = 0xffff_ffff;
+/** Frames have 32 bits for the number of a connection. */
+export const numberMax = 0xffff_ffff;
 
 export interface CarrierOptions {
   readonly counts: RelayCounts;
   readonly report: Report;
   /** Connects a new connection of the other side to its program. Only the serving end takes any. */
   readonly accept?: () => Socket;
-  /** The other side takes no further connections. */
+  /** Further connections need another carrier: the other side takes none, or all numbers have been used. */
   readonly onAway?: () => void;
   /** The stream has ended, and all connections with it. `error` is undefined for an end without error. */
   readonly onOver: (error: unknown) => void;
+  /** Number before that of the first connection, for tests. Default 0. */
+  readonly lastNumber?: number;
 }
 
 type Next = IteratorResult<FramesInit, undefined>;
@@ -32,7 +37,9 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
   readonly #writer = new FrameWriter();
   readonly #reader = new FrameReader(this);
   readonly #conduits = new Map<number, Conduit>();
-  #lastNumber = 0;
+  #lastNumber: number;
+  /** The message that is being read, if it lies in leased memory. */
+  #held: HeldMessage | undefined;
   /** Settles the `next()` that waits for frames. */
   #waiting: ((result: Next) => void) | undefined;
   #scheduled = false;
@@ -43,6 +50,7 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
 
   constructor(options: CarrierOptions) {
     this.#options = options;
+    this.#lastNumber = options.lastNumber ?? 0;
   }
 
   /** Number of connections. */
@@ -53,25 +61,39 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
   /** Reads frames until the stream ends. */
   async read(source: AsyncIterable<Frames>): Promise<void> {
     try {
-      for await (const { parts } of source) this.#reader.read(parts);
+      for await (const frames of source) this.#readMessage(frames);
       this.#end(undefined);
     } catch (error) {
       this.#end(error);
     }
   }
 
-  /** Carries a new connection of `program`. */
-  carry(program: Socket): void {
-    const number = this.#nextNumber();
-    this.send(Kind.open, number);
-    this.#add(number, program);
+  #readMessage(frames: Frames): void {
+    const lease = leaseOf(frames);
+    if (lease === undefined) {
+      this.#reader.read(frames.parts);
+      return;
+    }
+    const held = new HeldMessage(lease);
+    this.#held = held;
+    try {
+      this.#reader.read(frames.parts);
+    } finally {
+      this.#held = undefined;
+      held.done();
+    }
   }
 
-  /** A tunnel that lives for days may use up the 32 bits, so the numbers begin again. */
-  #nextNumber(): number {
-    do this.#lastNumber = (this.#lastNumber % numberMax) + 1;
-    while (this.#conduits.has(this.#lastNumber));
-    return this.#lastNumber;
+  /** Carries a new connection of `program`. */
+  carry(program: Socket): void {
+    const number = ++this.#lastNumber;
+    this.send(Kind.open, number);
+    this.#add(number, program);
+    // A number is never used twice: the other side may still have its connection when it has ended here.
+    if (number === numberMax) {
+      this.#options.onAway?.();
+      this.drain();
+    }
   }
 
   /** Takes no further connections, and ends the stream with the last one. */
@@ -80,11 +102,6 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
     this.#draining = true;
     this.send(Kind.away, 0);
     this.#endWhenDrained();
-  }
-
-  /** Resets all connections. */
-  destroy(): void {
-    for (const conduit of this.#conduits.values()) conduit.destroy();
   }
 
   // --- outgoing frames
@@ -143,7 +160,8 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
   onData(connection: number, bytes: Buffer): void {
     // A connection that has ended here may still have data on its way.
     const conduit = this.#conduits.get(connection);
-    if (conduit?.onData(bytes) === false) throw new Error('the other end has sent more than it may');
+    if (conduit?.onData(bytes, this.#held) === false)
+      throw new Error('the other end has sent more than it may');
   }
 
   onFrame(kind: number, connection: number, value: number): void {
@@ -201,7 +219,7 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
     this.#waiting?.(done);
     this.#waiting = undefined;
     const cause = error instanceof Error ? error : new Error('the other end of the tunnel is gone');
-    for (const conduit of this.#conduits.values()) conduit.lose(cause, !this.open);
+    for (const conduit of this.#conduits.values()) if (!conduit.isComplete) conduit.lose(cause, !this.open);
     this.#options.onOver(error);
   }
 }

@@ -9,6 +9,7 @@ import type { Socket } from 'node:net';
 import { readError } from '../../runtime/socket/errors.ts';
 import type { RelayCounts } from './counts.ts';
 import { Kind } from './frames.ts';
+import type { HeldMessage } from './held-message.ts';
 import { reset } from './program-side.ts';
 
 /** What the other side may send before this side's program has taken it. */
@@ -39,6 +40,9 @@ export class Conduit {
   /** Those of them that the program's socket buffers, and those that the program has taken. */
   #buffered = 0;
   #taken = 0;
+  /** Whether the ends of both directions have gone through the tunnel. */
+  #finArrived = false;
+  #finSent = false;
   #connecting: boolean;
   #failed = false;
   /** True when the other side has reset the connection, or is gone. */
@@ -58,7 +62,7 @@ export class Conduit {
         this.#connecting = false;
       });
     program.on('data', this.#onProgramData);
-    program.on('end', () => this.#owner.send(Kind.fin, this.#number));
+    program.on('end', this.#onProgramEnd);
     program.on('drain', this.#onDrain);
     program.on('error', (error: Error) => this.#fail(error, this.#connecting));
     program.once('close', this.#onProgramClose);
@@ -66,14 +70,18 @@ export class Conduit {
 
   // --- frames
 
-  /** Returns false when the other side has sent more than it may. */
-  onData(bytes: Buffer): boolean {
+  /**
+   * Gives data to the program. `held` is the message in whose memory it lies, if that memory is released.
+   * Returns false when the other side has sent more than it may.
+   */
+  onData(bytes: Buffer, held: HeldMessage | undefined): boolean {
     const { byteLength } = bytes;
     this.#received += byteLength;
     if (this.#received > receivedMax) return false;
     if (!this.#program.writable) return true;
     this.#counts.receivedBytes += byteLength;
-    if (this.#program.write(bytes)) this.#take(byteLength);
+    held?.hold();
+    if (this.#program.write(bytes, held?.done)) this.#take(byteLength);
     else this.#buffered += byteLength;
     return true;
   }
@@ -85,6 +93,7 @@ export class Conduit {
   }
 
   onFin(): void {
+    this.#finArrived = true;
     this.#program.end();
   }
 
@@ -92,15 +101,19 @@ export class Conduit {
     this.lose(readError(undefined), false);
   }
 
+  /**
+   * True when neither side has anything more to send. The program may still have to take its last bytes, for
+   * which the other side is not needed.
+   */
+  get isComplete(): boolean {
+    return this.#finArrived && this.#finSent;
+  }
+
   /** The connection is lost: its program gets a reset. */
   lose(error: Error, wasConnecting: boolean): void {
     this.#cut = true;
     this.#fail(error, wasConnecting);
     reset(this.#program);
-  }
-
-  destroy(): void {
-    this.#program.destroy();
   }
 
   // --- the program
@@ -111,6 +124,11 @@ export class Conduit {
     this.#owner.sendData(this.#number, bytes);
     this.#credit -= byteLength;
     if (this.#credit <= 0) this.#program.pause();
+  };
+
+  readonly #onProgramEnd = (): void => {
+    this.#finSent = true;
+    this.#owner.send(Kind.fin, this.#number);
   };
 
   readonly #onDrain = (): void => {

@@ -3,7 +3,6 @@
  * (carrier.ts). The serving end connects each to the program behind it; it also takes sockets of
  * `rdma-rpc/socket`, for clients that need no tunnel.
  */
-import type { Socket as NetSocket } from 'node:net';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
 import { graceMs } from '../../runtime/limits.ts';
 import { createServer } from '../../runtime/server/server.ts';
@@ -15,6 +14,7 @@ import type { RelayCounts } from './counts.ts';
 import { TunnelsDefinition } from './gen/rdma_rpc/tunnel.rdma.ts';
 import { NearCarriers } from './near-carriers.ts';
 import { connectTo, highWaterMark, listenOn } from './program-side.ts';
+import { Programs } from './programs.ts';
 import { relay } from './relay.ts';
 
 export interface TunnelEnd {
@@ -40,7 +40,8 @@ export async function listeningEnd(
   report: Report,
 ): Promise<TunnelEnd> {
   const carriers = new NearCarriers(to, channel, counts, report);
-  const { server, bound } = await listenOn(listen, (program) => carriers.carry(program));
+  const programs = new Programs();
+  const { server, bound } = await listenOn(listen, (program) => carriers.carry(programs.add(program)));
   const closed = new Promise<void>((resolve) => server.once('close', resolve));
   return {
     bound,
@@ -49,7 +50,7 @@ export async function listeningEnd(
       await closed;
       await carriers.close();
     },
-    destroy: () => carriers.destroy(),
+    destroy: () => programs.destroy(),
   };
 }
 
@@ -62,7 +63,7 @@ export async function servingEnd(
   report: Report,
 ): Promise<TunnelEnd> {
   const carriers = new Set<Carrier>();
-  const programs = new Set<NetSocket>();
+  const programs = new Programs();
   const server = createServer({ streamsMax, ...options });
   server.add(TunnelsDefinition, {
     carry: (frames, context) => {
@@ -70,7 +71,7 @@ export async function servingEnd(
       const carrier: Carrier = new Carrier({
         counts,
         report,
-        accept: () => connectTo(to),
+        accept: () => programs.add(connectTo(to)),
         onOver: () => carriers.delete(carrier),
       });
       carrier.open = true;
@@ -81,25 +82,20 @@ export async function servingEnd(
   });
   const sockets = addSockets(
     server,
-    (tunnel) => {
-      const program = connectTo(to);
-      programs.add(program);
-      program.once('close', () => programs.delete(program));
-      relay(program, tunnel, counts, report);
-    },
+    (tunnel) => relay(programs.add(connectTo(to)), tunnel, counts, report),
     ofSockets,
   );
   const bound = await server.listen(serve);
   return {
     bound,
-    drain: () => {
+    drain: async () => {
       sockets.close();
       for (const carrier of carriers) carrier.drain();
-      return server.shutdown({ graceMs: graceMs.max });
+      await server.shutdown({ graceMs: graceMs.max });
+      await programs.closed();
     },
     destroy: () => {
-      for (const carrier of carriers) carrier.destroy();
-      for (const program of programs) program.destroy();
+      programs.destroy();
       sockets.destroyConnections();
     },
   };

@@ -34,11 +34,6 @@ export class NearCarriers {
     this.#current.carry(program);
   }
 
-  /** Resets all connections. */
-  destroy(): void {
-    for (const carrier of this.#carriers.keys()) carrier.destroy();
-  }
-
   async close(): Promise<void> {
     await Promise.all([...this.#carriers.values(), this.#spare].map((channel) => channel?.close()));
   }

@@ -19,6 +19,11 @@ const pattern = Buffer.alloc(100_000, 'kill');
 
 export type Library = 'node:net' | 'ours';
 
+/** Puts something between clients and the server at this address. Resolves with where clients connect to. */
+export type Through = (server: string) => Promise<{ readonly address: string; close(): Promise<void> }>;
+
+const nothing: Through = (address) => Promise.resolve({ address, close: () => Promise.resolve() });
+
 interface Seen {
   /** Events of each connection, `end`, `error CODE` and `close`. */
   readonly events: string[][];
@@ -86,7 +91,14 @@ class Latch {
   }
 }
 
-async function killClients(library: Library, rounds: number, connections: number, seen: Seen): Promise<void> {
+interface Kills {
+  readonly library: Library;
+  readonly rounds: number;
+  readonly connections: number;
+  readonly through: Through;
+}
+
+async function killClients({ library, rounds, connections, through }: Kills, seen: Seen): Promise<void> {
   let closed: Promise<void>[] = [];
   let latch = new Latch(0);
   const serve = (socket: NetSocket | Socket): void => {
@@ -97,22 +109,26 @@ async function killClients(library: Library, rounds: number, connections: number
   else (server as ReturnType<typeof createNetServer>).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
+  const way = await through(`127.0.0.1:${port}`);
   for (let round = 0; round < rounds; round++) {
     closed = [];
     latch = new Latch(connections);
-    const child = start('client', library, String(connections), `127.0.0.1:${port}`);
+    const child = start('client', library, String(connections), way.address);
     await latch.reached;
     await kill(child);
     await Promise.all(closed);
   }
+  await way.close();
   server.close();
   await once(server, 'close');
 }
 
-async function killServers(library: Library, rounds: number, connections: number, seen: Seen): Promise<void> {
+async function killServers({ library, rounds, connections, through }: Kills, seen: Seen): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     const child = start('server', library);
-    const [address] = (await once(child, 'message')) as [string];
+    const [bound] = (await once(child, 'message')) as [string];
+    const way = await through(bound);
+    const { address } = way;
     const latch = new Latch(connections);
     const closed = Array.from({ length: connections }, () => {
       const socket =
@@ -122,6 +138,7 @@ async function killServers(library: Library, rounds: number, connections: number
     await latch.reached;
     await kill(child);
     await Promise.all(closed);
+    await way.close();
   }
 }
 
@@ -131,9 +148,11 @@ export async function expectEnds(
   library: Library,
   rounds: number,
   connections: number,
+  through = nothing,
 ): Promise<void> {
   const seen: Seen = { events: [], wrongBytes: 0 };
-  await (killed === 'client' ? killClients : killServers)(library, rounds, connections, seen);
+  const kills: Kills = { library, rounds, connections, through };
+  await (killed === 'client' ? killClients : killServers)(kills, seen);
   expect(seen.wrongBytes).toBe(0);
   expect(seen.events).toHaveLength(rounds * connections);
   const gone =

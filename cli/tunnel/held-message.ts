@@ -1,0 +1,25 @@
+/**
+ * A message whose data programs have not taken completely. A large message lies in leased memory of the
+ * arena: without a release that memory would stay in use until it is garbage-collected, and the messages
+ * that follow would use other memory. Made by a Carrier, on the JS thread.
+ */
+import type { Lease } from '../../runtime/core/lease.ts';
+
+export class HeldMessage {
+  readonly #lease: Lease;
+  /** Writes under way, and one while the message is being read. */
+  #uses = 1;
+
+  constructor(lease: Lease) {
+    this.#lease = lease;
+  }
+
+  /** A write of some of the data begins; `done()` must be called once when it has ended. */
+  hold(): void {
+    ++this.#uses;
+  }
+
+  readonly done = (): void => {
+    if (--this.#uses === 0) this.#lease.release();
+  };
+}

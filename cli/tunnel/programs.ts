@@ -1,0 +1,25 @@
+/**
+ * The open sockets of programs at one end of a tunnel. An end that drains waits for them, since a program may
+ * still have to take its last bytes when the stream to the other end is over.
+ */
+import type { Socket } from 'node:net';
+
+export class Programs {
+  readonly #open = new Set<Socket>();
+
+  /** Remembers the socket until it is closed. Returns it. */
+  add(program: Socket): Socket {
+    this.#open.add(program);
+    program.once('close', () => this.#open.delete(program));
+    return program;
+  }
+
+  /** Resolves when all sockets that are open now are closed. */
+  async closed(): Promise<void> {
+    await Promise.all([...this.#open].map((each) => new Promise((resolve) => each.once('close', resolve))));
+  }
+
+  destroy(): void {
+    for (const program of this.#open) program.destroy();
+  }
+}
