@@ -64,9 +64,15 @@ export const callsShare = (
 export const callsShareOfLimit = (scenario: string, least: number): Goal =>
   callsShare(scenario, own, 'limit', least, (share) => `${share} of the limit's calls/s`);
 export const callsShareOfShm = (scenario: string, least: number): Goal =>
-  callsShare(scenario, 'shm-fd', own, least, (share) => `by descriptors ${share} of the calls/s of one user`);
+  callsShare(scenario, 'shm-fd', own, least, (share) => `over shm-fd ${share} of the calls/s over shm`);
 export const callsShareOfUnsealed = (scenario: string, least: number): Goal =>
-  callsShare(scenario, 'sealed', own, least, (share) => `sealed ${share} of the calls/s without`);
+  callsShare(
+    scenario,
+    'sealed',
+    own,
+    least,
+    (share) => `sealed ${share} of the calls/s of unsealed sessions`,
+  );
 
 /** A goal for the calls/s of one scenario, compared with those of another. */
 export const callsShareOfScenario = (scenario: string, base: string, least: number): Goal =>
@@ -89,7 +95,7 @@ export function plainBeside(
   grpcLeast: number,
 ): Goal {
   return {
-    goal: `${scenario}: of everything given back at least ${percent(steadyLeast)}, in the first second ${percent(firstLeast)} and ${grpcLeast} × grpc-js`,
+    goal: `${scenario}: at least ${percent(steadyLeast)} of the rate with everything given back; in the first second at least ${percent(firstLeast)} of it and ${grpcLeast} × grpc-js`,
     judge(find) {
       const [row, back, grpc] = ['quick start', own, 'grpc-js'].map((peer) => find(scenario, peer));
       if (row === undefined || back === undefined || grpc === undefined) return undefined;
@@ -109,7 +115,7 @@ export function plainBeside(
  */
 export function restAtMost(scenario: string, most: number): Goal {
   return {
-    goal: `${scenario}: as in the quick start memory at most ${most} × what it was before`,
+    goal: `${scenario}: memory as in the quick start at most ${most} × the memory before`,
     judge(find) {
       const row = find(scenario, 'quick start');
       if (row === undefined) return undefined;

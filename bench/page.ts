@@ -143,15 +143,17 @@ function scenarioPart(rows: readonly Row[], level: string): string {
   ].join('\n\n');
 }
 
-const plainWords = `Calls/s in the first second of two new processes → one and a half seconds later, eight calls in flight. "Quick start"
-is a program written as in docs/start/quick-start.md: no option but deadlines, a \`Uint8Array\` of its own that it sends again and again,
-nothing given back. "A new buffer" makes and fills one for each call. "Everything given back" is the same load by the program
-of the scenarios below. The last two columns compare the quick start with the steady rate of "given back", and with grpc-js at
-the same time.`;
+const plainWords = `Calls/s in the first second of two new processes, and one and a half seconds later (after the arrow), with eight
+calls in flight. "Quick start" is a program written as in docs/start/quick-start.md: it sets no option except
+deadlines, sends the same \`Uint8Array\` again and again, and releases no memory. "A new buffer" makes and fills
+a \`Uint8Array\` for each call. "Everything given back" is the same load by the program of the scenarios below.
+The last two columns compare the quick start with the steady rate of "everything given back", and with grpc-js
+at the same time.`;
 
-const expertWords = `Calls/s. What is done for \`rdma-rpc\` here and not in the quick start: large requests lie in memory of
-\`allocBuffer()\` that is used again, answers arrive \`into\` such memory, and both sides have an arena of 384 MiB. Other peers get the kind of
-buffer that they like best, too. GB/s and latencies are of \`rdma-rpc\`; beside transfers GB/s is theirs. All figures of all
+const expertWords = `Calls/s. Unlike the quick start, \`rdma-rpc\` does everything for memory here: large requests lie in memory of
+\`allocBuffer()\` that is used again, responses arrive \`into\` such memory, and both sides have an arena of 384
+MiB. Other peers also get the kind of buffer with which they are fastest. GB/s and latencies are those of
+\`rdma-rpc\`; in rows with transfers beside small calls, GB/s are those of the transfers. All figures of all
 peers: \`npm run bench -- --json rows.json\`.`;
 
 const otherResults = `How it is measured: [README.md](README.md). Streams: [stream/RESULTS.md](stream/RESULTS.md). Sockets and the tunnel:

@@ -59,7 +59,7 @@ describe('goals', () => {
       row('echo-32B-x256', 'rdma-rpc', { callsPerSecond: 1000 }),
       row('echo-32B-x256', 'sealed', { callsPerSecond }),
     ];
-    const goal = 'echo-32B-x256: sealed at least 35 % of the calls/s without';
+    const goal = 'echo-32B-x256: sealed at least 35 % of the calls/s of unsealed sessions';
     expect(verdict(rows, goal)).toBe(reached);
     expect(verdict(rows.slice(1), goal)).toBeUndefined();
   });
@@ -124,7 +124,7 @@ describe('goals', () => {
     [1.21, false],
   ])('memory after large calls of %d times that before: reached is %s', (restTimes, reached) => {
     const name = 'tcp-rest-after-1MiB-x8';
-    const goal = `${name}: as in the quick start memory at most 1.2 × what it was before`;
+    const goal = `${name}: memory as in the quick start at most 1.2 × the memory before`;
     const grpc = row(name, 'grpc-js', { restTimes: 3 });
     expect(verdict([row(name, 'quick start', { restTimes })], goal)).toBe(reached);
     expect(
