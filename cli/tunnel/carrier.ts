@@ -1,7 +1,7 @@
 /**
  * The stream between the two ends of a tunnel, with the connections that it carries. The listening end opens
- * it, and opens connections on it; the serving end accepts both. It is the iterable that the stream sends
- * from, on the JS thread.
+ * the stream and opens connections on it; the serving end accepts both. A Carrier is also the iterable whose
+ * messages the stream sends. It runs on the JS thread.
  */
 import type { Socket } from 'node:net';
 import { Conduit, type ConduitOwner, type Report } from './conduit.ts';
@@ -9,18 +9,18 @@ import type { RelayCounts } from './counts.ts';
 import { type FrameHandler, FrameReader, FrameWriter, Kind } from './frames.ts';
 import type { Frames, FramesInit } from './gen/tunnel.rdma.ts';
 
-/** Connections of one carrier; further ones are reset. The limit is against peers that open without end. */
+/** Most connections of one carrier. Further ones are reset, so that a hostile peer cannot exhaust memory. */
 const connectionsMax = 32_768;
 const numberMax = 0xffff_ffff;
 
 export interface CarrierOptions {
   readonly counts: RelayCounts;
   readonly report: Report;
-  /** Connects a new connection of the other side to its program. Only the serving end takes any. */
+  /** Connects to the program for a new connection of the other side. Only the serving end has it. */
   readonly accept?: () => Socket;
-  /** The other side takes no further connections. */
+  /** Called when the other side accepts no further connections. */
   readonly onAway?: () => void;
-  /** The stream has ended, and all connections with it. `error` is undefined for an end without error. */
+  /** Called when the stream and so all its connections have ended; without an error, `error` is undefined. */
   readonly onOver: (error: unknown) => void;
 }
 
@@ -33,7 +33,7 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
   readonly #reader = new FrameReader(this);
   readonly #conduits = new Map<number, Conduit>();
   #lastNumber = 0;
-  /** Settles the `next()` that waits for frames. */
+  /** Settles the promise of `next()` while it waits for frames. */
   #waiting: ((result: Next) => void) | undefined;
   #scheduled = false;
   #draining = false;
@@ -60,21 +60,21 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
     }
   }
 
-  /** Carries a new connection of `program`. */
+  /** Opens a connection to the other side for the socket `program`. */
   carry(program: Socket): void {
     const number = this.#nextNumber();
     this.send(Kind.open, number);
     this.#add(number, program);
   }
 
-  /** A tunnel that lives for days may use up the 32 bits, so the numbers begin again. */
+  /** Returns an unused number. After 32 bits the numbers begin again, because a tunnel may run for months. */
   #nextNumber(): number {
     do this.#lastNumber = (this.#lastNumber % numberMax) + 1;
     while (this.#conduits.has(this.#lastNumber));
     return this.#lastNumber;
   }
 
-  /** Takes no further connections, and ends the stream with the last one. */
+  /** Accepts no further connections, and ends the stream when the last connection has ended. */
   drain(): void {
     if (this.#draining) return;
     this.#draining = true;
@@ -106,7 +106,7 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
   }
 
   next(): Promise<Next> {
-    // What was full before the end of this iteration need not wait for it.
+    // Messages that are left from the last flush are sent at once.
     if (!this.#writer.isEmpty && !this.#scheduled) return Promise.resolve(this.#take());
     return new Promise((resolve) => {
       this.#waiting = resolve;
@@ -119,7 +119,7 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
     return Promise.resolve(done);
   }
 
-  /** Sends at the end of the event-loop iteration, when all sockets that are readable have been read. */
+  /** Sends at the end of the event-loop iteration, when all readable sockets have been read. */
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -141,7 +141,7 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
   // --- incoming frames
 
   onData(connection: number, bytes: Buffer): void {
-    // A connection that has ended here may still have data on its way.
+    // Data may still arrive for a connection that has already ended on this side.
     const conduit = this.#conduits.get(connection);
     if (conduit?.onData(bytes) === false) throw new Error('the other end has sent more than it may');
   }

@@ -84,10 +84,10 @@ export function channelOf(flags: TunnelFlags): ChannelOptions {
   return { ...fabricOf(flags), ...securityOf(flags), log: () => undefined };
 }
 
-/** Options of the server of a serving end. Its files are read again when they have changed. */
+/** Options of the server of a serving end. The files of its certificates are read again when they change. */
 export function serverOf(flags: TunnelFlags): ServerOptions {
   const { cert, key, ca, pskFile, allow, require } = flags;
-  // Throws for combinations that cannot be.
+  // Throws for combinations of flags that do not fit together.
   if (cert !== undefined || key !== undefined) securityOf({ ...flags, credential: [] });
   const files = {
     ...(cert !== undefined && { cert }),
