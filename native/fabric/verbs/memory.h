@@ -1,5 +1,5 @@
-// Host memory and registered regions. Each object counts itself in the device's counters while it exists. On
-// the device's thread.
+// Host memory and registered regions. Each object is counted in the device's counters while it exists. On the
+// device's thread.
 #pragma once
 
 #include <memory>
@@ -14,9 +14,9 @@ class WindowTable;
 
 class Memory final : public HostMemory {
  public:
-  /// Maps huge pages of 2 MiB where the system has free ones, this process may use them and rounding up wastes
-  /// little; otherwise pages that the kernel may join later. Returns null when refused. Counts itself in `total`, which it shares, because leases may outlive a device that was
-  /// removed.
+  /// Maps huge pages of 2 MiB when the system has free ones, this process may use them and rounding up wastes
+  /// little. Otherwise maps ordinary pages, which the kernel may join later. Returns null when the system
+  /// refuses. The memory is counted in `total`, which it shares, because leases may outlive a removed device.
   static std::unique_ptr<Memory> map(std::size_t bytes, std::shared_ptr<std::uint64_t> total);
   ~Memory() override;
 
@@ -43,7 +43,7 @@ class Region final : public MemoryRegion {
   DeviceCounters& counters_;
 };
 
-/// A registration in two steps, since the kernel pins the pages one by one.
+/// A registration in two steps, because pinning the pages may take long and can be done on another thread.
 class Pinning final : public Registration {
  public:
   /// `refusal` is the reason if it is known in advance that the registration fails.
@@ -52,7 +52,7 @@ class Pinning final : public Registration {
           std::string refusal, const std::string& device, WindowTable& windows, DeviceCounters& counters);
   void pin() override;
   std::unique_ptr<MemoryRegion> finish(std::string* error) override;
-  /// Whether the kernel refuses this memory, whatever else is registered. Valid after pin().
+  /// Returns whether the kernel refuses this memory for a reason other than a limit. Valid after pin().
   bool refused_for_the_memory() const;
 
  private:

@@ -1,6 +1,6 @@
-// The session suite on the NICs that differ most: with windows, without them, and with few READs for the whole
-// device. The other NICs carry a call of each kind. Peers notice the end of a queue pair, as with rdma_cm; over
-// the sideband the control connection would tell them.
+// The session suite on the NICs that differ most: one with windows, one without, and one with few READs for
+// the whole device. On the other NICs only a call of each kind runs. Here a queue pair notices the end of its
+// peer, as with rdma_cm; in a real connection over the sideband, the control connection would report it.
 #include "nic/device/profiles.h"
 #include "nic/open.h"
 #include "session/suite/device_suite.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kNames[] = {"mlx5", "bnxt_re", "ionic"};
 
-/// The two NICs of one test. The devices of the session keep what they need of it.
+/// Opens one of the two NICs of a test.
 std::shared_ptr<fabric::Device> opened(const nic::Profile& profile, std::size_t which) {
   static std::unique_ptr<nic::Machine> machine;
   if (which == kClientEnd) machine = std::make_unique<nic::Machine>();
@@ -30,7 +30,7 @@ std::vector<DevicesInMode> modes() {
   return all;
 }
 
-/// Sessions need inline data, which MANA's library does not carry.
+/// Returns the NICs that can carry sessions. MANA is left out, because its library ignores inline data.
 std::vector<nic::Profile> kinds() {
   std::vector<nic::Profile> all = nic::connectable();
   std::erase_if(all, [](const nic::Profile& profile) { return !profile.copies_inline; });

@@ -42,8 +42,8 @@ class ServerOfACancelledCall : public VerbsFaults, public testing::WithParamInte
     if (phase != Phase::none) wait([&] { return server_.halted(); }, "the first stop of the server");
     drive_to_rest({&client_});
   }
-  /// The client does nothing meanwhile, since it would time out on a slow machine. Over tcp the client itself
-  /// serves READs, so its clock stands still there.
+  /// The client does nothing meanwhile, because its calls would time out on a slow machine. Over tcp the
+  /// client itself serves READs and must run, so its clock is stopped instead.
   void let_it_hear_of_the_cancel() {
     server_.resume();
     const std::uint64_t now_ns = real_now_ns();

@@ -17,7 +17,7 @@ struct IpAddress {
   std::uint32_t scope = 0;  ///< interface of a link-local address; meaningful on this host only
 
   bool is_ipv4() const;
-  /// Whether it is neither empty nor loopback nor multicast.
+  /// Returns whether the address belongs to a host, so that it is not empty, loopback or multicast.
   bool is_host() const;
 };
 

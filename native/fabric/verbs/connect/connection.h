@@ -14,9 +14,9 @@ class Connection {
  public:
   virtual ~Connection() = default;
   /// Starts the attempt, which then proceeds by itself to QueuePair::connected() or fail(). Returns "", or
-  /// why it cannot even begin.
+  /// why the attempt cannot begin.
   virtual std::string start(const Address& peer) = 0;
-  /// Whether the connection's thread still uses the queue pair.
+  /// Returns whether the connection's thread still uses the queue pair.
   virtual bool busy() const = 0;
   /// Notifies the peer that the queue pair is in ERR.
   virtual void disconnect() = 0;

@@ -1,6 +1,7 @@
-// A reliable connection. Malformed requests are posted as requests that fail when their turn comes; requests
-// posted after a failure end without the device. Creation and connecting are in queue_pair.cc, posting in
-// posting.cc, requests for the watchdog in watchdog.cc. On the device's thread.
+// A reliable connection. A malformed request is replaced by a request that fails when the device reaches it.
+// Requests that are posted after a failure end without the device. Creation and connecting are in
+// queue_pair.cc, posting is in posting.cc, and the checks of the watchdog are in watchdog.cc. On the device's
+// thread.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,7 @@ class QueuePair final : public fabric::QueuePair {
   /// Internal requests in addition to the user's: those of ask_for_last_packet(), and those of soft/.
   static std::uint32_t internal_sends(bool active, const Device& device);
 
-  /// `device_cq` must have entries reserved for both queues, which have that many bytes.
+  /// `device_cq` must have entries reserved for both queues.
   QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::DeviceCq& device_cq,
             const QpOptions& options, QpPtr qp, const Address& address, std::uint64_t ring_bytes);
   ~QueuePair() override;
@@ -49,7 +50,7 @@ class QueuePair final : public fabric::QueuePair {
   ibv_qp* get() const { return qp_.get(); }
   const Address& address() const { return address_; }
   const std::optional<FirstWords>& first_words() const { return words_; }
-  /// What the peer may ever be given on it; keys decide about each request.
+  /// Returns all rights that the peer may get on this queue pair. The key of each request restricts them.
   unsigned remote_rights() const;
   void connected() { state_ = QpState::rts; }
   /// Goes to ERR for a reason that no completion reports. The first reason is kept.
@@ -58,7 +59,7 @@ class QueuePair final : public fabric::QueuePair {
   void flushed();
   /// The device could not execute a request, possibly because a port is down.
   void not_carried_out();
-  /// Whether this side knows that it is in ERR.
+  /// Returns whether this side knows that the queue pair is in ERR.
   bool has_failed() const { return state_ == QpState::err; }
   bool is_connecting() const { return state_ == QpState::rtr; }
   void data_came();
@@ -72,31 +73,31 @@ class QueuePair final : public fabric::QueuePair {
   bool is_on(const ibv_srq* srq) const { return shared_ != nullptr && shared_->srq().get() == srq; }
   bool shares_receives() const { return shared_ != nullptr; }
   std::uint32_t tag() const { return tag_; }
-  /// The device takes no more shared receives for it, because it has ended.
+  /// Called when the device takes no more shared receives for this queue pair, because it has ended.
   void takes_no_more();
   /// Call when completions are missing. Later completions are ignored: all outstanding requests end as
   /// flushed.
   void lose_completions(const std::string& why);
   bool has_lost_completions() const { return lost_completions_; }
-  /// Windows whose last bind was on it, and whose keys are not known to be invalid.
+  /// Number of windows whose last bind was on this queue pair and whose keys are not known to be invalid.
   mutable std::uint32_t windows_bound = 0;
   bool has_carried_out(std::uint32_t request) const { return sends_.has_succeeded(request); }
   WorkQueue& queue(bool receive) { return receive ? receives_ : sends_; }
-  /// Called in ERR when the completion queue is empty. A device does not report requests that it executed
-  /// without a signal, so requests behind them would wait for ever. The first call destroys the device's
-  /// queue pair, so that it can do nothing more; the next call ends everything without a completion as
-  /// flushed. Returns true when it has destroyed something.
+  /// Called in ERR when the completion queue is empty. A device does not report unsignaled requests that it
+  /// has executed, so requests behind them would wait for ever. The first call destroys the device's queue
+  /// pair, so that the device does nothing more. The next call ends all requests without a completion as
+  /// flushed. Returns true when the call has destroyed the queue pair.
   bool finish_flush();
-  /// Whether finish_flush() or poll_failed() has work to do.
+  /// Returns whether finish_flush() or poll_failed() has work to do.
   bool is_flushing();
   /// Moves completions of requests that end without the device to `out`.
   std::size_t poll_failed(std::span<Wc> out);
-  /// The device has been removed: all requests that it has end without it.
+  /// Called when the device is removed: ends all requests that the device has.
   void lose_device(const std::string& why);
-  /// Called each second: fails when nothing has completed for too long. Returns false when no request is
-  /// outstanding.
+  /// Called each second. Fails the queue pair when nothing has completed for too long. Returns false when no
+  /// request is outstanding.
   bool check_requests();
-  /// Null when the device's driver needs none.
+  /// Returns null when the device's driver needs no workaround.
   soft::Workaround* workaround() const { return workaround_.get(); }
 
   // For soft/:
@@ -107,11 +108,11 @@ class QueuePair final : public fabric::QueuePair {
   Entry prepare(const SendWr& wr, ibv_send_wr& to, ibv_sge* sges);
   std::uint64_t id_of(std::uint32_t number) const { return std::uint64_t{slot_} << 32 | number; }
   std::string why_not_posted(int error) const;
-  /// Posts an empty WRITE after an unsignaled request, because its completion reports that the packets
-  /// before it are acknowledged. Nothing else would report this.
+  /// Posts an empty WRITE after an unsignaled request. Only the completion of this WRITE reports that the
+  /// packets before it are acknowledged.
   void ask_for_last_packet();
   void post_empty_write(std::uint32_t number, unsigned flags);
-  /// Whether the device has given the queue pair room for internal requests, see internal_sends().
+  /// Returns whether the device has given the queue pair room for internal requests, see internal_sends().
   bool has_room_for_internal() const {
     return device_sends_ == sends_.capacity() + internal_sends(address_.active != 0, device_);
   }
@@ -119,14 +120,15 @@ class QueuePair final : public fabric::QueuePair {
  private:
   static constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
   static constexpr std::uint32_t kChain = 32;  ///< requests per doorbell
-  /// Not every device reports that it takes no more shared receives: number of polls to wait for that report.
+  /// Number of polls to wait for the event of the last shared receive, because not every device reports it.
   static constexpr std::uint32_t kLooksForLast = 64;
 
   void has_ended();
   bool device_holds_up() const;
   static constexpr std::uint32_t kAsksMax = 2;
   int move_to_init();
-  /// Post the first of these requests with one doorbell. post_chain() returns their number.
+  /// The functions below post the first of the given requests with one doorbell. post_chain() returns their
+  /// number.
   void post_drain(const SendWr& request);
   std::size_t post_chain(std::span<const SendWr> requests);
   WcStatus check(const SendWr& wr, std::uint64_t bytes) const;
@@ -160,7 +162,7 @@ class QueuePair final : public fabric::QueuePair {
 
   std::unique_ptr<soft::Workaround> workaround_;
   std::unique_ptr<soft::Nudge> nudge_;  ///< on iWARP, for the active side
-  /// the oldest request, and for how many seconds it has been the oldest
+  /// the oldest request, and the seconds for which it has been the oldest
   std::uint32_t oldest_ = 0, waits_s_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What one work request does, once it is its turn: the keys are checked, and the bytes move. See nic.h.
+// Executes one work request: checks the keys and moves the bytes. See nic.h.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -61,7 +61,8 @@ bool scatter(const Qp& qp, std::span<const ibv_sge> sges, const Bytes& bytes) {
   return done == bytes.size();
 }
 
-/// Whether a packet of the message has more bytes than pass: the retries are lost, too.
+/// Returns whether a packet of the message is larger than the wire allows, so that it and its retries are
+/// lost.
 bool is_too_large(const Qp& qp, const Qp& peer, const ibv_send_wr& wr) {
   std::uint64_t bytes = 0;
   for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
@@ -81,7 +82,7 @@ Mw* bound_window(const Qp& qp, std::uint32_t key) {
              : nullptr;
 }
 
-/// Returns null when the peer is not ready and the queue pair is to ask again.
+/// Returns nullopt when the peer is not ready and the queue pair has to retry.
 std::optional<ibv_wc_status> send_to(const Qp& qp, Qp& peer, const ibv_send_wr& wr, const Bytes& bytes) {
   constexpr std::uint8_t kEndless = 7;
   std::deque<Receive>& receives = peer.receive_queue();

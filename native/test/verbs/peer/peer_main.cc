@@ -17,7 +17,7 @@ namespace {
 
 using fabric::Opcode;
 
-/// The type of the frame in a SEND; 0: none.
+/// Returns the type of the frame in a SEND, or 0 when the request has no frame.
 int frame_of(const fabric::SendWr& wr) {
   if (wr.opcode != Opcode::send && wr.opcode != Opcode::send_with_inv) return 0;
   if (wr.sges.empty() || wr.sges[0].length == 0) return 0;
