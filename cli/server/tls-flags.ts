@@ -128,8 +128,8 @@ const inFlags: readonly (readonly [string, string])[] = [
   ['(option tls: psk of the channel)', '(--psk-file)'],
   ['(option security.require)', '(--require)'],
   [
-    'such as with its option tls: psk; its log may say why',
-    'such as one that wants --psk-file; its log may say why',
+    'it may have no certificate because of its option tls: psk',
+    'it may have no certificate and need --psk-file',
   ],
   ['option tls of the channel', '--ca, --servername or --identity'],
 ];

@@ -57,7 +57,7 @@ function cpuUs(): number {
 export function reportLoad(
   report: (measured: LoadReport) => LoadReport = (measured) => measured,
 ): Interceptor {
-  if (typeof report !== 'function') throw new TypeError('reportLoad: not a function');
+  if (typeof report !== 'function') throw new TypeError('reportLoad: the argument must be a function');
   const meter = new LoadMeter();
   let bytes: Uint8Array | undefined;
   return (next) => async (request) => {

@@ -136,7 +136,9 @@ class OpenDevice extends Resource implements Device, DeviceParts {
     this.check();
     const number = features.indexOf(feature);
     if (number < 0)
-      throw new TypeError(`whyNot(feature): ${String(feature)} is none of ${features.join(', ')}`);
+      throw new TypeError(
+        `whyNot(feature): ${String(feature)} is not a feature; use one of ${features.join(', ')}`,
+      );
     return this.native.whyNot(number) || undefined;
   }
   get gid(): Uint8Array {

@@ -167,7 +167,9 @@ export class OpenQueuePair extends Resource implements QueuePair {
     this.check();
     const number = states.indexOf(state);
     if (!['SQD', 'RTS', 'RESET', 'INIT', 'ERR'].includes(state))
-      throw new TypeError(`modify(state): ${String(state)} is none of SQD, RTS, RESET, INIT, ERR`);
+      throw new TypeError(
+        `modify(state): ${String(state)} is not allowed; use one of SQD, RTS, RESET, INIT, ERR`,
+      );
     if (state === 'ERR') {
       this.toError();
       return;

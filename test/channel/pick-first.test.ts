@@ -116,6 +116,6 @@ describe('pick-first', () => {
 
 test('a policy that there is not', () => {
   expect(() => createChannel('a:1', { loadBalancing: 'random' as 'pick-first' })).toThrow(
-    /loadBalancing: random is none of round-robin, pick-first, least-request, consistent-hash/,
+    /loadBalancing: random is not allowed; use one of round-robin, pick-first, least-request, consistent-hash/,
   );
 });

@@ -330,7 +330,7 @@ describe('large messages', () => {
   test.each([
     [undefined, /the request of this call holds most of the arena.*arenaBytes \(\d+\) in configure\(\)/],
     ['lease', /the request of this call holds most of the arena/],
-    ['error', /the response takes 9000 bytes of memory and `into` has 1000/],
+    ['error', /the response needs 9000 bytes, but `into` has only 1000/],
   ] as const)(
     'a response refused because of the call itself names the cause: %s',
     async (overflow, names) => {

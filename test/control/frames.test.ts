@@ -107,7 +107,7 @@ describe('a frame', () => {
     [
       'a long identity',
       { ...hello, identity: 'x'.repeat(1025) },
-      /identity: not a text of at most 1024 bytes/,
+      /identity: must be a string of at most 1024 bytes/,
     ],
     ['a code that is none', { type: 'refusal', code: 0, message: '' }, /refusal: code/],
     [

@@ -155,7 +155,7 @@ describe('clients that may serve', () => {
     const world = await open({ authorize, onDenied } as ServerOptions);
     const error = await caught(() => world.reverse.ready);
     expect(error).toMatchObject({ code: Status.PERMISSION_DENIED });
-    expect(error.message).toContain('rdma_rpc.Reverse/Serve: this client may not call it');
+    expect(error.message).toContain('rdma_rpc.Reverse/Serve: this client is not allowed to call this method');
     expect(world.peers.all).toEqual([]);
     expect(await createClient(EchoDefinition, world.channel).echo({ number: 2 })).toMatchObject({
       number: 2,

@@ -296,7 +296,9 @@ test('a request that is read after its call causes one warning per method, which
     .filter((text) => text.includes('keep(request)'));
   warned.mockRestore();
   expect(texts).toHaveLength(1);
-  expect(texts[0]).toMatch(/^test\.echo\.Echo\/Echo: `payload` of a request was read when its call was over/);
+  expect(texts[0]).toMatch(
+    /^test\.echo\.Echo\/Echo: `payload` of a request was read after the call had ended/,
+  );
 });
 
 test('the encoder refuses a request that was stored without keep(), and names its method', async () => {

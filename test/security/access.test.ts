@@ -147,7 +147,7 @@ describe('authorize', () => {
     else {
       expect(await caught(call)).toMatchObject({
         code: Status.PERMISSION_DENIED,
-        rawMessage: `${echo}: this client may not call it (option authorize of the server)`,
+        rawMessage: `${echo}: this client is not allowed to call this method (option authorize of the server)`,
       });
     }
   });
@@ -255,14 +255,14 @@ describe('authorize', () => {
 
   test('a table that cannot be meant is found when it is given', () => {
     expect(() => createServer({ authorize: { 'test.echo.Echo': own } })).toThrow(/"test.echo.Echo" is no/);
-    expect(() => createServer({ authorize: { '*': 5 as never } })).toThrow(/takes an identity or a list/);
+    expect(() => createServer({ authorize: { '*': 5 as never } })).toThrow(/must be an identity or a list/);
     expect(() => createServer({ authorize: { '*': ['*', 'spiffe://example.org/*'] } })).toThrow(
       /^createServer: authorize: \*: 'spiffe:.+\*': identities are compared as a whole, \* is not a pattern$/,
     );
     // These values have no names of their own, and would silently admit no client.
     for (const given of [new Map([['*', own]]), new Set(['*']), [own]])
       expect(() => createServer({ authorize: given as never })).toThrow(
-        /authorize: takes an object with names, such as { name: … }, or a function, and this is (Map|Set|Array)/,
+        /authorize: must be an object with names, such as { name: … }, or a function, but is of type (Map|Set|Array)/,
       );
     expect(() => createServer({ authorize: { 'test.echo.Echo/Ecko': own } }).add(EchoDefinition, {})).toThrow(
       /there is no method test.echo.Echo\/Ecko; did you mean test.echo.Echo\/Echo/,
@@ -312,7 +312,7 @@ test('a table that names services which the server does not have: it warns when 
   });
   const warnings = [
     'authorize: there is no service test.echo.Ehco on this server; did you mean test.echo.Echo?',
-    'authorize: there is no service shop.v1.Basket on this server; add it before listen(), or take it out',
+    'authorize: there is no service shop.v1.Basket on this server; add it before listen(), or remove it from the table',
   ];
   expect(lines).toEqual(warnings);
   await server.listen(`unix:${join(ends.folder, 'other')}`);

@@ -106,7 +106,9 @@ describe('certificates that change', () => {
       const error = await caught(reach(address, options).client.echo({}));
       expect([error.processed, error.message]).toEqual([
         'no',
-        expect.stringMatching(/the server ended the connection in the TLS handshake; its log may say why$/),
+        expect.stringMatching(
+          /the server ended the connection in the TLS handshake; the log of the server may say why$/,
+        ),
       ]);
       await until(() => lines.length > 0);
       expect(lines[0]).toMatch(logged);
