@@ -1,14 +1,14 @@
 /**
- * The policies of a service configuration by gRPC's names, as settings of a channel. The names of policies
- * that gRPC does not have are those of the option `loadBalancing`. Used when a service configuration is
- * checked.
+ * The load-balancing policies of a service configuration, which have gRPC's names there, as settings of a
+ * channel. Policies that gRPC does not have are named as in the option `loadBalancing`. Used when a service
+ * configuration is checked.
  */
 import { isKey } from '../../core/metadata-keys.ts';
 import * as limits from '../connections/limits.ts';
 import type { ConsistentHash, LoadReports, PolicyName } from '../connections/policies.ts';
 import type { Fields } from './config-values.ts';
 
-/** The settings of a channel that a policy has. */
+/** The settings of a channel that follow from a policy. */
 export interface BalancingConfig {
   readonly loadBalancing: PolicyName;
   readonly consistentHash?: Required<ConsistentHash>;
@@ -38,7 +38,10 @@ function weighted(given: Fields): BalancingConfig {
   };
 }
 
-/** `keyField` has the name of the metadata key: that of gRPC's ring hash, or ours. */
+/**
+ * `keyField` is the field with the name of the metadata key, which differs between gRPC's ring hash and our
+ * policy.
+ */
 function hashed(given: Fields, keyField: string): BalancingConfig {
   const metadataKey = given.text(keyField);
   if (!isKey(metadataKey.toLowerCase())) throw given.fault(keyField, 'the name of a metadata key');
@@ -62,7 +65,7 @@ const policies: Readonly<Record<string, (given: Fields) => BalancingConfig>> = {
   'consistent-hash': (given) => hashed(given, 'metadataKey'),
 };
 
-/** Returns the first policy of the list that is known. Throws when there is a list without one. */
+/** Returns the first policy of the list that is known here. Throws when the list has no known policy. */
 export function balancingOf(config: Fields): BalancingConfig | undefined {
   const list = config.objects('loadBalancingConfig');
   for (const entry of list) {
