@@ -47,7 +47,7 @@ class Outstanding final : public Source {
     requests_[index] = request;
     std::copy(kept.begin(), kept.end(), kept_.begin() + static_cast<std::ptrdiff_t>(index * kept_max_));
   }
-  /// Ends this request and all requests before it, which did not ask for completions of their own.
+  /// Ends this request and all requests before it that did not ask for completions of their own.
   Request complete(std::uint32_t sequence) override {
     const auto ahead = static_cast<std::uint32_t>(sequence - static_cast<std::uint32_t>(begin_));
     const std::uint64_t ends = begin_ + ahead;

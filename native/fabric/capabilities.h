@@ -25,7 +25,7 @@ enum class Feature : std::uint8_t {
   write_with_imm,
   windows,          ///< type-2 memory windows, local_inv and send_with_inv
   atomics,          ///< compare-and-swap and fetch-and-add
-  solicited,        ///< a receiver that sleeps until a solicited message comes
+  solicited,        ///< a receiver may sleep until a solicited message arrives
   shared_receives,  ///< receive_queue.h
   srq_limit,        ///< the event of a shared receive queue that has few receives left
   uc,
@@ -111,7 +111,7 @@ struct Capabilities {
 
   /// Why the device lacks a feature, for why_not(). A feature without an entry is refused by its name alone.
   std::map<Feature, std::string> reasons = {};
-  /// What an owner of the device should know: promises that its driver does not keep, and limits that all
+  /// Facts for an owner of the device: features that its driver does not really have, and limits that all
   /// processes share. Whole sentences, for display only.
   std::vector<std::string> notes = {};
 

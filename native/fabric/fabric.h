@@ -87,8 +87,8 @@ struct QpOptions {
   /// requests may be delayed until those polls. When false, each request is executed as far as possible when
   /// it is posted.
   bool polls_on = false;
-  /// The user copies what it receives. A short message may therefore be delivered from a cache-hot buffer of
-  /// this process instead of the buffer of its receive.
+  /// The user copies all data that it receives. A short message may therefore be delivered from a cache-hot
+  /// buffer of this process instead of the buffer of its receive.
   bool short_apart = false;
   /// The user needs to know when its receives have been flushed, but needs no completion for each: one
   /// completion may stand for many. When thousands of connections end at once, they have a million receives.
@@ -154,7 +154,7 @@ class QueuePair {
     return {};
   }
   /// Returns the number of bytes of posted WRITEs that have not been sent yet, so that a SEND that is posted
-  /// now would wait behind them. A device cannot know this; it returns the maximum, which stands for all
+  /// now would wait behind them. A device cannot know this number. It returns the maximum, which includes all
   /// WRITEs that have not completed.
   virtual std::uint64_t unsent_write_bytes() const { return UINT64_MAX; }
   /// Returns the total number of bytes that READs have fetched, including READs in progress. A device reports
@@ -168,30 +168,32 @@ class QueuePair {
     static_cast<void>(mark);
     return true;
   }
-  /// Returns a mark for may_hold_messages(). It stands for everything that is in the completion queue now.
+  /// Returns a mark for may_hold_messages(). The mark includes everything that is in the completion queue
+  /// now.
   virtual std::uint64_t message_mark() const { return 0; }
   /// Revokes the peer's access to the memory behind a window of this queue pair, at once and without the
   /// peer. After this returns true, no byte of the memory is read or written through the window, and the
-  /// memory and its region may be released. READs that come later or are in progress complete at the peer as
-  /// Wc::memory_gone. WRITEs complete as usual, but their bytes are discarded. The queue pair stays usable,
-  /// and the window stays bound until it is invalidated. Returns false, and changes nothing, where a device
-  /// or the peer moves the bytes by itself. Only fabrics with Capabilities::reads_memory_late can do this.
+  /// memory and its region may be released. READs that arrive later or are in progress complete at the peer
+  /// as Wc::memory_gone. WRITEs complete as usual, but their bytes are discarded. The queue pair stays
+  /// usable, and the window stays bound until it is invalidated. Returns false, and changes nothing, when a
+  /// device or the peer moves the bytes by itself. Only fabrics with Capabilities::reads_memory_late can do
+  /// this.
   virtual bool revoke(std::uint32_t rkey) {
     static_cast<void>(rkey);
     return false;
   }
   /// Cancels this side's outstanding READs into [addr, addr + bytes). After this returns true, no byte is
   /// written there, whatever the peer does, and each of those READs completes as Wc::memory_gone when its
-  /// response has arrived. Returns false, and changes nothing, where a device writes the memory directly.
-  /// Only fabrics with Capabilities::reads_memory_late can do this.
+  /// response has arrived. Returns false, and changes nothing, when a device writes the memory directly. Only
+  /// fabrics with Capabilities::reads_memory_late can do this.
   virtual bool abandon_reads(std::uint64_t addr, std::uint64_t bytes) {
     static_cast<void>(addr), static_cast<void>(bytes);
     return false;
   }
-  /// Moves to that state, as ibv_modify_qp does. Returns "", or why that is impossible; nothing has changed
-  /// then. The transitions:
-  ///  - RTS → SQD: starts no further send request; Device::poll_events() reports when those that were started
-  ///    have completed.
+  /// Moves to that state, as ibv_modify_qp does. Returns "", or why that is impossible. If it is impossible,
+  /// nothing has changed. The transitions:
+  ///  - RTS → SQD: starts no further send request; Device::poll_events() reports when the requests that were
+  ///    already started have completed.
   ///  - SQD → RTS and SQE → RTS: continues to send. (A send that fails on a UC or UD queue pair leads to SQE,
   ///    where only sends are flushed.)
   ///  - any → RESET → INIT: drops both queues without completions. The queue pair can then connect() again.

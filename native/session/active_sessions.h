@@ -15,7 +15,7 @@ class ActiveSessions {
  public:
   ActiveSessions(Shared& shared, SessionTable& sessions) : shared_(shared), sessions_(sessions) {}
 
-  /// Adds the session to every set that it belongs to. Called when something has changed in the session.
+  /// Adds the session to every set that it belongs to. Called when the state of the session has changed.
   void keep(Session& session) {
     const SetBits due = session.due();
     shared_.sets.put(due, session.sets(), session.number());
@@ -52,8 +52,8 @@ class ActiveSessions {
   /// Total number of visits to sessions by turns. It grows with the sessions that have something to do,
   /// whatever their total number is.
   std::uint64_t looked_at() const { return looked_at_; }
-  /// Returns an error text about the first session that has something to do but is in no set; "" when there
-  /// is no such session. Called between turns, by tests.
+  /// Returns an error text about the first session that has something to do but is in no set, or "" when
+  /// there is no such session. Called between turns, by tests.
   std::string forgotten() const;
 
  private:

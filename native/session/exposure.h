@@ -35,7 +35,7 @@ class WindowPool {
     if (auto window = free_.take()) return std::move(*window);
     return device_.alloc_mw();
   }
-  /// Returns a window to the pool. It must be invalid, or its queue pair must be gone.
+  /// Returns a window to the pool. The window must be invalid, or its queue pair must be gone.
   void release(std::unique_ptr<fabric::MemoryWindow> window) { free_.give(std::move(window)); }
   void clear() { free_.clear(); }
 

@@ -44,7 +44,7 @@ inline constexpr std::uint32_t kCertainCancels = 5;
 inline constexpr std::uint32_t kSharedFrom = 2;
 /// Credits beyond the guaranteed ones, for all sessions of a context together.
 inline constexpr std::uint32_t kSharedBeyond = 1024;
-/// A session gets at most this number of times as many of these credits as then remain for others.
+/// A session gets at most this multiple of the additional credits that then remain for others.
 inline constexpr std::uint32_t kCreditShare = 3;
 /// A session whose peer uses all of its credits in this time gets more, and one whose peer uses less than
 /// half of them gets fewer. The time is longer than round trips, because a peer can use its credits once per
@@ -65,7 +65,7 @@ inline constexpr std::uint32_t kGatherEntriesMax = 30;
 /// within a few cache lines. (Not tuned.)
 inline constexpr std::uint32_t kInlinedBytes = 256;
 
-/// Spare bytes before the payload of every slot. They are enough for the header and extensions of any frame
+/// Spare bytes before the payload of every slot. They are enough for the header and extensions of each frame
 /// without gather entries.
 inline constexpr std::uint32_t kSlotHeadroom = 64;
 
@@ -142,7 +142,7 @@ inline constexpr std::uint64_t kReplyBufferWaitNs = 120'000'000'000;
 inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
 /// The same limit where this thread copies what it posts. By calculation the copies take some 400 us.
 inline constexpr std::uint32_t kCopiedBytesPerTurn = 4 * 1024 * 1024;
-/// The same limit while there are small calls. By calculation a copy of this size takes 7 us.
+/// The same limit while there are small calls. By calculation, copying this number of bytes takes 7 us.
 inline constexpr std::uint32_t kSliceBytes = 64 * 1024;
 /// kSliceBytes applies for this time after a small call.
 inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
@@ -209,7 +209,7 @@ inline constexpr std::uint64_t kAwakeStepNs = 100'000'000;
 
 /// Minimum number of chunks of an arena.
 inline constexpr std::size_t kArenaChunksMin = 64;
-/// Limit of bulk transfers that wait for arena memory, per context; further ones are refused.
+/// Limit of bulk transfers that wait for arena memory, per context. Further transfers are refused.
 inline constexpr std::size_t kMemoryWaitersMax = 4096;
 /// How long a transfer may wait at the head of the queue. It is longer than handlers keep large messages. It
 /// is shorter than most time limits of calls, so that the caller's error names the memory as the cause.
@@ -219,8 +219,8 @@ inline constexpr std::uint64_t kMemoryShortNs = 1'000'000'000;
 /// Time between two checks of the queue counts only up to this limit, because a thread that was busy or
 /// stopped could not release memory.
 inline constexpr std::uint64_t kMemoryCheckNs = 100'000'000;
-/// Overflow slots behind the receives, for the metadata of requests that have waited for memory; also the
-/// limit of such requests that a session fetches at once.
+/// Overflow slots behind the receives, for the metadata of requests that have waited for memory. Their number
+/// also limits the requests of this kind that a session fetches at once.
 inline constexpr std::uint32_t kOverflowSlots = 4;
 
 /// Longest text of an error response, in bytes.

@@ -274,7 +274,7 @@ bool Session::finish_turn() {
 }
 
 /// The next iteration posts two things: receives that were read while bulk data moved, and work requests that
-/// the queue pair has not accepted yet. Requests and invalidations may wait for something that no completion
+/// the queue pair has not accepted yet. Requests and invalidations may wait for resources that no completion
 /// of this session frees.
 SetBits Session::due() const {
   const SetBits due = endpoint_->due() | due_if(has_unposted(), kTouched) |

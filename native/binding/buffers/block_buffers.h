@@ -34,8 +34,8 @@ namespace rdma_rpc::binding {
 /// there.
 enum class Collected { memory, object };
 
-/// How JS holds a block: by its ArrayBuffer, which an application may drop without notice, or by its number,
-/// which the runtime always gives back.
+/// The way in which JS holds a block: by its ArrayBuffer, which an application may drop without notice, or by
+/// its number, which the runtime always releases.
 enum class HeldBy { buffer, number };
 
 class BlockBuffers {

@@ -16,8 +16,8 @@ constexpr std::uint64_t kSpinAfterTrafficNs = 50'000;
 constexpr std::uint64_t kSpinPerTurnNs = 5'000;
 /// Number of polls for each reading of the clock, which costs more than a poll that finds nothing.
 constexpr std::uint32_t kPollsPerClock = 8;
-// The following times say how often work is checked that no completion announces.
-/// For timeouts of cancelled calls, and of calls that wait for memory.
+// The following intervals are for work that no completion announces. For timeouts of cancelled calls, and of
+/// calls that wait for memory.
 constexpr std::uint64_t kTickMs = 5;
 /// For time limits of peers for which calls wait.
 constexpr std::uint64_t kHoldTickMs = session::kHoldCheckNs / 1'000'000;

@@ -36,8 +36,7 @@ struct SimOptions {
   /// When true, connect() returns while the queue pair is still in RTR, and a poll() after one latency
   /// concludes the attempt.
   bool connects_late = false;
-  /// When true, only what has been polled from a completion queue is known to have been in it, as on a
-  /// device.
+  /// When true, only completions that were polled are known to have been in the queue, as on a device.
   bool hides_completions = false;
   std::uint64_t registered_bytes_max = 0;  ///< for each device, like RLIMIT_MEMLOCK; 0 for no limit
   // The latency of one way in scheduled mode, uniformly distributed in [min, max].

@@ -46,7 +46,7 @@ class Device final : public fabric::Device {
     return all;
   }
 
-  // For the other classes of this folder.
+  // The following members are for the other classes of this folder.
   const VerbsOptions& options() const { return options_; }
   const Port& port() const { return port_; }
   /// Queries the port again, see port.h. Called for each queue pair that is made or connected, and when the

@@ -18,7 +18,7 @@ struct Port {
   std::uint16_t pkey_index = 0;
   bool has_address = false;  ///< it has the address named in the options
   bool needs_grh = false;    ///< every packet needs a global route header (IBV_QPF_GRH_REQUIRED)
-  unsigned interface = 0;    ///< the network interface of its GID, 0 where the device does not say
+  unsigned interface = 0;    ///< the network interface of its GID, 0 when the device does not report it
   std::uint64_t max_msg_bytes = 0;
   Address address;  ///< without the fields of a single queue pair
 };

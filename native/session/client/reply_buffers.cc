@@ -101,8 +101,8 @@ void ReplyBuffers::wait_for_memory(std::uint32_t call) {
 
 void ReplyBuffers::refuse(std::uint32_t word) {
   ClientBulk& bulk = *calls_[wire::call_slot(word)].bulk;
-  // The server only learns that there is no memory. The caller learns the cause when its own request uses the
-  // memory.
+  // The server learns only that no memory is available. The caller learns the cause when its own request uses
+  // the memory.
   if (memory_.request_bytes(bulk) > shared_.arena.counters().bytes_leased / 2)
     bulk.refused_bytes = bulk.reply_buffer_asked;
   link_.control(wire::FrameType::reply_buffer, word, 0);

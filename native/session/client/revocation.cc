@@ -46,7 +46,7 @@ void Revocation::on_invalidated(std::uint32_t slot) {
 void Revocation::settle(std::uint32_t slot, bool windows_intact) {
   ClientCall& call = calls_[slot];
   Event result = call.bulk->notified ? Event::of(EvKind::released, link_.number(), slot) : call.bulk->result;
-  // From here on no peer can write to the response, except on fabrics where peers keep their access.
+  // From here on no peer can write to the response, except on fabrics on which peers keep their access.
   const bool forged = !call.bulk->notified && call.bulk->answer && !open_answer(result, *call.bulk->answer);
   if (forged) result = Event::failed(link_.number(), slot, Reason::session_lost, Processed::yes);
   call.state = call.bulk->late_may_come ? ClientState::cancelled : ClientState::idle;

@@ -1,10 +1,10 @@
 // The credit pool: decides how many frames the peer of each session may send, when all sessions receive from
-// shared receives. The credits of a session are those that its peer may still use, plus used receives that
-// are not reposted yet. Each session has a number of guaranteed credits, so that no session starves.
+// shared receives. The credits of a session are the credits that its peer may still use and the used receives
+// that are not reposted yet. Each session has a number of guaranteed credits, so that no session starves.
 // Additional credits are granted while some are left, by the rule of dynamic thresholds (Choudhury and Hahne,
-// 1998): the additional credits of a session are at most a few times those that are left. A session that
-// takes or holds as many as it can therefore leaves some to each session that opens later, and the granted
-// credits never exceed the receives. Pure arithmetic; used by SharedReceives.
+// 1998): the additional credits of a session are at most a few times those that are left. So a session that
+// takes as many credits as possible leaves some to each session that opens later, and the granted credits
+// never exceed the receives. Pure arithmetic; used by SharedReceives.
 #pragma once
 
 #include <algorithm>

@@ -61,7 +61,7 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
   if (options_.credit_pool) {
     const std::uint32_t certain = std::min(receives_.depth(), kCertainReceives);
     send_->begin_with(certain);
-    // The session's own receives beyond the guaranteed ones are granted to the peer with the first frame.
+    // The session's own receives beyond the guaranteed number are granted to the peer with the first frame.
     if (!receives_.shares()) send_->owe_credits(receives_.depth() - certain);
   }
   if (options_.peer_takes_segments) {
@@ -146,8 +146,8 @@ bool Link::post_receives() {
     fail(why);
     return false;
   }
-  // The peer's initial credits stand for the receives that are posted first; later receives must be announced
-  // to it.
+  // The peer's initial credits are for the receives that are posted first. Later receives must be announced
+  // to the peer.
   if (receives_.shares() || state_ != SessionState::init) send_->owe_credits(*more);
   return true;
 }

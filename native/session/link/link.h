@@ -42,8 +42,8 @@ class Link {
 
   // --- the sets of sessions that turns visit
   SetBits& sets() { return sets_; }
-  /// Marks the session for the next turn, because something has changed in it, or because it waits for
-  /// something that other sessions cause.
+  /// Marks the session for the next turn, because its state has changed, or because it waits for an event
+  /// that other sessions cause.
   void touch() { shared_.sets.touched.add(sets_, number_); }
 
   // --- what endpoints are created with

@@ -5,9 +5,9 @@
 //   posted ──a frame comes──► came() ──readable()──► with JS or a request ──recycle()──► consumed ──post()──►
 //   posted
 //
-// Where frames are copied, readable() returns a copy and sets the receive aside. recycle() of the copy then
-// frees one of the receives that were set aside. It may be any of them, because their bytes are no longer
-// needed.
+// When frames are copied, readable() returns a copy and sets the receive aside. recycle() of the copy then
+// frees one of the receives that were set aside. It need not be the same receive, because the bytes of such
+// receives are no longer needed.
 #pragma once
 
 #include <algorithm>

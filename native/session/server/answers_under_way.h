@@ -41,8 +41,8 @@ class AnswersUnderWay {
     reclaim_pace_.look(awake_ns, completed, due(kReclaimBytes, bytes_));
     return pace_.look(awake_ns, completed, due(kBulkLeastBytes, left));
   }
-  /// Returns for how long the peer has been too slow while calls wait for memory (kReclaimNs), 0 when the
-  /// peer is fast enough.
+  /// Returns the time for which the peer has been too slow while calls wait for memory (kReclaimNs), or 0
+  /// when the peer is fast enough.
   std::uint64_t late_ns(std::uint64_t awake_ns) const { return reclaim_pace_.late_ns(awake_ns); }
 
  private:

@@ -192,7 +192,7 @@ void ServerEndpoint::deliver_fetched(std::uint32_t slot) {
   shared_.events.emit(event);
 }
 
-/// Stops reading a request, and refuses it when its READs have completed. Where a CPU of this side executes
+/// Stops reading a request, and refuses it when its READs have completed. When a CPU of this side executes
 /// READs, the READs are abandoned, so that the memory of the request is free at once.
 void ServerEndpoint::stop_fetching(std::uint32_t slot, std::uint32_t status, std::string why) {
   ServerCall& call = calls_[slot];

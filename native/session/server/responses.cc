@@ -157,8 +157,8 @@ void ServerEndpoint::on_bulk_sent(std::uint32_t index) {
   if (const auto sent = finishing_.take(index)) end_response(*sent);
 }
 
-/// Ends a response early. WRITEs that have been posted complete, and their memory stays until then; the error
-/// response is sent behind them.
+/// Ends a response early. WRITEs that were already posted complete, and their memory stays allocated until
+/// then. The error response is sent behind them.
 void ServerEndpoint::stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) {
   ServerCall& call = calls_[slot];
   if (call.bulk->moved == 0) return refuse(slot, status, true, text);

@@ -1,6 +1,6 @@
-// Many sessions of two contexts on shared receives of a device: small calls on all of them with large ones
-// beside them, no SEND that finds no receive, and nothing lost when sessions end. RDMA_RPC_SESSIONS and
-// RDMA_RPC_CALLS set larger numbers.
+// Many sessions of two contexts use shared receives of a device. They make small calls on all sessions with
+// large calls beside them; every SEND must find a receive, and nothing may be lost when sessions end.
+// RDMA_RPC_SESSIONS and RDMA_RPC_CALLS set larger numbers.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

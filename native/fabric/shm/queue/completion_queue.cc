@@ -112,7 +112,7 @@ std::size_t CompletionQueue::poll(QueuePair& qp, std::span<Wc> out) {
 
 /// Polls each queue pair that is on the list when the round begins, once, for at most `share` completions. A
 /// queue pair stays on the list in two cases: when it may have more completions (`more` is then set), and
-/// when it waits for something that no side announces. If the batch fills up, the next poll() continues the
+/// when no side announces the event for which it waits. If the batch fills up, the next poll() continues the
 /// round.
 std::size_t CompletionQueue::poll_listed(std::span<Wc> out, std::size_t share, bool* more) {
   std::size_t count = 0;

@@ -192,8 +192,8 @@ bool QueuePair::invalidate_for_peer(std::uint32_t key) {
   const KeyEntry* key_entry = device_.table().find(key, ProtectionTable::Kind::window);
   if (key_entry == nullptr || key_entry->qp_num != qp_num_) return false;
   device_.table().revoke(key);
-  // The peer's thread sent this message, so it cannot be copying at the same time. If the marker says so, it
-  // is a lie, or the peer has bypassed its own library.
+  // The peer's thread sent this message, so it cannot be copying at the same time. If the marker names such a
+  // receive, it is wrong, or the peer has bypassed its own library.
   return !peer_holds(key);
 }
 

@@ -176,7 +176,7 @@ void QueuePair::to_error() {
   enter_error(Op::bye);
 }
 
-/// Sends what was posted before the end, as far as the socket accepts it.
+/// Sends the frames that were posted before the end, as far as the socket accepts them.
 void QueuePair::say_what_waits() {
   if (coalesced_ != 0 && socket_) flush();
 }

@@ -2,8 +2,8 @@
 // its states (on iWARP the kernel does), so that receives are posted in time. On the device's thread.
 //
 // rdma_cm resends a lost message only after four seconds, so the active side repeats its request earlier,
-// with another id, and the passive side takes the newest request. The queue pairs are not affected, since the
-// address blobs contain the numbers of their first packets. On iWARP, TCP makes the handshake and repeats
+// with another id, and the passive side takes the newest request. The queue pairs are not affected, because
+// the address blobs contain the numbers of their first packets. On iWARP, TCP makes the handshake and repeats
 // messages by itself.
 #pragma once
 

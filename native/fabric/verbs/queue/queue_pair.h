@@ -26,7 +26,8 @@ class QueuePair final : public fabric::QueuePair {
   /// device allows it.
   static std::uint32_t device_sends(const QpOptions& options, const Device& device);
 
-  /// Internal requests in addition to the user's: those of ask_for_last_packet(), and those of soft/.
+  /// The number of internal requests in addition to the user's: those of ask_for_last_packet(), and those of
+  /// soft/.
   static std::uint32_t internal_sends(bool active, const Device& device);
 
   /// `device_cq` must have entries reserved for both queues.
@@ -152,7 +153,7 @@ class QueuePair final : public fabric::QueuePair {
   std::uint32_t looks_ = 0;
   bool takes_no_more_ = false;
   bool end_reported_ = false;  ///< with shared receives: its end has been reported, see kNoReceive
-  bool settled_ = false;       ///< with shared receives: everything that it has taken has been polled
+  bool settled_ = false;       ///< with shared receives: all receives that it has taken have been polled
   std::uint32_t device_sends_;
   const std::uint64_t ring_bytes_;
   const EntryRoom room_;

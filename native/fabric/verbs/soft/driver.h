@@ -44,7 +44,7 @@ Driver driver_of(const ibv_device_attr& attributes);
 /// those that work with a peer that has soft-iWARP.
 void restrict_to(Driver driver, bool iwarp, Capabilities* can);
 
-/// The result must be kept as long as the context is used; null when nothing has to be kept.
+/// The result must be kept as long as the context is used. Null when the driver needs no such object.
 CqPtr prepare(Driver driver, ibv_context* context);
 
 /// Returns the number of requests that the driver's workaround may post in addition to the user's requests.

@@ -27,7 +27,7 @@ class Nudge {
 
  private:
   QueuePair& qp_;
-  std::uint32_t unheard_s_ = 0;  ///< seconds since it posted something without having received anything
+  std::uint32_t unheard_s_ = 0;  ///< seconds since this side posted something, while it has received nothing
 };
 
 }  // namespace rdma_rpc::fabric::verbs::soft

@@ -1,5 +1,5 @@
-// What connect() of shm refuses: false addresses, memory whose size could change while we use it, and peers
-// that cannot be reached.
+// Checks that connect() of shm refuses false addresses, memory whose size could change while we use it, and
+// peers that cannot be reached.
 #include <fcntl.h>
 #include <sys/mman.h>
 

@@ -66,7 +66,7 @@ TEST_P(FabricSuite, AnAddressWithAFlippedBitIsRefusedOrLeadsNowhere) {
     address[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
     const auto qp = client_.device->create_qp(*client_.cq, {.send_wr_max = 4, .recv_wr_max = 4}, &error);
     const std::string reason = qp->connect(address);
-    // Where connecting needs the network, the result arrives later.
+    // When connecting needs the network, the result arrives later.
     EXPECT_EQ(qp->state() == QpState::err, !reason.empty()) << "bit " << bit << ": " << reason;
   }
   // The server's queue pair is not affected.

@@ -241,7 +241,7 @@ TEST_F(TcpTransfer, APartOfAWriteAndOneOfAnAnswerTakeTurns) {
   const Sge sge = end->sge(0, kMuch);
   end->post(request(Opcode::rdma_write, 5, {&sge, 1}, 0x1000, 1));
   peer->send({.op = Op::read, .key = end->region->rkey(), .addr = end->region->addr(), .total = kMuch});
-  // Both transfers need as many frames.
+  // Both transfers need the same number of frames.
   std::size_t written = 0, answered = 0;
   for (Header header; answered < kMuch && peer->take_frame(&header);) {
     (header.op == Op::data ? answered : written) += header.bytes;

@@ -44,7 +44,7 @@ std::string census() {
 }
 
 VerbsFaults::~VerbsFaults() {
-  // The kernel closes the files of a killed process at a time of its own choice.
+  // The kernel closes the files of a killed process with a delay.
   constexpr int kRoundsMax = 100;
   std::string after = census();
   for (int round = 0; after != before_ && round < kRoundsMax; ++round) {

@@ -113,7 +113,7 @@ class Peer {
       case Order::open: {
         if (ledger_.size() == 0) begin_ledger(order);
         const std::uint32_t number = side_.open(small_session(order.client, order.inflight_max));
-        if (number == 0) break;  // the report says so
+        if (number == 0) break;  // the report shows that the connection failed
         sessions_.push_back(number);
         const auto own = side_.session(number).local_address();
         report.address_bytes = static_cast<std::uint32_t>(own.size());

@@ -200,7 +200,7 @@ TEST_F(Watchdog, RingsAgainWhenTheDeviceMissedTheDoorbell) {
   for (ibv_qp* qp : {script.queue_pairs[0], script.queue_pairs[1]}) {
     script.dozes = qp;
     for (const CallSpec& spec : mixed_calls()) {
-      // Each doorbell of the call in turn, until the call has no more.
+      // Each doorbell of the call is missed in turn, until the call has no more doorbells.
       bool missed = true;
       for (std::uint32_t nth = 0; missed && !HasFailure(); ++nth) {
         const std::uint32_t before = script.doorbells_missed;
@@ -223,9 +223,9 @@ class WatchdogOfOneDevice : public Watchdog {
     ends_.finish();
   }
 
-  /// The checks of the client's or the server's requests in which an empty WRITE was posted, while nothing
-  /// completes. (On a busy host the request before it may miss a doorbell too: that doorbell is not counted
-  /// here.)
+  /// Returns the checks of the client's or the server's requests in which an empty WRITE was posted while
+  /// nothing completes. (On a busy host the request before it may miss a doorbell too: that doorbell is not
+  /// counted here.)
   std::vector<std::uint32_t> looks_with_a_ring(const CallSpec& spec, bool at_server) {
     Script& script = provider_.script();
     const Link link = ends_.connect();
