@@ -18,7 +18,7 @@ export function checkAddon(_: Machine, { whyNoAddon }: Facts): Finding[] {
 
 export function checkFabrics(_: Machine, { fabrics }: Facts): Finding[] {
   return fabrics
-    .filter(({ name }) => !fabricRow(name).hasDevice) // devices have checks of their own
+    .filter(({ name }) => !fabricRow(name).hasDevice) // devices have separate checks
     .map(({ name, whyNot }) =>
       whyNot === ''
         ? ok('fabrics', `${name} can be used`)

@@ -65,7 +65,7 @@ function firstLineOf(path: string): string {
   }
 }
 
-/** Describes an error in a TLS file, by the flag that names it as far as that is known. */
+/** Describes an error in a TLS file by the flag that names the file, if that flag is known. */
 function fileFault(text: string, pskFile: string | undefined): string {
   if (pskFile !== undefined) return `--psk-file: ${text.replace(/^psk /, '')}`;
   if (!/^(ca|cert|key) /.test(text)) return `--ca, --cert or --key: ${text}`;

@@ -68,7 +68,7 @@ export function addTraceCommand(program: Command): void {
 
 /**
  * Returns the command without its arguments. Arguments may be confidential, and users send traces to other
- * people. Options of the runtime come before the script.
+ * people. Options of the runtime must come before the script.
  */
 export function programOf(command: string): string {
   const words = command.split(' ');

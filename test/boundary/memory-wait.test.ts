@@ -1,6 +1,6 @@
 /**
  * An arena that the application has filled. Calls that need memory wait for it, other calls continue, and
- * callers learn what they wait for.
+ * callers learn for what they wait.
  */
 import { allocBuffer, configure, createClient, type Lease, leaseOf, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';

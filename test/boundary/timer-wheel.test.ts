@@ -128,7 +128,7 @@ describe('a deadline', () => {
 
 describe('entries that were added in a turn which proves to be long', () => {
   /**
-   * Which of ten entries are removed, and how many entries are added afterwards, which take the memory of
+   * Which of ten entries are removed, and how many entries are added afterwards, which reuse the memory of
    * removed ones.
    */
   test.each<[string, (place: number) => boolean, number]>([

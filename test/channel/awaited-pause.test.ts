@@ -43,8 +43,7 @@ test.each<[string, number, number, number, number[], number]>([
 });
 
 /**
- * Returns the times at which a client with calls that wait until `deadlineMs` makes its attempts, on a clock
- * of its own.
+ * Returns the times of the attempts of a client whose calls wait until `deadlineMs`, on a clock of its own.
  */
 function attempts(deadlineMs: number, random: () => number): number[] {
   const backoff = new Backoff(

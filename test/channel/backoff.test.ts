@@ -34,7 +34,7 @@ test('long pauses of connections are 0 to twice as long', () => {
 
 /**
  * Returns how many clients have connected in each second after the server is back, when all clients lost it
- * in the same moment and tried to return at once.
+ * at the same moment and all tried to connect again.
  */
 function returns(clients: number, awayMs: number): number[] {
   const chance = new Random(17);

@@ -26,7 +26,7 @@ afterEach(async () => {
   await dns.stop();
 });
 
-/** Lets time pass for the channel. The time limits of a DNS query are those of c-ares, on the real clock. */
+/** Lets time pass for the channel. The time limits of a DNS query are set by c-ares, on the real clock. */
 async function pass(ms: number): Promise<void> {
   nowMs += ms;
   await vi.advanceTimersByTimeAsync(ms);

@@ -22,7 +22,7 @@ async function heapBytes(): Promise<number> {
 test('of 250 addresses, one at a time', async () => {
   const staying = Array.from({ length: 10 }, (_, i) => `stays-${i}:1`);
   bed.start(...staying);
-  // Nobody listens at the others.
+  // No server listens at the other addresses.
   const others = Array.from({ length: 240 }, (_, i) => `gone-${i}:1`);
   const list = (): ServerAddress[] => [...staying, ...others].map((address) => ({ address }));
   let push!: (servers: readonly ServerAddress[]) => void;

@@ -1,6 +1,6 @@
 /**
- * Which addresses are outliers, when that is checked, and what happens to them, on a clock that the test
- * moves.
+ * Outliers: which addresses count as outliers, when this is checked, and what happens to them, on a clock
+ * that the test moves.
  */
 import { type Channel, createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -91,7 +91,9 @@ describe('on a clock', () => {
     const left = (channel: Channel): string[] =>
       channel.addresses.flatMap(({ address, state }) => (state === 'ejected' ? [address] : []));
 
-    /** `fetch` answers with the name of the server. A server that is to fail answers INTERNAL instead. */
+    /**
+     * `fetch` answers with the name of the server. A server that is to fail answers with INTERNAL instead.
+     */
     async function ask(channel: Channel, calls: number, failing: readonly string[]): Promise<Set<string>> {
       const client = createClient(EchoDefinition, channel);
       const who = new Set<string>();

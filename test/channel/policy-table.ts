@@ -17,14 +17,16 @@ function valueOfA(): string {
 export const metadata = { 'user-id': valueOfA() };
 
 export interface Row {
-  /** With zones where the policy goes by them. */
+  /** True if zones are configured because the policy uses them. */
   readonly servers?: readonly ServerAddress[];
   readonly options: ChannelOptions;
   /** The servers of nine calls one after another. */
   readonly all: string;
   /** The same when `a` takes no calls. */
   readonly withoutA: string;
-  /** Who answers a call that is made again when `a` fails, and one that is hedged when `a` hangs. */
+  /**
+   * The server that answers a call that is retried when `a` fails, and a call that is hedged when `a` hangs.
+   */
   readonly retried: string;
   readonly hedged: string;
 }

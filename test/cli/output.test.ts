@@ -53,7 +53,7 @@ test.each(commands)('%s %s: a reader that closes early is no error', async (...a
   expect(await run(undefined, ...args)).toEqual({ code: 0, errors: '' });
 });
 
-// A plugin's input is what protoc writes. An empty input is a request without files.
+// The input of a plugin is the output of protoc. An empty input is a request without files.
 const plugin = join(dirname(main), 'protoc-gen.js');
 
 test('the plugin of protoc: a full disk is an error of one sentence, and a closed reader is no error', async () => {

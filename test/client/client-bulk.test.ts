@@ -1,6 +1,6 @@
 /**
- * Large messages on the client's side against a scripted native side: gather entries, keys, and who holds
- * which memory for how long.
+ * Large messages on the client's side against a scripted native side: gather entries, keys, and the time for
+ * which each side holds which memory.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { blockMemory } from '../../runtime/boundary/outgoing/block-stamps.ts';

@@ -1,7 +1,7 @@
 /**
  * Two containers of one pod. Each process has user, pid, mount, network and IPC namespaces of its own and is
- * a different user. They have only a directory with the socket in common. Each side is killed at seeded
- * moments, from the first byte of the handshake to calls of all sizes in flight.
+ * a different user. They share only a directory with the socket. Each side is killed at seeded moments, from
+ * the first byte of the handshake to calls of all sizes in flight.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
@@ -162,7 +162,7 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
   test('a client killed at any moment leaves nothing at the server', { timeout: 300_000 }, async () => {
     const next = chance(1);
     const server = await serve();
-    // The first client makes what is made once and then stays (such as the thread's caches).
+    // The first client creates the objects that are created once and then stay (such as the thread's caches).
     const first = start('client');
     first.order('calls');
     await first.until(({ rounds = 0 }) => rounds >= 3);

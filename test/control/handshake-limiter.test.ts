@@ -258,7 +258,7 @@ describe('places', () => {
     let last = 0;
     for (let one = 1000; one < 11_000; ++one) last = told(one);
     expect(last).toBeGreaterThan(100 * first);
-    // All but two retry at once, so no time is reserved for them.
+    // All but two of them retry at once, so no time is reserved for them.
     for (let one = 1000; one < 10_998; ++one) all.lapse(0);
     const next = told(-2);
     expect(next).toBeGreaterThanOrEqual(first);

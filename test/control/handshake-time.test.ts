@@ -13,7 +13,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A client of whose connection a test says what the server has read. */
+/** A client whose test decides which of its bytes the server has read. */
 function client() {
   const link = { steps: 0, awaits: undefined as string | undefined, close: vi.fn() };
   const handshakes = new Handshakes(

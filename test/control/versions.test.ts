@@ -103,7 +103,7 @@ type Blob = { readonly address: Uint8Array; readonly fabric?: string };
 type Offers = { readonly fabrics: readonly { readonly name: string }[]; readonly features: number };
 const isShm = (name: string): boolean => name === 'shm' || name === 'shm-fd';
 
-/** A client whose shared memory has version 9, and which says so. */
+/** A client whose shared memory has version 9, as its frame says. */
 const says: Change = of('hello', ({ fabrics }: Offers) => ({
   fabrics: fabrics.map((offer) => (isShm(offer.name) ? { ...offer, version: 9 } : offer)),
 }));

@@ -1,4 +1,7 @@
-/** The resolver of etcd against one that compacts, cuts, is slow, is silent, or sends what makes no sense. */
+/**
+ * The resolver of etcd against an etcd that compacts, cuts connections, is slow, is silent, or sends invalid
+ * data.
+ */
 import { createServer } from 'node:net';
 import { createServer as createRpcServer } from 'rdma-rpc';
 import { etcd, register } from 'rdma-rpc/etcd';
@@ -41,7 +44,7 @@ test('watches from the revision behind the list, and takes over each change', as
   expect(script.watch.metadata.get('hasleader')).toEqual(['true']);
   script.watch.write({ events: [putOf(c), deleteOf(a)] });
   await until(() => known(channel) === sorted(b, c));
-  // A change is taken over when all of its revision is known.
+  // A change is applied when all parts of its revision have come.
   script.watch.write({ events: [deleteOf(b), deleteOf(c)], fragment: true });
   script.watch.write({ events: [putOf(a)] });
   await until(() => known(channel) === a);

@@ -17,7 +17,7 @@ needs('etcd');
 const service = 'shop/greeter';
 const b64 = (text: string): string => Buffer.from(text).toString('base64');
 
-/** A request by etcd's JSON gateway, which knows all of its API. */
+/** Makes a request through etcd's JSON gateway, which has etcd's whole API. */
 async function gateway(path: string, body: object): Promise<Record<string, unknown>> {
   const answer = await fetch(`${server.url}/v3/${path}`, { method: 'POST', body: JSON.stringify(body) });
   return (await answer.json()) as Record<string, unknown>;
@@ -327,7 +327,8 @@ describe('with authentication', () => {
     await until(() => performance.now() - began > 7000);
     expect(a.registered).toBe(true);
     expect(lines).toEqual([]);
-    // The watch has outlived its token: a new list would come after a pause that has grown by now.
+    // The token has expired during the watch. A new list would only come after a pause, which has grown by
+    // now.
     const b = await registered(secret);
     const from = performance.now();
     await until(() => known(channel) === sorted(a.address, b.address));

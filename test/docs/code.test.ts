@@ -1,6 +1,6 @@
 /**
  * The TypeScript of all pages of docs/. Every program compiles in strict mode, and programs marked as
- * runnable do what their comments say.
+ * runnable print the output in their comments.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

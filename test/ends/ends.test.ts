@@ -20,12 +20,12 @@ import { things } from './things.ts';
 interface End {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** For a worker: what the main thread has seen of its end. */
+  /** For a worker: the events of its end that the main thread has seen. */
   readonly worker?: { readonly code: number; readonly error: string };
 }
 const worker = (code: number, error = ''): End => ({ code: 0, signal: null, worker: { code, error } });
 
-/** How each way to end looks from outside. */
+/** The outcome of each way to end, as seen from outside. */
 const ends: Readonly<Record<string, End>> = {
   'by itself': { code: 0, signal: null },
   'process.exit': { code: 7, signal: null },

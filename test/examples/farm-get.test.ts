@@ -85,7 +85,7 @@ test.each([1, 2, 3, 4, 5])('no GET returns parts of two PUTs: schedule %d', asyn
       const value = Buffer.from((await client.get(key))!).toString();
       const n = Number(/^[abc](\d+);/.exec(value)?.[1]);
       expect(value).toBe(textOf(key, n).toString());
-      // The value is not older than what had been written before, and not from the future.
+      // The value is not older than the last value that was written before, and not from the future.
       expect(n).toBeGreaterThanOrEqual(ended);
       expect(n).toBeLessThanOrEqual(state.get(key)!.begun);
       ++checked;

@@ -18,8 +18,8 @@ export function projectFiles(): string[] {
 }
 
 /**
- * Returns undefined for sources that came as a tarball, where git is missing, and where git refuses a
- * checkout of another user.
+ * Returns undefined for sources from a tarball, when git is missing, and when git refuses a checkout of
+ * another user.
  */
 export function listedByGit(): string[] | undefined {
   // Git would take a repository around an unpacked tarball for ours.

@@ -1,5 +1,5 @@
 /**
- * Blocks of a loopback context: who keeps them, and what is left when they are released.
+ * Blocks of a loopback context: which code keeps them, and that nothing is left when they are released.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Blocks } from '../../runtime/loopback/blocks.ts';

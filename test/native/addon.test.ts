@@ -255,7 +255,7 @@ describe('buffers', () => {
       grown.push(counted() - counts);
       return window;
     });
-    // The first has 4 slots, and the second as many as before.
+    // The first window has 4 slots, and the second has 4 slots, too.
     expect(windows[1]).toBe(windows[0]);
     expect(windows[2]!.byteLength).toBe(windows[0]!.byteLength);
     expect(windows[3]).toBe(windows[2]);

@@ -1,5 +1,5 @@
 /**
- * What package managers print when the package is installed in an empty folder, with scripts allowed. The
+ * The output of package managers when the package is installed in an empty folder, with scripts allowed. The
  * package has no scripts, causes no warning, and refuses no system. MessagePack, which is inside of the
  * package, works.
  */

@@ -137,7 +137,7 @@ async function symbols(app) {
 }
 
 /**
- * Returns the checks of what an application does on another system. `node` is the command that starts Node
+ * Returns the checks that an application makes on another system. `node` is the command that starts Node
  * there, and `folder` is where it sees the application.
  */
 function uses(app, { node, folder, env = {} }) {

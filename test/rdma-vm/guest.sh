@@ -8,7 +8,8 @@ mkdir -p "/lib/modules/${lib##*/}"; mount --bind "$lib" "/lib/modules/${lib##*/}
 opt=trans=virtio,version=9p2000.L,msize=512000,cache=mmap
 read -r began_here began_there < <(clocks)
 for n in "${!shares[@]}"; do mount -t 9p -o "$opt" "share$n" "${shares[n]}"; done
-# Addresses are valid at once, because none is tried out first, so no GID appears while a command is running.
+# Addresses are valid at once, because duplicate detection is off; so no GID appears while a command is
+# running.
 echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad; modprobe veth; ip -batch wire; ip -6 -batch wire6
 for c in all v0 v1; do echo 1 >/proc/sys/net/ipv4/conf/$c/accept_local; echo 0 >/proc/sys/net/ipv4/conf/$c/rp_filter; done
 [ "$link" = none ] || modprobe -a ib_uverbs rdma_ucm

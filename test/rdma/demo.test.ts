@@ -1,6 +1,6 @@
 /**
- * The demo on RDMA devices, as a user starts it: all of its sizes, also the 16 and 64 MiB that devices
- * without memory windows copy through memory of a limited size; and the error where the demo cannot work.
+ * The demo on RDMA devices, as a user starts it: all of its sizes, including the 16 and 64 MiB that devices
+ * without memory windows copy through limited memory; and the error when the demo cannot work.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

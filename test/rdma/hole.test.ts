@@ -1,5 +1,5 @@
 /**
- * A path that silently drops packets of one connection: those of a session's data connection while its
+ * A path silently drops packets of one connection. It drops those of a session's data connection while its
  * control connection works, in one direction or the other, or only large packets. Firewalls that have
  * forgotten a connection do this, and tunnels with a smaller MTU. Needs root and `ip`, as netem.test.ts does,
  * but no RDMA device.
@@ -129,7 +129,7 @@ describe('a data connection that loses', () => {
     },
   );
 
-  // Where answers are dropped, the server detects it.
+  // When answers are dropped, the server detects it.
   test.each([
     ['to the server', `to ${cable.address}`],
     ['to the client', `from ${cable.address}`],

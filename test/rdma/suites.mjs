@@ -79,8 +79,8 @@ export function only(tests) {
 }
 
 /**
- * The output directory of bundle(), laid out as dist. Each `place` has one of its own, since two may run side
- * by side.
+ * The output directory of bundle(), laid out as dist. Each `place` has its own build directory, because two
+ * may run at the same time.
  */
 const bundled = (place) => join(root, 'build', 'rdma-dist', place);
 

@@ -84,7 +84,7 @@ function icrcOf(packet: Buffer): number {
 /** A RoCE packet that was seen on the wire. */
 export class Packet {
   readonly source: string;
-  /** The UDP source port; devices and forgers have different ones. */
+  /** The UDP source port, which differs between devices and forgers. */
   readonly port: number;
   readonly opcode: number;
   /** The number of the queue pair that receives the packet. */
@@ -170,7 +170,7 @@ export class WireTap {
     return this.#all.some((packet) => packet.includes(text));
   }
 
-  /** Rejects when tcpdump has missed packets, since the test would then conclude too much. */
+  /** Rejects when tcpdump has missed packets, because the test could then draw wrong conclusions. */
   async close(): Promise<void> {
     let said = '';
     this.#program.stderr!.on('data', (text) => {

@@ -1,5 +1,5 @@
 /**
- * Which clients may have remote memory, and what the others are told: servers without it, older peers, and
+ * The clients that may have remote memory, and the errors of the others: servers without it, older peers, and
  * quotas.
  */
 import { createChannel, createClient, createServer, type ServerOptions, Status } from 'rdma-rpc';

@@ -1,5 +1,5 @@
 /**
- * One call to a client, one listener or one client must cost the others nothing.
+ * A single call to a client, a single listener or a single client must not block or slow down the others.
  */
 
 import {

@@ -1,5 +1,5 @@
 /**
- * The session for calls from server to client: which peers may have one, how it ends, and that neither a peer
+ * The session for calls from server to client: the peers that may have one, its end, and that neither a peer
  * that breaks the rules nor the end of one session affects another.
  */
 import {

@@ -1,6 +1,6 @@
 /**
- * The service that the runtime's tests call. `behave` does what its text says, and records what it has seen
- * for the test.
+ * The service that the runtime's tests call. `behave` acts as its text says, and records its requests for the
+ * test.
  */
 import { type HandlerContext, type Handlers, leaseOf, RpcError, Status } from 'rdma-rpc';
 import type { EchoDefinition, EchoMessage, EchoMessageInit } from './gen/echo.rdma.ts';

@@ -1,6 +1,6 @@
 /**
  * Memory of large messages after it was released, in each way of releasing it: every view of it is empty, and
- * its use fails loudly. No view ever shows what the memory contains next.
+ * its use fails loudly. No view ever shows the memory's next content.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

@@ -3,7 +3,8 @@
  * the receives, and the arena in which large messages are decoded. With `shm-fd` they are receives, rings and
  * the staging memory, and messages are decoded from a copy. Calls may fail and connections may end. This
  * process continues, and calls work again once the other process has stopped. The test also runs with
- * sanitizers (scripts/addon-tests.mjs). RDMA_RPC_REWRITTEN says how many messages are decoded meanwhile.
+ * sanitizers (scripts/addon-tests.mjs). RDMA_RPC_REWRITTEN is the number of messages that are decoded during
+ * the test.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -25,7 +25,7 @@ import { collect } from '../stream/stream-world.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { openPair, type PairWay, pairWays } from './pair.ts';
 
-/** What the handler does in this case. */
+/** The action of the handler in this case. */
 type Behaviour = (context: HandlerContext) => object | Promise<object>;
 
 interface Bed {

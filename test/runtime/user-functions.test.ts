@@ -97,7 +97,7 @@ interface Site {
   readonly use?: (bad: Anything) => Interceptor;
   readonly channel?: (bad: Anything) => ChannelOptions;
   readonly call?: (bad: Anything) => CallOptions;
-  /** The bad value is the one that `text: 'bad'` of the methods asks for. */
+  /** The value is wrong in the way that `text: 'bad'` of the methods requests. */
   readonly request?: (bad: Anything) => object;
   readonly stream?: boolean;
   readonly resolver?: (bad: Anything, address: string) => Resolver;

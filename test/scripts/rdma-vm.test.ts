@@ -1,6 +1,6 @@
 /**
- * How test/rdma-vm/boot.sh starts a guest, with a fake QEMU that records its arguments and fails in various
- * ways.
+ * The start of a guest by test/rdma-vm/boot.sh, with a fake QEMU that records its arguments and fails in
+ * various ways.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * Which failed tests of a guest's suite are repeated, how they are selected, and the combined result of both
+ * The failed tests of a guest's suite that are repeated, their selection, and the combined result of both
  * runs.
  */
 import { describe, expect, test } from 'vitest';

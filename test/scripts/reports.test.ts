@@ -145,7 +145,7 @@ describe('vitest', () => {
 
   test('counts passed, failed and skipped tests of all files, and failures outside of tests', () => {
     const failed = failing.length + noTest.length;
-    // Two tests pass: that of the passing file, and that whose error came too late to count.
+    // Two tests pass: the test of the passing file, and the test whose error came too late to count.
     expect(result).toMatchObject({ passed: 2, failed, ended: true, note: '' });
     expect(result.failures).toHaveLength(failed);
     expect(result.failedTests).toHaveLength(failing.length);

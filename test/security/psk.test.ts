@@ -1,5 +1,6 @@
 /**
- * A secret that both sides share, in place of certificates: who gets a session by it, and peers that guess.
+ * A secret that both sides share, in place of certificates: the clients that get a session by it, and peers
+ * that guess.
  */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * How much one identity may use of a server without affecting other identities: sessions, calls and bytes per
- * second, and memory of large requests.
+ * The amount of a server's resources that one identity may use without affecting other identities: sessions,
+ * calls and bytes per second, and memory of large requests.
  */
 import { duplexPair } from 'node:stream';
 import {

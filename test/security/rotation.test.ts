@@ -1,4 +1,6 @@
-/** Certificates that change while calls are made, revoked ones, and sources of them that fail. */
+/**
+ * Certificates that change while calls are made, revoked certificates, and sources of certificates that fail.
+ */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ChannelTls, type ServerTls, Status, tlsFiles } from 'rdma-rpc';

@@ -1,6 +1,6 @@
 /**
- * The process at the other end of a unix socket: what the kernel reports, whom `allow` admits, and who may
- * open the socket's file.
+ * The process at the other end of a unix socket: the facts that the kernel reports, the clients that `allow`
+ * admits, and the users who may open the socket's file.
  */
 import { execFile } from 'node:child_process';
 import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,6 @@
-/** The beginning of a shutdown: what listeners promise is awaited before clients are told, with a limit. */
+/**
+ * The beginning of a shutdown: promises of listeners are awaited before clients are notified, with a limit.
+ */
 import { createChannel, createClient, createServer } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { departureMs } from '../../runtime/limits.ts';

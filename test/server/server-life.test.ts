@@ -1,5 +1,5 @@
 /**
- * How a server ends single connections and itself: by age, idleness, drain, and limits of connections.
+ * The end of single connections and of a server: by age, idleness, drain, and limits of connections.
  */
 
 import { duplexPair } from 'node:stream';

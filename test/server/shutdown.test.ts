@@ -121,8 +121,8 @@ async function readSlowly(stream: AsyncIterable<unknown>, more: Promise<void>): 
 }
 
 /**
- * The calls in progress when the server is to shut down. Each entry returns promises of calls that can end
- * only with an error.
+ * The calls in progress when the shutdown of the server begins. Each entry returns promises of calls that can
+ * end only with an error.
  */
 const troubles: readonly [string, (client: TestClient, over: Promise<void>) => Promise<unknown>[]][] = [
   ['nothing', () => []],

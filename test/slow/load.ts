@@ -37,7 +37,7 @@ export interface LoadReport {
   hasty: number;
   /** Hasty calls by how they ended. */
   ended: Record<string, number>;
-  /** How often the connection was lost. */
+  /** Number of times that the connection was lost. */
   lost: number;
   /**
    * The longest time that a hasty call took beyond its deadline while the client's own thread was running.

@@ -1,6 +1,6 @@
 /**
  * Servers and clients of Debian through `rdma-rpc tunnel`: each client must see what it sees without the
- * tunnel, and no byte may be wrong. A test whose program is missing says so and is skipped.
+ * tunnel, and no byte may be wrong. A test is skipped, with a reason, when its program is missing.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Samples what a process holds at rest, after garbage collections. The processes of the soak take a sample
- * after each round.
+ * Samples the resources that a process holds at rest, after garbage collections. The processes of the soak
+ * take a sample after each round.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

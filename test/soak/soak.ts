@@ -27,8 +27,8 @@ interface Course {
 }
 
 /**
- * How much a value may grow from the second quarter of the soak to the last; less than this is noise of the
- * heap.
+ * Amount by which a value may grow from the second quarter of the soak to the last; less than this is noise
+ * of the heap.
  */
 const allowed: Readonly<Record<string, number>> = {
   heapUsed: 2 << 20,

@@ -75,7 +75,8 @@ test.each(interferences(kinds))(
     const seen = await atEachStep(kind, misfortune, 1, 'tcp');
     // A one-way call ends once it has been sent, which may be before its connection is lost.
     if (kind !== 'one-way') expect([...seen].filter((outcome) => outcome !== 'OK')).not.toEqual([]);
-    // The kernel decides what has arrived by then, but a cancel in the first iteration precedes it.
+    // The kernel decides what has arrived until then, but a cancel in the first iteration comes before all
+    // arrivals.
     if (misfortune === 'cancel') expect(seen).toContain('no');
   },
 );
@@ -83,7 +84,7 @@ test.each(interferences(kinds))(
 /** The last step of a misfortune lies in the middle of one call, and mostly beyond the end of another. */
 const lastSteps = [20, 60, 300];
 
-/** Over TCP the kernel decides what arrives when. */
+/** Over TCP the kernel decides the time at which bytes arrive. */
 const tcpSeeds = Math.ceil(seeds / 20);
 
 test.each<[number, Fabric]>([

@@ -1,5 +1,5 @@
 /**
- * How sessions of the tcp fabric connect: only at the address that the user has given, through devices in
+ * Connections of sessions on the tcp fabric: only at the address that the user has given, through devices in
  * between, beside unauthenticated peers, and within limits.
  */
 import { connect, type Socket } from 'node:net';

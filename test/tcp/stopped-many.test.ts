@@ -11,8 +11,8 @@ import { compiled } from '../runtime/process/processes.ts';
 const MiB = 1 << 20;
 const clients = 7;
 /**
- * Number of answers of each client. All of them but one fit beside each other, and leave the reserve for
- * clients that hold nothing.
+ * Number of answers of each client. All of them except one fit together, and leave the reserve for clients
+ * that hold nothing.
  */
 const answers = 2;
 const answerBytes = 4 * MiB - 65_536;

@@ -1,6 +1,6 @@
 /**
- * The load generator of `rdma-rpc bench`, on a clock that a test controls: when each call begins, and what is
- * recorded about it.
+ * The load generator of `rdma-rpc bench`, on a clock that a test controls: the time at which each call
+ * begins, and the record of each call.
  */
 import { describe, expect, test } from 'vitest';
 import { type End, type LoadEnd, LoadRun, type MakeCall, type Plan } from '../../../cli/bench/load.ts';

@@ -1,6 +1,6 @@
 /**
- * The measuring program of `rdma-rpc perf`: what happens when it is missing or ends too early, or when its
- * command ends.
+ * The measuring program of `rdma-rpc perf`: the errors when it is missing or ends too early, and its end when
+ * its command ends.
  */
 import {
   chmodSync,

@@ -14,7 +14,7 @@ interface Given {
   readonly gate?: Int32Array;
   /** Word 0 counts the calls of `onDrained` that have begun, and word 1 those that have ended. */
   readonly drained?: Int32Array;
-  /** How `onDrained` behaves. */
+  /** The behaviour of `onDrained`. */
   readonly drains?: 'slowly' | 'for ever' | 'by an error' | 'without a store';
 }
 const { mode, gate, drained, drains } = workerData as Given;
