@@ -38,7 +38,7 @@ export interface GenerateOptions {
    * only their texts are returned.
    */
   readonly out?: string;
-  /** Only reports in `written` what is out of date, without writing files. Default false. */
+  /** Only lists the outdated files in `written`, and writes no files. Default false. */
   readonly check?: boolean;
   /**
    * `ts`: TypeScript that Node can run directly. `js`: a `.js` and a `.d.ts` for each file. Compilers parse

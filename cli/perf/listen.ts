@@ -120,8 +120,8 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
           controls.delete(control);
           silent.delete(control);
         });
-        // The first peer's request limits the requests of the others. Which peer is first is known only when
-        // this peer has sent its request.
+        // The first peer's request limits the requests of the others. The first peer is known only when a
+        // peer has sent its request.
         const heard = hear(control, options, () => found[0]).finally(() => silent.delete(control));
         heard.then(
           (hello) => {

@@ -174,8 +174,8 @@ export class Program {
   }
 
   /**
-   * Checks after a step what the peer has written to this memory. `sent` is the number of the peer's messages
-   * on each queue pair, in all steps.
+   * Checks after a step the bytes that the peer has written to this memory. `sent` is the number of the
+   * peer's messages on each queue pair, in all steps.
    */
   async checkWritten(step: PerfStep, sent: number): Promise<PerfOutcome> {
     return outcomeOf(await this.#ask('checked', lineOf('check', { ...step, sent })));

@@ -46,7 +46,10 @@ export class FrameWriter {
   /** The message that is being filled. */
   #parts: Uint8Array[] = [];
   #bytes = 0;
-  /** The shared buffer. Its bytes from `#from` to `#at` are written but not yet a part of the message. */
+  /**
+   * The shared buffer. Its bytes from `#from` to `#at` are written, but the message does not contain them
+   * yet.
+   */
   #shared = nothing;
   #from = 0;
   #at = 0;

@@ -20,7 +20,7 @@ export interface SchemaFile {
   readonly descriptor: FileDescriptorProto;
   readonly locations: Locations;
   readonly reporter: Reporter;
-  /** True for a file that replaces one that could not be read. It may lack declarations of that file. */
+  /** True for a file that replaces a file that could not be read. It may lack declarations of that file. */
   readonly standsIn?: boolean;
 }
 

@@ -125,8 +125,8 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
     engine->pump_->set_clock([world = engine->stepped_] { return world->now_ns(); });
   }
   engine->pump_->on_report([engine] { engine->report(); });
-  // Also frees memory of buffers that were dropped by a program that is now idle, or whose messages have
-  // become small.
+  // Also frees memory of buffers that a program has dropped, when the program is now idle or its messages
+  // have become small.
   engine->pump_->on_rest([engine] {
     const Napi::HandleScope scope(engine->env_);
     engine->blocks_->rest();

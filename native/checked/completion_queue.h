@@ -1,6 +1,6 @@
 // A completion queue whose completions become records for JS. It knows the queues that complete on it, turns
-// the sequence number of a completion back into the number of its request, and releases what the request kept
-// alive. Made by Device; on the JS thread.
+// the sequence number of a completion back into the number of its request, and releases the objects that the
+// request kept alive. Made by Device; on the JS thread.
 #pragma once
 
 #include <array>

@@ -25,7 +25,7 @@ using Kept = std::shared_ptr<const void>;
 class Source {
  public:
   virtual ~Source() = default;
-  /// Ends the request of this sequence number, and releases what it kept alive.
+  /// Ends the request of this sequence number, and releases the objects that it kept alive.
   virtual Request complete(std::uint32_t sequence) = 0;
 };
 

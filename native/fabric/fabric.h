@@ -131,7 +131,7 @@ class QueuePair {
   /// address must be empty, and it is in RTS at once.
   virtual std::string connect(std::span<const std::byte> remote_address) = 0;
   /// Must be called before connect(). This side then sends `own` in its first message, and accepts only a
-  /// peer that sends `peer`. No effect on fabrics whose connection setup exchanges no message.
+  /// peer that sends `peer`. Has no effect on fabrics whose connection setup exchanges no message.
   virtual void set_first_words(const FirstWords& words) { static_cast<void>(words); }
   /// Returns why the queue pair moved to ERR, when the cause was the peer, the device, or a failed connection
   /// attempt. The text is set when the first flushed request is polled. It is empty when the user caused the
@@ -146,9 +146,9 @@ class QueuePair {
   /// Announces that requests will be posted soon, so that the memory that posting accesses can be prefetched.
   /// Optional.
   virtual void expect_posts() const {}
-  /// Maps what is needed to READ or WRITE that remote memory. Returns "" on success, or when the request
-  /// itself will report a failure. Otherwise returns why the memory cannot be reached now; the queue pair is
-  /// then unchanged.
+  /// Maps the memory that is needed to READ or WRITE that remote memory. Returns "" on success, or when the
+  /// request itself will report a failure. Otherwise returns why the memory cannot be reached now; the queue
+  /// pair is then unchanged.
   virtual std::string reach(std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes) {
     static_cast<void>(rkey), static_cast<void>(addr), static_cast<void>(bytes);
     return {};

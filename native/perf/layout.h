@@ -30,7 +30,7 @@ class Layout {
   std::uint64_t in(std::uint32_t queue_pair, std::uint64_t message) const {
     return out(queue_pair, message) + slots_ * stride_;
   }
-  /// Offset of the word where the peer writes how many messages it has received.
+  /// Offset of the word in which the peer writes the number of messages that it has received.
   std::uint64_t taken(std::uint32_t queue_pair) const { return queue_pair * each_ + 2 * slots_ * stride_; }
   /// Offset of the word from which that number is written to the peer.
   std::uint64_t taken_here(std::uint32_t queue_pair) const { return taken(queue_pair) + kLine; }

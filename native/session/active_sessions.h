@@ -1,6 +1,6 @@
-// The sets of sessions that a turn visits: the sessions with something to do, those that are connecting,
-// those with running time limits, and those that hold calls. Sessions enter the sets only through this class
-// (session_set.h has the rule). Owned by Context, on its thread.
+// The sets of sessions that a turn visits: sessions with something to do, sessions that are connecting,
+// sessions with running time limits, and sessions that hold calls. Sessions enter the sets only through this
+// class (session_set.h has the rule). Owned by Context, on its thread.
 #pragma once
 
 #include <cstdint>

@@ -81,7 +81,7 @@ class Endpoint {
   /// Called for sessions in SessionSets::holding. Ends the session when its peer has kept calls or memory for
   /// too long.
   virtual void check_held() = 0;
-  /// Posts READs or WRITEs as far as the credit of FairQueue allows. Called when it is the session's turn.
+  /// Posts READs or WRITEs until the credit of FairQueue is used up. Called when it is the session's turn.
   virtual Moved move(Bulk /*kind*/, std::int64_t& /*credit*/) { return Moved::all; }
   /// Returns true when calls have data to move but the session is in no queue for that data, which is a bug.
   virtual bool out_of_line() const { return false; }

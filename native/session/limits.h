@@ -75,7 +75,7 @@ inline constexpr std::uint32_t kSlotHeadroom = 64;
 inline constexpr std::uint32_t kSlotTail = 64;
 
 /// Limit of messages, including metadata, that are sent in several SENDs, even when the device prefers a
-/// higher one. Also the size of the receiver's memory for such a message.
+/// higher one. It is also the size of the receiver's memory for such a message.
 inline constexpr std::uint32_t kSegmentedBytesMax = 32 * 1024;
 /// Limit of SENDs before the last one of such a message: all of them together are one post (kPostBatch).
 inline constexpr std::uint32_t kSegmentsMax = 31;
@@ -140,7 +140,8 @@ inline constexpr std::uint64_t kReplyBufferWaitNs = 120'000'000'000;
 
 /// Largest number of bytes of READs and WRITEs that all sessions post in one turn of the loop.
 inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
-/// The same limit where this thread copies what it posts. By calculation the copies take some 400 us.
+/// The same limit for fabrics on which this thread copies the data that it posts. By calculation the copies
+/// take some 400 us.
 inline constexpr std::uint32_t kCopiedBytesPerTurn = 4 * 1024 * 1024;
 /// The same limit while there are small calls. By calculation, copying this number of bytes takes 7 us.
 inline constexpr std::uint32_t kSliceBytes = 64 * 1024;

@@ -152,8 +152,8 @@ void Session::on_receive(const fabric::Wc& wc) {
     maybe_down();
     return;
   }
-  // The frame is counted before anything is copied: with shared receives only credits limit what a peer
-  // occupies here.
+  // The frame is counted before anything is copied, because with shared receives only credits limit the
+  // memory that a peer occupies here.
   const auto copy = send_->count_received() ? receives_.readable(slot, wc) : std::nullopt;
   if (!copy) return protocol_error("frame beyond the credits");
   on_frame(*copy, wc.bytes, wc.invalidated_rkey);

@@ -85,7 +85,7 @@ class Session final : public Link {
   /// Ends the session when a cancelled call has been pending release for too long, or when the peer makes no
   /// progress with bulk data.
   void check_held();
-  /// Posts READs or WRITEs as far as the credit of FairQueue allows. Called when it is the session's turn.
+  /// Posts READs or WRITEs until the credit of FairQueue is used up. Called when it is the session's turn.
   Moved move(Bulk kind, std::int64_t& credit);
   /// True while prepared requests or receives wait for another turn.
   bool has_unposted() const { return unposted_ || receives_.has_consumed(); }

@@ -36,9 +36,9 @@ export type OptionRule =
   | { readonly kind: 'pem' }
   /** A PEM value or a list of them. */
   | { readonly kind: 'pems' }
-  /** An object that is checked where it is used, or a function that returns such an object. */
+  /** An object that is checked by the code that uses it, or a function that returns such an object. */
   | { readonly kind: 'source' }
-  /** An object that is checked where it is used, or the path of a file. */
+  /** An object that is checked by the code that uses it, or the path of a file. */
   | { readonly kind: 'config' }
   | { readonly kind: 'function' }
   /** A list of functions. The default is an empty list. */

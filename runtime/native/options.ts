@@ -150,7 +150,7 @@ export interface SessionOptions {
 }
 
 export interface SessionInfo {
-  /** Name of the device, or the name of the fabric where the fabric has only one device. */
+  /** Name of the device, or the name of the fabric when the fabric has only one device. */
   device: string;
   /** Port of the device, or 0 for devices without ports. */
   port: number;

@@ -5,7 +5,7 @@
 /** The part of the package that works without the addon (docs/guides/testing.md). */
 export const worksWithoutAddon = 'messages, JSON, the generator and createInProcessChannel() work without it';
 
-/** Where the process runs. */
+/** The place where the process runs. */
 export interface Host {
   /** Version of glibc, or undefined where the C library is not glibc. */
   readonly glibc: string | undefined;

@@ -1,7 +1,7 @@
 /**
- * The beginning of a server's shutdown: its listeners are called, and the server goes on as before until the
- * promises that they return have settled, such as that of taking the server out of a registry. Owned by a
- * server, on its JS thread.
+ * The beginning of a server's shutdown. Its listeners are called, and the server goes on as before until the
+ * promises that they return have settled. Such a promise may be the removal of the server from a registry.
+ * Owned by a server, on its JS thread.
  */
 import { guardedInRoot } from '../core/foreign.ts';
 import { departureMs } from '../limits.ts';

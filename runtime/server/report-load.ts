@@ -1,7 +1,7 @@
 /**
- * The interceptor with which a server reports its load in the trailer of each response: what it measures
- * itself, or what the application says. Clients with weighted round robin make weights of it. Given to
- * `server.use`, or to a scope of services; runs on the server's JS thread.
+ * The interceptor with which a server reports its load in the trailer of each response. The load comes from
+ * the server's own measurements, or from the application. Clients with weighted round robin make weights of
+ * it. Given to `server.use`, or to a scope of services; runs on the server's JS thread.
  */
 import { clockMs } from '../clock.ts';
 import type { Interceptor } from '../core/interceptor.ts';
@@ -50,9 +50,9 @@ function cpuUs(): number {
 /**
  * Returns an interceptor that adds a load report to the trailer of each response. `report` gets the figures
  * of the last second: calls and failed calls per second, and the CPU time of this process as a share of one
- * CPU. It returns what is reported: `(measured) => ({ ...measured, applicationUtilization: queue.fill })`.
- * By default the figures themselves. It is called once a second while calls are answered; when it throws, or
- * a figure is not a number of at least 0, calls fail with INTERNAL.
+ * CPU. It returns the load to report: `(measured) => ({ ...measured, applicationUtilization: queue.fill })`.
+ * By default the measured figures are reported. It is called once a second while calls are answered; when it
+ * throws, or a figure is not a number of at least 0, calls fail with INTERNAL.
  */
 export function reportLoad(
   report: (measured: LoadReport) => LoadReport = (measured) => measured,

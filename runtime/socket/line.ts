@@ -276,8 +276,8 @@ export class Line {
   }
 
   /**
-   * Fails the waiting writes, but not at once. As in Node, where a failed write is a later event of the
-   * system, a socket that reads gets its `end` or its error first.
+   * Fails the waiting writes, but not at once. A socket that reads gets its `end` or its error first, as in
+   * Node, where a failed write is a later event of the system.
    */
   #closeOutlet(): void {
     setImmediate(() => this.outlet.close());

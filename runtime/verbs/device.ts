@@ -1,5 +1,5 @@
 /**
- * Devices: opens a device by its name, says what it can do, and makes its objects.
+ * Devices: opens a device by its name, reports its capabilities, and makes its objects.
  */
 import { checkedOptions } from '../core/options.ts';
 import { loadNative, type VerbsCapabilities } from '../native/native.ts';
@@ -41,7 +41,8 @@ export interface OpenOptions {
 export interface Device extends Disposable {
   readonly name: string;
   /**
-   * What the device can do: its limits in the units of libibverbs, and its features. See ibv_query_device(3).
+   * The capabilities of the device: its limits in the units of libibverbs, and its features. See
+   * ibv_query_device(3).
    */
   readonly capabilities: Readonly<VerbsCapabilities>;
   /**
@@ -57,7 +58,7 @@ export interface Device extends Disposable {
   /** Returns why the device lacks that feature, or undefined when the device has it. */
   whyNot(feature: Feature): string | undefined;
   /**
-   * The GID that peers need to send datagrams to this device, or all 0 where the device has no GID. See
+   * The GID that peers need to send datagrams to this device, or all 0 when the device has no GID. See
    * ibv_query_gid(3).
    */
   readonly gid: Uint8Array;

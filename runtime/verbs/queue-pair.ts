@@ -51,10 +51,10 @@ export interface QueuePair extends Disposable {
   /** Number of further receives that the receive queue has room for. */
   readonly recvRoom: number;
   /**
-   * Moves to another state where the device can do that (`Device.whyNot`). `SQD` starts no further send.
-   * `RTS` continues from SQD or SQE. `RESET` drops posted requests without completions. `INIT` after RESET
-   * allows connecting again. `ERR` does what `toError` does. Throws an error with code `refused` otherwise.
-   * See ibv_modify_qp(3).
+   * Moves to another state if the device can do that (`Device.whyNot`). `SQD` starts no further send. `RTS`
+   * continues from SQD or SQE. `RESET` drops posted requests without completions. `INIT` after RESET allows
+   * connecting again. `ERR` does what `toError` does. Throws an error with code `refused` otherwise. See
+   * ibv_modify_qp(3).
    */
   modify(state: 'SQD' | 'RTS' | 'RESET' | 'INIT' | 'ERR'): void;
   /**
@@ -70,7 +70,10 @@ export interface QueuePair extends Disposable {
   close(): void;
 }
 
-/** Where to dial when the address does not say it, and the identifying words with which both sides begin. */
+/**
+ * The place to dial when the address does not contain it, and the identifying words with which both sides
+ * begin.
+ */
 export interface Way {
   /** A host, together with its port, or the path of a unix socket. */
   readonly host?: string | undefined;

@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => bed.close());
 
-/** This number distinguishes a loop that consists only of microtasks from one that does not. */
+/** This number distinguishes a loop that consists only of microtasks from any other loop. */
 const tries = 2000;
 const longMs = 600_000;
 

@@ -63,7 +63,7 @@ class Peer {
     this.ended = new Promise((resolve) => this.child.once('exit', (code, signal) => resolve(signal ?? code)));
   }
 
-  /** Resolves to what the process has reported, once the condition holds. */
+  /** Resolves to the report of the process, once the condition holds. */
   until(holds: (told: Told) => boolean): Promise<Told> {
     return new Promise((resolve, reject) => {
       const listener = (told: Told): boolean => {

@@ -72,7 +72,10 @@ export interface Frame {
    * into the reply buffer. Otherwise 0.
    */
   total: number;
-  /** The message in the frame. With segments, it is those that the frame contains, one after the other. */
+  /**
+   * The message in the frame. For segments, these are the segments that the frame contains, one after the
+   * other.
+   */
   message: Uint8Array;
 }
 

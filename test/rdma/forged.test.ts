@@ -140,8 +140,8 @@ describe('a forged message', () => {
     let count = 0;
     await until(
       () => {
-        // Forge one packet at a time: further ones would meet other queue pairs once the first has had its
-        // effect.
+        // Forge one packet at a time. Further packets would meet other queue pairs after the first one has
+        // had its effect.
         if (count === forged()) {
           forge({ ...template, payload }, next());
           ++count;

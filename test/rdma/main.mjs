@@ -7,7 +7,7 @@
  *   node test/rdma/main.mjs --device mlx5_0[,mlx5_1] ...      no guest; one name: both ends are on that device
  *   node test/rdma/main.mjs --build                           only what makes sooner what the others do: packages, kernels, programs
  *
- * --kernel: Linux in the guest, that of this machine's Debian unless given; "not run" if Debian's archive
+ * --kernel: the Linux of the guest; by default that of this machine's Debian. "not run" if Debian's archive
  * does not have it. --only: suites whose name contains it, such as "session" or "node". --filter selects
  * tests by their names, not by their files. For the suite "node" it is a regular expression, as for vitest's
  * -t; for all others it is a filter as for --gtest_filter, with * and ?. If no test of any suite matches, the

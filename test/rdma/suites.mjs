@@ -85,8 +85,8 @@ export function only(tests) {
 const bundled = (place) => join(root, 'build', 'rdma-dist', place);
 
 /**
- * Bundles what the Node suite loads from dist into a few large files. Loading a file takes a tenth of a
- * second in a guest, and many tests start a server that consists of a hundred files.
+ * Bundles the files that the Node suite loads from dist into a few large files. Loading a file takes a tenth
+ * of a second in a guest, and many tests start a server that consists of a hundred files.
  */
 export async function bundle(place) {
   rmSync(bundled(place), { recursive: true, force: true });

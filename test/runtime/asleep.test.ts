@@ -1,4 +1,4 @@
-/** Calls when neither side ever polls: work that remains must keep its side awake. */
+/** Calls when neither side ever polls: a side with remaining work must stay awake. */
 import { configure, createClient } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EchoDefinition } from './gen/echo.rdma.ts';

@@ -1,5 +1,5 @@
 /**
- * Servers and clients of Debian through `rdma-rpc tunnel`: each client must see what it sees without the
+ * Servers and clients of Debian through `rdma-rpc tunnel`: each client must get the same data as without the
  * tunnel, and no byte may be wrong. A test is skipped, with a reason, when its program is missing.
  */
 import { createHash, randomBytes } from 'node:crypto';

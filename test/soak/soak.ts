@@ -1,7 +1,7 @@
 /**
  * Traffic of every kind for minutes between a server process and a client process, while further clients
- * connect and leave. Between the rounds it samples what both processes hold, which must stay flat. npm run
- * test:soak uses it, and so does the suite of RDMA devices.
+ * connect and leave. Between the rounds it samples the resources of both processes, which must stay flat. npm
+ * run test:soak uses it, and so does the suite of RDMA devices.
  */
 import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -131,7 +131,7 @@ test('memory that streams hold besides the arena is limited, and is freed', () =
   for (const each of copied) each?.forget();
   for (const each of copied) each?.forget();
   expect(memory.copiedBytes).toBe(0);
-  // Almost half of the arena may be kept, and less where the next message would not fit.
+  // Almost half of the arena may be kept, and less when the next message would not fit.
   for (const [leased, stays] of [
     [(arenaBytes * 31) / 64, true],
     [(arenaBytes * 31) / 64 + 1, false],

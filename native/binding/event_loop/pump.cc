@@ -9,7 +9,7 @@
 namespace rdma_rpc::binding {
 namespace {
 
-/// How long to spin after traffic. Spinning is worth at most what a wake-up costs: 2 us on one CPU, tens of
+/// How long to spin after traffic. Spinning is worth at most the cost of a wake-up: 2 us on one CPU, tens of
 /// us across CPUs of a virtual machine.
 constexpr std::uint64_t kSpinAfterTrafficNs = 50'000;
 /// How long to poll in native code before returning to the event loop, one iteration of which costs 0.3 us.

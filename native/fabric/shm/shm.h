@@ -17,7 +17,7 @@
 //  - READs and WRITEs are copies by the initiator's CPU. They are complete when post_send returns, so
 //    post_send takes as long as the copy.
 //  - Receives and remote rights work fastest on memory of alloc_memory(). Other memory is reached by
-//    process_vm_readv and process_vm_writev where the system allows it (Capabilities::exposes_any_memory). If
+//    process_vm_readv and process_vm_writev if the system allows it (Capabilities::exposes_any_memory). If
 //    the system does not allow it, post_recv on such memory completes with loc_prot_err, and bind_mw with
 //    mw_bind_err.
 //  - If a peer is stopped in the middle of a copy into revoked memory, the owner waits for at most

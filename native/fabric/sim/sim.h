@@ -117,7 +117,7 @@ class SimWorld {
   /// requests are still executed.
   void hold_completions(std::uint32_t qp_num);
   void release_completions(std::uint32_t qp_num);
-  /// Stops the device. It then starts and answers nothing, and its peers wait without an error.
+  /// Stops the device. It then starts no request and answers none, and its peers wait without an error.
   void stop(const Device& device);
   void resume(const Device& device);
   /// Acts as if the process of this queue pair had been killed. The queue pair does nothing more, and the

@@ -169,7 +169,7 @@ SendQueue::Tail Link::spread(std::uint32_t slot, std::uint32_t call, std::uint32
   if (bytes <= each) return {};
   std::byte* payload = shared_.slots.payload(slot);
   const wire::Header header = wire::Header::of(wire::FrameType::segment, call);
-  // The loop runs from the back, because each part moves to where the part behind it was.
+  // The loop runs from the back, because each part moves to the position of the part behind it.
   for (std::uint32_t part = (bytes - 1) / each; part > 0; --part) {
     const std::uint32_t from = part * each;
     std::byte* to = payload + from + part * kSegmentGap;

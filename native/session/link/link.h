@@ -138,7 +138,8 @@ class Link {
  protected:
   Link(Shared& shared, std::uint32_t number, const SessionOptions& options);
   virtual ~Link();
-  /// Allocates all resources of the device. Returns "", or an error text that says what the device refuses.
+  /// Allocates all resources of the device. Returns "", or an error text that names the resource that the
+  /// device refuses.
   std::string open_resources(const SendQueue::QueueLimits& queue_limits);
   // Prefetch for Session::expect().
   /// Number of bytes at the start of the queue pair object that Session::expect() prefetches.

@@ -38,7 +38,7 @@ class Receives {
 
   struct Wanted {
     bool may_share = false;       ///< the peer supports credit grants
-    bool opens_in_place = false;  ///< sealed frames are decrypted where no peer may see the result
+    bool opens_in_place = false;  ///< sealed frames are decrypted in memory that no peer can see
   };
   /// Allocates memory. Returns "", or an error text when the device refuses it.
   std::string open(const Wanted& wanted);

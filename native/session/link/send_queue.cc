@@ -235,7 +235,7 @@ void SendQueue::write(std::span<const Sge> from, std::uint64_t remote_addr, std:
 }
 
 /// Bytes that have left this host do not delay other frames, however long they travel. Not all fabrics know
-/// how many have left.
+/// how many bytes have left.
 bool SendQueue::may_write_on(std::uint32_t bytes) {
   post_prepared();
   return prepared_ == 0 && qp_.unsent_write_bytes() <= kWriteAheadBytes - bytes;

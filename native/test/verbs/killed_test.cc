@@ -47,7 +47,7 @@ class ServerEnds : public VerbsFaults, public testing::WithParamInterface<Case> 
       server_->ask({.order = Order::trip, .phase = phase, .signal = number}, {&client_});
     }
     bulk_ = client_.start(session_, bulk_both_ways(phase == Phase::handler));
-    // The server does not answer, unless the phase is that of the handler.
+    // The server does not answer, except in the phase of the handler.
     small_ = client_.start(session_, {.answer = phase == Phase::handler ? Answer::now : Answer::later});
     wait([&] { return server_->halted(); }, "the end of the server");
   }

@@ -19,7 +19,7 @@ std::uint32_t given(const char* name, std::uint32_t otherwise) {
   return text == nullptr ? otherwise : static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10));
 }
 
-/// The number of SENDs that found no receive, where the driver counts them.
+/// Returns the number of SENDs that found no receive, if the driver counts them.
 std::uint64_t not_ready(const Side& side) {
   std::uint64_t sum = 0;
   for (const char* counter : {"send_rnr_err", "rcvd_rnr_err"}) {

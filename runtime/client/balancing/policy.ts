@@ -10,7 +10,7 @@ export interface Listed {
   readonly address: string;
   /** Share of the calls, relative to the weights of the other addresses; 1 when the list gives no weight. */
   readonly weight: number;
-  /** Where the server is; undefined when the list does not say. */
+  /** The zone of the server; undefined when the list does not give one. */
   readonly zone?: string | undefined;
 }
 

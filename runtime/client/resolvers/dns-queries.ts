@@ -30,7 +30,7 @@ export class DnsQueries {
   }
 
   /**
-   * Returns the addresses of the A and AAAA records of a name. Rejects only when neither query gives an
+   * Returns the addresses of the A and AAAA records of a name. Rejects only when both queries give no
    * address, because many DNS servers answer one of the two queries with an error although the other
    * succeeds.
    */

@@ -101,7 +101,7 @@ export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>):
 /**
  * Avoids work of Node. To check a server, Node parses all authorities of the server's certificate again. This
  * parsing takes a tenth of a client's time for a connection, and only functions of the application need it.
- * Node also parses the certificate anew each time it is requested, although it does not change after the
+ * Node also parses the certificate again each time it is requested, although it does not change after the
  * handshake.
  */
 function withoutAuthorities(socket: TLSSocket): void {

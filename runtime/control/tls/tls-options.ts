@@ -259,7 +259,7 @@ export class TlsSets<T extends TlsMaterial, Made> {
   }
 }
 
-/** Creates the secure context. Throws an error that says what is wrong with the PEM texts. */
+/** Creates the secure context. Throws an error that explains what is wrong with the PEM texts. */
 export function secureContext(options: Checked<TlsMaterial>, called: Called = (name) => name): SecureContext {
   const { cert, key, passphrase, ca, crl } = options;
   if ((cert === undefined) !== (key === undefined)) {

@@ -165,8 +165,8 @@ export function tooLarge(
 }
 
 /**
- * Returns the error of a call that finds the queue full. `why` says what the calls in the queue wait for, if
- * that is known.
+ * Returns the error of a call that finds the queue full. `why` is the reason for which the calls in the queue
+ * wait, if it is known.
  */
 export function queueFull(method: string, queueMax: number, why = ''): RpcError {
   const text = `${method}: the queue is full: ${queueMax} calls wait already${why === '' ? '' : ` (${why})`}; make fewer calls at once, or raise queueMax of the channel`;

@@ -45,7 +45,7 @@ export interface RegistrationOptions extends EtcdOptions, ServerAddress {
 
 /** The registration of a server; the result of `register`. */
 export interface Registration extends AsyncDisposable {
-  /** True while the server is in the list, as far as this process knows. */
+  /** True while this process believes that the server is in the list. */
   readonly registered: boolean;
   /** Resolves when the server is in the list for the first time; rejects when it was closed before. */
   ready(): Promise<void>;

@@ -61,7 +61,7 @@ export class MigrateBed {
     return readFileSync(join(this.folder, path), 'utf8');
   }
 
-  /** Returns the text of one file after the conversion, and what is left in it. */
+  /** Returns the text of one file after the conversion, and the findings that are left for a person. */
   migrate(
     name: string,
     before: string,

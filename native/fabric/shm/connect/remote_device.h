@@ -1,6 +1,6 @@
-// The peer's device as this process sees it: its tables, its memory (mapped at first use) and, where the
-// system allows it, all other memory of its process. Shared by the queue pairs that connect to that device.
-// Used on the device's thread, which also performs the copies.
+// The peer's device as this process sees it: its tables, its memory (mapped at first use) and, if the system
+// allows it, all other memory of its process. Shared by the queue pairs that connect to that device. Used on
+// the device's thread, which also performs the copies.
 #pragma once
 
 #include <array>

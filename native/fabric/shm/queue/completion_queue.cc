@@ -206,7 +206,7 @@ bool CompletionQueue::arm(bool solicited_only) {
   sleeps_ += 2;
   if (sleeps_ == 0) sleeps_ += 2;
   // A peer first publishes a message and then reads this word. This side first writes the word and then looks
-  // at the rings. In every order of these steps, at least one side sees what the other has written.
+  // at the rings. In every order of these steps, at least one side sees the word that the other has written.
   poller_.sleeping.store(sleeps_ | (solicited_only ? kSolicitedOnly : 0u), std::memory_order_seq_cst);
   device_.collect_announced(std::memory_order_seq_cst);
   bool idle = std::all_of(watched_.begin(), watched_.end(), [](const QueuePair* qp) { return qp->idle(); });

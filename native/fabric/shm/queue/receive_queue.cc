@@ -117,7 +117,7 @@ bool QueuePair::may_hold_messages(std::uint64_t) const {
   return peer_ != nullptr && !ring_closed_ && find_message(std::memory_order_acquire, &epoch, &header);
 }
 
-/// Finds where the next message begins, if it has arrived: behind the previous message, or at the first cell
+/// Finds the start of the next message, if it has arrived: behind the previous message, or at the first cell
 /// (a new epoch).
 inline bool QueuePair::find_message(std::memory_order order, std::uint64_t* epoch, CellHeader* header) const {
   *header = unpack(own_cells_[epoch_read_ & cell_mask_].header.load(order));

@@ -45,8 +45,8 @@ struct Address {
   std::uint16_t lid = 0;
   std::array<std::uint8_t, 16> gid{};
 
-  /// Not part of the encoded address. True when the peer is a listener of another program; then only its IP
-  /// address and port are known.
+  /// This field is not part of the encoded address. True when the peer is a listener of another program; then
+  /// only its IP address and port are known.
   bool other = false;
 };
 inline constexpr std::size_t kAddressBytes = 4 + 4 + 4 + 2 + 2 + 16 + 16 + 2 + 2 + 4 + 16;

@@ -26,7 +26,7 @@ struct Interface {
 /// Returns nothing when the text is not an address, or no interface of this machine has it.
 std::optional<Interface> interface_with(const std::string& address);
 
-/// Text form of a GID; ::ffff:10.0.0.1 becomes 10.0.0.1.
+/// Returns a GID as text; ::ffff:10.0.0.1 becomes 10.0.0.1.
 std::string gid_text(const std::uint8_t* gid);
 /// Returns whether the GID is a RoCE v2 GID of an IPv4 address.
 bool is_mapped_ipv4(const std::uint8_t* gid);

@@ -24,7 +24,7 @@ struct IpAddress {
 /// Large enough for a sockaddr of either family.
 sockaddr_storage to_sockaddr(const IpAddress& address);
 IpAddress from_sockaddr(const sockaddr& address);
-/// Text form, with the port if it is not 0.
+/// Returns the address as text, with the port if it is not 0.
 std::string to_string(const IpAddress& address);
 /// The addresses of all interfaces that are up, except loopback.
 std::vector<IpAddress> host_addresses();

@@ -1,5 +1,5 @@
-// The quality of service of a queue pair's packets, and its retries when the peer is not ready: derived from
-// the options and from what the peer says. Called when queue pairs connect, on the device's thread.
+// The quality of service of a queue pair's packets, and its retries when the peer is not ready. They follow
+// from the options and from the peer's address. Called when queue pairs connect, on the device's thread.
 #pragma once
 
 #include <infiniband/verbs.h>

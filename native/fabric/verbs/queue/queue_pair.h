@@ -22,8 +22,8 @@ namespace rdma_rpc::fabric::verbs {
 
 class QueuePair final : public fabric::QueuePair {
  public:
-  /// Length of the send queue to request from the device. Includes room for internal requests where the
-  /// device allows it.
+  /// Length of the send queue to request from the device. Includes room for internal requests if the device
+  /// allows it.
   static std::uint32_t device_sends(const QpOptions& options, const Device& device);
 
   /// The number of internal requests in addition to the user's: those of ask_for_last_packet(), and those of

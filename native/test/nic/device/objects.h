@@ -87,7 +87,7 @@ struct Mw : ibv_mw {
   Qp* qp = nullptr;  ///< null when it is not bound
   Mr* mr = nullptr;
   ibv_mw_bind_info bound{};
-  std::uint32_t key = 0;  ///< the one that it was bound to
+  std::uint32_t key = 0;  ///< the queue pair or region to which it was bound
 };
 
 /// The regions and windows, by the upper 24 bits of their keys.

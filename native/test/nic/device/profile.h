@@ -21,10 +21,10 @@ struct Profile {
   bool binds_windows = true;
   /// True when the end of a queue pair also ends its peer, as the disconnect message of rdma_cm does.
   bool peers_notice = false;
-  /// False where the provider makes no RC queue pair.
+  /// False if the provider makes no RC queue pair.
   bool has_rc = true;
   ibv_transport_type transport = IBV_TRANSPORT_IB;
-  /// False where the driver refuses a registration with a flag that it does not know.
+  /// False if the driver refuses a registration with a flag that it does not know.
   bool takes_relaxed_ordering = true;
   /// Number of P_Keys of the port. A queue pair with a larger P_Key index is refused.
   int pkeys = 2;
