@@ -1,4 +1,4 @@
-/** Flags of `rdma-rpc tunnel`, and the options that they stand for. */
+/** Flags of `rdma-rpc tunnel`, and the options of channels and servers that they set. */
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
 import { type ServerTls, tlsFiles } from '../../runtime/control/tls/tls-options.ts';

@@ -22,7 +22,7 @@ constexpr std::int64_t kCollectNowBytes = std::int64_t{1} << 33;
 /// Limit of the time for a TCP connection. It is shorter than a channel's limit for connecting
 /// (connectTimeoutMs), so that the channel's error names the cause.
 constexpr std::uint32_t kTcpConnectMs = 4'000;
-/// How long a peer of another user may delay this thread at the end of a session.
+/// Time for which a peer of another user may delay this thread at the end of a session.
 constexpr std::uint32_t kOtherUserGraceUs = 1'000;
 /// A stepped simulation advances by this time when nothing else happens. It is the time that the pump sleeps
 /// before it checks timeouts.

@@ -90,8 +90,9 @@ struct QpOptions {
   /// The user copies all data that it receives. A short message may therefore be delivered from a cache-hot
   /// buffer of this process instead of the buffer of its receive.
   bool short_apart = false;
-  /// The user needs to know when its receives have been flushed, but needs no completion for each: one
-  /// completion may stand for many. When thousands of connections end at once, they have a million receives.
+  /// The user needs to know when its receives have been flushed, but needs no completion for each receive.
+  /// One completion may therefore be for many receives. When thousands of connections end at once, they have
+  /// a million receives.
   bool flush_together = false;
   /// Limits of gather entries and inline bytes of its requests; 0 for the limits of the device. A NIC has
   /// room for them in each entry of its send queue, in memory of the kernel.
@@ -160,8 +161,8 @@ class QueuePair {
   /// Returns the total number of bytes that READs have fetched, including READs in progress. A device reports
   /// a READ only by its completion, so it returns 0.
   virtual std::uint64_t read_bytes_arrived() const { return 0; }
-  /// Returns whether messages of the peer may be waiting here that were already here when `mark` was made
-  /// (message_mark()), and that no poll has returned. Returns false only when there are certainly none. There
+  /// Returns whether messages may be waiting here that had already arrived when `mark` was made
+  /// (message_mark()) and that no poll has returned. Returns false only when there are certainly none. There
   /// are three such cases: completions come in the order of the operations; the queue pair has been inspected
   /// and has no message; or as many completions as the queue can hold have been polled since.
   virtual bool may_hold_messages(std::uint64_t mark) const {

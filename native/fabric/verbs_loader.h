@@ -11,7 +11,7 @@
 
 namespace rdma_rpc::fabric {
 
-/// How two queue pairs connect.
+/// The ways in which two queue pairs connect.
 enum class VerbsConnect : std::uint8_t {
   automatic,  ///< cm where both sides have it, otherwise sideband
   cm,         ///< librdmacm; the only way for iWARP

@@ -143,8 +143,8 @@ class Arena {
 
   /// Returns true when more memory is idle than is kept for later calls.
   bool trimmable() const { return idle_bytes_ > kKeptIdleBytes; }
-  /// Must be called about once a second. A chunk counts as idle for long when it has not been used since the
-  /// last call but one.
+  /// Must be called about once a second. A chunk counts as idle for long when it was not used since the call
+  /// before the last.
   void mark_idle() { idle_marks_ = {idle_marks_[1], idle_clock_}; }
   /// Returns up to kTrimBytes of such chunks to the system, beginning with the one that has been idle for
   /// longest. Returns true when more are left.

@@ -14,7 +14,7 @@ namespace {
 /// poll takes as long as many reads of memory, so a message that arrives during a poll is noticed only after
 /// the poll.
 constexpr int kLooks = 1024;
-/// How long the rest of a message may take to arrive after its last byte. After the first message whose rest
+/// Time that the rest of a message may take to arrive after its last byte. After the first message whose rest
 /// has not arrived, later messages get only kNextRestNs, so that a test of a thousand messages does not take
 /// hours.
 constexpr std::uint64_t kRestNs = 1'000'000'000, kNextRestNs = 10'000'000;

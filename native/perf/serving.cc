@@ -5,9 +5,9 @@
 namespace rdma_rpc::perf {
 namespace {
 
-/// How long a message that a reliable device has delivered may stay unnoticed.
+/// Time for which a message that a reliable device has delivered may stay unnoticed.
 constexpr std::uint64_t kLateNs = 5'000'000'000;
-/// How long to wait for a message that may be lost.
+/// Time to wait for a message that may be lost.
 constexpr std::uint64_t kLostNs = 20'000'000;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How the memory of a call is exposed to the peer: the protection modes, the pool of memory windows, and the
+// The exposure of a call's memory to the peer: the protection modes, the pool of memory windows, and the
 // references that keep the memory alive during the call. Used by the client endpoint of a session, on the
 // context's thread. The pool belongs to the context.
 #pragma once

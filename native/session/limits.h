@@ -125,17 +125,18 @@ inline constexpr std::uint64_t kBulkLeastBytes = 1024 * 1024;
 inline constexpr std::uint64_t kBulkPeriods = 16;
 /// While other calls wait for memory, a peer has less time: in this time it must complete kReclaimBytes.
 inline constexpr std::uint64_t kReclaimNs = 3'000'000'000;
-/// A peer must complete this number of bytes in kReclaimNs, or everything that is left, or one part in
-/// kBulkPeriods of the memory that it keeps in use. Otherwise it loses that memory: its calls end, or its
-/// session if only that frees the memory. Requests and responses are counted separately, on the awake clock.
+/// A slow peer is one that completes less than this in kReclaimNs. It may complete less if that is all that
+/// is left, or if it is one part in kBulkPeriods of the memory that it keeps in use. Otherwise it loses that
+/// memory: its calls end, or its session if only that frees the memory. Requests and responses are counted
+/// separately, on the awake clock.
 inline constexpr std::uint64_t kReclaimBytes = 128 * 1024;
-/// How long calls must have waited for memory before a slow peer loses memory.
+/// Time for which calls must have waited for memory before a slow peer loses memory.
 inline constexpr std::uint64_t kReclaimWaitNs = 1'000'000'000;
-/// How long a stream may keep unread large messages while other calls wait for memory. The time starts again
-/// with each message that is read.
+/// Time for which a stream may keep unread large messages while other calls wait for memory. The time starts
+/// again with each message that is read.
 inline constexpr std::uint64_t kUnreadStreamNs = 30'000'000'000;
-/// How long a client may take to provide a reply buffer when the call has no deadline. A client whose thread
-/// is blocked or stopped for a shorter time is treated as slow.
+/// Time in which a client must provide a reply buffer when the call has no deadline. A client whose thread is
+/// blocked or stopped for a shorter time is treated as slow.
 inline constexpr std::uint64_t kReplyBufferWaitNs = 120'000'000'000;
 
 /// Largest number of bytes of READs and WRITEs that all sessions post in one turn of the loop.
@@ -180,24 +181,24 @@ inline constexpr std::uint32_t kDrainPollsMax = 8;
 /// Limit of submissions that JS may stage before it must flush.
 inline constexpr std::uint32_t kSubmissionsMax = 64;
 
-/// How long the caller of a cancelled call with exposed memory waits for the peer's response, which says
-/// whether the handler ran, and for the invalidation of the windows. After this time the caller is notified
-/// without them. (Soft-RoCE invalidates when everything sent before is acknowledged, and resends a lost
-/// packet after 67 ms.)
+/// Time for which the caller of a cancelled call with exposed memory waits for the invalidation of the
+/// windows and for the peer's response, which says whether the handler ran. After this time the caller is
+/// notified without them. (Soft-RoCE invalidates when everything sent before is acknowledged, and resends a
+/// lost packet after 67 ms.)
 inline constexpr std::uint64_t kSettleGraceNs = 10'000'000;
-/// How long a caller whose request memory is exposed waits for the CANCEL to arrive while the device
+/// Time for which a caller whose request memory is exposed waits for the CANCEL to arrive while the device
 /// completes nothing at all. After that time the connection counts as stuck and the session ends, because
 /// only the end of the session makes the memory safe. Longer than links and drivers take to recover
 /// (soft-RoCE: two seconds), and shorter than their retries.
 inline constexpr std::uint64_t kStuckWireNs = 3'000'000'000;
-/// How long the call slot, keys and memory of a cancelled call may then be pending release. A peer whose
-/// thread is blocked or stopped for a shorter time is treated as slow; a peer that never answers loses its
-/// session.
+/// Time for which the call slot, keys and memory of a cancelled call may then be pending release. A peer
+/// whose thread is blocked or stopped for a shorter time is treated as slow; a peer that never answers loses
+/// its session.
 inline constexpr std::uint64_t kHoldLimitNs = 120'000'000'000;
-/// How often kHoldLimitNs is checked.
+/// Interval at which kHoldLimitNs is checked.
 inline constexpr std::uint64_t kHoldCheckNs = 100'000'000;
 
-/// How long frames may wait for credits without the peer returning one. A peer whose thread is blocked or
+/// Time for which frames may wait for credits while the peer returns none. A peer whose thread is blocked or
 /// stopped for a shorter time is treated as slow.
 inline constexpr std::uint64_t kNoCreditNs = 120'000'000'000;
 /// The same limit while no send slot is free, because waiting frames hold slots, which all sessions of the
@@ -212,8 +213,9 @@ inline constexpr std::uint64_t kAwakeStepNs = 100'000'000;
 inline constexpr std::size_t kArenaChunksMin = 64;
 /// Limit of bulk transfers that wait for arena memory, per context. Further transfers are refused.
 inline constexpr std::size_t kMemoryWaitersMax = 4096;
-/// How long a transfer may wait at the head of the queue. It is longer than handlers keep large messages. It
-/// is shorter than most time limits of calls, so that the caller's error names the memory as the cause.
+/// Time for which a transfer may wait at the head of the queue. It is longer than handlers keep large
+/// messages. It is shorter than most time limits of calls, so that the caller's error names the memory as the
+/// cause.
 inline constexpr std::uint64_t kMemoryWaitNs = 10'000'000'000;
 /// Waiting time after which the application is warned, once.
 inline constexpr std::uint64_t kMemoryShortNs = 1'000'000'000;

@@ -74,8 +74,8 @@ export interface NativeOptions extends RuntimeNeeds {
   mrCacheIdleMs: number;
   /**
    * How peers access memory. `auto` (default): through memory windows, or through copies in staging memory
-   * when the device has no windows. `staging`: always through copies. `shared`: with the keys of whole
-   * registrations, for trusted peers.
+   * when the device has no windows. `staging`: always through copies. `shared`: peers get the keys of whole
+   * registrations; only for trusted peers.
    */
   exposure?: 'auto' | 'staging' | 'shared';
   /** Largest staging memory of each session, in bytes. */

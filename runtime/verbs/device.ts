@@ -11,7 +11,7 @@ import { type DeviceEvent, eventsOf } from './events.ts';
 import { type DeviceParts, OpenProtectionDomain, type ProtectionDomain } from './protection-domain.ts';
 import { Resource } from './resource.ts';
 
-/** How a device is opened. */
+/** Options that decide how a device is opened. */
 export interface OpenOptions {
   /**
    * For sim: the seed of the world that the device is in. Devices of one thread with the same options are in

@@ -1,5 +1,5 @@
 /**
- * Buffers that a device takes its time to register: only the calls that bring such buffers wait.
+ * Buffers whose registration takes time: only the calls with such buffers wait.
  */
 import {
   type Channel,

@@ -13,7 +13,7 @@ let context: FabricContext;
 let seen: string[];
 const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
 
-/** Hands out `count` events, each of which runs `during`. */
+/** Delivers `count` events, and calls `during` in each. */
 function batch(count: number, during: () => void): void {
   const retry = (): boolean => {
     during();

@@ -98,7 +98,7 @@ describe('on a clock', () => {
       const client = createClient(EchoDefinition, channel);
       const who = new Set<string>();
       const fetch = async (): Promise<string> => (await client.fetch({})).text;
-      // The order is known: the next address is the one behind the last that answered.
+      // The order is known: the next address is the one behind the address that answered last.
       const ready = channel.addresses.filter(({ state }) => state === 'ready').map(({ address }) => address);
       let turn = (ready.indexOf(await fetch()) + 1) % ready.length;
       for (let i = 0; i < calls; ++i) {

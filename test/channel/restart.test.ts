@@ -86,7 +86,7 @@ describe.each(ways)(
     const callers = 8;
 
     /**
-     * Makes calls without a pause while the server ends and restarts. Returns how they failed, by
+     * Makes calls without a pause while the server ends and restarts. Returns the failed calls, by
      * `processed`. Every call ends.
      */
     async function restarted(options: CallOptions): Promise<Record<Processed, number>> {

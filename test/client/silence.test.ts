@@ -23,7 +23,7 @@ describe('a silence', () => {
   });
   afterEach(() => replaceClock(undefined));
 
-  /** Ends one call at its deadline at each of these times; `null` stands for a message of the server. */
+  /** Ends one call at its deadline at each of these times; `null` means a message of the server. */
   function silences(times: readonly (number | null)[]): number[] {
     const found: number[] = [];
     const silence = new Silence(() => found.push(nowMs - 1000));

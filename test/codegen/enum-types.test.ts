@@ -1,4 +1,4 @@
-/** `enums: 'closed'`: the compiler's errors for programs, and that messages are the same. */
+/** `enums: 'closed'`. The tests check the compiler's errors for programs, and that messages are the same. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,7 @@
-/** The time limit of a handshake: whom it refuses, and that steps that were read late count. */
+/**
+ * The time limit of a handshake. The tests check which clients it refuses, and that steps that were read late
+ * count.
+ */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Handshakes } from '../../runtime/control/handshake/handshakes.ts';
 import type { Link } from '../../runtime/control/link.ts';

@@ -1,6 +1,6 @@
 /**
- * Blocks of the arena whose ArrayBuffers are collected: which blocks are released by the collection, and that
- * none is released twice.
+ * Blocks of the arena whose ArrayBuffers are collected. The tests check which blocks the collection releases,
+ * and that none is released twice.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

@@ -7,7 +7,7 @@ import { BadRequest, detail } from 'rdma-rpc/details';
 import type { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
 export const witnessed = {
-  /** How the request iterators of `hold` were ended, and the signals of handlers that have fired. */
+  /** The ends of the request iterators of `hold`, and the signals of handlers that have fired. */
   heard: [] as string[],
   failures: 0,
 };

@@ -59,8 +59,8 @@ install -D -m 755 "$here/initramfs.sh" "$ctl/ir/init"
 qemu=(qemu-system-x86_64 -M pc -smp "$smp" -m "$mem" -nodefaults -display none -no-reboot
   -kernel "$top/vmlinux" -initrd "$ctl/initramfs" -serial "file:$ctl/console" -device virtio-serial-pci)
 kernel="console=ttyS0 quiet panic=-1 oops=panic mitigations=off tsc=reliable no_timer_check"
-# An emulated processor counts as fast as the host's processor. The host's /proc shows that speed unless
-# frequency scaling changes it, as in a virtual machine.
+# An emulated processor reports the same speed as the host's processor. The host's /proc shows that speed
+# unless frequency scaling changes it, as in a virtual machine.
 khz=''
 [ -e /sys/devices/system/cpu/cpu0/cpufreq ] || khz=$(sed -n '/^cpu MHz/{s/.*: *//;s/[.]\([0-9]\{3\}\).*/\1/p;q}' /proc/cpuinfo)
 port() { qemu+=(-chardev "file,id=$1,path=/dev/fd/$2,append=on" -device "virtserialport,chardev=$1,nr=$3"); }

@@ -96,8 +96,8 @@ export async function startServer(address?: string, how: ForkOptions = {}): Prom
 }
 
 /**
- * Starts a server for all tests of a file or a `describe`, none of which may change it. Starting one takes
- * seconds in a guest.
+ * Starts a server for all tests of a file or a `describe`. No test may change it. Starting one takes seconds
+ * in a guest.
  */
 export function sharedServer(): () => ServerProcess {
   let server: ServerProcess | undefined;

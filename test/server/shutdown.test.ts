@@ -33,7 +33,7 @@ interface World {
   readonly server: Server;
   readonly channel: Channel;
   readonly client: TestClient;
-  /** The client's ends of its connections, where they have no socket. */
+  /** The client's ends of its connections, in tests where these have no socket. */
   readonly ends: Duplex[];
   /** Number of handlers that have begun, and number of handlers that their signal has notified. */
   readonly seen: { begun: number; told: number };

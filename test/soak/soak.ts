@@ -14,7 +14,7 @@ export interface Soak {
   readonly ms: number;
   readonly roundMs: number;
   readonly channel?: ChannelOptions;
-  /** How to start the server process. */
+  /** The program with which the server process is started. */
   readonly server?: ForkOptions;
   readonly address?: string;
   /** Called with the figures of each round. */

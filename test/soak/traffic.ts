@@ -19,7 +19,7 @@ import { type ItemInit, StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { type Sample, sampled } from './sample.ts';
 
 export interface Order {
-  /** How long to make calls, in milliseconds; 0 asks for a sample instead. */
+  /** Time in milliseconds for which to make calls; 0 asks for a sample instead. */
   readonly trafficMs: number;
 }
 export interface Told {

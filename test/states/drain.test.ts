@@ -38,7 +38,7 @@ test.each(kinds.flatMap((kind) => drains.map((drain) => [kind, drain] as const))
   },
 );
 
-/** The last step of a misfortune lies in the middle of one call, and mostly beyond the end of another. */
+/** The last misfortune comes in the middle of one call, and mostly after the end of another one. */
 const lastSteps = [20, 60, 300];
 
 test(`${seeds} runs with servers that shut down, and calls that are cancelled`, {

@@ -81,7 +81,7 @@ test.each(interferences(kinds))(
   },
 );
 
-/** The last step of a misfortune lies in the middle of one call, and mostly beyond the end of another. */
+/** The last misfortune comes in the middle of one call, and mostly after the end of another one. */
 const lastSteps = [20, 60, 300];
 
 /** Over TCP the kernel decides the time at which bytes arrive. */

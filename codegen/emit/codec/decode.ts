@@ -28,8 +28,8 @@ export function initialOf(field: Field, scope: FileScope): string {
 }
 
 /**
- * Returns an expression that reads a message. The message lies behind a length, or between two tags, of which
- * the second is skipped afterwards. Arguments are evaluated from left to right.
+ * Returns an expression that reads a message. The message lies behind a length, or between two tags; the
+ * second tag is skipped afterwards. Arguments are evaluated from left to right.
  */
 function decodeMessage(field: Field, type: Message, into: string, scope: FileScope): string {
   const extent = field.delimited ? 'at, stop' : `${scope.local('readStart')}(source, at, end), source.stop`;

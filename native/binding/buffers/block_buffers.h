@@ -29,9 +29,9 @@
 
 namespace rdma_rpc::binding {
 
-/// Which finalizer says that a buffer was collected. The finalizer of the memory also covers buffers that
-/// were transferred to another thread. Deno does not call that one, so the finalizer of the object is used
-/// there.
+/// The finalizer that reports that a buffer was collected. The finalizer of the memory also covers buffers
+/// that were transferred to another thread. Deno does not call that one, so the finalizer of the object is
+/// used there.
 enum class Collected { memory, object };
 
 /// The way in which JS holds a block: by its ArrayBuffer, which an application may drop without notice, or by

@@ -232,8 +232,8 @@ inline constexpr std::uint32_t kInUseReceive = 1;
 ///
 /// A ring epoch is one pass over the ring. Once AddressBlob::epoch_cells cells of it are used, the peer may
 /// begin a new epoch at the first cell, provided that the owner has read all earlier messages (`consumed`).
-/// The owner then looks at both the next cell and the first cell, only one of which has the expected number.
-/// A queue pair with little traffic therefore reuses a few lines of its ring instead of using all lines in
+/// The owner then looks at both the next cell and the first cell. Only one of them has the expected number. A
+/// queue pair with little traffic therefore reuses a few lines of its ring instead of using all lines in
 /// turn.
 struct QpSegment {
   /// The blob that local_address() returns. If a peer connects with a different blob, the peer expects

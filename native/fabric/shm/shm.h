@@ -44,7 +44,7 @@ namespace rdma_rpc::fabric {
 struct ShmOptions {
   /// A READ or WRITE checks its key again each time it has copied this number of bytes.
   std::size_t copy_chunk_bytes = std::size_t{256} << 10;
-  /// How long a revocation waits for a copy in progress before it replaces the pages, in microseconds.
+  /// Time in microseconds for which a revocation waits for a copy in progress before it replaces the pages.
   std::uint32_t revoke_grace_us = 20'000;
   /// When false, process_vm_* is never used, as if the system forbade it.
   bool any_memory = true;

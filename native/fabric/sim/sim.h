@@ -47,8 +47,8 @@ struct SimOptions {
   // The network of UC and UD: how many of a million packets are lost, and how many are duplicated. These do
   // not apply to RC, which would send lost packets again.
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0;
-  /// How many of a million packets are delayed by up to reorder_max_ns, so that later packets overtake them.
-  /// Scheduled mode only.
+  /// Number of packets in a million that are delayed by up to reorder_max_ns, so that later packets overtake
+  /// them. Scheduled mode only.
   std::uint32_t reorder_ppm = 0;
   std::uint64_t reorder_max_ns = 20'000;
 };

@@ -12,7 +12,8 @@ using boundary::EvKind;
 void ReplyBuffers::on_request(const wire::Header& header) {
   const std::uint32_t slot = wire::call_slot(header.call);
   ClientCall& call = calls_[slot];
-  // The peer's request for a reply buffer and our CANCEL crossed. The CANCEL answers the request.
+  // The peer's request for a reply buffer and our CANCEL were on their way at the same time. The CANCEL
+  // answers the request.
   if (wire::call_generation(header.call) != call.generation || call.state != ClientState::active) return;
   if (call.bulk == nullptr) call.bulk = std::make_unique<ClientBulk>();
   ClientBulk& bulk = *call.bulk;

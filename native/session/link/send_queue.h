@@ -78,7 +78,7 @@ class SendQueue {
             const telemetry::Recorder& recorder, std::uint64_t wr_id_base, const QueueLimits& queue_limits,
             std::uint32_t depth, std::uint32_t credits, std::uint32_t sequence);
   /// Returns the depth for this number of calls in flight on a device that accepts `limit` work requests. The
-  /// result is less than kSendQueueDepthMin when the device accepts too few.
+  /// result is less than kSendQueueDepthMin when the device accepts too few work requests.
   static std::uint32_t depth_for(std::uint32_t inflight_max, std::uint32_t limit) {
     const std::uint32_t wanted =
         std::clamp(std::bit_ceil(2 * inflight_max), kSendQueueDepthMin, kSendQueueDepthMax);

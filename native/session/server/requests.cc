@@ -211,7 +211,7 @@ void ServerEndpoint::stop_fetching(std::uint32_t slot, std::uint32_t status, std
 void ServerEndpoint::on_cancel(const wire::Header& header) {
   const std::uint32_t slot = wire::call_slot(header.call);
   ServerCall& call = calls_[slot];
-  // The CANCEL and our response crossed. The response answers the CANCEL.
+  // The CANCEL and our response were on their way at the same time. The response answers the CANCEL.
   if (call.generation != wire::call_generation(header.call)) return;
   switch (call.state) {
     case ServerState::idle:

@@ -97,8 +97,8 @@ std::int32_t ServerEndpoint::submit_bulk(const BulkSubmission& submission) {
 void ServerEndpoint::on_reply_buffer(const wire::Frame& frame) {
   const std::uint32_t slot = wire::call_slot(frame.header.call);
   ServerCall& call = calls_[slot];
-  // The reply buffer and our answer to a CANCEL crossed. The client revokes the reply buffer when it gets
-  // that answer.
+  // The reply buffer and our answer to a CANCEL were on their way at the same time. The client revokes the
+  // reply buffer when it gets that answer.
   if (call.generation != wire::call_generation(frame.header.call) || call.state == ServerState::idle) return;
   if (call.state != ServerState::asking) return link_.protocol_error("reply buffer that was not asked for");
   if ((frame.header.flags & wire::has_reply_buffer) == 0) {

@@ -290,7 +290,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
       // The frame has crossed the end of the second session and is dropped.
       this.#serving?.onFrame(frame);
     } else if (frame.type === 'memoryAccepted' || frame.type === 'memoryEnd') {
-      // Without an owner, the frame has crossed the end of the queue pair and is dropped.
+      // Without an owner, the frame has arrived after the end of the queue pair and is dropped.
       this.memory?.onFrame(frame);
     } else if (frame.type === 'bye') {
       // A peer that sent `bye` no longer reads.

@@ -1,6 +1,6 @@
 /**
- * The TLS options of servers and channels: certificates and keys. They are given once, by a function that is
- * called for each connection, or from files. Used by tls-server.ts and tls-client.ts.
+ * The TLS options of servers and channels: certificates and keys. They are given directly, returned by a
+ * function that is called for each connection, or read from files. Used by tls-server.ts and tls-client.ts.
  */
 import type { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';

@@ -12,7 +12,7 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// How often to check (by a system call) whether a peer whose copy cannot be interrupted is dead.
+/// Interval of the check (a system call) whether a peer whose copy cannot be interrupted is dead.
 constexpr auto kPollInterval = std::chrono::milliseconds(10);
 
 }  // namespace

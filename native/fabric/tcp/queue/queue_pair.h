@@ -97,7 +97,7 @@ class QueuePair final : public fabric::QueuePair {
   void polled(bool receive, std::uint64_t send_end, std::uint32_t count);
 
  private:
-  /// How incoming frames are treated. See the table above.
+  /// The treatment of incoming frames. See the table above.
   enum class In : std::uint8_t { hears, refuses, deaf, gone };
   /// Whether the socket accepts bytes.
   enum class Out : std::uint8_t { free, blocked, broken };

@@ -13,9 +13,9 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// How long the passive side waits for the blocking call before it answers. The answer makes the active side
-/// send, and its first packets should find a queue pair that is ready. Resolving a neighbour takes less time
-/// than this when it is known or responds; if it takes longer, the first packets are resent.
+/// Time for which the passive side waits for the blocking call before it answers. The answer makes the active
+/// side send, and its first packets should find a queue pair that is ready. Resolving a neighbour takes less
+/// time than this when it is known or responds; if it takes longer, the first packets are resent.
 constexpr std::chrono::milliseconds kPassiveWait{5};
 
 }  // namespace

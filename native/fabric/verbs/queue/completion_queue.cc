@@ -86,7 +86,7 @@ CompletionQueue::DeviceCq* CompletionQueue::reserve(std::uint32_t entries, std::
     return found->get();
   }
   entries += shared;
-  // Each queue is twice as large as the one before, so that few queues have to be polled.
+  // Each queue is twice as large as the previous one, so that few queues have to be polled.
   const std::uint32_t wanted = std::max(entries, std::min(device_cqs_.back()->entries, entries_max_ / 2) * 2);
   DeviceCq* device_cq = add_device_cq(wanted);
   if (device_cq == nullptr && wanted > entries) device_cq = add_device_cq(entries);
