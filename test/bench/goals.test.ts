@@ -65,7 +65,7 @@ describe('goals', () => {
     expect(verdict(rows.slice(1), goal)).toBeUndefined();
   });
 
-  // Bytes per second, and CPU time of both sides together, in which 200 % is two CPUs.
+  // Bytes per second, and CPU time of both sides together, for which 200 % means two CPUs.
   it.each([
     [1.2e9, 200, true],
     [1.19e9, 200, false],

@@ -328,7 +328,7 @@ test('no call is lost, starves or outlasts its deadline, whatever the others do 
       }
       for (const name of world.late) expect(all.get(name)!.endMs).toBeLessThanOrEqual(deadlines.now);
       if (each.do !== 'give') continue;
-      // The first entry of each session finds too little, so no entry that could be sent is left behind.
+      // The first entry of each session finds too little, so every entry that could be sent is tried.
       for (const queue of sessions) {
         const first = living().find((known) => known.queue === queue);
         if (first?.threw !== true) expect(first?.bytes ?? Infinity).toBeGreaterThan(world.free);

@@ -71,7 +71,8 @@ test('the recipe of the guide, 10 s: each of 1,000 clients asks its server at le
     expect(times.at(-1)).toBeGreaterThanOrEqual(
       deadlineMs - connectionLimits.lastAttemptMs - connectionLimits.attemptGapMs,
     );
-    // There are six attempts while the pauses are short, two per second later, and the last one.
+    // There are six attempts while the pauses are short, then two per second, and at last one more before the
+    // deadline.
     expect(times.length).toBeLessThanOrEqual(28);
   }
 });

@@ -106,7 +106,7 @@ describe('dns:', () => {
     }
     await pass(60_000);
     await until(() => dns.asked.length >= asked + 2);
-    // A query to a silent server is cancelled by the time limit of an attempt, which is the channel's.
+    // A query to a silent server is cancelled by the channel's time limit of an attempt.
     if (answer?.silent === true) await pass(5_000);
     await until(() => known(channel) === `${one}?`);
     expect(channel.state).toBe('ready');

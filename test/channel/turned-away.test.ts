@@ -1,5 +1,5 @@
 /**
- * A server that refuses a connection which its client takes for ready. The server has run no call of the
+ * A server refuses a connection that its client believes to be ready. The server has run no call of the
  * connection, and the client knows that.
  */
 import { type Duplex, duplexPair } from 'node:stream';
@@ -142,7 +142,7 @@ describe('a refusal behind the handshake', () => {
     bed.far('one').write(refusal);
     await until(() => bed.at('one').log.started === 2);
     expect(bed.dialled).toHaveLength(2);
-    // The server of this test has run it twice now, which is once too often. It is repeated only once.
+    // The server has now run the call of this test twice, which is once too often. It is repeated only once.
     bed.far('one').write(refusal);
     const error = await caught(ended);
     expect([error.code, error.processed]).toEqual([Status.UNAVAILABLE, 'no']);

@@ -111,7 +111,10 @@ const tested: Tested = {
   after: count(70),
 };
 
-/** A machine with a name, a user, addresses and a home folder in each place where one may be. */
+/**
+ * A simulated machine that has a host name, a user, addresses and a home folder in every place where a report
+ * may show them.
+ */
 const named: Machine = scripted({
   ...server,
   '/proc/self/cgroup': '0::/kubepods/alice',

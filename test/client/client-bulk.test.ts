@@ -122,7 +122,7 @@ describe('large messages', () => {
     expect(holdsBuffer).toHaveBeenCalledOnce();
     const second = call({ payload: new Uint8Array(50_000), number: 2 })!;
     expect(native.submitted.map((each) => each.call)).toEqual([0, 1]);
-    // The end of the first message is also known by now.
+    // At this time the end of the first message is also known.
     const { kept } = bed.context.outgoing.bulk;
     expect([kept.sending, kept.registered.length]).toEqual([2, 2]);
     native.deliver(

@@ -117,7 +117,7 @@ async function makeTestee() {
   const files = globSync('**/*.proto', { cwd: include, absolute: true });
   await generate({ files, include: [include], out, target: 'js', unknownFields: 'keep' });
   writeFileSync(join(out, 'package.json'), '{ "type": "module" }\n');
-  // At this place, `rdma-rpc` is this package, as for any user who has installed it.
+  // In this folder, `rdma-rpc` is this package, as for any user who has installed it.
   const self = join(cache, 'node_modules/rdma-rpc');
   if (!existsSync(self)) symlinkSync(join(here, '../..'), self);
   const program = join(cache, 'testee.mjs');

@@ -86,7 +86,7 @@ class Peer {
     return (await this.until((told) => told.census !== undefined)).census!;
   }
 
-  /** Resolves to its census once the condition holds, or after a while to the census as it then is. */
+  /** Resolves to its census once the condition holds, or to the current census after a time limit. */
   async censusWhere(holds: (census: Census) => boolean): Promise<Census> {
     const end = performance.now() + 20_000;
     for (;;) {
@@ -197,7 +197,7 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
     for (let i = 0; i < kills; ++i) {
       const { rounds: done = 0 } = await client.until(() => true);
       const at = done + next(6);
-      // For some of them the first call has not ended.
+      // Some of them die before their first call has ended.
       if (at > done) await client.until(({ rounds = 0 }) => rounds >= at);
       for (let turns = next(2000); turns > 0; --turns) await new Promise(setImmediate);
       await server.kill();

@@ -203,7 +203,9 @@ describe('a session with a context of its own', () => {
   const isolation = 'session';
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
-  /** The server echoes views of its requests, whose memory returns when the views are collected. */
+  /**
+   * The server echoes views of its requests. The memory of the requests returns when the views are collected.
+   */
   const nothingLeft = (): Promise<void> =>
     until(() => {
       collect();
@@ -227,7 +229,7 @@ describe('a session with a context of its own', () => {
     const lease = allocBuffer(100_000, first);
     const client = createClient(EchoDefinition, second);
     await expect(client.fetch({ number: 50_000 }, { into: lease })).rejects.toThrow(/belongs to another/);
-    // The bytes can be used like any other memory, as a request's bytes can.
+    // The bytes can be used like any other memory, and so can a request's bytes.
     lease.bytes.fill(9);
     expect((await client.echo({ payload: lease.bytes })).payload.every((byte) => byte === 9)).toBe(true);
     lease.release();

@@ -1,5 +1,5 @@
 /**
- * Unauthenticated peers at the server. Silent ones evict no peer that sends frames, and refusals reveal
+ * Unauthenticated peers at the server. Silent peers never evict a peer that sends frames, and refusals reveal
  * nothing to them.
  */
 import { readFileSync } from 'node:fs';

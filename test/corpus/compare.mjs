@@ -102,8 +102,8 @@ function attempt(run) {
   }
 }
 /**
- * Converts JSON through text, as JSON travels, with its members in any order. The others write all digits of
- * a float. Reading the JSON again shows that no digit of a double is lost.
+ * Converts JSON through text, as JSON travels, with its members in any order. The other libraries write all
+ * digits of a float. Reading the JSON again shows that no digit of a double is lost.
  */
 const canonical = (json) =>
   JSON.stringify(json, (_, value) =>

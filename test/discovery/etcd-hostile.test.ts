@@ -10,7 +10,7 @@ import { caught, until } from '../outcomes.ts';
 import { afterwards, channelTo, known, sorted } from './bed.ts';
 import { deleteOf, kv, putOf, ScriptedEtcd } from './etcd-script.ts';
 
-// The silence that is waited for is short here.
+// The time after which a silent etcd is given up is short here.
 vi.mock('../../runtime/discovery/limits.ts', async (original) => ({
   ...(await original<typeof import('../../runtime/discovery/limits.ts')>()),
   etcdSilenceMs: { ask: 100, max: 1000 },

@@ -64,7 +64,7 @@ export class EtcdServer {
     });
   }
 
-  /** As by a crash, or a stop of its machine. */
+  /** Stops etcd as a crash, or a stop of its machine, would. */
   async kill(): Promise<void> {
     const child = this.#process;
     this.#process = undefined;

@@ -47,7 +47,7 @@ test(
       noEmit: true,
       rootDir: '../..',
       exactOptionalPropertyTypes: true,
-      // The reader continues with the variables that a program has made.
+      // Variables of a program are also available to the programs that follow it.
       noUnusedLocals: false,
     };
     const config = { extends: '../../tsconfig.json', compilerOptions, include: ['.'] };

@@ -1,7 +1,7 @@
 /**
- * A process or a worker may end at any moment and in any way, whatever it has open. It ends with the code
- * that it would have had anyway, without a crash, and without hanging. Each cell is a process (a fifth of the
- * cells runs: ../extent.ts). It runs under the Node that runs this test and under each Node that
+ * A process or a worker may end at any moment and in any way, whatever it has open. The process ends with the
+ * code that it would have had anyway, without a crash, and without hanging. Each cell is a process (a fifth
+ * of the cells runs: ../extent.ts). It runs under the Node that runs this test and under each Node that
  * RDMA_RPC_NODES names (paths, separated by colons).
  */
 import { spawn } from 'node:child_process';

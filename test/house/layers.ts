@@ -118,7 +118,7 @@ export const nativeLayers: readonly LayerRule[] = [
     files: /^native\/perf\/[^/]+$/,
     mayUse: /^native\/(perf\/[^/]+$|fabric\/(fabric|receive_queue|unique_fd|verbs_loader)\.h$)/,
   },
-  // This is the plug-in's part of it.
+  // This is the part of the plug-in.
   { files: /^native\/perf\/bare\//, mayUse: /^native\/(perf\/|fabric\/(verbs\/[^/]+|unique_fd\.h)$)/ },
   // This part chooses among fabrics, as the binding does.
   { files: /^native\/perf\/program\//, mayUse: /^native\/(perf|fabric)\// },

@@ -22,7 +22,7 @@ export function projectFiles(): string[] {
  * another user.
  */
 export function listedByGit(): string[] | undefined {
-  // Git would take a repository around an unpacked tarball for ours.
+  // Git would take a repository around an unpacked tarball for our repository.
   if (!exists('.git')) return undefined;
   const flags = ['ls-files', '-z', '--cached', '--others', '--exclude-standard'];
   const { status, stdout } = spawnSync('git', flags, { cwd: root, encoding: 'utf8' });

@@ -183,7 +183,7 @@ export class Loopback {
 
   #onEvents(count: number): void {
     for (let i = 0; i < count; i += 1) {
-      if (this.native.events.length === 0) return; // An earlier event led to the close.
+      if (this.native.events.length === 0) return; // The close is a result of an earlier event.
       this.#onEvent(i * Ev.words);
     }
   }

@@ -31,7 +31,7 @@ interface Manager {
   readonly again: readonly string[];
 }
 // pnpm 11 treats a forbidden script of a dependency as an error. pnpm 10, which still runs on Node 20, does
-// so when it is told to.
+// so when an option says so.
 const pnpm = ['npm', 'exec', '--yes', `--package=${PNPM}`, '--', 'pnpm', '--config.strict-dep-builds=true'];
 const managers: readonly Manager[] = [
   { name: 'npm', install: ['npm', 'install', ...quiet], again: ['npm', 'ci', ...quiet] },

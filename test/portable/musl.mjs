@@ -2,8 +2,8 @@
  * Tests the package on musl: Bun's build for musl, in a root with Debian's musl. The package has no native
  * code for musl, so this tests the parts that work without it. It is a part of main.mjs.
  *
- * Bun needs a libstdc++. Debian's is made for glibc, and lacks seven functions on musl, which musl-shim.c
- * has.
+ * Bun needs a libstdc++. Debian's build is made for glibc, and lacks seven functions on musl, which
+ * musl-shim.c has.
  */
 import { copyFileSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

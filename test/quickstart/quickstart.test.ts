@@ -120,8 +120,8 @@ describe('package managers', () => {
 
 describe('modules', () => {
   /**
-   * Compiles the service in a folder of its own. `programs` are as the quick start has them, or without await
-   * at their top level.
+   * Compiles the service in a folder of its own. `programs` are those of the quick start, unchanged or
+   * without await at their top level.
    */
   async function compiled(type: 'module' | 'commonjs', module: string) {
     const cwd = folder(type, modules);

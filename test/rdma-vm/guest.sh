@@ -26,7 +26,7 @@ ulimit -l unlimited; ulimit -n 65536; mkfifo /run/out /run/err
 cat </run/out >/dev/vport0p1 & cat </run/err >/dev/vport0p2 &
 dmesg -n 8 # to the console, which the host keeps: all that the kernel says from now on
 # A thread that has hung in the kernel for two minutes ends the guest, and the log shows where it waits.
-# Otherwise it would take the whole limit.
+# Otherwise such a thread would take the whole time limit.
 for k in timeout_secs=120 check_interval_secs=10 panic=1; do echo "${k#*=}" >"/proc/sys/kernel/hung_task_${k%=*}"; done
 if [ "$limit" -gt 30 ]; then { sleep "$((limit - 20))"; echo w >/proc/sysrq-trigger; } & disown; fi # who hangs, and where
 ( . ./env; export RDMA_VM=$link; . ./cmd ) </dev/null >/run/out 2>/run/err; echo $? >rc

@@ -63,7 +63,7 @@ if (options.device !== undefined) {
   if (why !== '') refuse(why);
 }
 
-/** Options of a command, without those that are undefined. */
+/** Options of a command, without undefined ones. */
 const given = (options) =>
   Object.entries(options).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}`, String(value)],
@@ -71,7 +71,7 @@ const given = (options) =>
 
 /**
  * Returns the places where the suites run. Each has its name in the results, its two devices, and the way in
- * which a command gets there.
+ * which a command is run there.
  */
 function places() {
   if (options.device !== undefined) {
@@ -133,7 +133,7 @@ async function runOnce(place, suite, title, tests) {
       return error.output ?? '';
     }),
   );
-  // Time limits mean little in a guest whose clock is wrong.
+  // Time limits are unreliable in a guest whose clock is wrong.
   for (const [line] of output.matchAll(/^rdma-vm: the guest(?:'s clock| was started again).*$/gm))
     console.log(`${title}: ${line}`);
   // The guest could not be started. But a suite that reports this while devices are present has failed.
@@ -208,8 +208,7 @@ async function rdmaTests() {
 }
 
 /**
- * Builds in advance what commands that run side by side would otherwise all install and build at the same
- * time.
+ * Builds in advance the parts that commands which run at the same time would otherwise all install and build.
  */
 async function buildAhead() {
   if ((await whyNone()) !== '') return;

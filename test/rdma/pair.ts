@@ -26,8 +26,8 @@ export const clientDevice: string = names[0]!;
 export const serverDevice: string = names[1] ?? clientDevice;
 
 /**
- * Returns options of one side, for verbs alone unless `more` says otherwise. With them a dead connection is
- * detected soon.
+ * Returns options of one side, for verbs alone unless `more` says otherwise. With these options a dead
+ * connection is detected soon.
  */
 export function over(device: string, more: FabricOptions = {}): FabricOptions {
   return { fabric: 'verbs', ...more, verbs: { device, retryCount: 4, ...more.verbs } };
@@ -135,7 +135,8 @@ export function caught(promise: Promise<unknown>): Promise<RpcError> {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Calls `look` until `good` accepts its result. After the time limit it throws an error with the last result.
+ * Calls `look` again and again until `good` accepts its result. After the time limit it throws an error with
+ * the last result.
  */
 export async function until<T>(look: () => T | Promise<T>, good: (seen: T) => boolean): Promise<void> {
   const end = performance.now() + STUCK_MS;

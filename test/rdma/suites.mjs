@@ -1,8 +1,8 @@
 /**
  * The suites that need RDMA devices, for test/rdma/main.mjs. `command` starts a suite: it gets the file for
  * its report, and the tests to run if not all. `read` returns the result of a suite from that file, its
- * output and its exit: `code` is a number or the name of a signal, and `error` the same in words. `shown` is
- * the part of the output that explains the failures.
+ * output and its exit. `code` is a number or the name of a signal, and `error` is the same in words. `shown`
+ * is the part of the output that explains the failures.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -53,8 +53,8 @@ export const nativeSuite = (program, directory, filter, part = 0, parts = 1) => 
 
 /**
  * The number of guests that share a suite; each of two takes every second test, or file. With sanitizers the
- * fault tests take seven minutes, as does the Node suite without. A busy machine doubles that, which comes
- * near the time limit of a suite.
+ * fault tests take seven minutes, and so does the Node suite without them. A busy machine doubles that, which
+ * comes near the time limit of a suite.
  */
 const GUESTS = { verbs_faults_test: 2, node: 3 };
 

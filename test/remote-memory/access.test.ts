@@ -54,7 +54,7 @@ test.each(['welcome', 'hello'] as const)(
     const frames = overhear(without(type));
     const market = later(await openMarket('shm'));
     await market.channel.ready();
-    // An older client has no code that asks for it.
+    // An older client has no code that asks for remote memory.
     const error = type === 'welcome' ? await caught(connectMemory(market.channel)) : undefined;
     if (type === 'welcome') {
       expect(error).toMatchObject({ code: Status.UNIMPLEMENTED });

@@ -21,7 +21,7 @@ import type { MemoryRegion } from '../../runtime/verbs/memory-region.ts';
 type Add = (batch: SendBatch, wrId: number, flags: number) => void;
 
 export class Hostile {
-  /** The messages that have arrived. */
+  /** The messages that have arrived here. */
   readonly messages: Required<Message>[] = [];
   readonly ended: Promise<string>;
   /** Number of requests that have completed with success. */

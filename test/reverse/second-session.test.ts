@@ -242,7 +242,7 @@ describe('the end', () => {
     });
     const next = world.peers.all.find((each) => each !== first)!;
     expect(await world.peers.client(EchoDefinition, next).echo({ number: 6 })).toMatchObject({ number: 6 });
-    // The call in progress ends by itself, not with its connection.
+    // The call in progress ends by itself, and not because its connection ends.
     expect(await hang).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
     await vi.waitFor(() => expect(world.peers.all).not.toContain(first));
   });

@@ -27,7 +27,7 @@ const valueBytes = (blobs: unknown): number => Math.max(...[...valuesIn(blobs)].
 /**
  * Returns the number of bytes that are written for a message with one large value: 64 bytes for the table, 64
  * for the rest, and the value. When the client copies the request, as over shared memory, the server reads
- * this number of bytes of it. Elsewhere only the value is read, because the frame carries the rest.
+ * this number of bytes of it. On other fabrics only the value is read, because the frame carries the rest.
  */
 const alignedBytes = (blobs: unknown): number => 128 + valueBytes(blobs);
 function* valuesIn(value: unknown): Generator<Uint8Array> {

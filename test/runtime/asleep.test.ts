@@ -13,7 +13,8 @@ describe.each(ways)('%s, asleep between events', (way) => {
   });
   afterAll(() => world.close());
 
-  // More than one iteration moves. A completion would not wake the server for the rest of a WRITE.
+  // The message is larger than one iteration moves. A completion would not wake the server for the rest of a
+  // WRITE.
   test.each([100, 8_000, 1 << 20, 16 << 20, 40 << 20])(
     'payloads of %d bytes are sent and returned',
     async (bytes) => {

@@ -10,7 +10,9 @@ export interface EchoLog {
   started: number;
   /** The codes of signals that aborted in `hang`. */
   aborted: number[];
-  /** Requests of `check` whose bytes differed, or were written after the end of the call (test/slow). */
+  /**
+   * Requests of `check` whose bytes were different, or were written after the end of the call (test/slow).
+   */
   torn?: number;
 }
 

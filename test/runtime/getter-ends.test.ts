@@ -136,7 +136,7 @@ describe.each(cases)('over %s, with %i characters, at read number %i', (way, siz
     await client.echo({});
     const leases = fill(pair.channel);
     const controller = new AbortController();
-    // Act at the second attempt; the first one finds no memory.
+    // Act at the second attempt, because the first one finds no memory.
     let room = false;
     let asked = 0;
     const call = client.echo(

@@ -193,7 +193,7 @@ describe('addresses', () => {
 });
 
 describe('configure()', () => {
-  // This tests a regression: any configured option made shm use the slots of a device, and 9 KiB took 1.4
+  // This tests for a regression: any configured option made shm use the slots of a device, and 9 KiB took 1.4
   // times as long.
   test('changes no option that is not given, on any fabric', () => {
     const all = () => (['shm', 'shm-fd', 'tcp', 'verbs'] as const).map(nativeOptions);

@@ -90,7 +90,7 @@ const requests: readonly [Name, object][] = [
 /** Starts the process. Resolves, once it is at work, to a function that stops it. */
 async function rewriter(names: readonly string[]): Promise<() => Promise<void>> {
   const script = fileURLToPath(new URL('process/rewriter.mjs', import.meta.url));
-  // Without the libraries that the sanitized run loads into this process.
+  // The libraries that the sanitized run loads into this process are left out.
   const child = fork(script, [String(process.pid), ...names], {
     env: { ...process.env, LD_PRELOAD: '' },
     execArgv: [],

@@ -127,7 +127,7 @@ describe('vitest', () => {
 
   beforeAll(async () => {
     mkdirSync(join(root, 'build'), { recursive: true });
-    folder = mkdtempSync(join(root, 'build', 'reports-test-')); // from where vitest can be imported
+    folder = mkdtempSync(join(root, 'build', 'reports-test-')); // a folder from which vitest can be imported
     const path = (name: string) => join(folder, name);
     const names = 'afterEach, beforeAll, beforeEach, describe, expect, test';
     for (const [name, text] of [...failing, ...noTest, ['passing', passing]])

@@ -259,7 +259,7 @@ describe('authorize', () => {
     expect(() => createServer({ authorize: { '*': ['*', 'spiffe://example.org/*'] } })).toThrow(
       /^createServer: authorize: \*: 'spiffe:.+\*': identities are compared as a whole, \* is not a pattern$/,
     );
-    // These values have no names of their own, and would silently admit no client.
+    // These values have no names of their own, so they would silently admit no client.
     for (const given of [new Map([['*', own]]), new Set(['*']), [own]])
       expect(() => createServer({ authorize: given as never })).toThrow(
         /authorize: must be an object with names, such as { name: … }, or a function, but is of type (Map|Set|Array)/,

@@ -7,8 +7,8 @@ import { describe, expect, test } from 'vitest';
 import { Binding, hkdf } from '../../runtime/control/handshake/binding.ts';
 
 describe('keys', () => {
-  // Another program (Python's hmac) made these values from docs/wire/connections.md, because two sides that
-  // are built from one source would always agree.
+  // Another program (Python's hmac) made these values from docs/wire/connections.md. Two sides that are built
+  // from one source would always agree.
   const secret = Uint8Array.from({ length: 32 }, (_, i) => i);
   const [hello, welcome] = [Buffer.from('hello'), Buffer.from('welcome')];
   const [client, server] = [Buffer.from('client'), Buffer.from('server')];

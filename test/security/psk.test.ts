@@ -186,7 +186,8 @@ describe('unusable input is refused at once, and the error contains no key:', ()
     [{ psk: { a: key }, rejectUnauthorized: false }, /psk cannot be combined with rejectUnauthorized/],
   ])('%#', (tls, reason) => {
     const given = (tls as { psk: object }).psk;
-    // A key given bare is one secret: its bytes one by one are numbers such as the 8 of "Uint8Array".
+    // A key that is given alone is one secret. Its bytes, taken one by one, would be numbers such as the 8 of
+    // "Uint8Array".
     const secrets = (Buffer.isBuffer(given) ? [given] : Object.values(given)).map((secret) =>
       Buffer.isBuffer(secret) ? secret.toString('hex') : String(secret),
     );

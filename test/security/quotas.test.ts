@@ -301,7 +301,7 @@ describe('accounts', () => {
     await turn();
     nowMs = laterMs;
     const [two, three] = [duplexPair()[0], duplexPair()[0]];
-    // The bytes take nine seconds, and another identity owes nothing.
+    // The bytes take nine seconds; the other identity has no deficit.
     expect(accounts.enter(peer('ann'), two).refusal('a/B', nowMs)?.text).toMatch(/bytesPerSecondMax/);
     expect(accounts.enter(peer('bob'), three).refusal('a/B', nowMs)).toBeUndefined();
   });

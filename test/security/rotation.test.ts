@@ -23,7 +23,7 @@ describe('certificates that change', () => {
     await fresh.client.echo({});
     await old.client.echo({});
     expect(seen.map(({ identity }) => identity)).toEqual([spiffe, 'spiffe://next/web', spiffe]);
-    // The rotation has revoked it.
+    // The rotation has revoked this certificate.
     const late = await caught(reach(address, { tls: { ca: next.ca, ...pems(web) } }).client.echo({}));
     expect(late.code).toBe(Status.UNAUTHENTICATED);
   });

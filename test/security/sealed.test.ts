@@ -1,6 +1,6 @@
 /**
- * `sealed`: other parties can neither read nor change what passes between the queue pairs, on any fabric. A
- * side that requires it gets it, or no session.
+ * `sealed`: other parties cannot read or change the traffic between the queue pairs, on any fabric. A side
+ * that requires it gets a sealed session or none.
  */
 import { connect, createServer as listen, type Socket } from 'node:net';
 import {
@@ -80,8 +80,8 @@ describe('an attacker on the path, where calls use tcp', () => {
 
   type From = 'client' | 'server';
   /**
-   * Sees all bytes that pass, and may change bytes between queue pairs. `at` is the number of bytes of that
-   * side that have passed before.
+   * Sees all bytes that pass, and may change bytes between the queue pairs. `at` is the number of bytes of
+   * that side that have passed before.
    */
   async function onTheWay(
     to: string,

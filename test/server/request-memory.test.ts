@@ -238,7 +238,7 @@ describe('the memory of a request', () => {
     });
   });
 
-  // Otherwise the answer would wait for itself, where both do not fit.
+  // Otherwise the answer would wait for itself when both do not fit.
   test('may be collected while the answer waits for memory and is not made of it', async () => {
     let received: WeakRef<object> | undefined;
     const { native } = asked(

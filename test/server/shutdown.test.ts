@@ -52,7 +52,7 @@ async function openWorld(fabric: Fabric, options: object = {}): Promise<World> {
     signal.addEventListener('abort', () => ++seen.told);
   };
   const handlers: Partial<Handlers<typeof StreamsDefinition>> = {
-    // The handler ignores both the end of its call and the end of the server.
+    // The handler ignores the end of its call and the end of the server.
     unary: (_, { signal }) => {
       begin(signal);
       return never;
@@ -157,7 +157,7 @@ describe.each<Fabric>(['sim', 'shm', 'tcp'])('shutdown ends, over %s', (fabric) 
     await until(() => seen.told === seen.begun);
     await channel.close();
     await until(() => stats(fabric).queuePairs === 0);
-    // The server's own work has also ended, so it accepts no further call.
+    // The server's own work has also ended, and it accepts no further call.
     expect((await RpcError.from(await client.unary({}).catch((error: unknown) => error))).processed).toBe(
       'no',
     );

@@ -1,6 +1,6 @@
 /**
- * Many sockets that are opened and closed, after which both sides hold what they held before.
- * RDMA_RPC_CONNECTIONS=100000 for more of them, which takes two minutes.
+ * Many sockets are opened and closed. Afterwards both sides must hold only what they held before.
+ * RDMA_RPC_CONNECTIONS=100000 sets a larger number, which takes two minutes.
  */
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
@@ -20,7 +20,7 @@ test(`${connections} connections leave nothing behind`, async () => {
   const server = createServer((socket) => socket.pipe(socket));
   server.listen('127.0.0.1:0');
   await once(server, 'listening');
-  // Keeps the session open while no other socket is.
+  // Keeps the session open while no other socket is open.
   const holder = connect(server.where!);
   await once(holder, 'connect');
 

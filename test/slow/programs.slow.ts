@@ -142,7 +142,7 @@ describe('ssh', () => {
     await Promise.all(['host', 'user'].map(key));
     writeFileSync(join(place, 'authorized'), readFileSync(join(place, 'user.pub')));
     const { username } = userInfo();
-    // The folder of its unprivileged half, which Debian's service makes.
+    // The folder of sshd's unprivileged process, which Debian's service makes.
     if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true });
     writeFileSync(
       join(place, 'sshd_config'),

@@ -25,13 +25,13 @@ export interface Order {
 export interface Told {
   readonly ready?: boolean;
   readonly calls?: number;
-  /** Errors that no call should have. */
+  /** Errors that no call may have. */
   readonly wrong?: readonly string[];
   readonly sample?: Sample;
 }
 
 const [, , address = '', given = '{}', role = 'last'] = process.argv;
-// Unused registrations are then gone when a sample is taken.
+// Unused registrations must be gone when a sample is taken.
 configure({ mrCacheIdleMs: 200 });
 const channel = createChannel(address, JSON.parse(given) as ChannelOptions);
 const client = createClient(EchoDefinition, channel);

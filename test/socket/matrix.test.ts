@@ -20,7 +20,7 @@ import {
 } from './ends.ts';
 
 const cases = allCases();
-/** Cases with the same key share what `node:net` has shown. */
+/** Cases with the same key share the events that `node:net` has shown. */
 const keyOf = ({ action, moment, actor, allowHalfOpen }: Case): string =>
   `${action} ${moment} ${actor} ${allowHalfOpen}`;
 const known = new Map<string, { client: Set<string>; server: Set<string> }>();

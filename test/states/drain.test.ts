@@ -17,7 +17,7 @@ vi.mock(import('../../runtime/limits.ts'), async (original) => {
 const seeds = Number(process.env.RDMA_RPC_SEEDS ?? runs(100));
 const kinds = ['unary', 'one-way', 'server stream', 'client stream', 'bidirectional'];
 const drains: readonly Misfortune[] = ['drain', 'deaf drain'];
-/** A run that may take long tries each of the steps. */
+/** A run that may take long tries each step. */
 const stride = seeds >= 1000 ? 1 : 5;
 const courses = Array.from({ length: Math.max(2, Math.floor(seeds / 100)) }, (_, i) => i + 1);
 

@@ -145,7 +145,7 @@ export class Life {
     );
     await this.world.rest();
     this.#plans = [];
-    // Calls have begun in the last events of a session, whose end came after them.
+    // Calls have begun in the last events of a session that ended after them.
     if (this.ledger.open > 0) await this.goOn();
   }
 

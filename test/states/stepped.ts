@@ -141,14 +141,13 @@ export class SteppedWorld {
     return socket;
   }
 
-  /** Returns whether an event was carried out. On TCP this is unknown. */
+  /** Returns whether an event was carried out. On TCP this number is unknown. */
   #step(): boolean {
     return this.#fabric === 'sim' && this.#context.native.stepSim();
   }
 
   /**
-   * Carries out events until `done`. `each` is called before every event, and every time when no event is
-   * left.
+   * Carries out events until `done`. `each` is called before every event, and whenever no event is left.
    */
   async run(done: () => boolean, each: () => void = () => undefined): Promise<void> {
     const endMs = Date.now() + (this.#fabric === 'tcp' ? realMsMax : 0);

@@ -22,7 +22,7 @@ const readerOf = (): StreamReader =>
   );
 
 // A part beyond the window would lie in the position of the next part, which has not come. Only the window
-// refuses it.
+// refuses this part.
 test.each([0, 1, streamParts, 3 * streamParts + 5])(
   'a part from too far ahead, with %d read',
   async (read) => {

@@ -53,7 +53,7 @@ test('keep others from their answers for some seconds, and not until these fail'
   go();
   await until(() => stats().arenaLeasedBytes >= (clients * answers - 1) * answerBytes);
   for (let i = 0; i < 8; ++i) {
-    // They would get memory in no other way before 30 s.
+    // Otherwise they would get memory only after 30 s.
     const reply = await honest.fetch({ number: MiB }, { timeoutMs: 9000 });
     expect(reply.payload.byteLength).toBe(MiB);
     leaseOf(reply)?.release();

@@ -20,7 +20,7 @@ constexpr std::uint32_t kPollsPerClock = 8;
 // The following intervals are for work that no completion announces. For timeouts of cancelled calls, and of
 /// calls that wait for memory.
 constexpr std::uint64_t kTickMs = 5;
-/// For time limits of peers for which calls wait.
+/// Interval at which time limits of peers are checked while calls wait for these peers.
 constexpr std::uint64_t kHoldTickMs = session::kHoldCheckNs / 1'000'000;
 /// For writing the counters page.
 constexpr std::uint64_t kReportMs = 100;

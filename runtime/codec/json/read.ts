@@ -87,7 +87,7 @@ function map(field: Field, json: JsonValue, options: JsonReadOptions, path: stri
   return result;
 }
 
-/** Reads the value of a field. Returns undefined when the JSON stands for its absence. */
+/** Reads the value of a field. Returns undefined when the JSON means that the value is absent. */
 export function readValue(
   field: Field,
   json: JsonValue,

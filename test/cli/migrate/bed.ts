@@ -10,7 +10,7 @@ export interface Case {
   /** The code to convert, which is also the name of the test. */
   readonly what: string;
   readonly before: string;
-  /** Omitted where the code must stay unchanged. */
+  /** Omitted if the code must stay unchanged. */
   readonly after?: string;
   /** The findings that are left for a person: the line number, and the text of the note. */
   readonly left?: readonly (readonly [line: number, says: RegExp])[];
