@@ -4,7 +4,7 @@
  * when an earlier step failed; the last line is the sum. With --all it ends within its time limit, however
  * slow the machine is. The checks that each change must pass come first. Then as many of the slower suites
  * follow as the time allows, beginning with a different suite for each commit. A suite for which no time was
- * left reports that.
+ * left is reported.
  *
  *   node scripts/check.mjs [--all]
  *

@@ -115,7 +115,7 @@ for (const [name] of BUNDLES) {
   if (contents !== undefined) writeFileSync(join(folder, `${nameOf(name)}.d.ts`), contents);
   await build({
     absWorkingDir: root,
-    // The main file of msgpackr is for Node and loads a binary where that is possible.
+    // The main file of msgpackr is for Node and loads a binary if possible.
     ...(contents === undefined
       ? { entryPoints: [msgpackr ? join(modules, 'msgpackr', 'index.js') : name] }
       : { stdin: { contents, resolveDir: root, loader: 'ts' } }),

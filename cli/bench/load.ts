@@ -54,7 +54,7 @@ export interface LoadEnd {
   readonly late: number;
 }
 
-/** Beyond this number, calls are recorded in groups; the histogram looks the same. */
+/** Beyond this number, calls are recorded in groups, and the histogram looks as before. */
 const unsentRecords = 100_000;
 
 export class LoadRun {

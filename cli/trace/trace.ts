@@ -13,7 +13,7 @@ import { pidOf } from '../top/target.ts';
 import { eventsOfTrace, type Kind, kinds, type TraceEvent } from './events.ts';
 import { readTrace, type Trace } from './file.ts';
 
-/** Mode of written files, so that only the user that may read the process may read them. */
+/** Mode of written files: only the user who may read the process may read them. */
 const mode = 0o600;
 
 interface TraceFlags {

@@ -102,9 +102,9 @@ struct Capabilities {
   /// When false, a peer that knows the key of a region may READ the region, whatever rights the key has. Such
   /// a device is fit for trusted peers only.
   bool checks_read_rights = true;
-  /// An operation that the peer refuses ends at the sender with a status that says so. When false, a SEND
-  /// completes when the network has accepted it and a refused access is flushed, so only the end of the
-  /// connection shows that an operation was refused.
+  /// An operation that the peer refuses ends at the sender with a status that reports the refusal. When
+  /// false, a SEND completes when the network has accepted it and a refused access is flushed, so only the
+  /// end of the connection shows that an operation was refused.
   bool names_refusals = true;
   /// A peer that once had a right to memory of alloc_memory() may write to that memory at any later time.
   bool peers_keep_access = false;

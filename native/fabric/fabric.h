@@ -191,16 +191,16 @@ class QueuePair {
     static_cast<void>(addr), static_cast<void>(bytes);
     return false;
   }
-  /// Moves to that state, as ibv_modify_qp does. Returns "", or why that is impossible. If it is impossible,
-  /// nothing has changed. The transitions:
+  /// Moves to that state, as ibv_modify_qp does. Returns "", or why the queue pair cannot be moved to that
+  /// state. If it is impossible, nothing has changed. The transitions:
   ///  - RTS → SQD: starts no further send request; Device::poll_events() reports when the requests that were
   ///    already started have completed.
   ///  - SQD → RTS and SQE → RTS: continues to send. (A send that fails on a UC or UD queue pair leads to SQE,
   ///    where only sends are flushed.)
   ///  - any → RESET → INIT: drops both queues without completions. The queue pair can then connect() again.
   virtual std::string move_to(QpState state);
-  /// UD: begins or ends to receive the datagrams to that multicast group. Return "", or why that is
-  /// impossible.
+  /// UD: begins or ends to receive the datagrams to that multicast group. Return "", or why the group cannot
+  /// be joined or left.
   virtual std::string attach_multicast(const Gid& group);
   virtual std::string detach_multicast(const Gid& group);
   /// Moves to ERR and flushes outstanding work. The rule about dead keys at the top of this file applies.

@@ -46,7 +46,7 @@ function whoForbids(): string | undefined {
   return undefined;
 }
 
-/** Returns the same for a file that RDMA_RPC_ADDON names. */
+/** Returns the remedy for a file that RDMA_RPC_ADDON names. */
 export function whyNotNamed(path: string, why: string): string {
   const forbidden = whoForbids();
   if (forbidden !== undefined) return `rdma-rpc: ${path} does not load (${why}). ${forbidden}`;

@@ -12,7 +12,7 @@ import type { MemoryWindow } from './memory-window.ts';
 const capacityMax = 16_384;
 const sgesMax = 64;
 
-/** Returns the records of a batch, for the queue pair. Throws for anything that is not a batch. */
+/** Returns the records of a batch, for the queue pair. Throws for a value that is not a batch. */
 export let sendRows: (batch: SendBatch) => Float64Array;
 export let recvRows: (batch: RecvBatch) => Float64Array;
 

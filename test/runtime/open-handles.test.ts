@@ -1,5 +1,5 @@
 /**
- * Channels and servers as tools see them that look for open handles (Jest's --detectOpenHandles). They ask
+ * Channels and servers, as seen by tools that look for open handles (Jest's --detectOpenHandles). They ask
  * each resource whether it keeps the process alive, and report those that do not answer.
  */
 import { createHook } from 'node:async_hooks';

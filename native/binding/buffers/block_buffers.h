@@ -11,8 +11,8 @@
 // to 3 us. Buffers that only the runtime has seen are kept as they are.
 //
 // An application may transfer such a buffer (`transfer()`, a byte stream). Its memory then belongs to another
-// ArrayBuffer that is unknown here. Such a buffer is called a stray. Its memory is reused or unmapped only
-// after the JS engine has said that it is free.
+// ArrayBuffer, which is not known here. Such a buffer is called a stray. Its memory is reused or unmapped
+// only after the JS engine has said that it is free.
 #pragma once
 
 #include <napi.h>

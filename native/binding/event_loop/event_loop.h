@@ -37,8 +37,8 @@ class EventLoop {
   /// Stops, and stops using the descriptor at once. `then` runs in a later iteration and may destroy this
   /// object.
   virtual void close(std::function<void()> then) = 0;
-  /// Returns true when code behind a promise that a callback resolves runs only after the turn. In that case
-  /// a turn is limited to one batch.
+  /// Returns true when code behind a promise that a callback resolves runs only after the turn. If so, a turn
+  /// is limited to one batch.
   virtual bool promises_wait_for_turn() const = 0;
 };
 

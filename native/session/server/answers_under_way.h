@@ -19,7 +19,8 @@ class AnswersUnderWay {
   }
   /// Called when WRITEs of this number of bytes have been prepared.
   void wrote(std::uint64_t bytes) { unsent_ -= bytes; }
-  /// Called when a response of `bytes` bytes has ended; `left` of its bytes will not be written.
+  /// Called when a response of `bytes` bytes has ended; The remaining `left` bytes of the response will not
+  /// be written.
   void ended(std::uint64_t bytes, std::uint64_t left) {
     bytes_ -= bytes;
     unsent_ -= left;

@@ -40,7 +40,7 @@ struct SendSlot {
   std::uint32_t moved;   ///< send, write: number of bytes in frames; read: number of bytes received
   std::uint32_t number;  ///< number on the wire, after begin()
   Opcode opcode;
-  WcStatus status;  ///< how the request will fail, when that is known in advance
+  WcStatus status;  ///< how the request will fail, if it is already known that it fails
   bool signaled, fence, inlined, begun;
   /// The request may have to wait for earlier READs, or until this side knows the features of the peer:
   /// must_wait().

@@ -44,7 +44,7 @@ struct Receive {
 
 struct Srq : ibv_srq {
   std::deque<Receive> receives;
-  std::size_t size = 0, limit = 0;  ///< with fewer receives than the limit it reports that, once
+  std::size_t size = 0, limit = 0;  ///< reports once when fewer receives than `limit` are left
 };
 
 /// A request that has to wait because the queue pair is in SQD, a link is down, or the peer has no receive.

@@ -8,8 +8,8 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-/// The sessions' timers have a resolution of milliseconds; a sleeper that is not woken checks them that
-/// often.
+/// The sessions' timers have a resolution of milliseconds. A sleeper that is not woken checks them at this
+/// interval.
 constexpr int kTickMs = 5;
 /// An event that takes longer than this in the slowest guest never occurs.
 constexpr std::uint64_t kHangNs = 30'000'000'000;
