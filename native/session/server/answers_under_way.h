@@ -19,7 +19,7 @@ class AnswersUnderWay {
   }
   /// Called when WRITEs of this number of bytes have been prepared.
   void wrote(std::uint64_t bytes) { unsent_ -= bytes; }
-  /// Called when a response of `bytes` bytes has ended; The remaining `left` bytes of the response will not
+  /// Called when a response of `bytes` bytes has ended. The remaining `left` bytes of the response will not
   /// be written.
   void ended(std::uint64_t bytes, std::uint64_t left) {
     bytes_ -= bytes;
