@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { configure } from './cmake.mjs';
 import { CommandFailed, root, run } from './command.mjs';
 import * as debian from './debian.mjs';
+import { locked } from './lock.mjs';
 import { installNpmPackages } from './npm-packages.mjs';
 import { step } from './step.mjs';
 
@@ -175,7 +176,9 @@ async function setup(args) {
 
 const begin = performance.now();
 try {
-  const worked = await setup(process.argv.slice(2));
+  const onWait = () =>
+    console.log('setup: another set-up of this checkout is at work; this one waits for it');
+  const worked = await locked(join(root, 'build', '.setup'), () => setup(process.argv.slice(2)), { onWait });
   const seconds = ((performance.now() - begin) / 1000).toFixed(1);
   console.log(`setup: ${worked ? 'done' : 'everything is up to date'} (${seconds} s)`);
 } catch (error) {

@@ -162,7 +162,7 @@ export const serverBugs = [
     ],
   },
   {
-    name: 'listeners for all clients see the store that was entered for the stream of one',
+    name: 'listeners for all clients see the store of the caller that shuts the server down',
     file: 'peers.ts',
     from: 'inRoot(this.emit, this, event, peer);',
     to: 'this.emit(event, peer);',

@@ -52,7 +52,8 @@ const mistakes: [string, Partial<ServerTls>, RegExp][] = [
   [
     'another passphrase',
     { key: encrypted('pkcs8'), passphrase: 'abd' },
-    /key: the passphrase does not decrypt the key \(.+decrypt\)$/,
+    // For one salt in 256 the padding is right by chance, and OpenSSL says that the key is of no known kind.
+    /key: the passphrase does not decrypt the key \(error:.+\)$/,
   ],
 ];
 
@@ -73,7 +74,11 @@ describe('createServer and createChannel refuse', () => {
     const { cause } = thrownBy(() => createServer({ tls: { cert: own.cert, key: other.key } }));
     expect(cause).toMatchObject({ code: 'ERR_OSSL_X509_KEY_VALUES_MISMATCH' });
     const tls = { cert: own.cert, key: encrypted('pkcs8') };
-    expect(thrownBy(() => createServer({ tls })).cause).toMatchObject({ code: 'ERR_OSSL_BAD_DECRYPT' });
+    const { cause: undecrypted } = thrownBy(() => createServer({ tls }));
+    // The padding is right by chance for one salt in 256, and then OpenSSL fails in the step after decryption.
+    expect(undecrypted).toMatchObject({
+      code: expect.stringMatching(/^ERR_OSSL_(BAD_DECRYPT|UNSUPPORTED)$/),
+    });
   });
 
   test('a key that has lost its lines, without a word of it', () => {
