@@ -158,7 +158,7 @@ export class Program {
    * step ends after stop() or an error.
    */
   async run(step: PerfStep, measured: (messages: number) => void): Promise<PerfOutcome> {
-    // An error is reported by the wait for the end.
+    // If the program fails, the call that waits for its end reports the error.
     this.#wait('measured').then(
       ({ values }) => measured(Number(values.get('messages'))),
       () => undefined,
