@@ -129,7 +129,7 @@ const inFlags: readonly (readonly [string, string])[] = [
   ['(option security.require)', '(--require)'],
   [
     'it may have no certificate because of its option tls: psk',
-    'it may have no certificate and need --psk-file',
+    'it may have no certificate and ask for a shared secret (--psk-file)',
   ],
   ['option tls of the channel', '--ca, --servername or --identity'],
 ];
