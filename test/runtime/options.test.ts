@@ -100,7 +100,7 @@ describe('options', () => {
     [
       'an infinite time',
       () => createChannel(anywhere, { timeoutMs: Infinity }),
-      /timeoutMs: Infinity is no time/,
+      /timeoutMs: Infinity is not a time in ms/,
     ],
     [
       'a text that is too long',

@@ -254,7 +254,9 @@ describe('authorize', () => {
   });
 
   test('a table that cannot be meant is found when it is given', () => {
-    expect(() => createServer({ authorize: { 'test.echo.Echo': own } })).toThrow(/"test.echo.Echo" is no/);
+    expect(() => createServer({ authorize: { 'test.echo.Echo': own } })).toThrow(
+      /the key "test.echo.Echo" must be 'package.Service/,
+    );
     expect(() => createServer({ authorize: { '*': 5 as never } })).toThrow(/must be an identity or a list/);
     expect(() => createServer({ authorize: { '*': ['*', 'spiffe://example.org/*'] } })).toThrow(
       /^createServer: authorize: \*: 'spiffe:.+\*': identities are compared as a whole, \* is not a pattern$/,

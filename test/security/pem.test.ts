@@ -75,7 +75,7 @@ describe('createServer and createChannel refuse', () => {
     expect(cause).toMatchObject({ code: 'ERR_OSSL_X509_KEY_VALUES_MISMATCH' });
     const tls = { cert: own.cert, key: encrypted('pkcs8') };
     const { cause: undecrypted } = thrownBy(() => createServer({ tls }));
-    // The padding is right by chance for one salt in 256, and then OpenSSL fails in the step after decryption.
+    // With one salt in 256 the padding is right by chance, and then OpenSSL fails after decryption.
     expect(undecrypted).toMatchObject({
       code: expect.stringMatching(/^ERR_OSSL_(BAD_DECRYPT|UNSUPPORTED)$/),
     });

@@ -201,5 +201,7 @@ test('a cipher is that which is fast on both sides, else the one that is fast ev
 
 test('options that are none are refused', () => {
   const require = 'secret' as 'sealed';
-  expect(() => createServer({ security: { require } })).toThrow(/none of none, peer, bound, sealed/);
+  expect(() => createServer({ security: { require } })).toThrow(
+    /secret is not allowed; use one of none, peer, bound, sealed/,
+  );
 });
